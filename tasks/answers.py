@@ -1,7 +1,7 @@
 """Reading what agents answer: final answers after a mark, a block of code, plain values.
 
-Reasoning is no part of an answer. Every reader gives None for what it cannot read without guessing:
-the answer then has no format.
+Reasoning is not part of an answer. Every reader returns None if it would have to guess: the answer
+then has no format.
 """
 
 from __future__ import annotations

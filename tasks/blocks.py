@@ -126,9 +126,9 @@ def build(commands: Iterable[Sequence[tuple[Cell, str]]]) -> tuple[Block, ...]:
 def checkerboard(target: Sequence[Cell], agents: int) -> dict[Cell, tuple[int, str]]:
     """The owner and block of each cell such that no two neighbours share a texture.
 
-    Cells of even x + y go in turn to the agents of the first palette, the others to those of the
-    second: with two agents the owner is (x + y) mod 2. Every agent alternates its two blocks; one
-    agent alone takes its first block on even cells and its second on odd ones.
+    Cells with an even x + y are assigned in turn to the agents of the first palette, and the others
+    to the agents of the second. With two agents the owner is (x + y) mod 2. Every agent alternates
+    its two blocks; one agent alone takes its first block on even cells and its second on odd ones.
     """
     plan: dict[Cell, tuple[int, str]] = {}
     for parity in (0, 1):

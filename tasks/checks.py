@@ -16,7 +16,7 @@ def check_choice(field: str, value: object, known: Iterable[str]) -> None:
 
 
 def check_whole(field: str, value: object, least: int, most: int | None = None) -> None:
-    """Errors: ConfigError for what is no whole number within the bounds."""
+    """Errors: ConfigError for a value that is not a whole number within the bounds."""
     whole = isinstance(value, int) and not isinstance(value, bool)
     if not whole or value < least or (most is not None and value > most):  # type: ignore[operator]
         bounds = f"{least} or more" if most is None else f"{least} to {most}"
@@ -26,7 +26,7 @@ def check_whole(field: str, value: object, least: int, most: int | None = None) 
 
 
 def check_number(field: str, value: object, least: float, most: float) -> None:
-    """Errors: ConfigError for what is no number within the bounds, both included."""
+    """Errors: ConfigError for a value that is not a number within the bounds, both included."""
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
     if not number or not least <= value <= most:  # type: ignore[operator]
         raise ConfigError(
@@ -42,7 +42,8 @@ def check_finite(
     least: float | None = None,
     above: float | None = None,
 ) -> None:
-    """Errors: ConfigError for what is no finite number, is below `least` or not above `above`."""
+    """Errors: ConfigError for a value that is not a finite number, is below `least`, or is not
+    above `above`."""
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
     if (
         number

@@ -20,14 +20,14 @@ _PATIENCE = 1000
 
 
 def belongs_to_test(key: str) -> bool:
-    """Whether the instance that `key` spells out is a test instance: a property of the instance
-    alone, so that no seed, size or order of drawing moves it."""
+    """Whether the instance that `key` describes is a test instance. This depends on the instance
+    alone, so no seed, size or order of drawing changes it."""
     return hashlib.blake2b(key.encode(), digest_size=8).digest()[0] % TEST_SHARE == 0
 
 
 class FreshItems(Sequence[Item], Generic[Item]):
     """As many training items as asked for, each drawn when it is read: item k is a function of the
-    seed and k. Two may be alike where there are few instances."""
+    seed and k. Two instances may be equal if there are few."""
 
     def __init__(
         self,

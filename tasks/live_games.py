@@ -15,7 +15,7 @@ _KEPT = 256
 
 
 class LiveGames(Generic[Key, Live]):
-    """The most recently kept games by the play that led to them, 256 at most.
+    """The most recently kept games, at most 256, by the moves that led to them.
 
     `end` is called with each game that is dropped, also when the process ends. A forked process
     leaves its parent's games alone.
@@ -27,7 +27,7 @@ class LiveGames(Generic[Key, Live]):
         self._process = 0
 
     def take(self, play: Key) -> Live | None:
-        """The game after this play, which is no longer kept: its next step changes it."""
+        """Removes and returns the game after these moves, because its next step changes it."""
         return self._by_play.pop(play, None) if self._process == os.getpid() else None
 
     def keep(self, play: Key, game: Live) -> None:

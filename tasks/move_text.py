@@ -1,6 +1,6 @@
 """Prompts for tasks of grid moves, from Stronger-MAS, appendix D.
 
-The paper prints those of Plan-Path; Sokoban's are the same with its own task.
+The paper prints the prompts of Plan-Path. Sokoban uses the same prompts with its own task.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from .moves import Cell, Moves, cell_name, written
 from .tool_team import TOOL, ToolRun
 
 Step = tuple[Moves | None, str]
-"""A decision of the planner, None where it had no format, and the state after it in words."""
+"""A decision of the planner (None if it had no format) and the state after it in words."""
 
 _TOOL_FIRST = """\
 You are an AI assistant designed to be helpful. Utilize your programming expertise to address the \
@@ -62,7 +62,8 @@ Example:
 
 
 def tool_prompt(task: str, aim: str, steps: Sequence[Step], run: ToolRun[Any] | None) -> str:
-    """The tool user's: of the first turn, or with its last program and what the planner did."""
+    """The tool user's prompt: for the first turn, or with its last program and the planner's
+    decision."""
     if run is None:
         return _TOOL_FIRST.format(aim=aim, task=task)
     tried = f"Your last code:\n{run.code}\nIts output:\n{run.output}\n{_history(steps)}"
@@ -103,7 +104,7 @@ def compact_words(facts: Mapping[str, Iterable[Cell]]) -> list[str]:
 
 
 def compact_prompt(words: Sequence[str], agent: str, run: ToolRun[Any] | None) -> str:
-    """The agent's name, the state's words, and for the planner what the tool user proposed."""
+    """The agent's name, the state's words and, for the planner, the tool user's proposal."""
     shown = " ".join([agent, *words])
     if agent == TOOL or run is None:
         return shown

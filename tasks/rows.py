@@ -72,11 +72,11 @@ def _made(row: DataRow, read: Callable[[Any], Any]) -> Any:
 
 
 def file_rows(path: Path, choices: str, *, field: str = "task.data") -> list[DataRow]:
-    """A list in a .json file, rows by column in a .csv file, else one value for each line;
-    `choices` are the other data there are.
+    """Reads a list from a .json file, rows by column from a .csv file, else one value per line.
+    `choices` are the other available data.
 
-    Errors: ConfigError that names the file and the line: for what is no JSON or CSV, is nested too
-    deeply or holds half of a surrogate pair.
+    Errors: ConfigError that names the file and the line: for text that is not JSON or CSV, is
+    nested too deeply, or contains half of a surrogate pair.
     """
     text = file_text(path, choices, field=field)
     if path.suffix == ".csv":
@@ -105,7 +105,7 @@ def file_rows(path: Path, choices: str, *, field: str = "task.data") -> list[Dat
 def file_text(path: Path, choices: str, *, field: str) -> str:
     """The text of a file; `choices` are the other data there are.
 
-    Errors: DataNotHere for a file that cannot be read; ConfigError for what is not UTF-8.
+    Errors: DataNotHere for a file that cannot be read; ConfigError for a file that is not UTF-8.
     """
     try:
         return path.read_bytes().decode("utf-8-sig" if path.suffix == ".csv" else "utf-8")
@@ -121,7 +121,7 @@ def file_text(path: Path, choices: str, *, field: str) -> str:
 
 
 def csv_table(text: str, path: Path, *, field: str) -> CsvTable:
-    """Errors: ConfigError that names the file and what is wrong."""
+    """Errors: ConfigError that names the file and the fault."""
     try:
         return read_csv(text)
     except ValueError as error:

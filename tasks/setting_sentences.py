@@ -1,4 +1,4 @@
-"""One sentence for every setting of the shipped tasks that is no documented dataclass field."""
+"""One sentence for every setting of the shipped tasks that is not a documented dataclass field."""
 
 from __future__ import annotations
 

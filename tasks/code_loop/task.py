@@ -36,11 +36,10 @@ class ReflectiveVerification(Workflow[HumanEvalProblem], LegalActions):
     """A planner, a coder and a reflector; the verifier runs the problem's tests in the sandbox.
 
     Up to three rounds of planner, coder, verifier (score s_i), reflector; it ends early when all
-    tests pass. Rewards (sec. 6): s_0 to planner and coder of round 0, s_i - s_{i-1} to the
-    reflector of round i-1 and to planner and coder of round i. On top, the format penalty of -1 to
-    a coder whose answer does not define the function. The team's reward is the last score, which
-    is s_0 plus the margins. A verifier that fails leaves the score as it was; the reflector reads
-    why.
+    tests pass. Rewards (sec. 6): s_0 for the planner and coder of round 0. s_i - s_{i-1} for the
+    reflector of round i-1 and the planner and coder of round i. On top, the format penalty of -1 to
+    a coder whose answer does not define the function. The team's reward is the last score, which is
+    s_0 plus the margins. A verifier that fails leaves the score as it was; the reflector reads why.
 
     data: packaged, humaneval, mbpp or hub, or a .jsonl/.csv file, as for `coop_humaneval`.
     Errors: ConfigError from the constructor, one line that names the setting; MissingExtra.

@@ -29,8 +29,8 @@ def load_problems(
     """The problems by split, in a fixed order, with at most `golden` tests each. Without
     `test_data` the official test split is tested, where there is one, else the last fifth.
 
-    Errors: ConfigError for data that cannot be read or a row that is no problem; MissingExtra
-    where the hub's need `datasets`.
+    Errors: ConfigError for data that cannot be read or a row that is not a problem; MissingExtra if
+    data of the hub need `datasets`.
     """
     known = HUB_SETS.get(data)
     if known is not None:

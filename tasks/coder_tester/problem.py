@@ -56,7 +56,7 @@ def same(printed: str, wanted: str) -> bool:
 
 
 def arguments(text: str) -> tuple[Any, ...] | None:
-    """The values between the brackets of a call; None where they are no literals."""
+    """The values between the brackets of a call; None if they are not literals."""
     if not text.strip():
         return ()
     value = plain_value(f"({text},)") if is_literal(f"({text},)") else None
@@ -64,8 +64,8 @@ def arguments(text: str) -> tuple[Any, ...] | None:
 
 
 def is_literal(text: str) -> bool:
-    """Whether a text is one value as Python writes it, and can write again: in base 16 a whole
-    number is read with more digits than Python prints."""
+    """Whether a text is one Python value that Python can also print. In base 16, Python reads whole
+    numbers with more digits than it prints."""
     try:
         repr(ast.literal_eval(text.strip()))
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):

@@ -21,7 +21,7 @@ class CaseResult:
 
     passed: bool
     error: ErrorKind | None
-    """Why it did not end by itself; None where it did, whatever it printed."""
+    """Why it did not end without an error; None if it did, regardless of its output."""
     printed: str = ""
     """The output, or the error in words."""
 
@@ -41,9 +41,9 @@ def try_test(problem: ProgrammingProblem, program: str, test: Case, seconds: flo
 
 
 def try_golden(problem: ProgrammingProblem, program: str, seconds: float) -> tuple[CaseResult, ...]:
-    """A program on all golden tests, each in a process of its own; `seconds` for all together, so
-    that what comes after an endless loop counts as not passed in time. A program that does not
-    parse is not run again.
+    """Runs a program on all golden tests, each in a separate process. `seconds` limits all of them
+    together, so the tests after an endless loop count as not passed in time. A program that does
+    not parse is not run again.
 
     Errors: as in `try_test`.
     """

@@ -55,9 +55,9 @@ class CoderTester(DecPOMDP[ProgrammingProblem, CodeState], Drawable, LegalAction
     """`coder` writes a program, `tester` one unit test, until the program passes the test or for T
     turns (B.2). Programs run in the sandbox.
 
-    The team earns p, the share of golden tests that the program passes: at each turn what the turn
-    added to it, so that the sum is the p of the last program, the paper's r_team. Among the
-    candidates of one turn the two differ by a constant, which no group's advantage sees. Locally
+    The team earns p, the share of golden tests that the program passes. Each turn pays the change
+    of p, so that the sum is the p of the last program, the paper's r_team. Among the candidates of
+    one turn the two differ by a constant, which no group's advantage sees. Locally
 
         coder   0.1 builds + 0.1 runs + 0.8 p       runs: no crash on the first two golden tests
         tester  0.2 valid + 0.8 agrees              valid: references run on it; agrees: pass it
@@ -94,7 +94,7 @@ class CoderTester(DecPOMDP[ProgrammingProblem, CodeState], Drawable, LegalAction
     data: str = "packaged"
     test_data: str | None = None
     golden: int = 10
-    """At most so many golden tests of a problem are run, the first ones."""
+    """Maximum number of golden tests per problem; the first ones are run."""
     seconds: float = 10.0
     """For a program on all golden tests, and again for each single test."""
 
@@ -123,7 +123,8 @@ class CoderTester(DecPOMDP[ProgrammingProblem, CodeState], Drawable, LegalAction
         return CodeState(item=item)
 
     def observe(self, state: CodeState, agent: str) -> Prompt | None:
-        """The problem anew with what did not match: None for who does not act at this step."""
+        """The problem again, with the mismatch; None for an agent that does not act at this
+        step."""
         tests_now = state.waiting is not None
         if self._in_sequence and (agent == TESTER) != tests_now:
             return None
@@ -199,8 +200,7 @@ class CoderTester(DecPOMDP[ProgrammingProblem, CodeState], Drawable, LegalAction
         return {agent: said[agent] for agent in joint_observations(self, state)}
 
     def legal_action(self, state: CodeState, agent: str, rng: np.random.Generator) -> str:
-        """The program or a test of some problem, whatever was asked: what the embedded model starts
-        from."""
+        """The program or a test of a random problem, for the warm start of the embedded model."""
         problems = self._problems["train"]
         drawn = problems[int(rng.integers(len(problems)))]
         if agent == TESTER:

@@ -104,7 +104,7 @@ class TurnRecord:
     """'' where the coder's answer had no format."""
     test: Case | None
     printed: str
-    """What it printed or why it failed; '' where it did not run on a test."""
+    """Its output or the reason of its failure; '' if it did not run on a test."""
 
 
 def coder_prompt(problem: ProgrammingProblem, rounds: Sequence[TurnRecord]) -> str:

@@ -14,8 +14,8 @@ _MAIN_BODIES = ("return {p}", "return aux({p})", "found = aux({p}); return len(f
 
 
 def legal_function(problem: HumanEvalProblem, agent: str, rng: np.random.Generator) -> str:
-    """A small function on one line, legal but written without regard to the other agent: the
-    problem's own solution a quarter of the time, where it has one."""
+    """A small legal function on one line, written without regard to the other agent. A quarter of
+    the time it is the problem's own solution, if there is one."""
     number = 0 if agent == AUX else 1
     if problem.reference is not None and rng.random() < 0.25:
         return one_line(problem.reference[number])

@@ -17,7 +17,7 @@ from .parse import AUX, surroundings
 from .settings import DATA
 
 TEST_SHARE = 5
-"""The last fifth is tested: of the 82 items [66:82], as in the paper (C.1)."""
+"""The last fifth is the test split: [66:82] of the 82 items, as in the paper (C.1)."""
 
 _PACKAGED = Path(__file__).with_name("problems.jsonl")
 _COLUMNS = ("prompt", "entry_point", "test")
@@ -27,7 +27,7 @@ _COLUMNS = ("prompt", "entry_point", "test")
 class HumanEvalProblem:
     name: str
     prompt: str
-    """The signature of the main function with a docstring, and what stands around it."""
+    """The signature of the main function with a docstring, and the code around it."""
     entry_point: str
     """The main function's name."""
     params: str
@@ -50,8 +50,8 @@ class HumanEvalProblem:
 def load_problems(data: str) -> dict[str, tuple[HumanEvalProblem, ...]]:
     """The problems by split, in a fixed order.
 
-    Errors: ConfigError for data that cannot be read or a row that is no problem; MissingExtra
-    where the hub's need `datasets`.
+    Errors: ConfigError for data that cannot be read or a row that is not a problem; MissingExtra if
+    data of the hub need `datasets`.
     """
     if data in HUB_SETS:
         rows = HUB_SETS[data].rows()

@@ -36,7 +36,7 @@ class ParsedCode:
     code: str
     """What enters the joint program."""
     function: ast.FunctionDef | None
-    """The function that was asked for, where it parses."""
+    """The requested function, if it parses."""
     defined: bool
     """It is a function of that name with a return statement, whether it parses or not."""
     error: str

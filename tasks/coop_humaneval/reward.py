@@ -89,8 +89,8 @@ def examine(
 
 
 def raw_reward(findings: Findings, variant: str, *, cooperation: bool = True) -> float:
-    """In [0, 4]; the count ends at the first level that fails, and what was earned stays. In
-    [0, 2.5] where cooperation is not paid."""
+    """In [0, 4]; the count ends at the first level that fails and keeps the earlier levels. In [0,
+    2.5] where cooperation is not paid."""
     reward = AUX_DEFINED * findings.aux_defined
     if not findings.main_defined:
         return reward

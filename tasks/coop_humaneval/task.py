@@ -70,29 +70,29 @@ class CoopHumanEval(
 
     What was earned stays when the count ends. The task adds `reward_shift`, -4 by default: rewards
     are then never positive, so that finishing early is never worse than playing on. One agent that
-    plays for both (`wrapper: single`) is not paid for cooperation: its most is 2.5, and it is done
-    when all tests pass.
+    plays for both (`wrapper: single`) is not paid for cooperation. It earns at most 2.5, and its
+    episode ends when all tests pass.
 
-    Of an answer, fenced blocks count where there are any, and imports, definitions and assignments
-    at the left margin; prose and other statements are left out. A definition that does not parse
-    is a syntax error. Neither agent can bind the name of the other's function: such statements
-    are left out too. The main function's use of aux is read off its syntax tree, so a call that is
-    never reached counts, and `map(aux, values)` counts as a call.
+    If an answer has fenced blocks, only these count. Imports, definitions and assignments at the
+    left margin count; prose and other statements are ignored. A definition that does not parse is a
+    syntax error. Neither agent can bind the name of the other's function: such statements are left
+    out too. The main function's use of aux is read from its syntax tree. So an unreachable call
+    counts, and `map(aux, values)` counts as a call.
 
     The variants differ in
 
     - the program: what each answer keeps in paper, the two functions alone in comlrl, where an
       answer's own imports and helpers are lost;
     - the deduction: as above in paper; never in comlrl, whose pattern matches next to nothing;
-    - the end of an episode: all tests pass and 4 is earned in paper; the raw reward exceeds 3.8 in
-      comlrl, which nine of ten tests do;
+    - the end of an episode: in paper, all tests pass and 4 is earned; in comlrl, the raw reward
+      exceeds 3.8, for which nine of ten tests suffice;
     - the feedback: all tests in paper, the first one in comlrl, unless `feedback_tests` says how
       many (0 for none). The reward always counts all.
 
-    Further differences from the peer, in both variants: it runs programs inside its own process,
-    allows 10 s for each test, counts only one-line asserts, cuts functions out by pattern, and
-    takes the first 16 items as the test split; here the slices are the paper's. It repeats prompts
-    and answers at each turn; here they are in the agent's history.
+    Further differences from the peer, in both variants: the peer runs programs inside its own
+    process, allows 10 s for each test, counts only one-line asserts, and cuts functions out by
+    pattern. Its test split is the first 16 items; here the slices are the paper's. It repeats
+    prompts and answers at each turn; here they are in the agent's history.
 
     Where the paper is silent: all weights; what a failed level leaves; whether 8 s are for a test
     or for all of a problem (all: `seconds`); a valid signature (any that parses: a wrong number of
@@ -269,8 +269,8 @@ class CoopHumanEval(
         return dict(zip(self.agents, written, strict=True))
 
     def legal_action(self, state: CoopHumanEvalState, agent: str, rng: np.random.Generator) -> str:
-        """A small legal function, drawn without regard to the other agent: what the embedded model
-        starts from."""
+        """A small legal function, drawn without regard to the other agent, for the warm start of
+        the embedded model."""
         return legal_function(state.item, agent, rng)
 
     def render(self, state: CoopHumanEvalState) -> str:

@@ -15,8 +15,8 @@ class Use:
     wrapper: bool = False
     """The function does nothing else: `return ...aux(...)...`, or `v = aux(...)` and `return v`."""
     ignored: bool = False
-    """It calls, and no result is read: each call is a statement of its own, or is assigned to
-    names that nothing reads."""
+    """It calls aux but reads no result: each call is a separate statement, or is assigned to names
+    that nothing reads."""
 
 
 def find_use(function: ast.FunctionDef) -> Use:

@@ -19,7 +19,7 @@ class AskedPrompt:
     turns: tuple[tuple[str, str], ...] = ()
     """(user, assistant) texts before `text`."""
     messages: bool = False
-    """Whether the data hold messages; reward functions then get messages, too."""
+    """Whether the data hold messages; reward functions then also receive messages."""
 
     @property
     def given(self) -> str | list[dict[str, str]]:
@@ -39,8 +39,8 @@ class AskedPrompt:
 def read_prompt(row: Mapping[str, Any], column: str, where: str) -> AskedPrompt:
     """The prompt of a row.
 
-    Errors: ConfigError naming the row, for a missing column, what is neither text nor messages, or
-    messages that do not alternate and end with the user's.
+    Errors: ConfigError that names the row: for a missing column, a value that is neither text nor
+    messages, or messages that do not alternate and end with the user's.
     """
     if column not in row:
         raise ConfigError(

@@ -53,8 +53,9 @@ class Dataset(Answering[DataItem], ReadsActions, RewardStructure, Services):
     words: answers that the embedded model is warm-started on, for all agents or by agent.
 
     A function gets the row's other columns and `team_completions`, every agent's text by name. It
-    is called with one completion at a time. A reward of None means, as in TRL, that a
-    function does not apply: the others' weighted sum is the reward. If none applies, the completion
+    is called with one completion at a time. A reward of None means, as in TRL, that a function does
+    not apply. The reward is then the weighted sum of the other functions. If none applies, the
+    completion
     is not scored: it is not trained and is in no baseline.
 
     Wrong when a reward function compares the completions of a batch with each other.

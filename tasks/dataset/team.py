@@ -1,4 +1,4 @@
-"""The team of a data set: each agent's template, and who reads whose answer."""
+"""The team of a data set: each agent's template, and which answers each agent reads."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def tested_on(data: str, train: Sequence[Item], world: World) -> dict[str, Seque
 
 
 class AnswerTeam(Workflow[Item], LegalActions, PrivilegedInfo):
-    """Roles that talk about one problem; the last answer counts, 1 where it is right.
+    """Roles that discuss one problem. The last answer counts: the team earns 1 if it is right.
 
     - `subject`: 'math', a number after `####`, compared within 1e-6; 'qa', words after `####`,
       compared as SQuAD normalises them.
@@ -46,7 +46,7 @@ class AnswerTeam(Workflow[Item], LegalActions, PrivilegedInfo):
       'packaged') read. `train`, `test`: problems of each split, where math is generated.
     - `test_data`: the test split, such as 'aime24' or 'gsm8k_test'; else that of `data`. Of a file
       all rows.
-    - `rounds`: the most exchanges.
+    - `rounds`: maximum number of exchanges.
 
     The paper plays these teams with trained players to see what transfers (MARSHAL, section 4.3);
     it prints none of their prompts. Nothing keeps them from being trained.
@@ -131,9 +131,9 @@ class AnswerTeam(Workflow[Item], LegalActions, PrivilegedInfo):
 class Debate(AnswerTeam):
     """Multi-agent debate: two argue about one answer, a third judges (Liang et al. 2023).
 
-    `affirmative` answers, `negative` disagrees and answers otherwise, for `rounds`; a `judge` reads
-    both after each round, ends the debate where it names an answer, and must name one after the
-    last.
+    `affirmative` answers, and `negative` disagrees and gives another answer, for `rounds`. A
+    `judge` reads both after each round. It ends the debate by naming an answer, and must name one
+    after the last round.
     """
 
     agents = ("affirmative", "negative", "judge")
@@ -182,8 +182,8 @@ class Solver(AnswerTeam):
 class AssistantTeam(AnswerTeam):
     """Two in conversation, one solves and one checks: AutoGen's (Wu et al. 2024).
 
-    An `assistant` solves, a `proxy` checks what it said and asks on, until the proxy's last line
-    is TERMINATE or `rounds` are over. The assistant's last answer counts.
+    An `assistant` solves the problem. A `proxy` checks its answer and asks again, until the proxy's
+    last line is TERMINATE or `rounds` are over. The assistant's last answer counts.
     """
 
     agents = ("assistant", "proxy")

@@ -39,7 +39,7 @@ class Problem:
     """The one item of both splits."""
 
     name: str
-    """A shipped problem's name, or that of the file without its ending."""
+    """The name of a shipped problem, or of the file without its suffix."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,12 +75,11 @@ class TextDecPOMDP(
     - `opening`, the text of turn 0, and `turn`, the text of later turns. They may contain {agent},
       {actions} and {horizon}, `turn` also {observation} and {turn}, which counts from 1.
     - `words`: other texts for actions and observations, by their names in the problem.
-    - `penalty`: a reply that is not exactly one of the agent's actions, but for space around it, is
-      rejected: the turn earns `penalty` instead of R, the state stays, and the episode ends.
-      Without it, the model's worst reward times the turns left, the current one included, so that
-      no legal play earns less.
-      A larger one may earn more than play can at some turn; a team then learns to be rejected, and
-      its exact value can exceed the optimum.
+    - `penalty`: a reply is rejected if it is not exactly one of the agent's actions, apart from
+      surrounding space. The turn then earns `penalty` instead of R, the state stays, and the
+      episode ends. Without it, the model's worst reward times the turns left, the current one
+      included, so that no legal play earns less. A larger penalty may exceed what play can earn at
+      some turn. A team then learns to be rejected, and its exact value can exceed the optimum.
     - `reward_scale` multiplies every reward, the penalty included; metrics are not scaled.
 
     The discount of a file is not applied: it belongs to the algorithm.
@@ -200,7 +199,7 @@ class TextDecPOMDP(
         return self.reward_scale * self._rejection(turn)
 
     def legal_action(self, state: PlayState, agent: str, rng: np.random.Generator) -> str:
-        """Any of the agent's actions: what the embedded model starts from."""
+        """A random action of the agent, for the warm start of the embedded model."""
         words = self.action_words(agent)
         return words[int(rng.integers(len(words)))]
 

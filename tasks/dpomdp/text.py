@@ -45,8 +45,8 @@ def rename(
 ) -> tuple[tuple[tuple[str, ...], ...], tuple[tuple[str, ...], ...]]:
     """By agent, the texts of its actions and of its observations.
 
-    Errors: ConfigError for a key that names neither, a text that cannot be said, or one text for
-    two actions or two observations of an agent.
+    Errors: ConfigError for a key that names neither, an unusable text, or one text for two actions
+    or two observations of an agent.
     """
     words = {} if words is None else words
     if not isinstance(words, Mapping):

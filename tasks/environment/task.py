@@ -70,19 +70,20 @@ class Environment(DecPOMDP[EnvironmentItem, EnvironmentState], LegalActions, Ser
     path, prompt: rows of data as in the task `dataset`; the prompt column may be missing. Without
     a path all items are equal and `reset` receives nothing.
     reward: further functions with TRL's signature, which also receive `environments`.
-    horizon: most answers of an episode. An answer without a call ends it, as does the last.
+    horizon: maximum number of answers per episode. An answer without a call ends it, as does the
+    last.
     words: texts that the embedded model is warm-started on.
     timeout: seconds of a tool's call. A call that takes longer fails, as do all later ones of the
     episode, which is not scored by `get_reward`.
 
     Every environment is closed at the end of its episode, if it has a method `close`. A tool that
     raises SystemExit or KeyboardInterrupt ends its episode, which is not scored. Methods of
-    frameworks (`close`, `reset`, `step`, `render`, `seed`, `get_reward`) are no tools.
+    frameworks (`close`, `reset`, `step`, `render`, `seed`, `get_reward`) are not tools.
 
     An episode is replayed from its seed and actions where branches or other processes need it.
     Python's and numpy's global generators are seeded for each episode.
 
-    Wrong when the environment draws from unseeded generators of its own, or acts on the outside.
+    Wrong when the environment draws from its own unseeded generators, or acts on external systems.
 
     Metrics: `reward`, `calls` and `failures`.
 

@@ -1,4 +1,4 @@
-"""Picture for the report: the blueprint beside the build, layer by layer."""
+"""Picture for the report: the blueprint next to the build, layer by layer."""
 
 from __future__ import annotations
 

@@ -49,8 +49,8 @@ def block_counts(house: House) -> dict[str, int]:
 def shares(house: House, agents: int) -> tuple[tuple[Box, ...], ...]:
     """By agent, what it builds of the house where all do the same share of each block.
 
-    The cells of a block, layer by layer, are cut into runs of ceil(count / agents) or fewer, which
-    is within `resource_limit`; each agent's run is then cut into rectangles.
+    The cells of a block, layer by layer, are cut into runs of at most ceil(count / agents), which
+    is within `resource_limit`. Each agent's run is then cut into rectangles.
     """
     cells_by_agent: list[dict[Cell, str]] = [{} for _ in range(agents)]
     for block, count in block_counts(house).items():

@@ -66,7 +66,7 @@ class HouseBuild(DecPOMDP[House, HouseBuildState], Drawable, LegalActions, Rewar
                                             limit=k then kills the first k living ones
 
     and in comlrl `/fill` and `/kill` alone, where a `/kill` with anything behind it kills all
-    spiders. `world.parse` says which lines are rejected.
+    spiders. `world.parse` defines which lines are rejected.
 
     The raw reward of a turn, shared by all (F.3), at most 2 in paper and 1 in comlrl:
 
@@ -307,8 +307,8 @@ class HouseBuild(DecPOMDP[House, HouseBuildState], Drawable, LegalActions, Rewar
         return {agent: "\n".join(boxes) for agent, boxes in zip(self.agents, lines, strict=True)}
 
     def legal_action(self, state: HouseBuildState, agent: str, rng: np.random.Generator) -> str:
-        """Legal but uncoordinated, what the embedded model starts from: a kill half of the time,
-        and a random number of the house's pieces, in random order, within the resources."""
+        """Legal but uncoordinated, for the warm start of the embedded model: a kill half of the
+        time, and a random number of the house's pieces, in random order, within the resources."""
         parts = pieces(state.item, len(self.agents))
         lines = [self._kill()] if state.spiders and rng.random() < 0.5 else []
         count = int(rng.integers(1, min(self.limit, len(parts)) + 1))

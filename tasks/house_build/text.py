@@ -23,7 +23,7 @@ class BuilderFields:
     name: str
     agents: int
     limit: int
-    """The most commands of one turn."""
+    """Maximum number of commands per turn."""
     resources: Mapping[str, int]
     """Cells of each block that it may fill in one turn."""
 
@@ -35,7 +35,7 @@ class Threat:
     attacks: tuple[int, ...]
     player_hp: int
     command: str
-    """How they are told to attack."""
+    """The instruction for attacks."""
 
 
 Hint = tuple[str, tuple[Box, ...]]

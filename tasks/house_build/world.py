@@ -66,13 +66,13 @@ class TurnRules:
     resources: Mapping[str, int]
     """Cells of each solid block that it may fill; air is free."""
     commands: int
-    """The most commands that count."""
+    """Maximum number of commands that count."""
     player_attack: int
-    """The most damage of one `/damage`."""
+    """Maximum damage of one `/damage`."""
     setblock: bool
     damage: bool
     any_kill: bool
-    """Whether `/kill` kills all spiders whatever stands behind it."""
+    """Whether `/kill` kills all spiders, with any argument."""
     short: bool
     """Whether `a1-1 block`, `a1-1 b1-1 block` and `kill` are commands too."""
 
@@ -102,8 +102,9 @@ _OTHER_MODE = re.compile(r"(?:keep|hollow|outline)\b|replace\s+\S")
 def parse(text: str, rules: TurnRules) -> Commands:
     """The commands of one agent.
 
-    One command per line; `TurnRules` says which. Bullets, code fences, empty lines, a `minecraft:`
-    prefix and words behind the block or the selector are tolerated. Every other line is rejected
+    One command per line; `TurnRules` defines the commands. Bullets, code fences, empty lines, a
+    `minecraft:` prefix and words behind the block or the selector are tolerated. Every other line
+    is rejected
     and changes nothing: prose, unknown commands and blocks, relative or fractional coordinates,
     corners outside the box, the modes keep, hollow, outline and a filtered replace, selectors that
     do not select spiders, `/damage` on more than one spider or above the player's attack, a fill

@@ -66,10 +66,10 @@ def plain_number(text: str) -> float | None:
 
 @lru_cache(maxsize=4096)
 def number(text: str) -> float | None:
-    """Value of a final answer, LaTeX included; None if it is no finite real number, or if it may be
-    read as several, as a decimal comma may.
+    """Value of a final answer, LaTeX included. None if it is not a finite real number, or if it is
+    ambiguous, such as a decimal comma.
 
-    Errors: MissingExtra without math-verify, where the answer is no plain number.
+    Errors: MissingExtra without math-verify, if the answer is not a plain number.
     """
     plain = plain_number(text)
     if plain is not None or not text.strip() or len(text) > _LONGEST:

@@ -63,9 +63,9 @@ HUB_SETS = {
 def load_problems(
     data: str, test_data: str | None, train: int, test: int, seed: int
 ) -> dict[str, Sequence[MathProblem]]:
-    """The problems by split. Rows whose answer is no number, or may be read as several, are
-    left out with a note. Without `test_data` the official test split is tested, where there is one,
-    else the last tenth.
+    """The problems by split. Rows whose answer is not a number, or is ambiguous, are left out with
+    a note. Without `test_data` the official test split is tested, where there is one, else the last
+    tenth.
 
     Errors: ConfigError for data that cannot be read; MissingExtra where an extra is needed.
     """

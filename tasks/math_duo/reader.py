@@ -17,9 +17,9 @@ SCRIPT = Path(__file__).with_name("reader_process.py")
 
 
 class Reader:
-    """Reads answers one after the other, from any thread. Its process starts at the first answer,
-    and anew after one that took more time or memory than `reader_process` allows, which is no
-    number."""
+    """Reads answers one after the other, from any thread. Its process starts at the first answer.
+    An answer that takes more time or memory than `reader_process` allows is not a number, and the
+    process then starts again."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

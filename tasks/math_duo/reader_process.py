@@ -18,7 +18,7 @@ MEMORY = 2**30
 
 
 def value(answer: str) -> float | None:
-    """Value of an answer, LaTeX included; None if it is no finite real number."""
+    """Value of an answer, LaTeX included; None if it is not a finite real number."""
     # its own time limit needs signals, and leaves a long whole-number power alone
     parsed = parse("\\boxed{" + answer.strip().strip("$") + "}", parsing_timeout=None)
     expression = parsed[0] if parsed else None

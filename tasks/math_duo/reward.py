@@ -7,8 +7,8 @@ from .checker import equal
 
 REASONER = weights(format=0.20, tool=0.00, step=0.80)
 TOOL = weights(format=0.10, tool=0.10, step=0.80)
-"""The paper prints none for the tool user: as in its games, a tenth for a block of code and a tenth
-for a program that runs."""
+"""The paper prints no weights for the tool user. As in its games, a block of code earns a tenth and
+a program that runs another tenth."""
 
 
 def team(final: float | None, truth: float) -> float:
@@ -22,7 +22,7 @@ def format_score(matched: bool) -> float:
 
 
 def tool_score(ran: bool) -> float:
-    """s_tool: the program ended by itself without an error."""
+    """s_tool: the program ended without an error."""
     return float(ran)
 
 

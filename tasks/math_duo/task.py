@@ -41,7 +41,7 @@ class ParsedAnswer:
     answer: str
     """After the mark, or printed; '' where there is none."""
     value: float | None
-    """The number that the answer comes to."""
+    """The value of the answer."""
     matched: bool
     """The answer has the form that was asked for."""
     ran: bool = True
@@ -66,9 +66,9 @@ class MathState:
 class MathDuo(DecPOMDP[MathProblem, MathState], Drawable, LegalActions, RewardStructure):
     """`reasoner` and `tool` answer until their numbers agree, or for T turns (B.1).
 
-    The team earns 1 if the final answer is right by NumEq (1e-6): the judge's, else the reasoner's,
-    else that of the first tool user. Every step pays what it adds, 1 where the answer so far
-    becomes right and -1 where it becomes wrong, so that the sum is the paper's r_team, which B.1
+    The team earns 1 if the final answer is right by NumEq (1e-6). The final answer is the judge's,
+    else the reasoner's, else the first tool user's. Every step pays the change: 1 if the answer so
+    far becomes right and -1 if it becomes wrong. The sum is the paper's r_team, which B.1
     broadcasts to all turns. Among the candidates of one turn the two differ by a constant, which no
     group's advantage sees. Locally, at every turn,
 
@@ -76,12 +76,12 @@ class MathDuo(DecPOMDP[MathProblem, MathState], Drawable, LegalActions, RewardSt
         tool             0.1 format + 0.1 runs + 0.8 right
 
     A reasoner answers after `####`, a tool user in one block of Python that prints the answer and
-    is run in the sandbox. Answers that are no plain numbers are read by math-verify (extra `math`).
+    is run in the sandbox. math-verify (extra `math`) reads answers that are not plain numbers.
 
-    `reasoners` and `tools` make an ensemble of N + M agents; with `judge` another one sees their
-    answers at the end of each turn and decides (Fig. 5). `order`: all but the judge answer at once
-    (`parallel`, the paper's), or each sees what was answered before it (`sequential`). A single
-    agent is `tools=0, turns=1`; with more turns it refines its own answer.
+    `reasoners` and `tools` make an ensemble of N + M agents. With `judge`, a further agent reads
+    their answers at the end of each turn and decides (Fig. 5). `order`: all agents but the judge
+    answer at once (`parallel`, the paper's), or each sees the earlier answers of the turn
+    (`sequential`). A single agent is `tools=0, turns=1`; with more turns it refines its own answer.
 
     `data`: 'generated' arithmetic, 'polaris' or 'gsm8k' from the hub (extra `tasks`), or a
     .jsonl/.csv file of `problem` and `answer`. `test_data` is the test split, else the official one
@@ -148,7 +148,8 @@ class MathDuo(DecPOMDP[MathProblem, MathState], Drawable, LegalActions, RewardSt
         return MathState(item=item, turn=0, seat=0, said=())
 
     def observe(self, state: MathState, agent: str) -> Prompt | None:
-        """The problem anew with the newest answers: None for who does not act at this step."""
+        """The problem again, with the newest answers; None for an agent that does not act at this
+        step."""
         if agent not in self._waves[state.seat]:
             return None
         steps = len(self._waves)
@@ -208,7 +209,7 @@ class MathDuo(DecPOMDP[MathProblem, MathState], Drawable, LegalActions, RewardSt
         return {a: self._written(a, state.item.answer) for a in joint_observations(self, state)}
 
     def legal_action(self, state: MathState, agent: str, rng: np.random.Generator) -> str:
-        """Some small number, whatever was asked: what the embedded model starts from."""
+        """A random small number, for the warm start of the embedded model."""
         return self._written(agent, float(rng.integers(-9, 28)))
 
     def render(self, state: MathState) -> str:

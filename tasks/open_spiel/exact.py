@@ -16,7 +16,7 @@ Policy = Mapping[str, Mapping[str, Sequence[float]]]
 """By agent and information state, the probability of each legal action in OpenSpiel's order."""
 
 LARGEST = 20_000
-"""The most decisions of all players together that are written out."""
+"""Maximum number of decisions, over all players, that are enumerated."""
 
 
 @lru_cache(maxsize=4)

@@ -18,7 +18,7 @@ ALIASES = {
         "hanabi(players=2,colors=3,ranks=2,hand_size=5,max_information_tokens=8,max_life_tokens=3)"
     ),
 }
-"""Short names beside OpenSpiel's own (MARSHAL, section 3.3 and appendix I)."""
+"""Short names in addition to OpenSpiel's own (MARSHAL, section 3.3 and appendix I)."""
 
 Move = int | tuple[int, ...]
 """One entry of a game's history: what chance or the player to move did, or where all move at the

@@ -35,7 +35,7 @@ class VisiblePosition:
     lives: int
     tokens: int
     stacks: tuple[str, ...]
-    """The top of each colour's stack, R0 where it is empty."""
+    """The top of each colour's stack; R0 if it is empty."""
     deck: int
     discards: tuple[str, ...]
     own: tuple[Card, ...]

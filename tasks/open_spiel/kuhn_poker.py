@@ -73,7 +73,7 @@ class KuhnPoker(Full):
 
 
 class CompactKuhnPoker(Compact):
-    """The card once, then what the other did.
+    """Shows the card once, then the other player's moves.
 
     Example: `kuhn_poker player_1 card Q player_0 bet say pass or bet`.
     """

@@ -97,7 +97,8 @@ class LeducPoker(Full):
 
 
 class CompactLeducPoker(Compact):
-    """The cards as they become known, what the other did since, and the legal words.
+    """Shows the cards as they become known, the other player's moves since then, and the legal
+    words.
 
     Example: `leduc_poker player_1 card Q player_0 raise say fold or call or raise`.
     """

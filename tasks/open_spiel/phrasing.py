@@ -1,8 +1,8 @@
 """Interface: a game as text, in a full form and a compact form.
 
-The long form is that of MARSHAL's appendix I: the rules once, then at each of the player's turns
-the state of the game and the legal actions. The compact form is for small word-level models: the
-same information in few words, each between single spaces.
+The long form follows MARSHAL's appendix I. It has the rules once, then the state of the game and
+the legal actions at each of the player's turns. The compact form is for small word-level models:
+the same information in few words, each between single spaces.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ class GameText(ABC):
     """The words of one game in one form. `state` is a `pyspiel.State`, `player` counts from 0."""
 
     whole: bool = False
-    """An observation says all that a player needs: each stands in a context of its own."""
+    """An observation contains everything that a player needs, because each opens a new context."""
 
     def __init__(self, game: Any) -> None:
         self.game = game
@@ -38,12 +38,13 @@ class GameText(ABC):
         return ""
 
     def stake(self, state: Any, player: int) -> float:
-        """What the player forfeits by a reply that is not valid, in the game's own payoffs."""
+        """The payoff that the player forfeits by an invalid reply, in the game's own units."""
         return float(-self.game.min_utility())
 
 
 class Compact(GameText):
-    """Few words: what is new since the player's last turn, and where it helps the legal ones."""
+    """The short form: what is new since the player's last turn and, where it helps, the legal
+    words."""
 
     name: str
 
@@ -61,10 +62,10 @@ class Full(GameText):
     """Sections as in appendix I of the paper."""
 
     system: str
-    """What the paper gives as the system prompt."""
+    """The paper's system prompt."""
     chosen: str = "action"
     example: str
-    """A reply as the instructions show it."""
+    """An example reply for the instructions."""
     lost: str = "immediate loss of the game"
 
     @abstractmethod

@@ -48,8 +48,7 @@ _PICTURES: dict[str, Callable[[Any], Picture]] = {
 
 @lru_cache(maxsize=256)
 def phrasing(name: str, form: str) -> GameText:
-    """The phrasing of a game by its name; those that have no words of their own are told in
-    OpenSpiel's strings."""
+    """The phrasing of a game by its name. Games without a phrasing here use OpenSpiel's strings."""
     game = load(name)
     known = _PHRASED[game.get_type().short_name] if _in_own_words(game) else (Other, CompactOther)
     return known[FORMS.index(form)](game)

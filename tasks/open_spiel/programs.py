@@ -98,8 +98,9 @@ class Equilibrium:
 
 
 def kuhn_bet(key: str, alpha: float) -> float:
-    """How often Kuhn poker's equilibrium of `alpha` bets, or calls a bet, at an information state:
-    the own card (0 the Jack), then p and b for the passes and bets so far (Kuhn 1950)."""
+    """Probability that Kuhn poker's equilibrium of `alpha` bets, or calls a bet, at an information
+    state (Kuhn 1950). The state is the player's card (0 is the Jack), then p and b for the passes
+    and bets so far."""
     first = {"0": alpha, "1": 0.0, "2": 3 * alpha}
     called = {"0": 0.0, "1": alpha + 1 / 3, "2": 1.0}
     card, played = key[0], key[1:]

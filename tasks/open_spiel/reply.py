@@ -9,7 +9,8 @@ from typing import Literal
 from colearn.reasoning import without_reasoning
 
 Fault = Literal["", "malformed", "illegal"]
-"""Why a reply is not valid: no answer in the form asked for, or one that is no legal action."""
+"""Why a reply is not valid: it has no answer in the requested form, or the answer is not a legal
+action."""
 
 _ANSWER = re.compile(r"<answer>((?:(?!</?answer>).)*)</answer>\s*\Z", re.DOTALL)
 

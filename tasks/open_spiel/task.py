@@ -41,12 +41,12 @@ class GameState:
 
     game: Game
     moves: tuple[Move, ...] = ()
-    """OpenSpiel's actions from the start, those of chance included."""
+    """OpenSpiel's actions from the start, including those of chance."""
     payoffs: tuple[float, ...]
-    """By player, the game's own payoffs so far, what an invalid reply forfeits included; not
+    """By player: the game's own payoffs so far, including forfeits by invalid replies; not
     scaled."""
     faults: tuple[Fault, ...]
-    """By player; '' for those whose replies were all valid."""
+    """By player; '' for a player whose replies were all valid."""
     turns: int = 0
     """Joint actions so far."""
 
@@ -67,21 +67,21 @@ class OpenSpiel(
 ):
     """Games of OpenSpiel in words; agents are `player_0`, `player_1`, ... in the game's order.
 
-    A player reads the rules and its first situation, later what is new, and answers with a legal
-    action. Who is not to move observes nothing; where a game lets all move at once, all do. Chance
-    is drawn from the episode's rng. An episode is one game, to its end.
+    A player reads the rules and its first situation, later only new information. It answers with a
+    legal action. Who is not to move observes nothing; where a game lets all move at once, all do.
+    Chance is drawn from the episode's rng. An episode is one game, to its end.
 
-    Payoffs are the players' own, in `Outcome.local_rewards`, as OpenSpiel gives them, step by step;
-    where all players are paid the same (Hanabi) that is the team's reward as well. To them
-    (MARSHAL, section 3.4):
+    Each player's payoff is in `Outcome.local_rewards`, step by step, as in OpenSpiel. If all
+    players are paid the same (Hanabi), it is also the team's reward. To them (MARSHAL, section
+    3.4):
 
     - `payoff_span`: all payoffs of a game are multiplied such that the best and the worst end of it
-      lie this far apart; None leaves them. The paper's 4 doubles those of Tic-Tac-Toe and leaves
-      Kuhn poker's and mini Hanabi's.
+      lie this far apart; None leaves them. The paper's 4 doubles the payoffs of Tic-Tac-Toe and
+      keeps those of Kuhn poker and mini Hanabi.
     - `valid_reward` for each valid reply, 0 by default (the paper: 0.05).
-    - `invalid_penalty` for one that is not, 10 by default; it ends the game. Its player forfeits as
-      well: the worst payoff of the game, in poker its own chips in the pot, in Hanabi the points
-      earned so far, which the team then loses. The others are paid nothing more.
+    - `invalid_penalty` for an invalid one, 10 by default; it ends the game. Its player also
+      forfeits the worst payoff of the game. In poker this is the player's chips in the pot. In
+      Hanabi the team loses the points earned so far. The others are paid nothing more.
 
     Eq. 4's reward for short replies counts tokens, which a task does not see: it is the credit's
     (`algorithm.credit`).
@@ -89,8 +89,9 @@ class OpenSpiel(
     Settings:
 
     - `games`: a name, or several, of OpenSpiel or `mini_hanabi` and `simple_hanabi`; also with
-      parameters, `kuhn_poker(players=3)`. All must have the same number of players. Passes over
-      the items keep several games balanced. `test_games`: those of the test split; the same.
+      parameters, `kuhn_poker(players=3)`. All must have the same number of players. Passes over the
+      items keep several games balanced. `test_games`: the games of the test split; by default the
+      same.
     - `prompt`: 'full', the prompts of the paper's appendix I for its six games and OpenSpiel's own
       strings for others; an answer stands in `<answer>...</answer>` at the end. 'compact', few
       words for small models; the reply is the action alone.
@@ -224,7 +225,7 @@ class OpenSpiel(
         return _revealed(state.game.name, state.moves)
 
     def legal_action(self, state: GameState, agent: str, rng: np.random.Generator) -> str:
-        """Any legal action, as the agent says it: what the embedded model starts from."""
+        """A random legal action, in the agent's words, for the warm start of the embedded model."""
         seat = self.agents.index(agent)
         at = position(state.game.name, state.moves)
         words = list(phrasing(state.game.name, self.prompt).words(at, seat))

@@ -59,8 +59,9 @@ class TicTacToe(Full):
 class CompactTicTacToe(Compact):
     """The cells row by row, each with its name: an empty one by it alone, which is the action.
 
-    What a small model cannot see within some thousand games is said: an empty cell `wins_` if it
-    completes a line of the player's own, else `stops_` if it would complete one of the other's.
+    The short form states what a small model does not learn within some thousand games. An empty
+    cell is `wins_` if it completes a line of the player, else `stops_` if it would complete a line
+    of the opponent.
 
     Example: `tic_tac_toe player_0 own_r0c0 own_r0c1 wins_r0c2 r1c0 other_r1c1 r1c2 other_r2c0 ...`.
     """

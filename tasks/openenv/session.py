@@ -26,7 +26,7 @@ class ServerObservation:
 
 
 class RejectedAction(Exception):
-    """The server did not accept or could not carry out an action; the agent is told."""
+    """The server did not accept or could not execute an action. The agent reads the reason."""
 
 
 class Closed(Exception):
@@ -34,7 +34,7 @@ class Closed(Exception):
 
 
 class EnvironmentSession:
-    """One session: a WebSocket with an environment of its own on the server."""
+    """One session: a WebSocket with a separate environment on the server."""
 
     def __init__(self, url: str) -> None:
         self.url = url

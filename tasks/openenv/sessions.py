@@ -22,8 +22,8 @@ _idle: dict[str, list[EnvironmentSession]] = {}
 def begin(url: str, arguments: Mapping[str, Any]) -> tuple[EnvironmentSession, ServerObservation]:
     """A session whose environment was reset: an idle one, or a new one.
 
-    Where the server has no free session, the one of the episode kept longest is taken: that
-    episode is replayed if it goes on.
+    If the server has no free session, the session of the oldest kept episode is reused. That
+    episode is replayed if it continues.
 
     Errors: TaskError naming the server and the remedy.
     """

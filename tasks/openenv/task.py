@@ -61,12 +61,12 @@ class OpenEnv(DecPOMDP[Served, ServedState], LegalActions):
     observation: the field that is shown; by default the only one, or all as JSON.
     reset: arguments of the environment's reset, beside `seed`.
     prompt: text before the first observation.
-    horizon: most actions of an episode.
+    horizon: maximum number of actions per episode.
     words: texts that the embedded model is warm-started on.
 
-    Rewards are the server's, action by action. An action that the server refuses earns nothing;
-    the agent reads the reason next. Where branches need it, an episode is replayed in a session of
-    its own from its seed and actions.
+    Rewards are the server's, action by action. An action that the server refuses earns nothing; the
+    agent reads the reason next. If branches need it, an episode is replayed in a separate session
+    from its seed and actions.
 
     Wrong when the environment ignores `seed` and draws at random: a replay that shows another text
     is an error; `rollout: chain` with one chain needs no replay.

@@ -51,7 +51,7 @@ def action_form(schema: Mapping[str, Any], field: str | None) -> Form:
 def read_action(text: str, form: Form) -> Mapping[str, Any]:
     """The action of an answer. A text field takes the answer as it is, another one its JSON.
 
-    Errors: ValueError with the reason that the agent is told.
+    Errors: ValueError with the reason, which the agent reads.
     """
     if form.field is not None:
         kind = form.schema["properties"][form.field].get("type")

@@ -43,7 +43,7 @@ class Plain(Phrasing):
 
 
 class RockPaperScissors(Phrasing):
-    """classic/rps_v2: what the other chose last, and the three ways by name."""
+    """classic/rps_v2: the other player's last choice, and the names of the three choices."""
 
     def observation(self, agent: str, seen: Any) -> str:
         number = int(seen)
@@ -64,7 +64,7 @@ class BoardWording(Phrasing):
 
 
 class TicTacToeWording(BoardWording):
-    """Cells as (row,column) from 0 at the top left; the environment goes by column first."""
+    """Cells as (row,column), from 0 at the top left. The environment counts by column first."""
 
     def observation(self, agent: str, seen: Any) -> str:
         return super().observation(agent, np.swapaxes(np.asarray(seen), 0, 1))
@@ -84,7 +84,7 @@ _KNOWN = {
 def phrasing(env: str, chosen: str | None) -> Phrasing:
     """The phrasing of an environment: its own, the plain one, or the class `chosen` names.
 
-    Errors: ConfigError where `chosen` is no module:Class of a Phrasing.
+    Errors: ConfigError if `chosen` is not a module:Class of a Phrasing.
     """
     name = env.replace(".", "/")
     if chosen is None:

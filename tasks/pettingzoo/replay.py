@@ -1,7 +1,7 @@
 """Replays an environment from its seed and actions.
 
-PettingZoo's environments change in place. Here each is made anew from (seed, actions), or, where
-the same play is at hand one step earlier, goes on from there.
+PettingZoo's environments change in place. Here each is created again from (seed, actions). If a
+game one step earlier is kept, it continues from there.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Situation:
     """Observations, rewards and legal actions between two steps."""
 
     acting: tuple[str, ...]
-    """Who acts now; nobody where it has ended."""
+    """The agents that act now; none after the end."""
     seen: Mapping[str, Any]
     """By acting agent, its observation, without the action mask."""
     legal: Mapping[str, tuple[int, ...]]

@@ -47,9 +47,10 @@ class ZooState:
 class PettingZoo(DecPOMDP[ZooItem, ZooState], LegalActions, RewardStructure):
     """An AEC or a parallel environment of PettingZoo with discrete actions, by name.
 
-    Agents are the environment's. In an AEC environment one acts at a time, in a parallel one all
-    that are left; steps that PettingZoo asks of agents that are out are made for them. What is
-    random in it follows from the seed that `reset` draws, so that branches of a tree share it.
+    Agents are the environment's. In an AEC environment one agent acts at a time; in a parallel one,
+    all remaining agents act. The task itself makes the steps that PettingZoo requires of terminated
+    agents. What is random in it follows from the seed that `reset` draws, so that branches of a
+    tree share it.
 
     Settings: `env`, family/name (`classic/rps_v2`; the family classic may be left out); `settings`,
     the environment's own; `parallel`, its parallel form; `horizon`, the most steps of an episode;
@@ -106,7 +107,7 @@ class PettingZoo(DecPOMDP[ZooItem, ZooState], LegalActions, RewardStructure):
     def step(
         self, state: ZooState, actions: Mapping[str, str], rng: np.random.Generator
     ) -> Outcome[ZooState]:
-        """The environment's step; or the end, where a reply is no legal action."""
+        """The environment's step, or the end if a reply is not a legal action."""
         current = self._now(state)
         chosen: list[tuple[str, int]] = []
         invalid = []
@@ -137,7 +138,7 @@ class PettingZoo(DecPOMDP[ZooItem, ZooState], LegalActions, RewardStructure):
         return {**{f"return_{a}": r for a, r in returns}, "invalid": float(state.invalid)}
 
     def legal_action(self, state: ZooState, agent: str, rng: np.random.Generator) -> str:
-        """Any legal action: what the embedded model starts from."""
+        """A random legal action, for the warm start of the embedded model."""
         words = list(self._words(self._now(state), agent))
         return words[int(rng.integers(len(words)))]
 

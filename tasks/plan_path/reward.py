@@ -11,7 +11,8 @@ TOOL = weights(format=0.10, executes=0.10, shape=0.80)
 
 
 def team(world: Map, before: Cell, after: Cell) -> float:
-    """r_team: 1 at the goal, else the gain in Manhattan distance over that of the start."""
+    """r_team: 1 at the goal, else the gain in Manhattan distance divided by the distance at the
+    start."""
     if after == world.goal:
         return 1.0
     first = max(1, distance(world.start, world.goal))

@@ -103,7 +103,7 @@ class PlanPath(ToolTeam[Map, Cell, Moves], Drawable):
         return reward.plan_reward(item, before, answer)
 
     def shown(self, state: TeamState[Map, Cell, Moves], agent: str) -> str:
-        """The map, what was tried, and for `plan` what the tool gave."""
+        """The map, the earlier attempts and, for `plan`, the tool user's proposal."""
         item, at = state.item, state.world
         if self.prompt == "compact":
             facts = {"at": [at], "goal": [item.goal], "wall": item.walls}

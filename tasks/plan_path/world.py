@@ -24,7 +24,7 @@ class Map:
 
     @cached_property
     def free(self) -> frozenset[Cell]:
-        """Cells that are no wall."""
+        """Cells that are not walls."""
         cells = ((r, c) for r in range(self.rows) for c in range(self.columns))
         return frozenset(cell for cell in cells if cell not in self.walls)
 

@@ -45,7 +45,8 @@ class ReasoningGym(Answering[GymItem], PrivilegedInfo, RewardStructure):
     words: answers that the embedded model is warm-started on; by default the answers of training
     entries.
 
-    The reward is the package's `score_answer`, in [0, 1]; for most data sets 0.01 or 0 where wrong.
+    The reward is the package's `score_answer`, in [0, 1]. Nearly all data sets give 0.01 or 0 for a
+    wrong answer.
 
     Metrics: `score`, and `solved`, 1 where the score is 1.
 

@@ -145,6 +145,6 @@ class SearchTeam(Workflow[Question], LegalActions, PrivilegedInfo):
     def legal_action(
         self, state: WorkflowState[Question], agent: str, rng: np.random.Generator
     ) -> str:
-        """Uncoordinated: words of what the role is shown, in the form that is asked of it."""
+        """Uncoordinated: words from the role's prompt, in the requested form."""
         shown = state.next_calls()[agent].text
         return guess(agent, state.item.text.split(), shown.split("\n")[1:], rng)

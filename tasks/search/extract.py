@@ -15,7 +15,8 @@ from .reading import merged, read_queries
 
 
 class RetrieveExtractAnswer(SearchTeam):
-    """As workflow A, with an extractor for each query, which keeps what the answerer needs.
+    """Workflow A with an extractor for each query. The extractor keeps the text that the answerer
+    needs.
 
     The queries' branches run at the same time; the extractor, one role, answers them one a turn.
     """

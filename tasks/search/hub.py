@@ -27,7 +27,7 @@ def _paragraphs(row: Mapping[str, Any]) -> list[str]:
 
 
 _OPEN = {"train": "train", "test": "validation"}
-"""The test splits of these sets hold no answers, so the validation split is what is tested on."""
+"""The test splits of these sets have no answers, so the validation split is the test split here."""
 
 DATA_SETS: Mapping[str, DataSet] = {
     "hotpotqa": DataSet(

@@ -24,8 +24,8 @@ def load_questions(
 ) -> tuple[Mapping[str, Sequence[Question]], Corpus | None]:
     """Questions by split, and the corpus that comes with them (None: the user's own is needed).
 
-    Errors: ConfigError for an unknown source or a row that is no question; MissingExtra for a hub
-    data set without the extra `tasks`.
+    Errors: ConfigError for an unknown source or a row that is not a question; MissingExtra for a
+    hub data set without the extra `tasks`.
     """
     if data == "generated":
         generated = {

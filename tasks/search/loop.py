@@ -16,12 +16,13 @@ END = {"full": "<end>", "compact": "stop"}
 
 
 class IterativeSearch(SearchTeam):
-    """The planner starts a knowledge state and an answer a_0; then, for up to three rounds, the
-    searcher asks, the summarizer reads, the updater rewrites the knowledge, the concluder answers.
+    """The planner writes a first knowledge state and an answer a_0. Then, for up to three rounds,
+    the searcher asks, the summarizer reads, the updater rewrites the knowledge, and the concluder
+    answers.
 
-    Rewards (sec. 6): F1(a_0) to the planner, F1(a_t) to the concluder, F1(a_t) - F1(a_{t-1}) to
-    searcher, summarizer and updater of round t, 0 to a searcher that ends. The team's reward is
-    the F1 of the last answer, which is F1(a_0) plus the margins.
+    Rewards (sec. 6): the planner earns F1(a_0) and the concluder F1(a_t). The searcher, summarizer
+    and updater of round t earn F1(a_t) - F1(a_{t-1}). A searcher that ends the episode earns 0. The
+    team's reward is the F1 of the last answer, which is F1(a_0) plus the margins.
     """
 
     agents = ("planner", "searcher", "summarizer", "updater", "concluder")

@@ -16,9 +16,9 @@ PENALTY_LENGTH = -1.0
 
 
 class MHGPOTeam(SearchTeam):
-    """The rewriter splits the question into queries, the reranker picks of what they find, the
-    answerer answers. The team's reward is the answer's F1; penalties are each role's own: -0.5 for
-    more than four queries, -0.5 for ids that repeat or do not exist, -1 for an overlong answer.
+    """The rewriter splits the question into queries. The reranker selects among the found passages.
+    The answerer answers. The team's reward is the answer's F1; penalties are each role's own: -0.5
+    for more than four queries, -0.5 for ids that repeat or do not exist, -1 for an overlong answer.
     """
 
     agents = ("rewriter", "reranker", "answerer")

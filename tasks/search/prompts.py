@@ -74,7 +74,7 @@ Question is: {question}
 Knowledge: {knowledge}"""
 
 SYSTEM: Mapping[str, str] = {"rewriter": REWRITER, "reranker": RERANKER, "answerer": ANSWERER}
-"""What MHGPO's roles are told in the system turn; ours are told all in the user turn."""
+"""MHGPO's roles get these texts in the system turn. Here the user turn contains everything."""
 
 FULL: Mapping[str, str] = {
     "rewriter": REWRITER_USER,

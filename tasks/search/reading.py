@@ -54,7 +54,7 @@ def count_words(text: str) -> int:
 
 
 def within(text: str, most: int) -> bool:
-    """Whether a text has at least one word and at most `most`."""
+    """Whether a text has between one and `most` words."""
     return 0 < count_words(text) <= most
 
 

@@ -13,8 +13,8 @@ PENALTY_LENGTH = -1.0
 
 
 class SingleModel(SearchTeam):
-    """`answerer` alone, from the question: the reward is the answer's F1, and -1 for an overlong
-    one, as in the team. No corpus is read. The paper prints no prompt of its single models."""
+    """`answerer` alone answers the question. As in the team, the reward is the answer's F1, and -1
+    for an overlong answer. No corpus is read. The paper prints no prompt of its single models."""
 
     agents = ("answerer",)
     horizon = 1

@@ -38,8 +38,8 @@ class Fact:
 class World(Corpus):
     """The country of a seed, as a corpus: up to 182 people and 52 towns.
 
-    A person's passage says where they were born and what they do; a town's gives its mayor, river
-    and church, and names the people born there only for half of the towns.
+    A person's passage states the birthplace and the occupation. A town's passage states its mayor,
+    river and church. For half of the towns it also names the people born there.
     """
 
     seed: int = 0

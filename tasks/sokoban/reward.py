@@ -26,7 +26,7 @@ def legal_score(room: Room, board: Board, moves: Moves) -> float:
 
 
 def deadlock_score(room: Room, board: Board, moves: Moves) -> float:
-    """s_dlk: no move pushes a box into a corner that is no goal."""
+    """s_dlk: no move pushes a box into a corner that is not a goal."""
     return float(not play(room, board, moves).deadlocked)
 
 

@@ -56,9 +56,9 @@ class Sokoban(ToolTeam[Room, Board, Moves], Drawable):
 
     Where the paper is silent: boxes (one), inner walls (an inner cell is one with probability 0.1),
     a list in place of the action of its formulas (legal and deadlock free: all moves), a deadlocked
-    room (play goes on), an empty list (no format), and the team's reward for a
-    tool's step (what its proposal would earn, which the planner's step then does not).
-    Its appendix has no prompts for Sokoban: those of Plan-Path are used.
+    room (play goes on), an empty list (no format), and the team's reward for a tool's step (what
+    its proposal would earn, which the planner's step then does not). Its appendix has no prompts
+    for Sokoban, so this task uses those of Plan-Path.
 
     Errors: ConfigError from the constructor and from `items`, one line that names the setting.
     """
@@ -118,7 +118,7 @@ class Sokoban(ToolTeam[Room, Board, Moves], Drawable):
         return reward.plan_reward(item, before, answer)
 
     def shown(self, state: TeamState[Room, Board, Moves], agent: str) -> str:
-        """The room, what was tried, and for `plan` what the tool gave."""
+        """The room, the earlier attempts and, for `plan`, the tool user's proposal."""
         item, board = state.item, state.world
         if self.prompt == "compact":
             first, *_ = boxes = sorted(board.boxes)

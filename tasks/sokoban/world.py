@@ -77,7 +77,7 @@ class MovesResult:
     legal: bool
     """No move ran into a wall or pushed a box that could not go."""
     deadlocked: bool
-    """A move pushed a box into a corner that is no goal."""
+    """A move pushed a box into a corner that is not a goal."""
 
 
 def play(room: Room, board: Board, moves: Moves) -> MovesResult:

@@ -1,4 +1,4 @@
-"""Picture for the report: the target beside the build."""
+"""Picture for the report: the target next to the build."""
 
 from __future__ import annotations
 

@@ -66,10 +66,10 @@ class StrBuildState:
 class StrBuild(DecPOMDP[StringItem, StrBuildState], Drawable, LegalActions, RewardStructure):
     """Build a string from blocks such that no two neighbours share a texture.
 
-    Every turn starts from an empty world and only that turn's commands count; they run agent by
-    agent, and a later agent overwrites an earlier one. The palettes are oak_planks and stone for
-    the first agent, white_concrete and obsidian for the second; further agents cycle; everyone
-    may place air. `blocks.parse` says which lines count as commands.
+    Every turn starts from an empty world, and only that turn's commands count. Commands run agent
+    by agent, and a later agent overwrites an earlier one. The palettes are oak_planks and stone for
+    the first agent, white_concrete and obsidian for the second; further agents cycle; everyone may
+    place air. `blocks.parse` defines which lines count as commands.
 
     The raw reward of a turn, at most 2, shared by all (F.3):
 

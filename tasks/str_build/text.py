@@ -20,7 +20,7 @@ class PlayerFields:
     name: str
     agents: int
     limit: int
-    """The most commands of one turn."""
+    """Maximum number of commands per turn."""
 
 
 Hint = tuple[str, tuple[Cell, ...]]
@@ -90,7 +90,7 @@ def compact_prompt(rows: Sequence[str], seat: PlayerFields, *, show_grid: bool) 
 
 
 def position_hints(blocks: Sequence[Block], target: Sequence[Cell]) -> tuple[Hint, ...]:
-    """Which target cells stand empty, and which others do not, for all agents alike."""
+    """Lists the empty target cells and the blocks elsewhere, for all agents."""
     filled = {block.cell for block in blocks}
     return (
         ("missing", tuple(cell for cell in target if cell not in filled)),

@@ -108,8 +108,8 @@ def unique_solution(grid: Grid) -> Grid | None:
 
 
 def puzzle(size: int, blanks: int, rng: np.random.Generator) -> Grid:
-    """A random complete grid with up to `blanks` cells emptied, one by one in random order, each
-    only where the solution stays unique; fewer where no further cell can go."""
+    """A random complete grid with up to `blanks` empty cells. Cells are emptied one by one in
+    random order, each only if the solution stays unique."""
     empty: Grid = ((0,) * size,) * size
     grid = next(solutions(empty, rng))
     left = blanks

@@ -62,7 +62,7 @@ class Sudoku(ToolTeam[SudokuItem, Grid, Fills], Drawable):
     size: int = 4
     """N: 4, 9 or 16."""
     blanks: int = 8
-    """The most blanks of a puzzle; fewer where the solution would not stay unique."""
+    """Maximum number of blanks of a puzzle; fewer if the solution would not stay unique."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -126,7 +126,7 @@ class Sudoku(ToolTeam[SudokuItem, Grid, Fills], Drawable):
         return reward.plan_reward(item.clues, before, answer, after)
 
     def shown(self, state: TeamState[SudokuItem, Grid, Fills], agent: str) -> str:
-        """The puzzle, the grid so far, and for `plan` what the tool gave."""
+        """The puzzle, the grid so far and, for `plan`, the tool user's proposal."""
         clues, grid = state.item.clues, state.world
         if self.prompt == "compact":
             return text.compact_prompt(clues, grid, agent, state.tool)
@@ -158,7 +158,7 @@ class Sudoku(ToolTeam[SudokuItem, Grid, Fills], Drawable):
         return text.rows_of(state.world)
 
     def picture(self, state: TeamState[SudokuItem, Grid, Fills]) -> Picture:
-        """The puzzle beside the grid, a colour for each digit; wrong fills are marked."""
+        """The puzzle next to the grid, with a colour for each digit. Wrong fills are marked."""
         solution = self._solution(state.item)
 
         def mark(r: int, c: int) -> Mark:

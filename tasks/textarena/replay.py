@@ -1,8 +1,8 @@
 """Replays a TextArena game from its seed and actions.
 
-Games change in place and draw from Python's and numpy's global generators. Here each has generators
-of its own, and is made anew from (seed, actions) or continued if the same play is at hand one step
-earlier.
+Games change in place and draw from Python's and numpy's global generators. Here each game has its
+own generators. It is created again from (seed, actions), or continued if a game one step earlier is
+kept.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from .task import PLAN, ToolTeam
 
 @dataclass(frozen=True, kw_only=True)
 class Adopts:
-    """A planner that decides what the tool user proposed, and nothing where that is nothing."""
+    """A planner that adopts the tool user's proposal, or nothing if there is none."""
 
     def act(self, view: View) -> str:
         """The proposal in a planner's form.

@@ -19,7 +19,7 @@ class ToolRun(Generic[Answer]):
     output: str
     """What it printed, or why it failed."""
     ran: bool
-    """It ended by itself without an error."""
+    """It ended without an error."""
     answer: Answer | None
     """The proposal; None where the output is none."""
 

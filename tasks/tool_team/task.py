@@ -34,9 +34,10 @@ class ToolTeam(
     """The agent `tool` writes a program whose output proposes an answer; `plan` sees the task, the
     program and its output, and decides. Only what `plan` decides changes the world.
 
-    A game says how answers are read, what they do, and what they are worth: the methods below the
-    line. Of an answer of `tool` the one fenced block of Python is run in the sandbox; no block, or
-    two, is no format. Of `plan` what follows the last line that begins with `####` counts.
+    A game defines how answers are read, what they do and what they earn: the abstract methods
+    below. The sandbox runs the only fenced Python block of `tool`'s answer. An answer with no
+    block, or with two, has no format. Of `plan` what follows the last line that begins with `####`
+    counts.
     """
 
     pays = frozenset({"team", "local"})
@@ -58,8 +59,8 @@ class ToolTeam(
     test: int = 100
     """Instances of each split."""
     fresh: bool = False
-    """Draw each of the `train` instances when its turn comes, which makes any number of them: the
-    paper draws its environments anew for every update. False: so many different ones."""
+    """Draw each of the `train` instances when it is needed, so that there can be any number: the
+    paper draws new environments for every update. False: so many different ones."""
     seed: int = 0
     """Of the instances; the splits are disjoint whatever it is."""
     seconds: float = 10.0
@@ -119,9 +120,9 @@ class ToolTeam(
     ) -> Outcome[TeamState[Item, World, Answer]]:
         """Run the tool's program, carry out the plan, or both; nothing is random.
 
-        In sequential play a step of `tool` pays the team what its proposal would earn if it were
-        carried out, and the step of `plan` what is left of the turn's r_team: each is compared by
-        what it did, and a turn pays r_team in sum.
+        In sequential play, a step of `tool` pays the team what its proposal would earn if executed.
+        The step of `plan` pays the rest of the turn's r_team. So each step is compared by its own
+        effect, and a turn pays r_team in total.
         Errors: ConfigError if no sandbox works here.
         """
         local: dict[str, float] = {}

@@ -12,7 +12,7 @@ from .words import CONNECTORS, FILLERS, STOP_WORDS
 def expanding_pair(rules: ScoringRules, text: str) -> tuple[str, str]:
     """A text, and one of twice its length and vocabulary with every kind of transition.
 
-    It earns the most where `words` allows 48 words and four times the fewest.
+    It earns the maximum reward if `words` allows 48 words and four times the minimum.
     """
     least, most = rules.words
     words = _content(text)
@@ -26,7 +26,7 @@ def expanding_pair(rules: ScoringRules, text: str) -> tuple[str, str]:
 def matching_pair(rules: ScoringRules, text: str) -> tuple[str, str]:
     """Two texts of the same words, every kind of transition among them, the second longer.
 
-    It earns the most where `words` allows 26 words and twice the fewest.
+    It earns the maximum reward if `words` allows 26 words and twice the minimum.
     """
     least, most = rules.words
     size = max(least, min(24, most // 2))

@@ -14,7 +14,7 @@ from .text import (
 )
 
 BOUNDS, LENGTH, DIVERSITY, STYLE, COHERENCE = 0.5, 1.0, 0.5, 0.6, 0.4
-"""The most that each part earns."""
+"""Maximum reward of each part."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class ScoringRules:
     """Scoring rules of one variant of one task."""
 
     words: tuple[int, int]
-    """The fewest and the most words of each text, by white space."""
+    """Minimum and maximum number of words of each text, split at white space."""
     length: Band
     """For characters of the second text over those of the first."""
     diversity: Band
@@ -61,7 +61,7 @@ class ScoringRules:
 
     @property
     def highest(self) -> float:
-        """The most that a pair of texts can earn."""
+        """Maximum reward of a pair of texts."""
         return BOUNDS + LENGTH + DIVERSITY + STYLE + COHERENCE * self.coherence(12)
 
     def coherence(self, kinds: int) -> float:
@@ -88,7 +88,7 @@ class ScoreParts:
 
 
 def score(rules: ScoringRules, first: str, second: str) -> ScoreParts:
-    """Score two texts; the first gate that fails ends the count, what was earned stays."""
+    """Score two texts. The first gate that fails ends the count; earlier parts are kept."""
     least, most = rules.words
     if not all(least <= len(text.split()) <= most for text in (first, second)):
         return ScoreParts()

@@ -104,8 +104,8 @@ class WritingTask(DecPOMDP[WritingItem, WritingState], LegalActions, RewardStruc
         return Outcome(state=WritingState(state.item, parts), reward=parts.total, done=True)
 
     def metrics(self, state: WritingState) -> Mapping[str, float]:
-        """`score`, the reward over the most that can be earned, in [0, 1] (Table 1 in percent);
-        `bounds`, `length`, `diversity`, `style` and `coherence`, which add up to the reward."""
+        """`score`, the reward divided by its maximum, in [0, 1] (Table 1 in percent); `bounds`,
+        `length`, `diversity`, `style` and `coherence`, which add up to the reward."""
         parts = ScoreParts() if state.parts is None else state.parts
         return {"score": parts.total / self.rules.highest, **asdict(parts)}
 

@@ -16,7 +16,7 @@ def words_of(text: str) -> list[str]:
 
 
 def content_words(words: Sequence[str]) -> frozenset[str]:
-    """The different words that are no stop words."""
+    """The different words that are not stop words."""
     return frozenset(words) - STOP_WORDS
 
 
@@ -26,7 +26,7 @@ def characters(text: str) -> int:
 
 
 def transition_kinds(words: Sequence[str]) -> frozenset[str]:
-    """The kinds of transition of which some entry stands in the text as whole words."""
+    """The kinds of transition with an entry that occurs in the text as whole words."""
     return frozenset(
         kind
         for position, word in enumerate(words)

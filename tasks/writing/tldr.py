@@ -31,7 +31,7 @@ class TLDR(WritingTask):
     other; the pair of texts is scored in one turn.
 
     The reward, at most 3.0 (paper) or 2.98 (comlrl), adds up five parts. The first three are also
-    gates: outside its range a part earns nothing and the count ends; what was earned stays.
+    gates: outside its range a part earns nothing and the count ends. Earlier parts are kept.
 
         bounds     0.5  both texts have 8 to 256 words
         length     1    characters of the second over the first: full in 1.6-3.2, linear down to 0

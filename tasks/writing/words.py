@@ -77,7 +77,7 @@ TRANSITIONS: dict[str, tuple[str, ...]] = {
         *("whenever", "while"),
     ),
 }
-"""By kind; each entry stands in one kind only."""
+"""By kind; each entry belongs to one kind only."""
 
 CONNECTORS = (
     *("first", "however", "thus", "moreover", "indeed", "overall"),
