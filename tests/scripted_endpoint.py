@@ -25,9 +25,11 @@ def count_words(messages: list[dict[str, str]], seed: int | None) -> str:
     return f"{sum(len(m['content'].split()) for m in messages)} words, seed {seed}"
 
 
-def status(code: int, message: str = "on purpose", **headers: str) -> Fault:
-    """An error in the OpenAI format."""
-    return lambda endpoint: _error(code, message, None, headers)
+def status(
+    code: int, message: str = "on purpose", *, name: str | None = None, **headers: str
+) -> Fault:
+    """An error in the OpenAI format; `name` is its code there."""
+    return lambda endpoint: _error(code, message, name, headers)
 
 
 def cut_off(endpoint: ScriptedEndpoint) -> Response:

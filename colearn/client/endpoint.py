@@ -22,6 +22,8 @@ FIRST_WAIT, LONGEST_WAIT = 0.5, 8.0
 """Seconds before the first retry, and at most before any, unless the server sets them."""
 LONGEST_ANSWER = 4 * 2**20
 """Most bytes of an answer."""
+TOO_LONG = "context_length_exceeded"
+"""The `error.code` of a conversation that leaves no room for an answer in the server's model."""
 _SHOWN = 300
 """Characters of a server's message that an error quotes."""
 

@@ -23,7 +23,7 @@ from functools import partial
 from typing import Any
 
 from colearn.client.async_agent import AsyncConversation, AsyncRemoteAgent, Reply
-from colearn.client.endpoint import RemoteError
+from colearn.client.endpoint import TOO_LONG, Refused, RemoteError
 from colearn.contract import ActionRequest, DecPOMDP, Player, TokenAnswer
 from colearn.credit.team import SharedReward
 from colearn.rollout.advance import advance
@@ -81,6 +81,8 @@ class _Lost(Exception):
     def __init__(self, agent: str, error: RemoteError) -> None:
         super().__init__(str(error))
         self.agent = agent
+        self.overlong = isinstance(error, Refused) and error.code == TOO_LONG
+        """Whether the agent's history does not fit its model."""
 
 
 async def play_episode(room: PlaySetting, number: int, item: Any) -> PlayedEpisode:
@@ -131,9 +133,12 @@ class _Play:
         except _Lost as error:
             failed = error
         lost: Loss | None = None
+        turn = self.growth.nodes[-1].turn
         if failed is not None:
-            turn = self.growth.nodes[-1].turn
             self.replies = self.replies[:turn]
+        if failed is not None and failed.overlong and turn:
+            await beside(self.growth.end_overlong, failed.agent)  # as in training
+        elif failed is not None:
             lost = Loss(agent=failed.agent, turn=turn, reason=str(failed))
         answering = (
             talk.close()

@@ -191,6 +191,13 @@ class Growth:
                 following.append(Live(node, {**at.histories, **kept}, last, acted))
         return following
 
+    def end_overlong(self, seat: str) -> None:
+        """End a chain at its last node: the seat's server refuses its history as too long."""
+        last = self.nodes[-1]
+        ProgramEpisodes.of(self.task).abandon(last.state)
+        final = measured(self.task, last.state, self.item_name)
+        self.nodes[-1] = replace(last, observations={}, overlong=seat, metrics=final)
+
     def tree(self) -> Tree[Any]:
         """The finished tree, with nodes in the order of turn and path."""
         nodes = sorted(self.nodes, key=lambda node: (node.turn, node.path))

@@ -8,6 +8,7 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from colearn.generate.job import Choice, Job, TokenDrawn
+from colearn.reasoning import AnswerStream, without_reasoning
 from colearn.types import Finish
 from colearn.wire.errors import ServeError
 from colearn.wire.events import event
@@ -23,7 +24,8 @@ class ChatAnswer:
 
     spelling: given if log-probabilities were requested.
     offered: names of the functions that the answer may call; `several` calls, or at most one.
-    opened: the text with which the prompt opened reasoning; calls that reasoning drafts are none.
+    opened: the text with which the prompt opened reasoning. Reasoning is in neither content nor
+    calls; `colearn.token_ids` has all tokens.
     """
 
     def __init__(
@@ -38,6 +40,9 @@ class ChatAnswer:
     ) -> None:
         self.job, self._spelling = job, spelling
         self._offered, self._several, self._opened = offered, several, opened
+        self._parts = [AnswerStream() for _ in job.choices]
+        for part in self._parts:
+            part.push(opened)
         self._head = {
             "id": f"chatcmpl-{secrets.token_hex(12)}",
             "created": int(time.time()),
@@ -65,15 +70,19 @@ class ChatAnswer:
 
     def grown(self, token: TokenDrawn, usage: bool) -> bytes | None:
         """Returns the chunk of one token; None if calls are to be parsed at the answer's end."""
-        if self._offered or (not token.text and self._spelling is None):
+        if self._offered:
+            return None
+        content = self._parts[token.choice].push(token.text)
+        if not content and self._spelling is None:
             return None
         logprobs = self._logprobs([(token.id, token.logprob, token.top)])
-        return self._chunk(token.choice, {"content": token.text}, logprobs, None, usage)
+        return self._chunk(token.choice, {"content": content}, logprobs, None, usage)
 
-    def ended(self, choice: int, text: str, finish: Finish, usage: bool) -> bytes:
+    def ended(self, choice: int, finish: Finish, usage: bool) -> bytes:
+        """Returns the chunks of what was held back, and of the reason for the end."""
         reason = _REASONS[finish]
+        content, calls = self._read(self.job.choices[choice].text)
         if self._offered:
-            content, calls = self._read(self.job.choices[choice].text)
             delta = message(content, calls)
             delta.pop("refusal")
             for number, call in enumerate(delta.get("tool_calls", ())):
@@ -81,14 +90,14 @@ class ChatAnswer:
             rest = self._chunk(choice, delta, None, None, usage)
             reason = "tool_calls" if calls else reason
         else:
-            rest = self._chunk(choice, {"content": text}, None, None, usage) if text else b""
+            held = self._parts[choice].finish(content)
+            rest = self._chunk(choice, {"content": held}, None, None, usage) if held else b""
         return rest + self._chunk(choice, {}, None, reason, usage)
 
     def _read(self, text: str) -> tuple[str, list[Call]]:
         if not self._offered:
-            return text, []
-        content, calls = read_calls(self._opened + text, self._offered, several=self._several)
-        return (content, calls) if calls else (text, [])
+            return without_reasoning(self._opened + text), []
+        return read_calls(self._opened + text, self._offered, several=self._several)
 
     def counted(self) -> bytes:
         """Returns the last chunk of a stream with `include_usage`."""

@@ -106,7 +106,7 @@ async def _chat(service: Service, request: Request) -> Response:
             service.spelling if asked.logprobs else None,
             offered=[function.name for function in asked.offered],
             several=asked.parallel_tool_calls is not False,
-            opened=service.agent.decoder.opened_reasoning(""),
+            opened=service.opened_reasoning,
         )
         if asked.stream:
             return _Stream(service, turn, answer, told, asked)
@@ -150,7 +150,7 @@ class _Stream(StreamingResponse):
                         if part is not None:
                             yield part
                     case ChoiceEnd():
-                        yield answer.ended(event.choice, event.text, event.finish, usage)
+                        yield answer.ended(event.choice, event.finish, usage)
                     case Done():
                         self._service.commit(self._turn)
                         yield (answer.counted() if usage else b"") + DONE

@@ -15,6 +15,7 @@ from colearn.contract.worker import QueueFull, Worker, WorkerStopped
 from colearn.errors import ConfigError
 from colearn.generate.engine import Engine
 from colearn.generate.job import Event, Failed, Job
+from colearn.reasoning import without_reasoning
 from colearn.seeding import derive_seed
 from colearn.wire.conversation import SentConversation, read_conversation
 from colearn.wire.errors import ServeError, report
@@ -85,6 +86,8 @@ class Service:
         )
         self.sessions = Sessions(limits.max_sessions, limits.session_idle)
         self.spelling = Spelling(agent.decoder.tokenizer)
+        self.opened_reasoning = agent.decoder.opened_reasoning("")
+        """The text with which every prompt opens reasoning; '' if none does."""
         self._created = int(time.time())
         self._encoding = ThreadPoolExecutor(1, thread_name_prefix="encode")
         self.metrics = Metrics(
@@ -189,7 +192,8 @@ class Service:
         turn.committed = True
         if turn.session is not None:
             (choice,) = turn.job.choices
-            self.sessions.commit(turn.session, turn.conversation, choice)
+            sent = without_reasoning(self.opened_reasoning + choice.text)
+            self.sessions.commit(turn.session, turn.conversation, choice, sent)
         job = turn.job
         metrics = self.metrics
         metrics.prompt.inc(len(job.request.history))

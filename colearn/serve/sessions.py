@@ -86,12 +86,12 @@ class Sessions:
         return session
 
     def commit(
-        self, session: ServedSession, conversation: SentConversation, choice: Choice
+        self, session: ServedSession, conversation: SentConversation, choice: Choice, sent: str
     ) -> None:
-        """Adds an answered turn to the history."""
+        """Adds an answered turn to the history; `sent` is the text that the client has of it."""
         assert choice.history is not None, "the answer is not complete"
         session.history = choice.history
-        session.said = digest(session.said, conversation.said, choice.text)
+        session.said = digest(session.said, conversation.said, sent)
         session.turns += 1
 
     def end(self, name: str, session: ServedSession) -> None:

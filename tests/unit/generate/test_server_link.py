@@ -256,11 +256,15 @@ def test_answers_come_in_the_order_of_the_requests(link: ServerLink, server: Ser
 
 
 def test_no_more_requests_are_under_way_than_may_be(
-    link: ServerLink, server: Server, monkeypatch: pytest.MonkeyPatch
+    server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Over all calls together: each request of a rollout is a call of its own."""
     monkeypatch.setattr(server_link, "PARALLEL", 2)
+    link = ServerLink(server.url, timeout=60.0)
     server.replies["/x"] = server.late(0.1)
-    link.all("/x", [{}] * 6)
+    for begun in [link.begin("/x", [{}] * 3) for _ in range(2)]:
+        link.wait(begun)
+    link.close()
     assert server.most == 2
 
 

@@ -151,6 +151,20 @@ def test_no_more_episodes_run_at_once_than_asked_for(servers: dict[str, Scripted
     assert max(running) == 2
 
 
+def test_a_history_too_long_for_a_server_ends_its_episode_as_in_training(
+    servers: dict[str, ScriptedEndpoint],
+) -> None:
+    refusal = status(400, "too long", name="context_length_exceeded")
+    servers["ben"].faults = [lambda server: None] * 5 + [refusal]
+    result = played(servers, at_once=1)
+    assert not result.lost
+    tree = result.episodes[1].tree
+    assert [node.turn for node in tree.nodes] == [0, 1, 2]
+    last = tree.nodes[-1]
+    assert last.overlong == "ben" and last.terminal and last.metrics["letters"] > 0
+    assert result.metrics["overflow"] == 0.25
+
+
 def test_a_lost_agent_ends_its_own_episode_and_no_other(
     servers: dict[str, ScriptedEndpoint],
 ) -> None:

@@ -40,7 +40,7 @@ def play(
     conversation = SentConversation(None, turns, said)
     session = held.begin(name, conversation)
     history = session.history.observe(range(3), None).act([7])
-    held.commit(session, conversation, Choice(tokens=[7], text=answer, history=history))
+    held.commit(session, conversation, Choice(tokens=[7], history=history), answer)
     held.end(name, session)
     return session
 

@@ -104,11 +104,11 @@ def test_a_choice_that_would_constrain_the_answer_is_refused(choice):
 
 def test_a_served_answer_holds_its_calls():
     choice = SimpleNamespace(text=LOOK, tokens=[1], logprobs=[0.0], top=[], finish="end")
-    job = SimpleNamespace(choices=[choice], history=[0], prefilled=1)
+    job = SimpleNamespace(choices=[choice], request=SimpleNamespace(history=[0]), prefilled=1)
     answer = ChatAnswer("a", job, None, offered=["look"])
     (whole,) = answer.whole()["choices"]
     assert whole["finish_reason"] == "tool_calls"
     assert whole["message"]["tool_calls"][0]["function"]["name"] == "look"
     assert whole["message"]["content"] is None
-    streamed = answer.ended(0, "", "end", usage=False).decode()
+    streamed = answer.ended(0, "end", usage=False).decode()
     assert '"finish_reason": "tool_calls"' in streamed and '"index": 0' in streamed
