@@ -132,6 +132,12 @@ class Environments:
         python = self.make("network", ("-c", "constraints.txt", "-e", ".[dev]"), ("uv",))
         return Environment(python, {"PATH": f"{python.parent}{os.pathsep}{os.environ['PATH']}"})
 
+    def notebooks(self) -> Environment:
+        """The gate's environment, with a kernel and LangGraph."""
+        project = ("-c", "constraints.txt", "-e", ".[dev]")
+        packages = ("nbclient", "ipykernel", "langgraph", "langchain-openai")
+        return Environment(self.make("notebooks", project, packages))
+
     def frameworks(self) -> Environment:
         """Each framework in an environment of its own; OpenEnv beside the tests."""
         frameworks = {
@@ -248,6 +254,7 @@ def main() -> int:
             "gpu": environments.gpu,
             "real_model": environments.real_model,
             "network": environments.network,
+            "notebooks": environments.notebooks,
             "frameworks": environments.frameworks,
         }
         for marker in chosen:

@@ -5,14 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from markupsafe import Markup
-
 from colearn.record import Run, open_run, read_run
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Result:
-    """A finished run. A notebook shows it as a table."""
+    """A finished run. A notebook shows its curve, its metrics and its last transcript."""
 
     run: Run
     """Its record, its evaluations and its updates."""
@@ -42,19 +40,13 @@ class Result:
         change = f"{name} {_shown(first)} -> {_shown(last)}"
         return f"{record.algorithm} on {record.task}: {change} ({self.folder})"
 
+    def __repr__(self) -> str:
+        return str(self)
+
     def _repr_html_(self) -> str:
-        first, last = self.run.evaluations[0], self.run.evaluations[-1]
-        rows = Markup("").join(
-            Markup("<tr><td>{}</td><td>{}</td><td>{}</td></tr>").format(
-                name, _shown(first.metrics.get(name)), _shown(value)
-            )
-            for name, value in last.metrics.items()
-        )
-        head = Markup("<tr><th></th><th>{} steps</th><th>{} steps</th></tr>").format(
-            first.environment_steps, last.environment_steps
-        )
-        title = Markup("<p>{}</p>").format(str(self))
-        return str(title + Markup("<table>") + head + rows + Markup("</table>"))
+        from .result_html import result_html  # draws with matplotlib
+
+        return result_html(self.run, str(self), self.curve())
 
 
 def read_result(folder: Path) -> Result:

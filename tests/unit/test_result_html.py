@@ -1,0 +1,37 @@
+"""The result of a run as a notebook shows it."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import fabricated_runs
+import pytest
+
+from colearn.trainer.result import Result, read_result
+
+
+@pytest.fixture
+def result(tmp_path: Path) -> Result:
+    fabricated_runs.write_run(tmp_path / "run", "magrpo", 0)
+    return read_result(tmp_path / "run")
+
+
+def test_it_shows_the_curve_every_metric_and_the_last_transcript(result: Result) -> None:
+    html = result._repr_html_()
+    assert "<svg" in html
+    assert [name for name in result.metrics if f"<td>{name}</td>" not in html] == []
+    assert "<details><summary>episode of" in html
+
+
+def test_texts_of_agents_are_escaped(result: Result) -> None:
+    html = result._repr_html_()
+    assert "<b>stone</b>" not in html
+    assert "&lt;b&gt;stone&lt;/b&gt;" in html
+
+
+def test_it_is_whole_without_transcripts(result: Result) -> None:
+    (result.folder / "episodes.jsonl").unlink()
+    html = result._repr_html_()
+    assert "<details>" not in html
+    assert ET.fromstring(f"<div>{html[html.index('<table>') :]}</div>") is not None
