@@ -22,10 +22,11 @@ class GroupBaseline(Advantage):
     """A group is the siblings of one history h_t, never all actions of one turn index: returns
     from different histories do not share a baseline.
 
-    An only child inherits the advantage of the joint action before it. So in `Parallel`, where
-    only the root branches, every action of a chain carries G_0 - b(h_0) of its chain: given h_t,
-    the rewards before t are constants and b(h_0) does not depend on a_t, so this is Eq. 1 with
-    gamma^t G_t and the action-independent baseline b(h_0) - (r_0 + ... + gamma^(t-1) r_(t-1)).
+    A joint action without siblings inherits the advantage of the joint action before it. So in
+    `Parallel`, where only the root branches, every action of a chain carries G_0 - b(h_0) of its
+    chain: given h_t, the rewards before t are constants and b(h_0) does not depend on a_t, so this
+    is Eq. 1 with gamma^t G_t and the action-independent baseline b(h_0) - (r_0 + ... + gamma^(t-1)
+    r_(t-1)).
 
     In `Cross` the group is all joint actions of the history. Siblings that share an agent's action
     scale the expected gradient by a constant and keep its direction.

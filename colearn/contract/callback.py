@@ -1,4 +1,4 @@
-"""Callback interface: what a run tells of its rollouts, updates, evaluations and checkpoints."""
+"""Callback interface: events of a run's rollouts, updates, evaluations and checkpoints."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Measured:
 
 @dataclass(slots=True, kw_only=True)
 class StartEvent(Event):
-    """A run starts, or goes on from a checkpoint."""
+    """A run starts, or continues from a checkpoint."""
 
     folder: Path
     """The run's folder."""
@@ -64,7 +64,7 @@ class UpdateEvent(Event):
 
     trees: Sequence[Tree[Any]]
     metrics: dict[str, float]
-    """What is logged of the update; a callback may add to it."""
+    """The logged metrics of the update; a callback may add to them."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -74,7 +74,8 @@ class EvaluateEvent(Event):
     trees: Sequence[Tree[Any]]
     """The evaluation's episodes."""
     metrics: dict[str, float]
-    """What is logged of the evaluation, and the headline metric among it; a callback may add."""
+    """The logged metrics of the evaluation, including the headline metric; a callback may add to
+    them."""
     episodes: Sequence[Mapping[str, Any]]
     """Lines of episodes.jsonl: the first `evaluation.transcripts` episodes as text."""
     headline: Headline
@@ -90,7 +91,7 @@ class SaveEvent(Event):
 
 
 class Callback:
-    """Is told what a run does; each method does nothing by default.
+    """Receives the events of a run. Each method does nothing by default.
 
     A shipped or own class is a frozen dataclass, whose fields are its settings in `run.callbacks`;
     from Python its object is passed as `callbacks=[...]`. Methods run in the run's thread, in every
@@ -99,7 +100,8 @@ class Callback:
 
     @property
     def adds(self) -> Sequence[str]:
-        """Names of the metrics that it adds to evaluations, so that one may be the headline."""
+        """Names of the metrics that it adds to evaluations. One of them can then be the
+        headline."""
         return ()
 
     def on_start(self, event: StartEvent) -> None:

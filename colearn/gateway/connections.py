@@ -16,7 +16,8 @@ _UNKNOWN = ""
 
 
 class ProgramProtocol(PatientProtocol):
-    """Closes an idle connection of the program with the most if there are more than `MOST`.
+    """If there are more than `MOST` connections, closes an idle one of the program that has the
+    largest number.
 
     A program that opens connections without end loses its own, and no other program's. All
     connections come from one address, so `PatientProtocol` alone would refuse all programs.

@@ -36,7 +36,8 @@ def grow(
 
     `cast` assigns `players`, by name, to the task's agents. With `order` "lockstep" all trees
     advance turn by turn, bit for bit repeatable; with "free" no tree waits for another. `at_once`
-    bounds the items whose trees grow together, and so the generators' caches; None: all of them.
+    bounds the number of items whose trees grow together, which bounds the generators' caches. None:
+    all of them.
 
     Errors: TaskError if the task breaks its contract, ConfigError from a generator.
     """

@@ -80,8 +80,8 @@ def shortest_path(world: Map, at: Cell) -> Moves:
 
 
 def draw_map(rows: int, columns: int, share: float, rng: np.random.Generator) -> Map:
-    """Each cell a wall with probability `share`; start and goal different free cells, of a map in
-    which one reaches the other.
+    """Each cell is a wall with probability `share`. Start and goal are different free cells, and a
+    path connects them.
 
     Errors: ValueError where 2000 maps had none.
     """

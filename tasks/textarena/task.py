@@ -44,9 +44,9 @@ class TextArena(DecPOMDP[ArenaGame, ArenaState], LegalActions, RewardStructure):
     """A game of TextArena by its id; agents are `player_0`, `player_1`, ...
 
     The player to move reads the messages since its last action, the rules at first, and answers
-    with any text. Payoffs come at the end of the game: local rewards, or the team's reward for one
-    player or with `team`. What is random follows from the seed that `reset` draws, so branches of a
-    tree share it.
+    with any text. Payoffs are paid at the end of the game, as local rewards. With one player, or
+    with `team`, they are the team's reward. What is random follows from the seed that `reset`
+    draws, so branches of a tree share it.
 
     Settings: `env`, such as `TicTacToe-v0`; `players`; `settings`, the game's own; `horizon`, the
     most actions of an episode; `team`: the joint reward is the mean payoff; `words`: actions that

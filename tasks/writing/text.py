@@ -58,4 +58,4 @@ def _entries() -> dict[str, tuple[tuple[tuple[str, ...], str], ...]]:
 
 
 _ENTRIES = _entries()
-"""By first word: the entries as words, with their kinds."""
+"""Maps a first word to the entries that begin with it, as words, with their kinds."""

@@ -8,7 +8,8 @@ from .option import TaskOption
 
 
 class RewardStructure(TaskOption):
-    """A task that pays others than the team, pays later, or knows bounds of its rewards."""
+    """A task that pays single agents, pays earlier actions later, or knows bounds of its
+    rewards."""
 
     pays: frozenset[Paid] = frozenset({"team"})
     """The kinds of reward it pays: to the team (`Outcome.reward`), to single agents
