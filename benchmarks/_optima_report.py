@@ -13,7 +13,7 @@ from _optima_problems import METHODS, PROBLEMS, VARIANTS, references
 from matplotlib.figure import Figure
 
 from colearn.report.curves import colour
-from colearn.statistics import MeanEstimate, estimate, mean_band
+from colearn.statistics.over_seeds import MeanEstimate, estimate, mean_band
 
 REFERENCES = {"optimum": "-", "memoryless": "-.", "open_loop": ":"}
 """With their lines."""

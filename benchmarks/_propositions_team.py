@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from colearn.agents import Voice, language_players
 from colearn.contract import BatchEngine, Branching, Rollout, TokenAnswer, TokenRequest
+from colearn.contract.seeding import derive_rng
 from colearn.credit.team import SharedReward as Shared
 from colearn.rollout.counts import Counts
 from colearn.rollout.grow import grow
-from colearn.seeding import derive_rng
 from colearn.tabular.exact_value import ExactEvaluation, evaluate
 from colearn.tabular.histories import JointHistories
 from colearn.tasks.dpomdp import TextDecPOMDP

@@ -28,7 +28,7 @@ from _optima_problems import PROBLEMS, Problem
 from natural_gradient import Sampler, Tables, Visits, softmax
 
 from colearn.registry import task_class
-from colearn.statistics import estimate
+from colearn.statistics.over_seeds import estimate
 from colearn.tabular.exact_value import ExactEvaluation, evaluate, uniform
 from colearn.tabular.histories import JointHistories
 from colearn.tabular.model import Array

@@ -21,7 +21,7 @@ import numpy as np
 from colearn.errors import CheckpointError
 from colearn.record import Run
 from colearn.report.source import read_source
-from colearn.statistics import estimate
+from colearn.statistics.over_seeds import estimate
 
 
 def at_points(run: Run, metric: str, parts: int) -> list[float] | None:

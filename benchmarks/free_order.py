@@ -20,10 +20,10 @@ from typing import Any, Literal
 
 from colearn.agents import Program
 from colearn.contract import Rollout
+from colearn.contract.seeding import derive_rng
 from colearn.rollout.forks import ForkOnFirst
 from colearn.rollout.grow import Order, grow
 from colearn.rollout.shapes import Chain
-from colearn.seeding import derive_rng
 from colearn.workflow import Tool, Workflow
 
 TENFOLD = 10

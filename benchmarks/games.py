@@ -33,9 +33,10 @@ from game_optimum import optimum
 from matches import add_percentages, tally
 
 from colearn.agents import Program
-from colearn.cast.seats import Against, Own
+from colearn.agents.cast.seats import Against, Own
 from colearn.config import Named
 from colearn.config.build import build_program, build_task
+from colearn.contract.seeding import derive_seed
 from colearn.errors import ColearnError
 from colearn.experiment.assemble import Assembly, assemble
 from colearn.experiment.checkpoint_manager import load_learners
@@ -43,7 +44,6 @@ from colearn.models.embedded import EMBEDDED
 from colearn.record import RunFolder, open_run
 from colearn.rollout.grow import grow
 from colearn.rollout.shapes import Chain
-from colearn.seeding import derive_seed
 from colearn.tasks.open_spiel.games import Game, cooperative, hidden, load
 
 RIVAL = "rival"

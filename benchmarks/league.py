@@ -21,12 +21,12 @@ import numpy as np
 from matches import elo, win_matrix
 
 from colearn.contract import Cast, Player
+from colearn.contract.seeding import derive_seed
 from colearn.experiment.assemble import Assembly, assemble
 from colearn.experiment.checkpoint_manager import load_learners
 from colearn.record import open_run
 from colearn.rollout.grow import grow
 from colearn.rollout.shapes import Chain
-from colearn.seeding import derive_seed
 
 
 class Pair(Cast):

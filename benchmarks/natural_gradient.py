@@ -25,7 +25,7 @@ from _optima_problems import PROBLEMS, references
 
 from colearn.registry import task_class
 from colearn.report.show import show_estimate
-from colearn.statistics import estimate
+from colearn.statistics.over_seeds import estimate
 from colearn.tabular.exact_value import evaluate
 from colearn.tabular.histories import JointHistories
 from colearn.tabular.model import Array, TabularModel

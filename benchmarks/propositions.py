@@ -38,8 +38,8 @@ from _propositions_team import Array, Team, credited, rows_of
 from colearn.advantage.group_baseline import GroupMean
 from colearn.advantage.raw_return import RawReturn
 from colearn.contract import Rollout
+from colearn.contract.seeding import derive_seed
 from colearn.rollout.shapes import Chain, Cross, KaryTree, Parallel
-from colearn.seeding import derive_seed
 
 RESULTS = Path(__file__).parent / "results" / "propositions"
 LEVELS = (1, 2, 4, 8)

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from colearn.qa import BM25, Passage, Passages
+from colearn.workflow.qa import BM25, Passage, Passages
 
 WORDS = 5000
 QUERIES = 500

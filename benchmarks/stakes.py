@@ -245,7 +245,7 @@ def report(out: Path) -> str:
 
 def interval(values: Sequence[float]) -> str:
     """Mean and Student's 95% interval over seeds."""
-    from colearn.statistics import estimate
+    from colearn.statistics.over_seeds import estimate
 
     found = estimate(values)
     assert found is not None

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from colearn.statistics import estimate
+from colearn.statistics.over_seeds import estimate
 
 Array = NDArray[np.float64]
 

@@ -187,7 +187,7 @@ def report(runs: Sequence[Mapping[str, Any]]) -> str:
 
 def spread(values: Sequence[float]) -> str:
     """Mean and 95% interval over seeds; empty without values."""
-    from colearn.statistics import estimate
+    from colearn.statistics.over_seeds import estimate
 
     found = estimate(values)
     if found is None:

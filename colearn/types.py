@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, TypeVar
 
-from colearn.scored import as_number, mean_scored
+from colearn.statistics.scored import as_number, mean_scored
 
 State = TypeVar("State")
 

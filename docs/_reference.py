@@ -32,7 +32,7 @@ from colearn.cli import app
 from colearn.config import shipped_configs
 from colearn.config.settings import Config, Named
 from colearn.contract.algorithm import ValueLoss
-from colearn.metrics import RUN_METRICS, Metric
+from colearn.record.metrics import RUN_METRICS, Metric
 from colearn.registry import KINDS, Kind, load, names
 from colearn.tasks.metrics import TASK_METRICS
 from colearn.tasks.setting_sentences import SENTENCES
@@ -384,10 +384,10 @@ PUBLIC = (
     "colearn.estimate.schedule",
     "colearn.experiment.evaluation.pass_at_k",
     "colearn.export",
-    "colearn.metrics",
-    "colearn.pictures",
+    "colearn.record.metrics",
+    "colearn.contract.picture",
     "colearn.play",
-    "colearn.qa",
+    "colearn.workflow.qa",
     "colearn.registry",
     "colearn.sandbox",
     "colearn.tabular.exact_value",
@@ -395,7 +395,7 @@ PUBLIC = (
     "colearn.tabular.search",
     "colearn.tasks.search.question",
     "colearn.testing",
-    "colearn.tools",
+    "colearn.workflow.tools",
     "colearn.types",
     "colearn.workflow",
 )

@@ -10,7 +10,7 @@ import ast
 import re
 from typing import Any
 
-from colearn.reasoning import without_reasoning
+from colearn.text.reasoning import without_reasoning
 
 MARK = "####"
 """Opens the line of a final answer."""

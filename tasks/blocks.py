@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from colearn.reasoning import without_reasoning
+from colearn.text.reasoning import without_reasoning
 
 Cell = tuple[int, int]
 """(x, y): x to the right, y up, both from 0; z is always 0."""

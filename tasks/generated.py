@@ -8,8 +8,8 @@ from typing import Generic, TypeVar, overload
 
 import numpy as np
 
+from colearn.contract.seeding import derive_rng
 from colearn.errors import ConfigError
-from colearn.seeding import derive_rng
 
 Item = TypeVar("Item")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Collection, Mapping
 
-from colearn.reasoning import without_reasoning
+from colearn.text.reasoning import without_reasoning
 
 Cell = tuple[int, int]
 """(row, column), both from 0, the top left cell first."""

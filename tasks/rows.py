@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from colearn.csv_text import CsvTable, as_objects, read_csv
 from colearn.errors import ConfigError, DataNotHere, reason_of, required
-from colearn.json_text import read_json
+from colearn.text.csv_table import CsvTable, as_objects, read_csv
+from colearn.text.json_value import read_json
 
 SUFFIXES = (".jsonl", ".json", ".csv")
 """Of files that `file_rows` reads."""

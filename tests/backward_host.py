@@ -8,7 +8,7 @@ from typing import Any
 
 from colearn.contract import HostKind, ModelHost, NetworkKey
 from colearn.contract.host import Given
-from colearn.hosts.local import LocalHost
+from colearn.experiment.hosts.local import LocalHost
 
 CALLED: list[list[str]] = []
 """The names of the models of every round of calls, as they were made."""

@@ -10,9 +10,9 @@ from typing import Any
 
 from colearn.contract import HostKind, ModelHost
 from colearn.errors import ModelLost
-from colearn.hosts.model_worker import ModelWorker
-from colearn.hosts.remote_host import RemoteHost
-from colearn.hosts.remote_models import Call
+from colearn.experiment.hosts.model_worker import ModelWorker
+from colearn.experiment.hosts.remote_host import RemoteHost
+from colearn.experiment.hosts.remote_models import Call
 
 WORKERS: list[tuple[str, ModelWorker]] = []
 """The models and the worker of every group of the last host."""

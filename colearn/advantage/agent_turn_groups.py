@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from math import isnan, nan
 from typing import Any
 
-from colearn.bounds import Clip
 from colearn.contract import Advantage, AgentValues, Episodes, NodeAdvantages
+from colearn.contract.bounds import Clip
 from colearn.types import Node, Tree
 
 from .finish import EPSILON, clipped, deviation, scored

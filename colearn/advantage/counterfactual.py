@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from colearn.bounds import Clip, Share
 from colearn.contract import (
     Advantage,
     AgentValues,
@@ -14,7 +13,8 @@ from colearn.contract import (
     Episodes,
     NodeAdvantages,
 )
-from colearn.scored import mean_scored
+from colearn.contract.bounds import Clip, Share
+from colearn.statistics.scored import mean_scored
 from colearn.types import Credited
 
 from .finish import bootstrapped, clipped, normalized, scored

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from colearn.anneal import left
+from colearn.contract.anneal import left
 
 MEAN = 0.5
 """The level at which the expectile is the mean."""

@@ -13,9 +13,9 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from colearn.bounds import Anneal, Clip, Expectile
 from colearn.contract import Advantage, AgentValues, Episodes, NodeAdvantages, Values
-from colearn.scored import mean_scored
+from colearn.contract.bounds import Anneal, Clip, Expectile
+from colearn.statistics.scored import mean_scored
 from colearn.types import Credited
 
 from .expectile import MEAN, faded, weighted

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from math import isnan, nan
 from typing import Any
 
-from colearn.bounds import Anneal, Clip, Expectile
 from colearn.contract import Advantage, AgentValues, Episodes, NodeAdvantages
+from colearn.contract.bounds import Anneal, Clip, Expectile
 from colearn.types import Credited
 
 from .expectile import MEAN, expectile, faded, weighted

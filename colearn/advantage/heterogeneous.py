@@ -9,10 +9,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from colearn.bounds import Clip
 from colearn.contract import Advantage, AgentValues, AnswerGroup, Episodes, NodeAdvantages
-from colearn.scored import mean_scored
-from colearn.seeding import derive_rng
+from colearn.contract.bounds import Clip
+from colearn.contract.seeding import derive_rng
+from colearn.statistics.scored import mean_scored
 from colearn.types import Credited, Node
 
 from .finish import EPSILON, clipped, deviation

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from math import isnan
 from typing import Any, Literal
 
-from colearn.bounds import Clip
 from colearn.contract import Advantage, AgentValues, Episodes, NodeAdvantages, Values
-from colearn.scored import mean_scored
+from colearn.contract.bounds import Clip
+from colearn.statistics.scored import mean_scored
 from colearn.types import Credited
 
 from .finish import clipped, normalized

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from colearn.bounds import Clip
 from colearn.contract import Advantage, AgentValues, Episodes, NodeAdvantages
+from colearn.contract.bounds import Clip
 from colearn.types import Credited
 
 from .finish import clipped, scored

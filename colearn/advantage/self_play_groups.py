@@ -13,7 +13,7 @@ from math import isnan, nan
 from typing import Any
 
 from colearn.contract import Episodes, NodeAdvantages
-from colearn.scored import mean_scored
+from colearn.statistics.scored import mean_scored
 from colearn.types import Credited
 
 Key = tuple[str, str]

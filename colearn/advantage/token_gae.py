@@ -9,9 +9,9 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from colearn.bounds import Clip
 from colearn.contract import Advantage, AgentValues, Episodes, TokenAdvantages, TokenValues
-from colearn.scored import mean_scored
+from colearn.contract.bounds import Clip
+from colearn.statistics.scored import mean_scored
 from colearn.types import Credited, Node
 
 from .finish import EPSILON, bootstrapped, deviation

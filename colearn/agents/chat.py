@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from colearn.errors import ConfigError
-from colearn.reasoning import CLOSE, OPEN, TOKENS, opened_reasoning
+from colearn.text.reasoning import CLOSE, OPEN, TOKENS, opened_reasoning
 from colearn.types import Action, Observation, Prompt
 
 from .dialogue import CLOSING, Part, dialogue_spans, split_places

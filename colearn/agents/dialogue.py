@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from colearn.errors import ConfigError
-from colearn.reasoning import CLOSE, OPEN
+from colearn.text.reasoning import CLOSE, OPEN
 
 Turn = tuple[str, str]
 """(user, assistant) texts."""

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from colearn.contract import ActionRequest, Acts, Player, TokenAnswer, View
-from colearn.seeding import derive_rng
+from colearn.contract.seeding import derive_rng
 from colearn.types import Action
 
 

@@ -8,10 +8,10 @@ from typing import Annotated
 import typer
 
 import colearn
+from colearn.comparison.heap import one_heap
 from colearn.errors import ColearnError, line_of
-from colearn.heap import one_heap
-from colearn.masking import MaskedStream, masked
-from colearn.own_code import find_in
+from colearn.registry.own_code import find_in
+from colearn.text.masking import MaskedStream, masked
 
 from . import (
     compare,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from colearn.masking import masked
+from colearn.text.masking import masked
 
 from .options import ConfigName, Devices, Out, Sets, read_devices, tell_own_code
 

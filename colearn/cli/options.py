@@ -58,8 +58,8 @@ def read_step(text: str) -> Step:
 def tell_own_code(config: Config) -> None:
     """Print on stderr which code a config names, before it is imported."""
     from colearn.config import own_code
-    from colearn.notes import note
-    from colearn.own_code import told_of
+    from colearn.registry.own_code import told_of
+    from colearn.text.notes import note
 
     if targets := own_code(config):
         told_of(targets.values())

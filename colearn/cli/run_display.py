@@ -10,11 +10,11 @@ from rich.console import Console
 
 from colearn.comparison.progress import Bars, Goal, Lines, Silence, watch
 from colearn.experiment.loop import Experiment, Report
-from colearn.notes import speaks
 from colearn.record import Progress, RunFolder, RunRecord
 from colearn.record.meter import Meter
 from colearn.record.time_use import bottleneck, shares
 from colearn.record.writer import resume_command
+from colearn.text.notes import speaks
 
 _EVALUATION = "evaluation/"
 """Prefix of an evaluation's metrics in the reports of an experiment."""

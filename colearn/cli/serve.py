@@ -66,8 +66,8 @@ def serve(
 
         replace_process(agent, host=host, port=port, token=token, context=max_context)
     try:
+        from colearn.client.protocol.limits import ServerLimits
         from colearn.serve.server import serve as run
-        from colearn.wire.limits import ServerLimits
     except ModuleNotFoundError as error:
         if error.name not in ("fastapi", "starlette", "uvicorn", "h11", "prometheus_client"):
             raise

@@ -22,7 +22,7 @@ def sft(
     """Teach each agent's model its dialogues with TRL's SFTTrainer; a run can begin from the
     folders."""
     from colearn.config import load_config
-    from colearn.sft import fine_tune
+    from colearn.learn.sft import fine_tune
 
     settings = load_config(config, sets)
     folders = fine_tune(

@@ -20,7 +20,7 @@ def study(
 ) -> None:
     """Swap a trained team's policies, team up agents trained alone, draw each role's reward."""
     from colearn.errors import ConfigError
-    from colearn.study import write_study
+    from colearn.experiment.study import write_study
 
     pairs = [pair.partition("=") for pair in alone]
     for agent, _, label in pairs:

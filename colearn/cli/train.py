@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from colearn.masking import SECRETS
+from colearn.text.masking import SECRETS
 
 from .options import Devices, Sets, read_devices, tell_own_code
 

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, Field, ValidationError
 
 from colearn.errors import ConfigError, printable
-from colearn.text import is_unicode
+from colearn.text.printable import is_unicode
 from colearn.types import Finish
 
 from .endpoint import Endpoint, Refused, RemoteError

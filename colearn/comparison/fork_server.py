@@ -18,7 +18,7 @@ import signal
 import sys
 from typing import Any
 
-from colearn.heap import one_heap
+from colearn.comparison.heap import one_heap
 
 _NEEDED = (
     "colearn.cli.train",

@@ -16,11 +16,11 @@ from types import FrameType
 
 from colearn.config import Config, dump_config
 from colearn.errors import ColearnError
-from colearn.masking import SECRETS, masked_keys
 from colearn.record import ComparisonFolder, RunFolder
 from colearn.record.files import write_text
 from colearn.record.log import last_error, log_lines, log_size
 from colearn.record.tail import MetricsTail, NotesTail
+from colearn.text.masking import SECRETS, masked_keys
 
 from .forks import Fork, Forks
 from .plan import Plan, PlannedRun

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ValidationError
 
 from colearn import registry
 from colearn.errors import ConfigError, nearest
-from colearn.masking import masked_settings, with_secrets
+from colearn.text.masking import masked_settings, with_secrets
 
 from .base import with_base
 from .messages import one_line

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from colearn.validation import Fault, Place, first_fault
+from colearn.text.validation import Fault, Place, first_fault
 
 from .renamed import remedy
 from .settings import Config

@@ -27,8 +27,8 @@ from pydantic import (
     model_validator,
 )
 
-from colearn.anneal import left
 from colearn.contract import Sampling
+from colearn.contract.anneal import left
 
 EACH = "*"
 """As a model's or agent's name: default settings of all that are not named."""

@@ -7,7 +7,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, overload
 
-from colearn.bounds import check_bounds
+from colearn.contract.bounds import check_bounds
 from colearn.types import Credited
 
 Values = Sequence[float | None]

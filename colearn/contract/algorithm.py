@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from colearn.anneal import left
-from colearn.bounds import Anneal, Expectile, Positive, check_bounds
+from colearn.contract.anneal import left
+from colearn.contract.bounds import Anneal, Expectile, Positive, check_bounds
 from colearn.errors import ConfigError
 from colearn.types import Credited, Tree
 

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from colearn.bounds import check_bounds
+from colearn.contract.bounds import check_bounds
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -9,8 +9,8 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from colearn.bounds import check_bounds
-from colearn.reasoning import without_reasoning
+from colearn.contract.bounds import check_bounds
+from colearn.text.reasoning import without_reasoning
 from colearn.types import Action, Credited, Observation, Prompt
 
 from .engine import TokenAnswer

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import isnan
 from typing import Any, Literal, Protocol
 
-from colearn.bounds import check_bounds
-from colearn.scored import as_number, sum_scored
+from colearn.contract.bounds import check_bounds
+from colearn.statistics.scored import as_number, sum_scored
 from colearn.types import Rewards, Tree
 
 Paid = Literal["team", "local"]

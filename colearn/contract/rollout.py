@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from colearn.bounds import check_bounds
-from colearn.seeding import Key, derive_rng
+from colearn.contract.bounds import check_bounds
+from colearn.contract.seeding import Key, derive_rng
 from colearn.types import Node, Outcome
 
 

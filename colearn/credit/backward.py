@@ -8,7 +8,7 @@ from math import isnan, nan
 from typing import Any, Literal
 
 from colearn.contract.reward_credit import Credit, Rewarded, earned, local_part, weighed
-from colearn.scored import as_number
+from colearn.statistics.scored import as_number
 from colearn.types import Rewards, Tree
 
 _AGGREGATES: dict[str, Callable[[Sequence[float]], float]] = {

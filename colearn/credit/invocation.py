@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from colearn.contract.reward_credit import Credit, Rewarded, local_part, weighed
-from colearn.scored import as_number
+from colearn.statistics.scored import as_number
 from colearn.types import Rewards, Tree
 
 from .payoff import Payoff

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from colearn.contract.reward_credit import Credit, Rewarded
-from colearn.scored import as_number
+from colearn.statistics.scored import as_number
 
 
 @dataclass(frozen=True, kw_only=True)

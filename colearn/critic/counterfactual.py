@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from colearn.contract import AgentValues, CounterfactualValues, Critic, Segment, Tokenize
+from colearn.contract.packing.packer import Packer
 from colearn.contract.rows import Mark, Row
-from colearn.packing.packer import Packer
 from colearn.types import Node, Tree
 
 from .centralized import Centralized

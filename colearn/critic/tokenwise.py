@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from colearn.contract import AgentValues, Critic, Tokenize, TokenValues
+from colearn.contract.packing.contexts import contexts
+from colearn.contract.packing.packer import Packer
 from colearn.contract.rows import Mark, Row
-from colearn.packing.contexts import contexts
-from colearn.packing.packer import Packer
 from colearn.types import Tree
 
 from .stream import by_node, check_length

@@ -25,11 +25,11 @@ from colearn.contract import (
 )
 from colearn.contract.asking import item_name, placed
 from colearn.contract.length import check_length
+from colearn.contract.seeding import derive_rng
 from colearn.errors import ConfigError
 from colearn.rollout.counts import Counts
 from colearn.rollout.grow import grow
 from colearn.rollout.transition import begin, legal_action, privileged, prompts, step, told
-from colearn.seeding import derive_rng
 from colearn.types import Action, Observation, Outcome, Prompt, Tree
 
 _WORD = "\ue000"

@@ -9,8 +9,8 @@ from typing import Any
 
 from colearn.contract import Better, Callback, EvaluateEvent, Headline, StartEvent
 from colearn.errors import ConfigError
-from colearn.notes import speaks
 from colearn.registry import own_function
+from colearn.text.notes import speaks
 from colearn.types import Tree
 
 NAMES = {

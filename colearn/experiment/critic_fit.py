@@ -13,6 +13,7 @@ import numpy as np
 from colearn.config import Config, ResolvedRun, load_config, resolve
 from colearn.contract import Advantage, AgentValues, Learner, NetworkKey
 from colearn.contract.algorithm import ValueLoss
+from colearn.contract.seeding import derive_rng
 from colearn.errors import ConfigError
 from colearn.learn.minibatch import minibatches
 from colearn.models.critic_folder import (
@@ -28,8 +29,7 @@ from colearn.models.team import TeamBuilder
 from colearn.record import RunFolder, open_run
 from colearn.record.folder import TREES
 from colearn.record.recorded_tree import tree_of
-from colearn.scored import mean_scored
-from colearn.seeding import derive_rng
+from colearn.statistics.scored import mean_scored
 from colearn.types import Credited
 from colearn.value_model.ceiling import Ceiling, ceilings, item_mean_worth
 from colearn.value_model.judgement import Pair, pairs, worth_by_turn

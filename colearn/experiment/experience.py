@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from colearn.contract import Cast, Credit, DecPOMDP, Player, Rollout
+from colearn.contract.seeding import derive_rng, derive_seed
 from colearn.rollout.counts import Counts
 from colearn.rollout.grow import grow
-from colearn.seeding import derive_rng, derive_seed
 from colearn.types import Tree
 
 from .processes import Processes

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from types import FrameType, TracebackType
 from typing import Any
 
-from colearn.notes import PREFIX, speaks
+from colearn.text.notes import PREFIX, speaks
 
 from .processes import Processes
 

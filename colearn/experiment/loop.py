@@ -15,6 +15,7 @@ import torch
 
 from colearn.config import Config
 from colearn.contract import ModelHost, RewardStructure, Services, TokenEngine
+from colearn.contract.seeding import derive_seed
 from colearn.contract.timeline import Timed, Timeline
 from colearn.errors import ConfigError, ModelLost, ServerLost, WorkerLost
 from colearn.models.load import resolve_device
@@ -24,7 +25,6 @@ from colearn.record.time_use import time_use
 from colearn.record.transcript import transcript
 from colearn.rollout.counts import Counts
 from colearn.rollout.transition import items_of
-from colearn.seeding import derive_seed
 from colearn.types import Tree
 
 from .ahead import Ahead

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from colearn.config import Config
 from colearn.errors import ColearnError, ModelLost, ServerLost, WorkerLost
-from colearn.notes import note
 from colearn.record import RunRecord
 from colearn.record.folder import RUN
+from colearn.text.notes import note
 
 from .loop import Experiment, Report
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from colearn.contract import DecPOMDP, ProgramEpisodes, Services
 from colearn.errors import ConfigError, reason_of
-from colearn.own_code import begin_worker, folder, safe_path
+from colearn.registry.own_code import begin_worker, folder, safe_path
 
 _TASK = "task"
 """Stands for the task in what is sent to a worker, which holds its own copy."""

@@ -11,9 +11,9 @@ import yaml
 
 import colearn
 from colearn.config import ModelSettings
-from colearn.masking import masked_settings
 from colearn.models.embedded import EMBEDDED
-from colearn.statistics import MeanEstimate
+from colearn.statistics.over_seeds import MeanEstimate
+from colearn.text.masking import masked_settings
 
 from .manifest import AgentManifest
 from .scores import Scores, read_scores

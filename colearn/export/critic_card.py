@@ -9,8 +9,8 @@ from typing import Any
 import yaml
 
 import colearn
-from colearn.masking import masked_settings
 from colearn.models.critic_folder import CriticManifest, TurnWorth
+from colearn.text.masking import masked_settings
 
 _KINDS = {
     "v": "V of the history before a joint action",

@@ -38,8 +38,8 @@ def export_critics(
     Errors: CheckpointError for a run that cannot be read, ConfigError for everything else, each
     before `to` is changed.
     """
+    from colearn.experiment.study.held_out import held_out_episodes
     from colearn.models.critic_folder import CRITIC
-    from colearn.study.held_out import held_out_episodes
     from colearn.value_model.given import critic_joint_actions, with_given_critic
     from colearn.value_model.keep import keep_critic
     from colearn.value_model.loaded import load_critic

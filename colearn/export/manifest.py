@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 
 from colearn.config import SamplingSettings
 from colearn.errors import ConfigError
-from colearn.masking import masked_settings
+from colearn.text.masking import masked_settings
 
 MANIFEST = "agent.json"
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Literal
 
 from colearn.contract import Callback, StartEvent
-from colearn.notes import note, speaks
 from colearn.record import open_run
+from colearn.text.notes import note, speaks
 
 from .hub import push_agents
 from .run import export_run

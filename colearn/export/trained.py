@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from colearn.config import ResolvedRun, resolve
-from colearn.masking import check_unmasked
 from colearn.models.folders import base_folders
 from colearn.models.run_bases import bases_of, check_bases
 from colearn.record import Progress, RunFolder, RunRecord, open_run
 from colearn.record.checkpoints import Step
+from colearn.text.masking import check_unmasked
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

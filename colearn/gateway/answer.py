@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from colearn.client.protocol.tools import message, read_calls, write_call
 from colearn.contract import SampledAction
-from colearn.wire.tools import message, read_calls, write_call
 
 from .state import GatewayCall
 

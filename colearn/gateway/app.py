@@ -13,10 +13,10 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from colearn.wire.connected import while_connected
-from colearn.wire.errors import ServeError
-from colearn.wire.limits import ServerLimits, read_body
-from colearn.wire.schema import ChatRequest, parse, read_fields
+from colearn.client.protocol.connected import while_connected
+from colearn.client.protocol.errors import ServeError
+from colearn.client.protocol.limits import ServerLimits, read_body
+from colearn.client.protocol.schema import ChatRequest, parse, read_fields
 
 from .payments import NoReward, number
 from .program_run import Asked, Paid, ProgramRun

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from colearn.wire.connection import PatientProtocol
+from colearn.client.protocol.connection import PatientProtocol
 
 MOST = 1024
 """Connections of all programs."""

@@ -6,9 +6,15 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Literal
 
+from colearn.client.protocol.conversation import (
+    Entry,
+    entries,
+    join,
+    read_conversation,
+    system_text,
+)
+from colearn.client.protocol.schema import ChatRequest
 from colearn.types import AnswerLimits, Prompt
-from colearn.wire.conversation import Entry, entries, join, read_conversation, system_text
-from colearn.wire.schema import ChatRequest
 
 Reason = Literal[
     "continued", "first", "new", "system", "dropped", "reordered", "rewritten", "others"

@@ -8,7 +8,7 @@ from typing import Any
 
 from colearn import registry
 from colearn.errors import ConfigError
-from colearn.json_text import read_json
+from colearn.text.json_value import read_json
 
 
 def read_items(source: str, split: str) -> Sequence[Any]:

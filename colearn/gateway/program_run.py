@@ -10,10 +10,10 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
 
+from colearn.client.protocol.errors import ServeError
+from colearn.client.protocol.schema import ChatRequest
 from colearn.contract import Listener
 from colearn.errors import printable
-from colearn.wire.errors import ServeError
-from colearn.wire.schema import ChatRequest
 
 _LONGEST_FAILURE = 300
 MOST_WAITING = 64

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from colearn.wire.errors import ServeError
-from colearn.wire.schema import ChatRequest
+from colearn.client.protocol.errors import ServeError
+from colearn.client.protocol.schema import ChatRequest
 
 SAMPLING = ("temperature", "top_p", "top_k", "seed")
 """Fields that would sample otherwise than the policy that is trained. A temperature is not refused:

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from colearn.client.protocol.errors import ServeError
 from colearn.errors import ConfigError, MissingExtra
-from colearn.wire.errors import ServeError
 
 from .program_run import ProgramRun
 from .programs import Endpoints, ProgramRunner

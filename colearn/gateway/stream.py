@@ -7,12 +7,12 @@ import time
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
+from colearn.client.protocol.errors import ServeError
+from colearn.client.protocol.events import DONE, event
+from colearn.client.protocol.schema import ChatRequest
 from colearn.contract import Listener
 from colearn.generate.growing_text import held_back
-from colearn.reasoning import AnswerStream
-from colearn.wire.errors import ServeError
-from colearn.wire.events import DONE, event
-from colearn.wire.schema import ChatRequest
+from colearn.text.reasoning import AnswerStream
 
 from .program_run import Asked
 

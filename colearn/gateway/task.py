@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from colearn import registry
+from colearn.client.protocol.errors import ServeError
 from colearn.contract import (
     LegalActions,
     Listener,
@@ -24,7 +25,6 @@ from colearn.contract import (
 )
 from colearn.errors import ColearnError, ConfigError, TaskError, nearest, reason_of
 from colearn.types import Prompt
-from colearn.wire.errors import ServeError
 from colearn.workflow.record import Call, Event, Payment
 from colearn.workflow.recorded import RecordedTask
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from colearn.contract import GeneratorKind, TokenEngine
 from colearn.errors import ConfigError, nearest
-from colearn.masking import masked
+from colearn.text.masking import masked
 
 if TYPE_CHECKING:
     from colearn.agents import Voice

@@ -10,7 +10,7 @@ from concurrent.futures import Future
 from typing import Any, NoReturn, TypeVar
 
 from colearn.errors import ColearnError, MissingExtra, ServerLost, printable
-from colearn.masking import masked
+from colearn.text.masking import masked
 
 try:
     import httpx

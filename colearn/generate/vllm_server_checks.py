@@ -8,8 +8,8 @@ from typing import Any, NoReturn
 
 from colearn.agents import Voice
 from colearn.errors import ConfigError, ServerLost
-from colearn.json_text import read_json
 from colearn.models.base import Base
+from colearn.text.json_value import read_json
 
 from .model_folder import rank_limit
 from .server_answers import (

@@ -9,7 +9,7 @@ from typing import Any
 
 from colearn.config import OptimizerSettings
 from colearn.errors import ConfigError, nearest, reason_of
-from colearn.json_text import read_json
+from colearn.text.json_value import read_json
 
 FIELD = "run.learner.config"
 STAGES = (0, 2, 3)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from colearn.seeding import derive_rng
+from colearn.contract.seeding import derive_rng
 from colearn.types import Tree
 
 

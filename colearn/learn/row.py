@@ -10,9 +10,9 @@ from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from colearn.contract import ReadAt
+from colearn.contract.packing.contexts import NodeTokens, contexts
+from colearn.contract.packing.packer import Packer
 from colearn.contract.rows import ActionTokens, Mark, Row
-from colearn.packing.contexts import NodeTokens, contexts
-from colearn.packing.packer import Packer
 from colearn.types import Tree
 
 

@@ -9,9 +9,9 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from colearn.anneal import left
-from colearn.bounds import Anneal, Count, Weight
 from colearn.contract import PolicyBatch, PolicyLoss
+from colearn.contract.anneal import left
+from colearn.contract.bounds import Anneal, Count, Weight
 from colearn.errors import ConfigError
 
 from .ppo_clip import clipped_gain

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import nn
 
+from colearn.contract.seeding import derive_seed
 from colearn.errors import ConfigError, reason_of
-from colearn.seeding import derive_seed
 
 if TYPE_CHECKING:
     from peft import LoraConfig

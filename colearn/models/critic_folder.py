@@ -18,7 +18,7 @@ from colearn.config.parts import build_part, part_name
 from colearn.config.settings import Named
 from colearn.contract import Critic
 from colearn.errors import ConfigError, reason_of
-from colearn.masking import masked_settings
+from colearn.text.masking import masked_settings
 
 from .load import DTYPES
 from .merging import merged

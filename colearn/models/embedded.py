@@ -26,13 +26,13 @@ from typing import TYPE_CHECKING, Any
 import torch
 from filelock import FileLock, Timeout
 
-from colearn.cache import cache_folder
 from colearn.contract import DecPOMDP
 from colearn.contract.asking import item_name, placed
 from colearn.contract.length import check_length
+from colearn.contract.seeding import derive_rng, derive_seed
 from colearn.critic.stream import piece_tag
 from colearn.errors import ConfigError, nearest
-from colearn.notes import TimeLeft, note
+from colearn.models.cache import cache_folder
 from colearn.rollout.transition import (
     begin,
     items_of,
@@ -42,7 +42,7 @@ from colearn.rollout.transition import (
     step,
     told,
 )
-from colearn.seeding import derive_rng, derive_seed
+from colearn.text.notes import TimeLeft, note
 from colearn.types import Prompt
 
 from .embedded_recipes import RECIPES, Recipe

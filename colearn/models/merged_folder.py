@@ -12,9 +12,9 @@ from typing import Any
 import torch
 from filelock import FileLock
 
-from colearn.cache import cache_folder
 from colearn.errors import ConfigError, reason_of
-from colearn.notes import note
+from colearn.models.cache import cache_folder
+from colearn.text.notes import note
 
 from .adapter_folder import adapter_base, bottom, is_adapter, tokenizer_path
 from .digest import file_digests

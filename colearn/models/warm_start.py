@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from colearn.agents.language import read_prompt
-from colearn.seeding import derive_rng
+from colearn.contract.seeding import derive_rng
 from colearn.types import Action, Prompt
 
 from .embedded_recipes import Recipe

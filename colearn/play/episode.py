@@ -30,7 +30,7 @@ from colearn.rollout.advance import advance
 from colearn.rollout.growth import Growth
 from colearn.rollout.shapes import Chain
 from colearn.rollout.transition import pictured, rendered
-from colearn.scored import as_reward
+from colearn.statistics.scored import as_reward
 from colearn.types import Action, Node, Outcome, Tree
 
 from .person import Person, PersonTurns

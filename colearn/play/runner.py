@@ -11,10 +11,10 @@ from typing import Any
 from colearn.client.async_agent import AsyncRemoteAgent
 from colearn.config import EvaluationSettings
 from colearn.contract import Credit, DecPOMDP, RewardStructure
+from colearn.contract.seeding import derive_seed
 from colearn.credit.team import SharedReward
 from colearn.errors import ColearnError
 from colearn.experiment.evaluation.played import evaluation_items
-from colearn.seeding import derive_seed
 
 from .episode import PlayedEpisode, PlaySetting, Tell, play_episode
 from .person import Person

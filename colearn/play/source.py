@@ -8,9 +8,9 @@ from pathlib import Path
 from colearn import registry
 from colearn.config import EACH, AgentSettings, Config, load_config, shipped_configs
 from colearn.errors import ConfigError, nearest
-from colearn.masking import check_unmasked
 from colearn.record import open_run
 from colearn.record.folder import COMPARISON, CONFIG
+from colearn.text.masking import check_unmasked
 
 
 def load_source(source: str, overrides: Sequence[str] = ()) -> Config:

@@ -14,8 +14,8 @@ from urllib.parse import quote
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from colearn.client.async_agent import LONGEST_ACTION
+from colearn.client.protocol.errors import ServeError
 from colearn.errors import ConfigError, MissingExtra
-from colearn.wire.errors import ServeError
 
 from .person import Person
 from .seat import seen_from
@@ -26,8 +26,8 @@ try:
     from fastapi.responses import JSONResponse, RedirectResponse, StreamingResponse
     from starlette.middleware.trustedhost import TrustedHostMiddleware
 
-    from colearn.wire.limits import ServerLimits, read_body
-    from colearn.wire.schema import read_fields
+    from colearn.client.protocol.limits import ServerLimits, read_body
+    from colearn.client.protocol.schema import read_fields
 except ModuleNotFoundError as error:
     raise MissingExtra(error.name or "fastapi", "serve") from None
 

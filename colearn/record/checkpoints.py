@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from colearn.errors import CheckpointError
-from colearn.notes import note
+from colearn.text.notes import note
 
 from .checksums import damages, write_checksums
 from .fields import Progress

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict
 from colearn.config import SuiteSettings, load_suite
 from colearn.config.renamed import current_suite
 from colearn.errors import CheckpointError, ConfigError
-from colearn.masking import masked_settings
+from colearn.text.masking import masked_settings
 
 from .files import read_fields, read_yaml, write_text
 from .folder import COMPARISON, RUN, RUNS, RunFolder

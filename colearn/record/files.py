@@ -11,7 +11,7 @@ from pydantic import BaseModel, ValidationError
 
 from colearn.config import parse_yaml
 from colearn.errors import CheckpointError
-from colearn.validation import first_fault
+from colearn.text.validation import first_fault
 
 Fields = TypeVar("Fields", bound=BaseModel)
 

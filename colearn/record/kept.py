@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from colearn.errors import CheckpointError
-from colearn.notes import note
+from colearn.text.notes import note
 
 from .fields import Episode, Line, Progress, RecordedTree
 from .files import read_texts

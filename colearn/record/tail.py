@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from colearn.notes import PREFIX
+from colearn.text.notes import PREFIX
 
 from .fields import Line
 from .meter import Meter, Status

@@ -9,7 +9,7 @@ from typing import Any
 from colearn.contract import DecPOMDP
 from colearn.contract.asking import item_name
 from colearn.rollout.transition import drawn, pictured, rendered
-from colearn.scored import as_reward
+from colearn.statistics.scored import as_reward
 from colearn.types import Node, Tree
 
 

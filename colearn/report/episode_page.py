@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from colearn.errors import CheckpointError
-from colearn.pictures.draw import Drawing
+from colearn.report.draw_picture import Drawing
 
 from .page import render
 from .source import read_source

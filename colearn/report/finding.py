@@ -7,7 +7,12 @@ from dataclasses import dataclass
 from itertools import permutations
 
 from colearn.contract import Headline
-from colearn.statistics import MeanEstimate, can_differ, differ, probability_of_improvement
+from colearn.statistics.over_seeds import (
+    MeanEstimate,
+    can_differ,
+    differ,
+    probability_of_improvement,
+)
 
 from .show import show_estimate, show_number
 

@@ -10,7 +10,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from colearn.text import printable
+from colearn.text.printable import printable
 
 from .curves import colour, darkened
 from .settings import show

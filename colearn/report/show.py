@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from colearn.statistics import MeanEstimate
+from colearn.statistics.over_seeds import MeanEstimate
 
 
 def show_number(value: float) -> str:

@@ -9,8 +9,8 @@ from typing import Any
 
 from colearn.contract import Headline
 from colearn.errors import CheckpointError
-from colearn.masking import masked, masked_settings
 from colearn.record import ComparisonFolder, ComparisonRecord, Run, RunFolder, Status, read_run
+from colearn.text.masking import masked, masked_settings
 
 from .settings import Setting, settings_table
 

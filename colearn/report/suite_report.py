@@ -12,8 +12,8 @@ from rich.table import Table as TerminalTable
 
 import colearn
 from colearn.config import SuiteSettings
-from colearn.masking import masked, masked_settings
-from colearn.statistics import MeanEstimate
+from colearn.statistics.over_seeds import MeanEstimate
+from colearn.text.masking import masked, masked_settings
 
 from .page import render
 from .result_table import ResultCell, ResultTable

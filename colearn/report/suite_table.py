@@ -9,7 +9,7 @@ from pathlib import Path
 from colearn.config import SuiteSettings
 from colearn.record import ComparisonFolder, Run, RunFolder, read_run
 from colearn.record.log import last_error
-from colearn.statistics import MeanEstimate, estimate
+from colearn.statistics.over_seeds import MeanEstimate, estimate
 
 from .repeats import independent, repeats_note
 from .show import show_number

@@ -10,7 +10,7 @@ import numpy as np
 
 from colearn.record import Line, Run, RunRecord
 from colearn.record.time_use import bottleneck, shares
-from colearn.statistics import (
+from colearn.statistics.over_seeds import (
     MeanEstimate,
     estimate,
     interquartile_mean,

@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from colearn.record import Best
-from colearn.statistics import MeanEstimate, Profile
+from colearn.statistics.over_seeds import MeanEstimate, Profile
 
 from .finding import PairFinding
 from .source import Compared, Missing

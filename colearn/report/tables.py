@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from colearn.statistics import MeanEstimate
+from colearn.statistics.over_seeds import MeanEstimate
 
 from .result_table import ResultCell, ResultTable
 from .show import show_estimate, show_number

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from colearn.contract.picture import Picture
 from colearn.errors import CheckpointError
-from colearn.pictures import Picture
-from colearn.pictures.draw import Drawing
 from colearn.record import Episode
 from colearn.record.folder import EPISODES
+from colearn.report.draw_picture import Drawing
 
 from .source import Source
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
-from colearn.pictures.draw import Drawing
+from colearn.report.draw_picture import Drawing
 
 from .curves import panel_svg, small_svg, write_curves
 from .page import render

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from colearn import registry
+from colearn.contract.seeding import OwnGenerators
 from colearn.errors import ConfigError, TaskError, reason_of
-from colearn.notes import note
-from colearn.seeding import OwnGenerators
+from colearn.text.notes import note
 
 from .function import reward_number
 from .own_thread import CallStopped, NotReturned, OwnThread

@@ -12,7 +12,7 @@ from typing import Any
 from colearn import registry
 from colearn.contract.reward import PromptOrText, RewardFunction
 from colearn.errors import TaskError
-from colearn.given import given, is_given
+from colearn.registry.given import given, is_given
 
 from .waiting import finish
 

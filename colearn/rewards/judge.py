@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from string import Formatter
 from typing import TYPE_CHECKING, Any
 
-from colearn.bounds import Count, Positive, check_bounds
+from colearn.contract.bounds import Count, Positive, check_bounds
 from colearn.contract.reward import PromptOrText, RewardFunction, text_of
 from colearn.errors import ConfigError
-from colearn.reasoning import without_reasoning
+from colearn.text.reasoning import without_reasoning
 
 from .score import read_score, whole_reply
 from .spent import Spent

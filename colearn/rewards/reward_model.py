@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from colearn.bounds import Count, check_bounds
+from colearn.contract.bounds import Count, check_bounds
 from colearn.contract.reward import PromptOrText, RewardFunction
 from colearn.errors import ConfigError, reason_of
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import inf, isnan
 
 from colearn.contract import Branching, Child, Round
-from colearn.seeding import derive_rng
+from colearn.contract.seeding import derive_rng
 
 from .shapes import Group
 

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from typing import Any
 
-from colearn.cast.seats import Own
+from colearn.agents.cast.seats import Own
 from colearn.contract import Cast, Credit, DecPOMDP, Player, Rollout
+from colearn.contract.seeding import derive_rng
 from colearn.credit.team import SharedReward
-from colearn.seeding import derive_rng
 from colearn.types import Tree
 
 from .counts import Counts

@@ -26,9 +26,9 @@ from colearn.contract import (
 )
 from colearn.contract.asking import item_name, placed
 from colearn.contract.length import check_length, overlong
+from colearn.contract.seeding import Key, action_seed, derive_rng
 from colearn.errors import TaskError
-from colearn.reasoning import without_reasoning
-from colearn.seeding import Key, action_seed, derive_rng
+from colearn.text.reasoning import without_reasoning
 from colearn.types import Action, Node, Observation, Outcome, Tree
 
 from .size import check_size

@@ -10,7 +10,7 @@ import numpy as np
 
 from colearn.contract import DecPOMDP, Drawable, LegalActions, PrivilegedInfo
 from colearn.contract.asking import asking
-from colearn.seeding import Key, derive_rng
+from colearn.contract.seeding import Key, derive_rng
 from colearn.types import Outcome, Prompt
 
 from .validate import (

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 from colearn.errors import TaskError
-from colearn.text import is_unicode
+from colearn.text.printable import is_unicode
 from colearn.types import Outcome, Prompt
 
 Items = TypeVar("Items", bound=Sequence[Any])

@@ -7,12 +7,12 @@ import time
 from collections.abc import Collection, Sequence
 from typing import Any
 
+from colearn.client.protocol.errors import ServeError
+from colearn.client.protocol.events import event
+from colearn.client.protocol.tools import Call, message, read_calls
 from colearn.generate.job import Choice, Job, TokenDrawn
-from colearn.reasoning import AnswerStream, without_reasoning
+from colearn.text.reasoning import AnswerStream, without_reasoning
 from colearn.types import Finish
-from colearn.wire.errors import ServeError
-from colearn.wire.events import event
-from colearn.wire.tools import Call, message, read_calls
 
 from .spelling import Spelling
 

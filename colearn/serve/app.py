@@ -10,12 +10,12 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
+from colearn.client.protocol.connected import while_connected
+from colearn.client.protocol.errors import ServeError
+from colearn.client.protocol.events import DONE
+from colearn.client.protocol.limits import read_body
+from colearn.client.protocol.schema import ChatRequest, parse
 from colearn.generate.job import ChoiceEnd, Done, TokenDrawn
-from colearn.wire.connected import while_connected
-from colearn.wire.errors import ServeError
-from colearn.wire.events import DONE
-from colearn.wire.limits import read_body
-from colearn.wire.schema import ChatRequest, parse
 
 from .answer import ChatAnswer, failure
 from .guard import refuse

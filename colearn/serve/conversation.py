@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 
 from colearn.agents import ChatFormat, dialogue_spans
+from colearn.client.protocol.conversation import SentConversation
 from colearn.contract import TokenHistory
 from colearn.types import Action
-from colearn.wire.conversation import SentConversation
 
 from .agent import ServedChat
 

@@ -15,8 +15,8 @@ from urllib.parse import quote
 
 from starlette.responses import JSONResponse
 
-from colearn.wire.errors import ServeError, report
-from colearn.wire.limits import RateLimiter
+from colearn.client.protocol.errors import ServeError, report
+from colearn.client.protocol.limits import RateLimiter
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send

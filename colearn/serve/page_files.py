@@ -7,7 +7,7 @@ from importlib.resources import files
 
 from starlette.responses import Response
 
-from colearn.wire.errors import ServeError
+from colearn.client.protocol.errors import ServeError
 
 INDEX = "index.html"
 

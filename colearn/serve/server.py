@@ -11,9 +11,9 @@ from types import FrameType
 
 import uvicorn
 
+from colearn.client.protocol.connection import protocol
+from colearn.client.protocol.limits import RateLimiter, ServerLimits
 from colearn.errors import ColearnError, ConfigError
-from colearn.wire.connection import protocol
-from colearn.wire.limits import RateLimiter, ServerLimits
 
 from .access import names_to_call
 from .agent import ServedAgent

@@ -10,17 +10,17 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 
+from colearn.client.protocol.conversation import SentConversation, read_conversation
+from colearn.client.protocol.errors import ServeError, report
+from colearn.client.protocol.limits import ServerLimits
+from colearn.client.protocol.schema import ChatRequest
 from colearn.contract import Sampling, TokenHistory, TokenRequest, WindowExceeded
+from colearn.contract.seeding import derive_seed
 from colearn.contract.worker import QueueFull, Worker, WorkerStopped
 from colearn.errors import ConfigError
 from colearn.generate.engine import Engine
 from colearn.generate.job import Event, Failed, Job
-from colearn.reasoning import without_reasoning
-from colearn.seeding import derive_seed
-from colearn.wire.conversation import SentConversation, read_conversation
-from colearn.wire.errors import ServeError, report
-from colearn.wire.limits import ServerLimits
-from colearn.wire.schema import ChatRequest
+from colearn.text.reasoning import without_reasoning
 
 from .agent import ServedAgent
 from .conversation import observe, whole_history

@@ -6,11 +6,11 @@ import time
 from collections import OrderedDict
 from dataclasses import dataclass, field
 
+from colearn.client.protocol.conversation import SentConversation
+from colearn.client.protocol.errors import ServeError
 from colearn.contract import TokenHistory
 from colearn.generate.job import Choice
 from colearn.types import Action
-from colearn.wire.conversation import SentConversation
-from colearn.wire.errors import ServeError
 
 from .conversation import digest
 

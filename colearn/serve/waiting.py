@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 
+from colearn.client.protocol.errors import ServeError
 from colearn.generate.job import Done, Event, Failed, Job
-from colearn.wire.errors import ServeError
 
 _HELD = 2048
 """Unread events after which a slow client's job is cancelled."""

@@ -16,6 +16,7 @@ from colearn.contract import (
     horizon_of,
 )
 from colearn.contract.optional import refuse_unread_members
+from colearn.contract.seeding import derive_rng
 from colearn.errors import TaskError, nearest
 from colearn.rollout.validate import (
     validate_earned,
@@ -25,7 +26,6 @@ from colearn.rollout.validate import (
     validate_outcome,
     validate_text,
 )
-from colearn.seeding import derive_rng
 from colearn.types import Outcome, Prompt
 
 from .calls import copied, guarded

@@ -14,9 +14,9 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from colearn.cache import cache_folder
 from colearn.config import EACH
 from colearn.errors import ConfigError
+from colearn.models.cache import cache_folder
 
 _DTYPES = ("bfloat16", "float16")
 

@@ -15,9 +15,9 @@ from colearn.config.parts import KINDS, build_dataclass
 from colearn.config.settings import Named
 from colearn.contract import Algorithm, Callback, DecPOMDP, RewardFunction
 from colearn.errors import ConfigError
-from colearn.given import PREFIX, give, import_name
-from colearn.notes import note
 from colearn.registry import name_of
+from colearn.registry.given import PREFIX, give, import_name
+from colearn.text.notes import note
 
 
 class Names:

@@ -9,15 +9,15 @@ from typing import Any
 
 from filelock import FileLock
 
-from colearn.cache import cache_folder
 from colearn.config import Config, ResolvedRun, resolve
 from colearn.contract import NetworkKey
 from colearn.errors import ConfigError
+from colearn.models.cache import cache_folder
 from colearn.models.critic_folder import CriticManifest, is_critic, read_critic
-from colearn.notes import note
 from colearn.record import open_run
 from colearn.record.checksums import damages, write_checksums
 from colearn.record.folder import CONFIG
+from colearn.text.notes import note
 
 from .keep import described, keep_critic
 from .loaded import critic_folder

@@ -11,7 +11,7 @@ import numpy as np
 from colearn.contract import AgentValues, Episodes
 from colearn.contract.asking import item_name
 from colearn.models.critic_folder import TurnWorth
-from colearn.scored import mean_scored
+from colearn.statistics.scored import mean_scored
 
 ROUNDING = 1e-9
 """Returns that differ by less, relative to the largest, are equal: there is nothing to explain."""

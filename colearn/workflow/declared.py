@@ -28,11 +28,11 @@ from pydantic import ValidationError
 from colearn import registry
 from colearn.config import parse_yaml
 from colearn.contract import Headline
-from colearn.csv_text import as_objects, read_csv
 from colearn.errors import ConfigError
-from colearn.json_text import read_json
-from colearn.qa import accuracy, exact_match, f1
-from colearn.validation import first_fault
+from colearn.text.csv_table import as_objects, read_csv
+from colearn.text.json_value import read_json
+from colearn.text.validation import first_fault
+from colearn.workflow.qa import accuracy, exact_match, f1
 
 from .graph import Graph
 from .graph_check import check_graph

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from html import escape
 from typing import Any
 
-from colearn.pictures import Cell, Panel, Picture
-from colearn.text import printable
+from colearn.contract.picture import Cell, Panel, Picture
+from colearn.text.printable import printable
 
 from .record import Call, WorkflowState
 from .tool import plain

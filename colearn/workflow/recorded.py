@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from colearn.contract import DecPOMDP, Drawable, RewardStructure
-from colearn.pictures import Picture
+from colearn.contract.picture import Picture
 from colearn.types import Outcome, Prompt
 
 from . import drawn

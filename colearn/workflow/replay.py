@@ -8,7 +8,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any
 
 from colearn.errors import TaskError
-from colearn.reasoning import without_reasoning
+from colearn.text.reasoning import without_reasoning
 from colearn.types import Sources
 
 from .causes import Causes

@@ -15,7 +15,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError, create_model
 
 from colearn.errors import ColearnError
-from colearn.validation import first_fault
+from colearn.text.validation import first_fault
 
 from .record import Call, Event
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from colearn.json_text import read_json
-from colearn.reasoning import without_reasoning
-from colearn.wire.tools import TOOL_CALL, write_response
+from colearn.client.protocol.tools import TOOL_CALL, write_response
+from colearn.text.json_value import read_json
+from colearn.text.reasoning import without_reasoning
 
 from .recorder import Recorder
 from .tool import LONGEST_LINE, Tool, ToolError, plain

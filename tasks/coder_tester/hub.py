@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from colearn.errors import ConfigError
-from colearn.json_text import read_json
+from colearn.text.json_value import read_json
 
 from ..coop_humaneval.hub import mbpp_row
 from ..rows import HubSplit

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from colearn.reasoning import without_reasoning
+from colearn.text.reasoning import without_reasoning
 
 from .problem import Case, ProgrammingProblem, arguments, is_literal
 

@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from colearn.reasoning import without_reasoning
+from colearn.text.reasoning import without_reasoning
 
 AUX = "aux"
 LONGEST = 10_000

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from colearn.errors import ConfigError, DataNotHere, reason_of, required
-from colearn.given import given, is_given
+from colearn.registry.given import given, is_given
 
 from ..rows import SUFFIXES as ROWS
 from ..rows import DataRow, csv_table, file_rows, file_text, hub_rows

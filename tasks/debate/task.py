@@ -9,8 +9,8 @@ import numpy as np
 
 from colearn.contract import Headline, LegalActions, PrivilegedInfo
 from colearn.errors import ConfigError, nearest
-from colearn.qa import exact_match
 from colearn.workflow import Team, Workflow, WorkflowState
+from colearn.workflow.qa import exact_match
 
 from ..answers import final_answer
 from ..checks import check_choice, check_whole

@@ -17,8 +17,8 @@ from colearn.contract import (
     RewardStructure,
 )
 from colearn.errors import ConfigError, nearest
-from colearn.reasoning import without_reasoning
 from colearn.tabular.reader import read_dpomdp
+from colearn.text.reasoning import without_reasoning
 from colearn.types import Outcome
 
 from .settings import check_numbers, choose_horizon, choose_problem

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from colearn.client.protocol.tools import Call, announce, message, read_calls, write_response
 from colearn.contract import DecPOMDP, LegalActions, Services
 from colearn.errors import ConfigError
-from colearn.reasoning import without_reasoning
 from colearn.rewards.environment import (
     TIMEOUT,
     EpisodeEnded,
@@ -22,8 +22,8 @@ from colearn.rewards.environment import (
     tool_schemas,
 )
 from colearn.rewards.function import PythonFunction
+from colearn.text.reasoning import without_reasoning
 from colearn.types import Outcome, Prompt
-from colearn.wire.tools import Call, announce, message, read_calls, write_response
 
 from ..checks import check_number, check_whole
 from ..dataset.data import RowSource, read_rows

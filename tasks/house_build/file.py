@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from colearn.errors import ConfigError, nearest
-from colearn.json_text import read_json
+from colearn.text.json_value import read_json
 
 from ..blocks import AIR
 from .houses import House

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from colearn.pictures import Cell, Mark, Panel, Picture
+from colearn.contract.picture import Cell, Mark, Panel, Picture
 
 from ..block_colours import BLOCK_COLOURS
 from .houses import House

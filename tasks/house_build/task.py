@@ -13,8 +13,8 @@ from typing import Literal
 import numpy as np
 
 from colearn.contract import DecPOMDP, Drawable, LegalActions, RewardStructure
+from colearn.contract.picture import Picture
 from colearn.errors import ConfigError, nearest
-from colearn.pictures import Picture
 from colearn.types import Outcome
 
 from . import text

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from colearn.errors import ConfigError
-from colearn.notes import note
+from colearn.text.notes import note
 
 from ..generated import draw_splits
 from ..rows import HubSplit, check_trained_on, file_rows

@@ -17,8 +17,8 @@ from colearn.contract import (
     joint_observations,
 )
 from colearn.errors import ConfigError, nearest
-from colearn.reasoning import without_reasoning
 from colearn.sandbox import Limits, run_program
+from colearn.text.reasoning import without_reasoning
 from colearn.types import Outcome, Prompt
 
 from ..answers import code_block, final_answer

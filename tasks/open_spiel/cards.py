@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from colearn.pictures import Cell, Panel, Picture
+from colearn.contract.picture import Cell, Panel, Picture
 
 from . import kuhn_poker, leduc_poker
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from colearn.pictures import Cell, Panel, Picture
+from colearn.contract.picture import Cell, Panel, Picture
 
 from .phrasing import Compact, Full, since_last_turn
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Literal, get_args
 
-from colearn.pictures import Picture
+from colearn.contract.picture import Picture
 
 from . import hanabi
 from .board import board_picture

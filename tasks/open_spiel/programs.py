@@ -12,8 +12,8 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import Field
 
-from colearn.bounds import Count, check_bounds
 from colearn.contract import View
+from colearn.contract.bounds import Count, check_bounds
 from colearn.errors import ConfigError
 
 from .games import hidden, load, position

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Literal
 
-from colearn.reasoning import without_reasoning
+from colearn.text.reasoning import without_reasoning
 
 Fault = Literal["", "malformed", "illegal"]
 """Why a reply is not valid: it has no answer in the requested form, or the answer is not a legal

@@ -20,8 +20,8 @@ from colearn.contract import (
     RewardStructure,
 )
 from colearn.contract.optional import Decision
+from colearn.contract.picture import Picture
 from colearn.errors import ConfigError, nearest
-from colearn.pictures import Picture
 from colearn.types import Outcome, Prompt
 
 from .exact import Policy, all_decisions, equilibrium_distance

@@ -12,7 +12,7 @@ import numpy as np
 
 from colearn.contract import DecPOMDP, LegalActions
 from colearn.errors import ConfigError, TaskError
-from colearn.reasoning import without_reasoning
+from colearn.text.reasoning import without_reasoning
 from colearn.types import Outcome, Prompt
 
 from ..checks import check_whole

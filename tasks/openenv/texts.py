@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from colearn.errors import ConfigError, nearest
-from colearn.json_text import read_json
+from colearn.text.json_value import read_json
 
 _GENERAL = ("metadata", "reward", "done")
 """Fields of OpenEnv's base classes."""

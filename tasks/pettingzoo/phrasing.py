@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from colearn.errors import ConfigError
-from colearn.own_code import imported
+from colearn.registry.own_code import imported
 
 WAYS = ("Rock", "Paper", "Scissors")
 

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from colearn.contract import PrivilegedInfo, RewardStructure
+from colearn.contract.seeding import derive_seed
 from colearn.errors import ConfigError
-from colearn.seeding import derive_seed
 
 from ..checks import check_whole
 from ..dataset.answering import AgentAnswer, Answering, AnsweringState, AnswerRewards

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from colearn.errors import ConfigError
-from colearn.qa import Corpus, Folder, Passage, Passages
+from colearn.workflow.qa import Corpus, Folder, Passage, Passages
 
 from ..rows import SUFFIXES, DataRow, file_rows
 from .hub import DATA_SETS, hub_questions

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from colearn.qa import Passage, f1
 from colearn.workflow import Team
+from colearn.workflow.qa import Passage, f1
 
 from .base import SearchTeam
 from .question import Question

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from colearn.reasoning import without_reasoning
+from colearn.text.reasoning import without_reasoning
 
 Entry = TypeVar("Entry")
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
-from colearn.qa import Corpus, Passage
-from colearn.seeding import derive_rng
+from colearn.contract.seeding import derive_rng
+from colearn.workflow.qa import Corpus, Passage
 
 KINDS = ("single", "linked", "bridge")
 _FIRST = ("al", "bor", "cor", "del", "el", "fen", "gar", "hol", "is", "jor", "kel", "lor", "mar")

@@ -9,9 +9,9 @@ from functools import lru_cache
 import numpy as np
 
 from colearn.contract import Drawable
+from colearn.contract.picture import Cell as Drawn
+from colearn.contract.picture import Panel, Picture
 from colearn.errors import ConfigError
-from colearn.pictures import Cell as Drawn
-from colearn.pictures import Panel, Picture
 
 from .. import move_text, moves
 from ..checks import check_number, check_whole

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from colearn.pictures import Cell, Panel, Picture
+from colearn.contract.picture import Cell, Panel, Picture
 
 from ..block_colours import BLOCK_COLOURS
 from ..blocks import Block, target_cells

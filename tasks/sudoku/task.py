@@ -10,9 +10,9 @@ from math import isqrt
 import numpy as np
 
 from colearn.contract import Drawable
+from colearn.contract.picture import Cell, Mark, Panel, Picture
 from colearn.errors import ConfigError
-from colearn.pictures import Cell, Mark, Panel, Picture
-from colearn.reasoning import without_reasoning
+from colearn.text.reasoning import without_reasoning
 
 from ..checks import check_whole
 from ..generated import draw_splits

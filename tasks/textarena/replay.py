@@ -14,8 +14,8 @@ from functools import lru_cache
 from importlib import import_module
 from typing import Any
 
+from colearn.contract.seeding import OwnGenerators
 from colearn.errors import ConfigError, nearest, reason_of, required
-from colearn.seeding import OwnGenerators
 
 from ..live_games import LiveGames
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from colearn.contract import DecPOMDP, LegalActions, RewardStructure
 from colearn.errors import ConfigError
-from colearn.reasoning import without_reasoning
+from colearn.text.reasoning import without_reasoning
 from colearn.types import Outcome
 
 from ..checks import check_whole

@@ -11,8 +11,8 @@ import numpy as np
 
 from colearn.contract import DecPOMDP, Headline, LegalActions, RewardStructure, joint_observations
 from colearn.errors import ConfigError, nearest
-from colearn.reasoning import without_reasoning
 from colearn.sandbox import Limits, run_program
+from colearn.text.reasoning import without_reasoning
 from colearn.types import Outcome, Prompt, Sources
 
 from ..answers import code_block, final_answer

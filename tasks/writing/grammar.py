@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from colearn.seeding import derive_rng
+from colearn.contract.seeding import derive_rng
 
 Sentences = Sequence[Sequence[str]]
 """By position in the text: the sentences that can stand there."""

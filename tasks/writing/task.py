@@ -11,7 +11,7 @@ import numpy as np
 
 from colearn.contract import DecPOMDP, Headline, LegalActions, RewardStructure
 from colearn.errors import ConfigError, nearest
-from colearn.reasoning import without_reasoning
+from colearn.text.reasoning import without_reasoning
 from colearn.types import Outcome
 
 from .data import TextSource, load_texts

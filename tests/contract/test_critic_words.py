@@ -7,13 +7,13 @@ from dataclasses import replace
 import pytest
 
 from colearn.contract import LegalActions, PrivilegedInfo, joint_observations
+from colearn.contract.seeding import derive_rng
 from colearn.critic.centralized import TEAM, Centralized
 from colearn.critic.decentralized import Decentralized
 from colearn.critic.stream import text_stream
 from colearn.errors import ConfigError
 from colearn.models import embedded
 from colearn.registry import task_class
-from colearn.seeding import derive_rng
 from colearn.types import Action, Node, Observation, Tree
 from tests.complete_tasks import COMPLETE_TASKS
 

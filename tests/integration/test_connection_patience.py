@@ -14,7 +14,7 @@ import uvicorn
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, StreamingResponse
 
-from colearn.wire.connection import PatientProtocol, protocol
+from colearn.client.protocol.connection import PatientProtocol, protocol
 
 PATIENCE = 0.6
 GET = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"

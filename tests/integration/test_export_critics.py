@@ -21,11 +21,11 @@ from colearn.errors import ConfigError
 from colearn.experiment.assemble import assemble
 from colearn.experiment.checkpoint_manager import load_learners
 from colearn.experiment.loop import Experiment
+from colearn.experiment.study.held_out import held_out_episodes
 from colearn.export import export_critics, verify
 from colearn.models.critic_folder import read_critic
 from colearn.record import RunFolder
 from colearn.record.transcript import transcript
-from colearn.study.held_out import held_out_episodes
 from colearn.types import Tree
 
 LORA = {"rank": 4, "alpha": 32.0}

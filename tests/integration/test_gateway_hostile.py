@@ -11,13 +11,13 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
+from colearn.client.protocol.errors import ServeError
+from colearn.client.protocol.schema import parse
 from colearn.gateway import connections
 from colearn.gateway.task import Gateway
 from colearn.learn.row import actor_rows
 from colearn.rollout.grow import grow
 from colearn.rollout.shapes import Chain
-from colearn.wire.errors import ServeError
-from colearn.wire.schema import parse
 from tests.gateway_programs import RNG, opened
 from tests.hostile_gateway_programs import PROGRAMS, TAINT
 from tests.scripted_voice import scripted_players

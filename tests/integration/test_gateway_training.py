@@ -6,11 +6,11 @@ import threading
 
 from tiny import save_model
 
+from colearn.client.protocol.tools import write_call
 from colearn.config import load_config
 from colearn.experiment.loop import Experiment
 from colearn.rollout.grow import grow
 from colearn.rollout.shapes import Chain
-from colearn.wire.tools import write_call
 from tests.gateway_programs import LOGPROBS, USAGE, gateway
 from tests.scripted_voice import scripted_players
 

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from colearn.errors import ConfigError
-from colearn.tools import mcp_tools
 from colearn.workflow import ToolError, Workflow
+from colearn.workflow.tools import mcp_tools
 
 pytestmark = pytest.mark.slow  # a server's process each
 pytest.importorskip("mcp", reason="the extra mcp")
@@ -102,7 +102,7 @@ def test_a_command_that_starts_no_server_is_named():
 
 
 def test_a_server_that_says_nothing_in_time_is_ended(tmp_path, monkeypatch):
-    monkeypatch.setattr("colearn.tools.mcp.OPENING", 3.0)
+    monkeypatch.setattr("colearn.workflow.tools.mcp.OPENING", 3.0)
     noted = tmp_path / "pid"
     mute = f"import os, sys; open({str(noted)!r}, 'w').write(str(os.getpid())); sys.stdin.read()"
     # it stays when its input ends: a server is also told to end
@@ -152,7 +152,7 @@ server.run()
 """
 TRAINER = """
 import asyncio, sys
-from colearn.tools import mcp_tools
+from colearn.workflow.tools import mcp_tools
 
 (tool,) = mcp_tools([sys.executable, *sys.argv[1:]])
 asyncio.run(tool("{}"))

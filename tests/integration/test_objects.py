@@ -157,7 +157,7 @@ def test_a_resume_without_its_objects_says_that_they_are_needed(
         out=tmp_path / "run", **SETTINGS,
     )  # fmt: skip
     trainer.run()
-    monkeypatch.setattr("colearn.given._given", {})
+    monkeypatch.setattr("colearn.registry.given._given", {})
     config = colearn.open_run(tmp_path / "run").config()
     with pytest.raises(ConfigError) as told:
         Experiment(config, tmp_path / "run", resume=True)

@@ -117,7 +117,7 @@ def test_a_spawned_worker_finds_the_modules_of_pickled_values_and_no_stranger(fo
 def test_a_module_that_only_a_library_asks_for_is_not_found(folder, monkeypatch):
     import importlib.util
 
-    from colearn import own_code
+    from colearn.registry import own_code
 
     others = [one for one in sys.meta_path if not isinstance(one, own_code.FolderFinder)]
     monkeypatch.setattr(sys, "meta_path", others)  # commands of other tests ran in this process

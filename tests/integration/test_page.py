@@ -21,7 +21,7 @@ from watched_page import WatchedPage
 from colearn.client.async_agent import AsyncRemoteAgent
 from colearn.config import EvaluationSettings
 from colearn.contract import Drawable
-from colearn.pictures import Cell, Panel, Picture
+from colearn.contract.picture import Cell, Panel, Picture
 from colearn.play import play
 from colearn.play.watch import Watch, watched
 

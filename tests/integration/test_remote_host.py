@@ -13,10 +13,10 @@ import torch
 from colearn.config import load_config, resolve
 from colearn.config.settings import Config
 from colearn.errors import ConfigError, ModelLost
+from colearn.experiment.hosts.model_worker import ModelWorker
+from colearn.experiment.hosts.remote_host import sharing
 from colearn.experiment.loop import Experiment
 from colearn.experiment.restarts import run_with_restarts
-from colearn.hosts.model_worker import ModelWorker
-from colearn.hosts.remote_host import sharing
 from colearn.record import open_run
 
 MODEL = {"path": "embedded-tiny", "learning_rate": 1e-3}

@@ -14,8 +14,8 @@ from test_remote_host import LOCAL, PICKLED, cache, config_of  # noqa: F401 - a 
 
 from colearn.config import resolve
 from colearn.errors import CheckpointError, ModelLost
+from colearn.experiment.hosts.model_worker import ModelWorker
 from colearn.experiment.loop import Experiment
-from colearn.hosts.model_worker import ModelWorker
 from colearn.models.folders import with_folders
 
 

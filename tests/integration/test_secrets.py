@@ -16,8 +16,8 @@ from colearn.config import load_config
 from colearn.errors import ConfigError
 from colearn.experiment.loop import Experiment
 from colearn.export import read_manifest
-from colearn.masking import MASK, SECRETS
 from colearn.record import open_run
+from colearn.text.masking import MASK, SECRETS
 from tests.scripted_endpoint import ScriptedEndpoint
 
 SECRET = "SWORDFISH"

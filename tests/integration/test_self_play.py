@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from colearn.cast.seats import Against
+from colearn.agents.cast.seats import Against
 from colearn.cli import main
 from colearn.config import Config, load_config
 from colearn.contract import NetworkKey

@@ -12,13 +12,13 @@ import pytest
 from exported import export_tiny
 from starlette.requests import Request
 
+from colearn.client.protocol.connected import while_connected
+from colearn.client.protocol.errors import ServeError
+from colearn.client.protocol.limits import ServerLimits
+from colearn.client.protocol.schema import ChatRequest, parse
 from colearn.serve.agent import ServedAgent
 from colearn.serve.app import build_app
 from colearn.serve.service import Service
-from colearn.wire.connected import while_connected
-from colearn.wire.errors import ServeError
-from colearn.wire.limits import ServerLimits
-from colearn.wire.schema import ChatRequest, parse
 
 Message = dict[str, Any]
 

@@ -13,8 +13,8 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from colearn.agents import ChatFormat
 from colearn.config import Config, LoRASettings, ModelSettings, load_config
 from colearn.errors import ConfigError
-from colearn.sft import Dialogue, fine_tune, read_dialogues
-from colearn.sft.dialogues import token_row
+from colearn.learn.sft import Dialogue, fine_tune, read_dialogues
+from colearn.learn.sft.dialogues import token_row
 from colearn.types import Action
 
 pytest.importorskip("trl", reason="needs the sft extra")

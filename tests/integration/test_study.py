@@ -15,9 +15,9 @@ from colearn.comparison.plan import make_plan
 from colearn.config import load_config
 from colearn.errors import ConfigError
 from colearn.experiment.loop import Experiment
+from colearn.experiment.study import write_study
+from colearn.experiment.study.crossing import Member, crossings
 from colearn.record.checksums import write_checksums
-from colearn.study import write_study
-from colearn.study.crossing import Member, crossings
 
 ALONE = {"tool": "tool_alone", "plan": "plan_alone"}
 ROWS = {

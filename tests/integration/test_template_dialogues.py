@@ -9,13 +9,13 @@ import pytest
 from tiny import byte_tokenizer
 
 from colearn.agents import ChatFormat
+from colearn.client.protocol.conversation import SentConversation
 from colearn.errors import ConfigError
 from colearn.export.template import write_template
+from colearn.learn.sft import Dialogue
+from colearn.learn.sft.dialogues import IGNORED, token_row
 from colearn.serve.conversation import whole_history
-from colearn.sft import Dialogue
-from colearn.sft.dialogues import IGNORED, token_row
 from colearn.types import Action, Prompt
-from colearn.wire.conversation import SentConversation
 
 pytest.importorskip("trl", reason="its templates are the reference")
 SOURCES = {

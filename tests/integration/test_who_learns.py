@@ -15,8 +15,8 @@ from updates import new_updater
 
 from colearn.advantage.raw_return import RawReturn
 from colearn.agents import Program
+from colearn.agents.cast.seats import Swap
 from colearn.agents.programs import Says
-from colearn.cast.seats import Swap
 from colearn.config import Config, OptimizerSettings
 from colearn.contract import Advantage, AgentValues, Episodes, NetworkKey, NodeAdvantages, Parts
 from colearn.credit.team import SharedReward

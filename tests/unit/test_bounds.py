@@ -8,8 +8,8 @@ from typing import Annotated, Literal
 import pytest
 from pydantic import Field
 
-from colearn.bounds import check_bounds
 from colearn.contract import Advantage
+from colearn.contract.bounds import check_bounds
 from colearn.errors import ConfigError
 
 pytestmark = pytest.mark.fast

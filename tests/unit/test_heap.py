@@ -10,7 +10,7 @@ import pytest
 PROGRAM = """
 import ctypes, threading
 from pathlib import Path
-from colearn.heap import one_heap
+from colearn.comparison.heap import one_heap
 
 libc = ctypes.CDLL(None)
 libc.malloc.restype = ctypes.c_void_p

@@ -9,7 +9,7 @@ import pytest
 
 from colearn.config import load_config, recorded_settings, shipped_configs
 from colearn.errors import ConfigError
-from colearn.masking import (
+from colearn.text.masking import (
     MASK,
     SECRETS,
     MaskedStream,

@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pytest
 
-from colearn.seeding import OwnGenerators
+from colearn.contract.seeding import OwnGenerators
 
 
 def drawn(generators: OwnGenerators) -> tuple[float, float]:

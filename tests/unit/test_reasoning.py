@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from colearn.agents import ChatFormat, Voice, language_players
-from colearn.reasoning import AnswerStream, without_reasoning
+from colearn.client.protocol.tools import read_calls
 from colearn.rollout.grow import grow
 from colearn.rollout.shapes import Chain
 from colearn.tasks.answers import code_block, final_answer
@@ -19,8 +19,8 @@ from colearn.tasks.coop_humaneval.parse import read_answer
 from colearn.tasks.moves import read, read_compact
 from colearn.tasks.open_spiel.reply import read as read_reply
 from colearn.tasks.search.reading import read_queries, read_ranking, read_tagged
+from colearn.text.reasoning import AnswerStream, without_reasoning
 from colearn.types import Action
-from colearn.wire.tools import read_calls
 from colearn.workflow import Tool, Workflow
 from colearn.workflow.tool_calls import find_call
 from tests.scripted_voice import Scripted

@@ -57,7 +57,7 @@ def test_a_package_that_is_not_there_is_one_line_too():
 
 def test_a_class_that_is_not_there_is_named():
     with pytest.raises(ConfigError, match=r"module 'colearn\.seeding' has no 'Task'"):
-        task_class("colearn.seeding:Task")
+        task_class("colearn.contract.seeding:Task")
 
 
 @pytest.mark.parametrize(
@@ -278,7 +278,7 @@ class Told(Tracker):
 
 def test_a_wrapper_of_a_module_takes_its_settings(module):
     code = """
-from colearn.wrappers import Discussion
+from colearn.tasks.wrappers import Discussion
 class Long(Discussion):
     def __init__(self, inner, *, turns: int):
         super().__init__(inner)

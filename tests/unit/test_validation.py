@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import pytest
 from pydantic import AfterValidator, BaseModel, ConfigDict, TypeAdapter, ValidationError
 
-from colearn.validation import Place, first_fault
+from colearn.text.validation import Place, first_fault
 
 
 class Part(BaseModel):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from colearn.pictures import Picture
+from colearn.contract.picture import Picture
 
 from .option import TaskOption
 

@@ -14,13 +14,13 @@ import numpy as np
 from colearn.config import EvaluationSettings
 from colearn.contract import Cast, Credit, DecPOMDP, NetworkKey, Player, RewardStructure, Services
 from colearn.contract.asking import item_name
+from colearn.contract.seeding import derive_seed
 from colearn.errors import TaskError
 from colearn.experiment.assemble import Assembly
 from colearn.experiment.processes import Processes
 from colearn.models.load import resolve_device
 from colearn.rollout.grow import grow
 from colearn.rollout.shapes import Chain
-from colearn.seeding import derive_seed
 from colearn.types import Tree
 
 from .pass_at_k import pass_metrics

@@ -9,7 +9,7 @@ from itertools import combinations
 import numpy as np
 
 from colearn.contract import AnswerGroup
-from colearn.qa import f1
+from colearn.workflow.qa import f1
 
 
 def similarity_metrics(groups: Sequence[AnswerGroup]) -> dict[str, float]:

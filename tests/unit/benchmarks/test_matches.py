@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from colearn.cast.seats import Against
+from colearn.agents.cast.seats import Against
 from colearn.errors import ConfigError
 from colearn.types import Action, Node, Observation, Tree
 

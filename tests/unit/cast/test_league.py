@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from trees import chain
 
-from colearn.cast.league import League
+from colearn.agents.cast.league import League
 from colearn.errors import ConfigError
 from colearn.types import Credited
 

@@ -24,7 +24,7 @@ from colearn.learn.zero_memory import kept_by_zero
 from colearn.registry import task_class
 from colearn.rollout.counts import Counts
 from colearn.rollout.shapes import Chain, Cross, KaryTree, Parallel
-from colearn.wrappers import Discussion, Pipeline
+from colearn.tasks.wrappers import Discussion, Pipeline
 
 
 def test_a_ledger_counts_what_is_alive_at_most() -> None:

@@ -10,7 +10,7 @@ import torch
 from tiny import Notes, byte_tokenizer
 
 from colearn.agents import ChatFormat, Voice, language_players
-from colearn.cast.seats import Own
+from colearn.agents.cast.seats import Own
 from colearn.config import EvaluationSettings
 from colearn.contract import BatchEngine, Sampling, TokenAnswer, TokenRequest
 from colearn.credit.team import SharedReward

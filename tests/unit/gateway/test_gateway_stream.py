@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from colearn.client.protocol.errors import ServeError
+from colearn.client.protocol.schema import parse
 from colearn.gateway.program_run import Asked
 from colearn.gateway.stream import Streamed
-from colearn.wire.errors import ServeError
-from colearn.wire.schema import parse
 
 USAGE = {"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5}
 LOGPROBS = {"content": [{"token": "hi", "logprob": -1.0}]}

@@ -9,7 +9,7 @@ import torch
 from tiny import save_model
 
 from colearn.config import load_config, resolve
-from colearn.hosts.local import LocalHost
+from colearn.experiment.hosts.local import LocalHost
 from colearn.models.load import Tokenizers
 from colearn.models.threads import use_threads
 

@@ -14,7 +14,7 @@ from colearn.config.build import build_task
 from colearn.models import embedded, warm_start
 from colearn.models.embedded import embedded_model
 from colearn.models.embedded_recipes import RECIPES
-from colearn.notes import TimeLeft
+from colearn.text.notes import TimeLeft
 
 
 def rows(*lengths: int) -> list[Any]:
@@ -61,7 +61,7 @@ def test_gradients_by_length_are_those_of_one_padded_batch():
 
 def test_the_time_left_follows_the_time_taken(monkeypatch, capsys):
     now = [100.0]
-    monkeypatch.setattr("colearn.notes.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("colearn.text.notes.time.monotonic", lambda: now[0])
     left = TimeLeft("makes the model")
     for seconds, done in ((1.0, 0.1), (6.0, 0.2), (7.0, 0.3), (12.0, 0.5), (30.0, 1.0)):
         now[0] = 100.0 + seconds

@@ -11,11 +11,11 @@ import fabricated_runs as fabricated
 import numpy as np
 import pytest
 
+from colearn.contract.picture import Cell, Panel, Picture
 from colearn.errors import CheckpointError
-from colearn.pictures import Cell, Panel, Picture
-from colearn.pictures.draw import SIDE, Drawing, changed
 from colearn.record.transcript import transcript
 from colearn.report import write_report
+from colearn.report.draw_picture import SIDE, Drawing, changed
 from colearn.tasks.house_build.task import HouseBuild
 from colearn.tasks.str_build.task import StrBuild
 from colearn.types import Action, Node, Observation, Tree

@@ -18,17 +18,17 @@ from scripted_endpoint import ScriptedEndpoint, count_words, status
 from tiny import Notes, Scene, byte_tokenizer
 
 from colearn.agents import ChatFormat, Program, Voice, language_players
+from colearn.agents.cast.seats import Own
 from colearn.agents.programs import Says
-from colearn.cast.seats import Own
 from colearn.client.async_agent import AsyncRemoteAgent
 from colearn.client.endpoint import AgentLost
 from colearn.config import EvaluationSettings
 from colearn.contract import BatchEngine, Drawable, TokenAnswer, TokenHistory, TokenRequest
+from colearn.contract.picture import Cell, Panel, Picture
 from colearn.credit.team import SharedReward
 from colearn.errors import TaskError
 from colearn.experiment.evaluation.evaluate import evaluate_team
 from colearn.experiment.processes import Processes
-from colearn.pictures import Cell, Panel, Picture
 from colearn.play import Played, play
 from colearn.record.transcript import transcript
 from colearn.types import Action, Outcome, Prompt

@@ -7,9 +7,18 @@ import sys
 
 import pytest
 
-import colearn.qa.retriever as module
+import colearn.workflow.qa.retriever as module
 from colearn.errors import ConfigError, MissingExtra
-from colearn.qa import BM25, Folder, Passage, Passages, accuracy, exact_match, f1, normalized
+from colearn.workflow.qa import (
+    BM25,
+    Folder,
+    Passage,
+    Passages,
+    accuracy,
+    exact_match,
+    f1,
+    normalized,
+)
 
 
 @pytest.mark.parametrize(

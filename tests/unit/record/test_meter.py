@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from colearn.notes import note
 from colearn.record.meter import Meter
 from colearn.record.tail import MetricsTail, NotesTail
+from colearn.text.notes import note
 
 
 def line(kind: str, steps: int, **fields: Any) -> str:

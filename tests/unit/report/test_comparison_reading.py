@@ -13,7 +13,7 @@ from colearn.errors import CheckpointError
 from colearn.record import RunFolder, read_run
 from colearn.report import write_report
 from colearn.report.finding import compare_pairs, headline
-from colearn.statistics import MeanEstimate
+from colearn.statistics.over_seeds import MeanEstimate
 
 
 @pytest.mark.parametrize(

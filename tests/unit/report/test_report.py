@@ -21,8 +21,8 @@ from colearn.report import write_report
 from colearn.report.settings import settings_table
 from colearn.report.show import show_estimate, show_number
 from colearn.report.source import read_source
-from colearn.statistics import MeanEstimate
-from colearn.text import escape
+from colearn.statistics.over_seeds import MeanEstimate
+from colearn.text.printable import escape
 
 _VOID = {"meta", "img", "br", "source"}
 

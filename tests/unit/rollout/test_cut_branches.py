@@ -11,8 +11,8 @@ from colearn.config import build_algorithm, build_task, load_config
 from colearn.contract import DecPOMDP
 from colearn.errors import ConfigError, TaskError
 from colearn.rollout.grow import grow
+from colearn.tasks.wrappers.pipeline import Pipeline
 from colearn.types import Outcome
-from colearn.wrappers.pipeline import Pipeline
 
 
 def algorithm(task: str = "plan_path", **parts: object):

@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 from tiny import Notes, Scene
 
-from colearn.cast.seats import Own
+from colearn.agents.cast.seats import Own
 from colearn.contract import ActionRequest, Branching, Player, TokenAnswer
+from colearn.contract.seeding import Key, action_seed, derive_rng
 from colearn.learn.minibatch import UpdateSchedule
 from colearn.rollout.grow import Order, grow
 from colearn.rollout.shapes import KaryTree
-from colearn.seeding import Key, action_seed, derive_rng
 from colearn.types import Action, Tree
 
 SEED = 3

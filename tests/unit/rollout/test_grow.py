@@ -12,7 +12,7 @@ import pytest
 from tiny import Notes, Scene, byte_tokenizer
 
 from colearn.agents import ChatFormat, Program, Voice, language_players
-from colearn.cast.seats import Own, Swap
+from colearn.agents.cast.seats import Own, Swap
 from colearn.contract import BatchEngine, Child, TokenAnswer, TokenRequest, View
 from colearn.credit.mixed import Mixed
 from colearn.credit.payoff import Payoff
@@ -21,8 +21,8 @@ from colearn.errors import ConfigError
 from colearn.rollout.forks import ForkOn
 from colearn.rollout.grow import grow
 from colearn.rollout.shapes import Aligned, Chain, CounterfactualChain, KaryTree, Parallel
+from colearn.tasks.wrappers import Pipeline
 from colearn.types import Action, Outcome, Prompt, Tree
-from colearn.wrappers import Pipeline
 
 
 class Seeded(BatchEngine):

@@ -6,11 +6,11 @@ import weakref
 
 import pytest
 
+from colearn.client.protocol.conversation import SentConversation
+from colearn.client.protocol.errors import ServeError
 from colearn.contract import TokenHistory, WindowExceeded
 from colearn.generate.job import Choice
 from colearn.serve.sessions import ServedSession, Sessions
-from colearn.wire.conversation import SentConversation
-from colearn.wire.errors import ServeError
 
 
 def test_each_turn_sees_what_its_window_left() -> None:

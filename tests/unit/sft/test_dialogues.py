@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from colearn.errors import ConfigError
-from colearn.sft.dialogues import Dialogue, read_dialogues
+from colearn.learn.sft.dialogues import Dialogue, read_dialogues
 
 
 def row(text: str) -> str:

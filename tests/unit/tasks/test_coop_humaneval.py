@@ -22,8 +22,8 @@ from colearn.tasks.coop_humaneval import CoopHumanEval
 from colearn.tasks.coop_humaneval.parse import read_answer
 from colearn.tasks.coop_humaneval.reward import Findings, raw_reward
 from colearn.tasks.coop_humaneval.use import Use, find_use
+from colearn.tasks.wrappers import Single
 from colearn.testing import check_task
-from colearn.wrappers import Single
 
 PUBLISHED = Path(
     os.environ.get("COLEARN_COOP_HUMANEVAL")

@@ -14,8 +14,6 @@ import zlib
 import pytest
 
 from colearn.errors import ColearnError, ConfigError
-from colearn.json_text import read_json
-from colearn.qa import Folder
 from colearn.tasks.coder_tester import CoderTester
 from colearn.tasks.coder_tester.hub import private_cases
 from colearn.tasks.coop_humaneval import CoopHumanEval
@@ -25,7 +23,9 @@ from colearn.tasks.math_duo import MathDuo
 from colearn.tasks.search import ParallelRetrieval
 from colearn.tasks.writing.arxiv import ArXiv
 from colearn.tasks.writing.tldr import TLDR
+from colearn.text.json_value import read_json
 from colearn.workflow.declared import DeclaredWorkflow
+from colearn.workflow.qa import Folder
 
 TASKS = [CoderTester, CoopHumanEval, MathDuo, ParallelRetrieval, TLDR, ArXiv, Debate]
 DEEP = "[" * 100_000 + "]" * 100_000

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from colearn.tools import calculate, run_code
-from colearn.tools.mcp import _signature
+from colearn.workflow.tools import calculate, run_code
+from colearn.workflow.tools.mcp import _signature
 
 
 @pytest.mark.parametrize(

@@ -7,11 +7,11 @@ from types import SimpleNamespace
 
 import pytest
 
+from colearn.client.protocol.conversation import read_conversation
+from colearn.client.protocol.errors import ServeError
+from colearn.client.protocol.schema import parse
+from colearn.client.protocol.tools import announce, message, read_calls, write_call
 from colearn.serve.answer import ChatAnswer
-from colearn.wire.conversation import read_conversation
-from colearn.wire.errors import ServeError
-from colearn.wire.schema import parse
-from colearn.wire.tools import announce, message, read_calls, write_call
 
 LOOK = write_call("look", {"b": 2, "a": 1})
 OFFER = [{"type": "function", "function": {"name": "look", "description": "Look."}}]

@@ -18,20 +18,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from colearn.client.protocol.tools import message, read_calls, write_call, write_response
 from colearn.contract import DecPOMDP, Drawable
 from colearn.errors import MissingExtra, TaskError
-from colearn.json_text import DEEPEST
 from colearn.registry import task_class
 from colearn.rollout.validate import validate_observation
 from colearn.tasks.answers import code_block, final_answer, plain_value
 from colearn.tasks.math_duo.checker import plain_number
-from colearn.text import is_unicode, printable
-from colearn.tools.calculator import calculate
-from colearn.wire.tools import message, read_calls, write_call, write_response
+from colearn.text.json_value import DEEPEST
+from colearn.text.printable import is_unicode, printable
 from colearn.workflow import Tool, ToolError, Workflow
 from colearn.workflow.declared import DeclaredWorkflow
 from colearn.workflow.tool import plain
 from colearn.workflow.tool_calls import find_call
+from colearn.workflow.tools.calculator import calculate
 from tests.complete_tasks import COMPLETE_TASKS
 
 RNG = np.random.default_rng(0)

@@ -18,10 +18,10 @@ from colearn.contract import (
     Services,
     joint_observations,
 )
-from colearn.pictures import Picture
+from colearn.contract.picture import Picture
 from colearn.registry import load, names
+from colearn.tasks.wrappers import Discussion, Parallel, Pipeline, Single
 from colearn.types import Outcome
-from colearn.wrappers import Discussion, Parallel, Pipeline, Single
 
 WRAPPERS = {name: load("wrappers", name).wrap for name in names("wrappers")}
 

@@ -1,0 +1,138 @@
+"""League cast: past selves as opponents, sampled by how hard they are to beat."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import isnan
+from typing import Any, Literal
+
+import numpy as np
+
+from colearn.contract import Cast
+from colearn.contract.bounds import Count, Positive, Share
+from colearn.contract.player import past_self
+from colearn.statistics.scored import as_number, mean_scored
+from colearn.types import Credited
+
+
+@dataclass(frozen=True, kw_only=True)
+class League(Cast):
+    """Every `every` iterations a copy of the trained models enters the pool. In episode e, agent
+    e mod n plays its current policy. Every other seat is taken by its own past self, from a slot
+    drawn anew. In the `self_play` share of episodes, and while the pool is empty, all agents play
+    their current policies.
+
+    A slot's win rate w is the current policy's against it. An episode counts 1, 1/2 or 0 if the
+    kept agent's payoff is above, equal to or below its opponent's. The prior is one win and one
+    loss; older iterations decay. Payoffs are the task's metrics `payoff_AGENT`, which exclude
+    rewards for format and brevity; without such metrics they are the credited returns.
+
+    Slots are drawn in proportion to (1 - w)^power ("hard"), to w (1 - w) ("even"), or uniformly
+    ("uniform": fictitious play against the mean of past policies). The first two are prioritised
+    fictitious self-play (AlphaStar).
+
+    Wrong when returns do not show who is stronger, as in a team: all slots then have equal weight.
+    Each slot holds a copy of every trained model (of its adapter, with LoRA).
+    """
+
+    pool: Count = 4
+    """Number of slots; a new past self replaces the oldest."""
+    every: Count = 20
+    """Iterations between two additions to the pool."""
+    self_play: Share = 0.5
+    """Fraction of episodes without past selves, drawn at random."""
+    weigh: Literal["hard", "even", "uniform"] = "hard"
+    """How the slot of a past self is drawn from its win rate."""
+    power: Positive = 2.0
+    """Exponent of 1 - w for "hard"."""
+    decay: Share = 0.9
+    """Weight of a game per iteration since it was played."""
+    _memory: dict[str, float] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def seats(
+        self,
+        item: Any,
+        episode: int,
+        agents: Sequence[str],
+        players: Sequence[str],
+        rng: np.random.Generator,
+    ) -> Mapping[str, str]:
+        members = self.members
+        if not members or rng.random() < self.self_play:
+            return {agent: agent for agent in agents}
+        weights = np.array([self.weight(slot) for slot in members])
+        kept = agents[episode % len(agents)]
+        seats = {}
+        for agent in agents:
+            slot = members[int(rng.choice(len(members), p=weights / weights.sum()))]
+            past = past_self(agent, slot)
+            seats[agent] = past if agent != kept and past in players else agent
+        return seats
+
+    def settle(self, episodes: Sequence[Credited[Any]]) -> int | None:
+        memory = self._memory
+        for key in [key for key in memory if "/" in key]:
+            memory[key] *= self.decay
+        for episode in episodes:
+            self._count(episode)
+        memory["iterations"] = memory.get("iterations", 0.0) + 1.0
+        if memory["iterations"] % self.every:
+            return None
+        slot = int(memory.get("taken", 0.0)) % self.pool
+        memory["taken"] = memory.get("taken", 0.0) + 1.0
+        memory[f"games/{slot}"] = memory[f"score/{slot}"] = 0.0
+        return slot
+
+    def state(self) -> Mapping[str, float]:
+        return dict(self._memory)
+
+    def restore(self, state: Mapping[str, float]) -> None:
+        self._memory.clear()
+        self._memory.update(state)
+
+    @property
+    def members(self) -> tuple[int, ...]:
+        """Numbers of the filled slots."""
+        return tuple(range(min(self.pool, int(self._memory.get("taken", 0.0)))))
+
+    def win_rate(self, slot: int) -> float:
+        """Win rate of the current policy against a slot."""
+        memory = self._memory
+        return (memory[f"score/{slot}"] + 1.0) / (memory[f"games/{slot}"] + 2.0)
+
+    def weight(self, slot: int) -> float:
+        """The unnormalised probability of drawing a slot."""
+        rate = self.win_rate(slot)
+        if self.weigh == "uniform":
+            return 1.0
+        return float((1.0 - rate) ** self.power) if self.weigh == "hard" else rate * (1.0 - rate)
+
+    def _count(self, episode: Credited[Any]) -> None:
+        """Counts an episode of one agent against past selves."""
+        tree = episode.tree
+        slots = {
+            agent: slot
+            for agent in tree.agents
+            for slot in self.members
+            if tree.player(agent) == past_self(agent, slot)
+        }
+        kept = [agent for agent in tree.agents if agent not in slots]
+        if not slots or len(kept) != 1:
+            return
+        payoff = _payoff(episode, kept[0])
+        for agent, slot in slots.items():
+            margin = payoff - _payoff(episode, agent)
+            if isnan(margin):
+                continue  # the game was not scored
+            self._memory[f"games/{slot}"] += 1.0
+            self._memory[f"score/{slot}"] += 0.5 * (1.0 + float(np.sign(margin)))
+
+
+def _payoff(episode: Credited[Any], agent: str) -> float:
+    """A player's payoff, mean over branches."""
+    name = f"payoff_{agent}"
+    ends = [leaf.metrics for leaf in episode.tree.leaves() if name in leaf.metrics]
+    if ends:
+        return mean_scored(as_number(metrics[name]) for metrics in ends)
+    return episode.returns(agent)[0]

@@ -1,0 +1,275 @@
+"""Schema of a chat completion request: OpenAI's fields, strictly typed, and two more."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from colearn.text.json_value import read_json
+from colearn.text.validation import first_fault
+
+from .errors import ServeError
+
+SESSION_ID = r"^[A-Za-z0-9_.-]{1,64}$"
+
+_NEUTRAL: dict[str, tuple[Any, ...]] = {
+    "audio": (),
+    "frequency_penalty": (0, 0.0),
+    "function_call": ("none",),
+    "functions": ([],),
+    "logit_bias": ({},),
+    "modalities": (["text"],),
+    "moderation": (),
+    "prediction": (),
+    "presence_penalty": (0, 0.0),
+    "reasoning_effort": ("none",),
+    "response_format": ({"type": "text"},),
+    "verbosity": ("medium",),
+    "web_search_options": (),
+}
+"""Unsupported fields, and the values beside null that leave an answer unchanged."""
+
+_IGNORED = (
+    "metadata",
+    "prompt_cache_key",
+    "prompt_cache_retention",
+    "safety_identifier",
+    "service_tier",
+    "store",
+    "user",
+)
+"""Fields that never change an answer."""
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    type: Literal["text"]
+    text: str
+
+
+class CalledFunction(BaseModel):
+    """A function call in an assistant message."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    name: str
+    arguments: str
+
+    @field_validator("arguments")
+    @classmethod
+    def _unicode_and_shallow(cls, arguments: str) -> str:
+        try:
+            json.loads(arguments)
+        except ValueError:
+            return arguments  # a text
+        except RecursionError:
+            if not arguments.rstrip().endswith(("]", "}")):
+                return arguments  # a text: JSON ends as it begins
+            raise ValueError("holds too many lists and objects within each other") from None
+        read_json(arguments)
+        return arguments
+
+    def read(self) -> dict[str, Any]:
+        """Returns the arguments; text that is not a JSON object is one argument, `arguments`."""
+        try:
+            arguments = json.loads(self.arguments or "{}")
+        except (ValueError, RecursionError):
+            arguments = self.arguments
+        return arguments if isinstance(arguments, dict) else {"arguments": self.arguments}
+
+
+class ToolCall(BaseModel):
+    """One entry of `tool_calls`."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    id: str
+    type: Literal["function"] = "function"
+    function: CalledFunction
+    index: Annotated[int, Field(ge=0, lt=2**31)] | None = None
+
+
+class Function(BaseModel):
+    """The declaration of a function tool."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]{1,128}$")]
+    description: str | None = None
+    parameters: dict[str, Any] | None = None
+    strict: Annotated[bool | None, Field(exclude=True)] = None
+    """Accepted and ignored: answers are not constrained."""
+
+
+class FunctionTool(BaseModel):
+    """One entry of `tools`."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    type: Literal["function"]
+    function: Function
+
+
+class Message(BaseModel):
+    """One message. Null is accepted for the fields of an assistant message that are not text."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    role: Literal["system", "developer", "user", "assistant", "tool"]
+    content: str | list[_Part] | None = None
+    name: str | None = None
+    refusal: None = None
+    annotations: Annotated[list[Any], Field(max_length=0)] | None = None
+    audio: None = None
+    function_call: None = None
+    reasoning_content: None = None
+    tool_calls: Annotated[list[ToolCall], Field(max_length=128)] | None = None
+    tool_call_id: str | None = None
+
+    @model_validator(mode="after")
+    def _holds_something(self) -> Message:
+        if self.content is None and not (self.role == "assistant" and self.tool_calls):
+            raise ValueError("content must be text; only an assistant's tool calls need none")
+        if self.tool_calls and self.role != "assistant":
+            raise ValueError("tool_calls are an assistant's")
+        return self
+
+    @property
+    def calls(self) -> Sequence[ToolCall]:
+        """The tool calls, if any."""
+        return self.tool_calls or ()
+
+    @property
+    def text(self) -> str:
+        """The content as one text."""
+        if isinstance(self.content, str):
+            return self.content
+        if self.content is None:
+            return ""
+        return "".join(part.text for part in self.content)
+
+    @property
+    def speaker(self) -> str:
+        """The role; `developer`, OpenAI's newer name, is `system`."""
+        return "system" if self.role == "developer" else self.role
+
+
+class StreamOptions(BaseModel):
+    """Options of a streamed answer."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    include_usage: bool | None = None
+    include_obfuscation: bool | None = None
+
+
+class ChatRequest(BaseModel):
+    """A chat completion request; None selects the agent's own setting."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    messages: Annotated[list[Message], Field(min_length=1)]
+    model: str | None = None
+    stream: bool | None = None
+    stream_options: StreamOptions | None = None
+    stop: str | list[str] | None = None
+    max_tokens: Annotated[int, Field(ge=1, lt=2**31)] | None = None
+    max_completion_tokens: Annotated[int, Field(ge=1, lt=2**31)] | None = None
+    temperature: Annotated[float, Field(ge=0, le=2, allow_inf_nan=False)] | None = None
+    top_p: Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)] | None = None
+    top_k: Annotated[int, Field(ge=1, le=2**31 - 1)] | None = None
+    seed: Annotated[int, Field(ge=-(2**63), lt=2**64)] | None = None
+    n: Annotated[int, Field(ge=1, lt=2**31)] | None = None
+    logprobs: bool | None = None
+    top_logprobs: Annotated[int, Field(ge=0, le=20)] | None = None
+    tools: Annotated[list[FunctionTool], Field(max_length=128)] | None = None
+    tool_choice: Literal["auto", "none"] | None = None
+    parallel_tool_calls: bool | None = None
+    session_id: Annotated[str, Field(pattern=SESSION_ID)] | None = None
+
+    @field_validator("stop")
+    @classmethod
+    def _few_and_not_empty(cls, stop: str | list[str] | None) -> str | list[str] | None:
+        texts = [stop] if isinstance(stop, str) else stop or []
+        if len(texts) > 16 or any(not 1 <= len(text) <= 256 for text in texts):
+            raise ValueError("give at most 16 strings of 1 to 256 characters")
+        return stop
+
+    @property
+    def offered(self) -> Sequence[Function]:
+        """Functions that the answer may call."""
+        if self.tool_choice == "none":
+            return ()
+        return [tool.function for tool in self.tools or ()]
+
+    @property
+    def stops(self) -> tuple[str, ...]:
+        """The stop strings."""
+        return (self.stop,) if isinstance(self.stop, str) else tuple(self.stop or ())
+
+
+def read_fields(body: bytes) -> dict[str, Any]:
+    """Parses a request body: a JSON object of finite numbers, whose texts are Unicode.
+
+    Errors: ServeError 400.
+    """
+    try:
+        # decoded first, since json.loads would take bytes of other encodings
+        fields = read_json(body.decode(), finite=True)
+    except UnicodeDecodeError:
+        raise ServeError(400, "the body is not valid JSON") from None
+    except ValueError as error:
+        raise ServeError(400, f"the body is not valid JSON: it {error}") from None
+    if not isinstance(fields, dict):
+        raise ServeError(400, "the body must be a JSON object")
+    return fields
+
+
+def parse(body: bytes) -> ChatRequest:
+    """Parses and validates a request body.
+
+    Errors: ServeError 400 that names the field, without its value.
+    """
+    fields = read_fields(body)
+    for name, neutral in _NEUTRAL.items():
+        value = fields.pop(name, None)
+        if value is not None and value not in neutral:
+            raise ServeError(
+                400,
+                f"'{name}' is not supported by this server; leave it out",
+                param=name,
+                code="unsupported_parameter",
+            )
+    choice = fields.get("tool_choice")
+    if choice is not None and choice not in ("auto", "none"):
+        raise ServeError(
+            400,
+            "'tool_choice': answers cannot be constrained to a call; use auto or none",
+            param="tool_choice",
+            code="unsupported_parameter",
+        )
+    for name in _IGNORED:
+        fields.pop(name, None)
+    try:
+        return ChatRequest.model_validate(fields)
+    except ValidationError as error:
+        raise _refusal(error, fields) from None
+
+
+def _refusal(error: ValidationError, fields: dict[str, Any]) -> ServeError:
+    where, (first, *_) = first_fault(error, fields)
+    field = ".".join(map(str, where))[:80]
+    if first["type"] == "extra_forbidden":
+        known = len(where) > 1 or not str(where[0]).isidentifier()
+        name = "a field" if known else f"'{field}'"
+        return ServeError(
+            400,
+            f"{name} is unknown to this server; leave it out",
+            param=field,
+            code="unknown_parameter",
+        )
+    return ServeError(400, f"'{field}': {first['msg']}", param=field, code="invalid_value")

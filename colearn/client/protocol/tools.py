@@ -1,0 +1,93 @@
+"""Function tools as text: announces them to a model, and writes and parses its calls.
+
+The form is that of workflows: `<tool_call>{"name": ..., "arguments": {...}}</tool_call>`. Training
+and `colearn serve` both use it, in place of a model template's own form.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from colearn.text.json_value import read_json
+from colearn.text.reasoning import without_reasoning
+
+TOOL_CALL = re.compile(r"<tool_call>(.*?)(?:</tool_call>|\Z)", re.S)
+"""The closing mark may be missing: it is a stop string for some samplers."""
+
+Call = tuple[str, Mapping[str, Any]]
+"""Name and arguments."""
+
+
+def announce(functions: Sequence[Mapping[str, Any]]) -> str:
+    """Returns the system text that announces the functions, in the order given."""
+    lines = "\n".join(json.dumps(function, ensure_ascii=False) for function in functions)
+    return (
+        'To call a function, write <tool_call>{"name": NAME, "arguments": {...}}</tool_call>.\n'
+        f"<tools>\n{lines}\n</tools>"
+    )
+
+
+def write_call(name: str, arguments: Mapping[str, Any]) -> str:
+    """Writes a call, with sorted arguments."""
+    call = json.dumps(
+        {"name": name, "arguments": dict(sorted(arguments.items()))}, ensure_ascii=False
+    )
+    return f"<tool_call>{call}</tool_call>"
+
+
+def write_response(text: str) -> str:
+    """Writes a tool's result as a model observes it."""
+    return f"<tool_response>{text}</tool_response>"
+
+
+def read_calls(text: str, offered: Collection[str], *, several: bool) -> tuple[str, list[Call]]:
+    """Returns the text outside the calls, and the calls of offered functions.
+
+    Reasoning is left out, with the calls that it drafts. A call that cannot be parsed, or of a
+    function that is not offered, remains text.
+    """
+    text = without_reasoning(text)
+    calls: list[Call] = []
+    outside: list[str] = []
+    end = 0
+    for match in TOOL_CALL.finditer(text):
+        if calls and not several:
+            break
+        call = _parse_call(match[1])
+        if call is None or call[0] not in offered:
+            continue
+        outside.append(text[end : match.start()])
+        end = match.end()
+        calls.append(call)
+    if not (calls and not several):
+        outside.append(text[end:])
+    return "".join(outside).strip() if calls else text, calls
+
+
+def message(text: str, calls: Sequence[Call]) -> dict[str, Any]:
+    """Returns an assistant message in OpenAI's form."""
+    answer: dict[str, Any] = {"role": "assistant", "content": text, "refusal": None}
+    if calls:
+        answer["content"] = text or None
+        answer["tool_calls"] = [_tool_call(*call) for call in calls]
+    return answer
+
+
+def _tool_call(name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    function = {"name": name, "arguments": json.dumps(arguments, ensure_ascii=False)}
+    return {"id": f"call_{secrets.token_hex(12)}", "type": "function", "function": function}
+
+
+def _parse_call(text: str) -> Call | None:
+    try:
+        asked = read_json(text)
+    except ValueError:
+        return None
+    match asked:
+        case {"name": str(name), "arguments": dict(arguments)}:
+            return name, arguments
+    return None

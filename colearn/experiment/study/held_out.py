@@ -1,0 +1,45 @@
+"""Held-out episodes of a finished run's team."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from colearn.config import Config
+from colearn.contract import Rollout, Services
+from colearn.contract.seeding import derive_seed
+from colearn.experiment.assemble import assemble
+from colearn.experiment.checkpoint_manager import load_learners
+from colearn.experiment.evaluation.played import evaluation_items
+from colearn.rollout.grow import grow
+from colearn.rollout.shapes import Chain
+from colearn.types import Credited
+
+
+def held_out_episodes(
+    config: Config, checkpoint: Path, *, shape: Rollout | None = None, greedy: bool = False
+) -> list[Credited[Any]]:
+    """The team of a checkpoint on the held-out items of the config's evaluation, credited as its
+    algorithm credits; `shape` None: one chain each.
+
+    Errors: CheckpointError for a checkpoint of another run; ConfigError.
+    """
+    assembly = assemble(config)
+    run, host = assembly.run, assembly.host
+    with closing(Services.of(run.task)), closing(host):
+        load_learners(checkpoint, host.learners)
+        host.publish()
+        items, _ = evaluation_items(run.task, run.config.evaluation)
+        trees, _ = grow(
+            run.task,
+            items,
+            assembly.players,
+            shape or Chain(),
+            seed=derive_seed(run.config.run.seed, "held out"),
+            credit=run.parts.credit,
+            cast=run.cast,
+            greedy=greedy,
+            at_once=run.config.evaluation.at_once,
+        )
+        return run.parts.credited(trees)

@@ -1,0 +1,98 @@
+"""Dialogues of agents as token ids: an agent's own answers are the labels."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from colearn.agents import ChatFormat, dialogue_spans
+from colearn.errors import ConfigError, nearest
+from colearn.text.json_value import read_json
+
+_LEFT_OUT = ("reasoning_content", "reasoning", "thinking", "tool_calls")
+"""Fields of messages that would be lost."""
+
+IGNORED = -100
+"""The label of a token that is not trained, in torch and TRL."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dialogue:
+    """What an agent observed and answered, turn by turn."""
+
+    agent: str
+    turns: tuple[tuple[str, str], ...]
+    """(user, assistant) texts."""
+    system: str | None = None
+    """A system message that replaces the agent's role prompt."""
+
+
+def read_dialogues(path: Path, agents: Collection[str]) -> list[Dialogue]:
+    """Rows {"agent": NAME, "messages": [...]} of a JSON-lines file; with one agent the name may be
+    left out.
+
+    Errors: ConfigError naming the line.
+    """
+    try:
+        lines = path.read_text(encoding="utf-8").split("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"--data {path}: {error}; name a .jsonl file") from None
+    dialogues = [
+        _dialogue(line, agents, f"--data: line {number} of {path}")
+        for number, line in enumerate(lines, start=1)
+        if line.strip()
+    ]
+    if not dialogues:
+        raise ConfigError(f"--data {path}: holds no rows; add some")
+    return dialogues
+
+
+def token_row(dialogue: Dialogue, chat: ChatFormat) -> dict[str, list[int]]:
+    """`input_ids` as the template writes the whole dialogue, and `labels`: what the agent writes
+    itself, from the end of its prompt to the end token of each answer."""
+    form = chat if dialogue.system is None else chat.under(dialogue.system)
+    ids: list[int] = []
+    labels: list[int] = []
+    for span in dialogue_spans(form, dialogue.turns, ended=True):
+        ids += span.tokens
+        labels += span.tokens if span.answer else [IGNORED] * len(span.tokens)
+    return {"input_ids": ids, "labels": labels}
+
+
+def _dialogue(line: str, agents: Collection[str], where: str) -> Dialogue:
+    try:
+        row = read_json(line)
+    except ValueError as error:
+        raise ConfigError(f"{where} {error}; write one JSON object per line") from None
+    if not isinstance(row, Mapping) or not isinstance(row.get("messages"), list):
+        raise ConfigError(f"{where}: has no list of messages; write agent and messages")
+    agent = row.get("agent", next(iter(agents)) if len(agents) == 1 else None)
+    if agent not in agents:
+        raise ConfigError(f"{where}: no agent {agent!r}; {nearest(str(agent), agents)}")
+    said = [_said(message, where) for message in row["messages"]]
+    system = said.pop(0)[1] if said and said[0][0] == "system" else None
+    roles = [role for role, _ in said]
+    if not roles or roles != ["user", "assistant"] * (len(roles) // 2):
+        raise ConfigError(
+            f"{where}: the messages are by {', '.join(roles) or 'nobody'}; write user and "
+            "assistant in turn, the last by assistant"
+        )
+    texts = [text for _, text in said]
+    return Dialogue(agent, tuple(zip(texts[::2], texts[1::2], strict=True)), system)
+
+
+def _said(message: Any, where: str) -> tuple[str, str]:
+    role = message.get("role") if isinstance(message, Mapping) else None
+    content = message.get("content") if isinstance(message, Mapping) else None
+    if role not in ("system", "user", "assistant") or not isinstance(content, str):
+        raise ConfigError(
+            f"{where}: a message has no role of system, user, assistant with a text as content"
+        )
+    for name in _LEFT_OUT:
+        if message.get(name):
+            raise ConfigError(
+                f"{where}: a message has {name}, which rows do not hold; write it into content"
+            )
+    return role, content

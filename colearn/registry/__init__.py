@@ -1,0 +1,37 @@
+"""Registry: parts, tasks and programs by the names that configs give them."""
+
+from .lookup import (
+    KINDS,
+    Kind,
+    KindOfPart,
+    algorithm_class,
+    check_function,
+    check_name,
+    installed,
+    instance,
+    is_target,
+    load,
+    name_of,
+    names,
+    own_function,
+    task_class,
+    without_own_code,
+)
+
+__all__ = [
+    "KINDS",
+    "Kind",
+    "KindOfPart",
+    "algorithm_class",
+    "check_function",
+    "check_name",
+    "installed",
+    "instance",
+    "is_target",
+    "load",
+    "name_of",
+    "names",
+    "own_function",
+    "task_class",
+    "without_own_code",
+]

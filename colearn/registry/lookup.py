@@ -1,0 +1,255 @@
+"""Registry: the only way from a name in a config to a part, task, algorithm or program.
+
+Every kind of part is named in the same three ways: a shipped name (the `NAMES` table of its
+package), an entry point of an installed package (the group `colearn.KIND`, such as
+`colearn.advantages`), or `module:Class`, which is the config's own code. `object:NAME` is an object
+that the program gave (`colearn.registry.given`).
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.metadata import entry_points
+from typing import TYPE_CHECKING, Any, Literal
+
+from . import own_code
+from .errors import ColearnError, ConfigError, line_of, nearest, reason_of
+from .given import given, is_given
+
+if TYPE_CHECKING:
+    from .contract import Algorithm, DecPOMDP
+
+Kind = Literal[
+    "advantages",
+    "algorithms",
+    "callbacks",
+    "casts",
+    "credits",
+    "critics",
+    "generators",
+    "hosts",
+    "learners",
+    "losses",
+    "programs",
+    "rewards",
+    "rollouts",
+    "tasks",
+    "trackers",
+    "wrappers",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class KindOfPart:
+    """One kind of part that a config can name."""
+
+    one: str
+    """The singular, for errors."""
+    package: str
+    """Its `NAMES` maps shipped names to `module:Class`, relative to it unless absolute."""
+    base: str
+    """The base class of the kind, as `module:Class`."""
+
+
+KINDS: Mapping[Kind, KindOfPart] = {
+    "advantages": KindOfPart("advantage", "colearn.advantage", "colearn.contract:Advantage"),
+    "algorithms": KindOfPart("algorithm", "colearn.algorithms", "colearn.contract:Algorithm"),
+    "callbacks": KindOfPart(
+        "callback", "colearn.experiment.callbacks", "colearn.contract:Callback"
+    ),
+    "casts": KindOfPart("cast", "colearn.agents.cast", "colearn.contract:Cast"),
+    "credits": KindOfPart("credit", "colearn.credit", "colearn.contract:Credit"),
+    "critics": KindOfPart("critic", "colearn.critic", "colearn.contract:Critic"),
+    "generators": KindOfPart("generator", "colearn.generate", "colearn.contract:GeneratorKind"),
+    "hosts": KindOfPart("host", "colearn.experiment.hosts", "colearn.contract:HostKind"),
+    "learners": KindOfPart("learner", "colearn.learn", "colearn.contract:LearnerKind"),
+    "losses": KindOfPart("loss", "colearn.loss", "colearn.contract:PolicyLoss"),
+    "programs": KindOfPart("program", "colearn.agents.programs", "colearn.contract:Acts"),
+    "rewards": KindOfPart("reward", "colearn.rewards", "colearn.contract:RewardFunction"),
+    "rollouts": KindOfPart("rollout", "colearn.rollout", "colearn.contract:Rollout"),
+    "tasks": KindOfPart("task", "colearn.tasks", "colearn.contract:DecPOMDP"),
+    "trackers": KindOfPart("tracker", "colearn.experiment.trackers", "colearn.contract:Tracker"),
+    "wrappers": KindOfPart("wrapper", "colearn.tasks.wrappers", "colearn.tasks.wrappers:Wraps"),
+}
+
+_own_code: ContextVar[bool] = ContextVar("own_code", default=True)
+
+
+@contextmanager
+def without_own_code() -> Iterator[None]:
+    """Makes `module:Class` an error while a config is only read (a report, a comparison's record):
+    only installed names are imported."""
+    before = _own_code.set(False)
+    try:
+        yield
+    finally:
+        _own_code.reset(before)
+
+
+def names(kind: Kind) -> dict[str, str]:
+    """Every known name of the kind, with its target `module:Class`."""
+    package = KINDS[kind].package
+    shipped: Mapping[str, str] = importlib.import_module(package).NAMES
+    ours = {name: _absolute(package, target) for name, target in shipped.items()}
+    return dict(sorted({**installed(kind), **ours}.items()))
+
+
+def _absolute(package: str, target: str) -> str:
+    if target.startswith("colearn."):
+        return target
+    return f"{package}{target}" if target.startswith(":") else f"{package}.{target}"
+
+
+def installed(kind: Kind) -> Mapping[str, str]:
+    """Names from other packages' entry points, cached per `sys.path`: the lookup reads a file of
+    every installed distribution."""
+    return _entry_points(f"colearn.{kind}", tuple(sys.path))
+
+
+@lru_cache
+def _entry_points(group: str, _path: tuple[str, ...]) -> Mapping[str, str]:
+    first: dict[str, str] = {}
+    for point in entry_points(group=group):
+        first.setdefault(point.name, point.value)
+    return first
+
+
+def check_name(kind: Kind, name: str, where: str | None = None) -> None:
+    """Check that a name is known or has the form `module:Class`, without importing it.
+
+    Errors: ConfigError naming `where` (the kind, if not given) and the nearest name.
+    """
+    one = KINDS[kind].one
+    where = where or one
+    if _own(name):
+        if not is_target(name):
+            raise ConfigError(f"{where}: '{name}' is no module:Class; give both as names")
+        if not _own_code.get():
+            raise ConfigError(f"{where}: '{name}' is code of its own, which reading does not run")
+    elif name not in (known := names(kind)):
+        raise ConfigError(f"{where}: unknown {one} '{name}'; {nearest(name, known)}")
+
+
+def _own(name: str) -> bool:
+    """Whether a name is meant as `module:Class`, not a list or section in a name's place."""
+    return ":" in name and not name.startswith(("{", "["))
+
+
+def is_target(text: str) -> bool:
+    """Whether a text has the form `module:Class`."""
+    module, _, attribute = text.partition(":")
+    return all(part.isidentifier() for part in (*module.split("."), attribute))
+
+
+def load(kind: Kind, name: str, where: str | None = None) -> Any:
+    """The class of a name or of `module:Class`.
+
+    The module is imported, which runs its code; the class is not instantiated before it is known to
+    be of the kind.
+
+    Errors: ConfigError naming `where` (the kind, if not given) and the nearest name, the missing
+    module or class, the wrong base class, or the missing methods.
+    """
+    where = where or KINDS[kind].one
+    check_name(kind, name, where)
+    target = name if _own(name) else names(kind)[name]
+    module, _, attribute = target.partition(":")
+    if _own(name):
+        cls = _import(module, attribute, name, where)
+    else:
+        cls = getattr(importlib.import_module(module), attribute)
+    home, _, base_name = KINDS[kind].base.partition(":")
+    base = getattr(importlib.import_module(home), base_name)
+    if not (isinstance(cls, type) and issubclass(cls, base)):
+        raise ConfigError(
+            f"{where}: '{name}' is no class of {home}.{base_name}; name one that derives from it"
+        )
+    if inspect.isabstract(cls):
+        lacks = ", ".join(sorted(getattr(cls, "__abstractmethods__", ())))
+        raise ConfigError(f"{where}: {name} has no {lacks}; write what is missing in its class")
+    return cls
+
+
+def _import(module: str, attribute: str, name: str, where: str) -> Any:
+    if is_given(name):
+        return given(name, where)
+    try:
+        imported = own_code.imported(module)
+    except ColearnError:
+        raise
+    except (Exception, SystemExit) as error:
+        missing = error.name if isinstance(error, ModuleNotFoundError) else None
+        if missing is not None and f"{module}.".startswith(f"{missing}."):
+            raise ConfigError(
+                f"{where}: no module '{missing}' for '{name}'; run from its folder or install it"
+            ) from None
+        raise ConfigError(
+            f"{where}: importing '{module}' raised {type(error).__name__}: {reason_of(error)} "
+            f"({line_of(error)}); fix it there"
+        ) from error
+    if not hasattr(imported, attribute):
+        raise ConfigError(f"{where}: module '{module}' has no '{attribute}'")
+    return getattr(imported, attribute)
+
+
+def check_function(target: str, where: str) -> None:
+    """Check that a `module:function` may be used, without importing it.
+
+    Errors: ConfigError naming `where`.
+    """
+    if not is_target(target):
+        raise ConfigError(f"{where}: '{target}' is no module:function; give both as names")
+    if not _own_code.get():
+        raise ConfigError(f"{where}: '{target}' is code of its own, which reading does not run")
+
+
+def instance(name: str, where: str, base: type) -> Any:
+    """The object of `object:NAME` if it is an instance of `base`; None for any other name.
+
+    Errors: ConfigError naming `where`, where this process was not given the object.
+    """
+    if not is_given(name):
+        return None
+    value = given(name, where)
+    return value if isinstance(value, base) else None
+
+
+def own_function(target: str, where: str) -> Any:
+    """The function of `module:function`; imports the module.
+
+    Errors: ConfigError naming `where` and the missing module or function.
+    """
+    check_function(target, where)
+    module, _, attribute = target.partition(":")
+    function = _import(module, attribute, target, where)
+    if not callable(function):
+        raise ConfigError(f"{where}: '{target}' is a {type(function).__name__}; name a function")
+    return function
+
+
+def name_of(kind: Kind, cls: type) -> str:
+    """The name by which a config chooses a class; `module:Class` without one."""
+    for name, target in names(kind).items():
+        module, _, attribute = target.partition(":")
+        if getattr(sys.modules.get(module), attribute, None) is cls:
+            return name
+    return f"{cls.__module__}:{cls.__qualname__}"
+
+
+def algorithm_class(name: str, where: str | None = None) -> type[Algorithm]:
+    """The class of a registered algorithm. Errors: ConfigError for an unknown name."""
+    cls: type[Algorithm] = load("algorithms", name, where)
+    return cls
+
+
+def task_class(name: str, where: str | None = None) -> type[DecPOMDP[Any, Any]]:
+    """The class of a registered task. Errors: ConfigError for an unknown name."""
+    cls: type[DecPOMDP[Any, Any]] = load("tasks", name, where)
+    return cls

@@ -1,0 +1,1 @@
+"""Statistics over seeds, and arithmetic on rewards of which some are not scored."""

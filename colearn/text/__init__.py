@@ -1,0 +1,1 @@
+"""Text that is read, cleaned or masked: CSV, JSON, reasoning, secrets, notes to the user."""

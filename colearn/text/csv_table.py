@@ -1,0 +1,69 @@
+"""Strict CSV parser for user files: a header, and as many fields in every row."""
+
+from __future__ import annotations
+
+import csv
+import io
+from typing import Any, NamedTuple
+
+from colearn.text.json_value import read_json
+
+LARGEST_FIELD = 1 << 24
+"""Maximum number of characters of a field."""
+
+
+class CsvTable(NamedTuple):
+    """Column names, and the rows with the lines on which they end."""
+
+    names: list[str]
+    rows: list[tuple[int, list[str]]]
+
+
+def read_csv(text: str) -> CsvTable:
+    """Parse a header and rows; empty lines are dropped.
+
+    Errors: ValueError with a message to append to `line N of FILE` or to the name of the file.
+    """
+    limit = csv.field_size_limit(LARGEST_FIELD)
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    try:
+        names = next(reader, [])
+        repeated = next((name for name in names if names.count(name) > 1), None)
+        if repeated is not None:
+            raise ValueError(f"has two columns '{repeated}'; rename one")
+        if not all(names):
+            raise ValueError("has a column without a name; write a header line")
+        rows = []
+        for values in reader:
+            if values and len(values) != len(names):
+                raise ValueError(
+                    f"has {len(values)} fields in line {reader.line_num} and {len(names)} in its "
+                    "header; quote fields that hold commas"
+                )
+            if values:
+                rows.append((reader.line_num, values))
+    except csv.Error as error:
+        raise ValueError(
+            f"is not valid CSV in line {reader.line_num} ({error}); fix the quotes"
+        ) from None
+    finally:
+        csv.field_size_limit(limit)
+    return CsvTable(names, rows)
+
+
+def as_objects(table: CsvTable) -> list[tuple[int, dict[str, Any]]]:
+    """Rows by column name: an empty field is left out, one that is a JSON list is the list, and any
+    other is its text."""
+    return [
+        (line, {name: _value(text) for name, text in zip(table.names, values, strict=True) if text})
+        for line, values in table.rows
+    ]
+
+
+def _value(text: str) -> Any:
+    if text.startswith("[") and text.endswith("]"):
+        try:
+            return read_json(text)
+        except ValueError:
+            return text
+    return text

@@ -1,0 +1,215 @@
+"""Masks passwords, tokens and keys in everything that a run writes or prints.
+
+Masked are user and password of a URL, values of settings, options, variables and query parameters
+whose name says that they are secret, bearer tokens, and tokens by the form of their provider.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping
+from typing import IO, Any
+
+from colearn.errors import ConfigError
+
+MASK = "***masked***"
+SECRETS = "COLEARN_SECRETS"
+"""Environment variable with masked settings in clear: a JSON object by dotted key."""
+
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+_SECRET = frozenset(
+    [
+        "apikey",
+        "authorization",
+        "bearer",
+        "credential",
+        "credentials",
+        "passphrase",
+        "passwd",
+        "password",
+        "pwd",
+        "secret",
+        "secrets",
+        "token",
+    ]
+)
+_KEY_OF = frozenset(
+    [
+        "access",
+        "account",
+        "api",
+        "auth",
+        "client",
+        "encryption",
+        "license",
+        "private",
+        "secret",
+        "service",
+        "signing",
+        "subscription",
+    ]
+)
+_TOKEN_OF = frozenset(
+    [
+        "begin",
+        "bos",
+        "cls",
+        "decoder",
+        "end",
+        "eos",
+        "image",
+        "mask",
+        "pad",
+        "sep",
+        "special",
+        "start",
+        "stop",
+        "unk",
+    ]
+)
+"""Words before `token` in names of a tokenizer's special tokens."""
+_IN_QUERY = frozenset(("auth", "jwt", "key", "pass", "session", "sig", "signature"))
+"""Words that say so in a query, where `key` is a credential."""
+
+_NAME = r"[A-Za-z][\w.-]*"
+_VALUE = r"\"[^\"]*\"|'[^']*'|[^\s,;&\"'()\[\]{}|]+"
+_URL_USER = re.compile(r"\b([A-Za-z][A-Za-z0-9+.-]*://)[^\s/?#\"'<>]*@")
+_BARE_USER = re.compile(r"(?<![\w/@*:.+-])(?!mailto:)[\w.+%-]+:[^\s:@/\"']+@(?!sha)(?=[\w\[])")
+_QUERY = re.compile(rf"([?&#;])({_NAME})=([^\s&#;\"'<>]+)")
+_SET = re.compile(rf"(?<![?&#;\w.-])(-{{0,2}})({_NAME})(\s?=\s?)({_VALUE})")
+_OPTION = re.compile(rf"(?<![\w-])(--?)({_NAME})(\s+)({_VALUE})")
+_QUOTED = re.compile(rf"([\"'])({_NAME})\1(\s*:\s*)(\"[^\"]*\"|'[^']*')")
+_HEADER = re.compile(r"\b(Bearer|Basic)(\s+)(?=[\w.~+/-]*[0-9_=])[\w.~+/=-]{8,}", re.IGNORECASE)
+_KNOWN = re.compile(
+    r"\b(?:sk-(?:ant-|proj-)?[\w-]{16,}|hf_[A-Za-z0-9]{16,}|gh[pousr]_[A-Za-z0-9]{20,}"
+    r"|github_pat_\w{20,}|glpat-[\w-]{16,}|xox[abposr]-[\w-]{10,}|AKIA[A-Z0-9]{16}"
+    r"|AIza[\w-]{30,}|eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*)"
+)
+
+
+def masked(text: str) -> str:
+    """The text with its secrets replaced by `MASK`; a masked text stays as it is."""
+    text = _URL_USER.sub(rf"\g<1>{MASK}@", text)
+    text = _BARE_USER.sub(f"{MASK}@", text)
+    text = _QUERY.sub(_in_query, text)
+    for pattern in (_SET, _OPTION, _QUOTED):
+        text = pattern.sub(_named, text)
+    text = _HEADER.sub(rf"\1\2{MASK}", text)
+    return _KNOWN.sub(MASK, text)
+
+
+def masked_settings(value: Any, name: str = "") -> Any:
+    """Plain data with the secrets of its texts masked; `name` is the setting's."""
+    if isinstance(value, Mapping):
+        return {key: masked_settings(one, str(key)) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        options = ["", *(one if isinstance(one, str) else "" for one in value)]
+        return [
+            masked_settings(one, name if not option.startswith("-") else option)
+            for one, option in zip(value, options, strict=False)
+        ]
+    if isinstance(value, str):
+        return MASK if value and is_secret(name) and not value.startswith("-") else masked(value)
+    return value
+
+
+def masked_keys(value: Any, where: str = "") -> Iterator[tuple[str, str]]:
+    """Dotted key and value of every text in plain data that would be masked."""
+    masks = dict(_texts(masked_settings(value), where))
+    return ((key, text) for key, text in _texts(value, where) if masks[key] != text)
+
+
+def with_secrets(data: Any) -> Any:
+    """Plain data with its masked texts replaced by those of the environment's `COLEARN_SECRETS`.
+
+    Errors: ConfigError where the variable is no JSON object of texts.
+    """
+    given = os.environ.get(SECRETS)
+    if not given:
+        return data
+    try:
+        secrets = json.loads(given)
+    except ValueError:
+        secrets = None
+    if not isinstance(secrets, dict) or not all(isinstance(one, str) for one in secrets.values()):
+        raise ConfigError(f"{SECRETS}: is no JSON object of texts by dotted key; correct it")
+    return _filled(data, secrets, "")
+
+
+def check_unmasked(data: Any) -> None:
+    """Errors: ConfigError that names the first masked text."""
+    for key, text in _texts(data, ""):
+        if MASK in text:
+            raise ConfigError(
+                f"{key}: is masked in the folder, as it holds a secret; give the config again, "
+                f"or set it with --set {key}=... or in {SECRETS}, a JSON object by dotted key"
+            )
+
+
+def is_secret(name: str) -> bool:
+    """Whether a setting's, option's or variable's name says that its value is secret."""
+    words = [word.lower() for word in _WORD.findall(name.rpartition(".")[2]) if word.isalpha()]
+    if not words or (words[-1] == "token" and _TOKEN_OF & set(words)):
+        return False
+    key = words[-1] == "key" and (bool(_KEY_OF & set(words)) or name.isupper())
+    return key or words[-1] in _SECRET
+
+
+def _in_query(match: re.Match[str]) -> str:
+    words = {word.lower() for word in _WORD.findall(match[2])}
+    secret = is_secret(match[2]) or bool(words & _IN_QUERY)
+    return f"{match[1]}{match[2]}={MASK}" if secret else match[0]
+
+
+def _named(match: re.Match[str]) -> str:
+    """The match with its value masked if its name is a secret's."""
+    before, name, between, value = match.groups()
+    if not is_secret(name):
+        return match[0]
+    quote = value[0] if value[0] in "\"'" else ""
+    closed = before.strip("-")  # a quoted name's second quote
+    return f"{before}{name}{closed}{between}{quote}{MASK}{quote}"
+
+
+def _texts(value: Any, where: str) -> Iterator[tuple[str, str]]:
+    """Dotted key and text of every text in plain data."""
+    if isinstance(value, Mapping):
+        for key, one in value.items():
+            yield from _texts(one, f"{where}.{key}".lstrip("."))
+    elif isinstance(value, list | tuple):
+        for number, one in enumerate(value):
+            yield from _texts(one, f"{where}.{number}".lstrip("."))
+    elif isinstance(value, str):
+        yield where, value
+
+
+def _filled(value: Any, secrets: Mapping[str, str], where: str) -> Any:
+    if isinstance(value, Mapping):
+        return {
+            key: _filled(one, secrets, f"{where}.{key}".lstrip(".")) for key, one in value.items()
+        }
+    if isinstance(value, list | tuple):
+        return [_filled(one, secrets, f"{where}.{n}".lstrip(".")) for n, one in enumerate(value)]
+    return secrets.get(where, value) if isinstance(value, str) and MASK in value else value
+
+
+class MaskedStream:
+    """A text stream whose texts are masked on their way out."""
+
+    def __init__(self, stream: IO[str]) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        """Writes the masked text; returns the length of the given one."""
+        self._stream.write(masked(text))
+        return len(text)
+
+    def writelines(self, lines: Any) -> None:
+        """Writes several texts."""
+        for line in lines:
+            self.write(line)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)

@@ -1,0 +1,110 @@
+"""Passage sources: passages in memory, or the files of a folder."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from colearn.errors import ConfigError
+from colearn.text.json_value import read_json
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A titled text that a retriever can return."""
+
+    title: str
+    text: str
+
+
+class Corpus(ABC):
+    """Hashable and small to pickle: every process reads its passages itself."""
+
+    @abstractmethod
+    def passages(self) -> tuple[Passage, ...]:
+        """All of them, always in the same order."""
+
+    @property
+    def digest(self) -> str | None:
+        """Changes where the passages do; names the index on disk. None: an index is not kept."""
+        return None
+
+
+@dataclass(frozen=True)
+class Passages(Corpus):
+    """Passages in memory."""
+
+    given: tuple[Passage, ...]
+
+    @cached_property
+    def _hashed(self) -> int:
+        return hash(self.given)
+
+    def __hash__(self) -> int:
+        return self._hashed  # every search looks its corpus up
+
+    def __reduce__(self) -> tuple[type[Passages], tuple[tuple[Passage, ...]]]:
+        return Passages, (self.given,)  # another process hashes texts otherwise
+
+    def passages(self) -> tuple[Passage, ...]:
+        """The passages as given."""
+        return self.given
+
+
+@dataclass(frozen=True)
+class Folder(Corpus):
+    """Files under a folder: `.jsonl` with one {"title", "text"} a line, `.txt` and `.md` with a
+    passage for each paragraph, under the file's name.
+
+    Errors: ConfigError for a folder without passages, or a line that is none.
+    """
+
+    path: str
+
+    def passages(self) -> tuple[Passage, ...]:
+        """In order of the files' names."""
+        passages = tuple(passage for path in self._files() for passage in _read(path))
+        if not passages:
+            raise ConfigError(
+                f"task.corpus: no passages under {self.path}; put .jsonl, .txt or .md files there"
+            )
+        return passages
+
+    @property
+    def digest(self) -> str:
+        """Of the files' names, sizes and times."""
+        parts = [
+            (str(path), path.stat().st_size, path.stat().st_mtime_ns) for path in self._files()
+        ]
+        return hashlib.blake2b(json.dumps(parts).encode(), digest_size=8).hexdigest()
+
+    def _files(self) -> list[Path]:
+        return sorted(
+            path for path in Path(self.path).rglob("*") if path.suffix in (".jsonl", ".txt", ".md")
+        )
+
+
+def _read(path: Path) -> Iterator[Passage]:
+    try:
+        whole = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise ConfigError(f"task.corpus: {path} is no text in UTF-8; save it as that") from None
+    if path.suffix != ".jsonl":
+        for paragraph in whole.split("\n\n"):
+            if paragraph.strip():
+                yield Passage(path.stem, " ".join(paragraph.split()))
+        return
+    for number, line in enumerate(whole.removesuffix("\n").split("\n"), start=1):
+        try:
+            row = read_json(line)
+            yield Passage(str(row["title"]), str(row["text"]))
+        except (ValueError, KeyError, TypeError):
+            raise ConfigError(
+                f"task.corpus: line {number} of {path} is no passage; write "
+                '{"title": "...", "text": "..."}'
+            ) from None

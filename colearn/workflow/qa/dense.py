@@ -1,0 +1,134 @@
+"""Dense retrieval: dot products of a sentence encoder's mean-pooled states."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from filelock import FileLock
+from numpy.typing import NDArray
+
+from colearn.errors import ConfigError, reason_of
+from colearn.models.cache import cache_folder
+
+from .corpus import Corpus, Passage
+from .retriever import KEPT_ANSWERS, Retriever
+
+Vectors = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Dense(Retriever):
+    """Passages (title and text) whose vector has the largest dot product with the query's.
+
+    A vector is the mean of the last hidden states over all tokens, as in Contriever. The vectors of
+    a folder are kept on disk and read from there in place. Errors: ConfigError for a model that
+    cannot be loaded.
+    """
+
+    corpus: Corpus
+    path: str
+    """A sentence encoder: a folder or a hub name, such as facebook/contriever."""
+    normalize: bool = False
+    """Vectors of length 1: cosines, as E5 and most sentence encoders are trained for."""
+    query_prefix: str = ""
+    passage_prefix: str = ""
+    """What the encoder wants before a text (E5: "query: " and "passage: ")."""
+    longest: int = 256
+    """Tokens of a text that are read."""
+    batch: int = 64
+
+    def search(self, query: str, k: int) -> tuple[Passage, ...]:
+        """k passages by falling product, earlier ones of the corpus first among equals."""
+        return _answer(self, query, k)
+
+
+class _Encoder:
+    def __init__(self, retriever: Dense) -> None:
+        from transformers import AutoModel
+
+        from colearn.models.load import load_tokenizer
+
+        self.tokenizer: Any = load_tokenizer(retriever.path, field="task.encoder")
+        try:
+            self.model: Any = AutoModel.from_pretrained(
+                retriever.path, use_safetensors=True, trust_remote_code=False
+            ).eval()
+        except (OSError, ValueError) as error:
+            raise ConfigError(
+                f"task.encoder: cannot load '{retriever.path}' ({reason_of(error)}); give "
+                "the folder or hub name of a sentence encoder with safetensors"
+            ) from None
+        self.retriever = retriever
+
+    def vectors(self, texts: Sequence[str]) -> Vectors:
+        """[texts, width]"""
+        import torch
+
+        vectors = []
+        for first in range(0, len(texts), self.retriever.batch):
+            inputs = self.tokenizer(
+                list(texts[first : first + self.retriever.batch]),
+                padding=True,
+                truncation=True,
+                max_length=self.retriever.longest,
+                return_tensors="pt",
+            )
+            with torch.inference_mode():
+                states = self.model(
+                    input_ids=inputs["input_ids"], attention_mask=inputs["attention_mask"]
+                ).last_hidden_state
+                mask = inputs["attention_mask"][..., None].to(states.dtype)
+                means = (states * mask).sum(1) / mask.sum(1).clamp(min=1)
+                if self.retriever.normalize:
+                    means = torch.nn.functional.normalize(means, dim=-1)
+            vectors.append(means.float().numpy())
+        return np.concatenate(vectors)
+
+
+class _DenseIndex:
+    def __init__(self, retriever: Dense) -> None:
+        self.retriever = retriever
+        self.encoder = _Encoder(retriever)
+        self.passages = retriever.corpus.passages()
+        digest = retriever.corpus.digest
+        if digest is None:
+            self.vectors = self._made()
+            return
+        settings = (retriever.path, retriever.normalize, retriever.passage_prefix)
+        key = hashlib.blake2b(json.dumps([*settings, retriever.longest]).encode(), digest_size=8)
+        file = cache_folder() / f"dense-{digest}-{key.hexdigest()}.npy"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(f"{file}.lock"):
+            if not file.is_file():
+                aside = file.with_suffix(".partial.npy")
+                np.save(aside, self._made())
+                aside.rename(file)
+        self.vectors = np.load(file, mmap_mode="r")
+
+    def find(self, query: str, k: int) -> tuple[Passage, ...]:
+        asked = self.encoder.vectors([self.retriever.query_prefix + query])[0]
+        order = np.argsort(-(self.vectors @ asked), kind="stable")[:k]
+        return tuple(self.passages[n] for n in order)
+
+    def _made(self) -> Vectors:
+        return self.encoder.vectors(list(self._texts()))
+
+    def _texts(self) -> Iterator[str]:
+        for passage in self.passages:
+            yield f"{self.retriever.passage_prefix}{passage.title} {passage.text}"
+
+
+@lru_cache(maxsize=2)
+def _index(retriever: Dense) -> _DenseIndex:
+    return _DenseIndex(retriever)
+
+
+@lru_cache(maxsize=KEPT_ANSWERS)
+def _answer(retriever: Dense, query: str, k: int) -> tuple[Passage, ...]:
+    return _index(retriever).find(query, k)

@@ -1,0 +1,106 @@
+"""BM25 retrieval over a corpus, with cached index and results."""
+
+from __future__ import annotations
+
+import shutil
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from filelock import FileLock
+
+from colearn.errors import required
+from colearn.models.cache import cache_folder
+
+from .corpus import Corpus, Passage
+
+KEPT_ANSWERS = 100_000
+
+
+class Retriever(ABC):
+    """A frozen dataclass, so that it pickles with a task; indices live once in each process."""
+
+    @abstractmethod
+    def search(self, query: str, k: int) -> tuple[Passage, ...]:
+        """Up to k (1 or more) passages, best first; the same for the same query."""
+
+
+@dataclass(frozen=True)
+class BM25(Retriever):
+    """Words that the query and a passage (its title included) share, the rarer the better.
+
+    The index of a folder is kept on disk and read from there in place. Passages that share no word
+    with the query are not found. Errors: MissingExtra without the package bm25s.
+    """
+
+    corpus: Corpus
+    k1: float = 1.5
+    b: float = 0.75
+
+    def search(self, query: str, k: int) -> tuple[Passage, ...]:
+        """Up to k passages by falling score, earlier ones of the corpus first among equals."""
+        return _answer(self, query, k)
+
+
+class _WordIndex:
+    def __init__(self, retriever: BM25) -> None:
+        self.engine = _engine()
+        self.passages = retriever.corpus.passages()
+        digest = retriever.corpus.digest
+        if digest is None:
+            self.table = self._built(retriever)
+            return
+        name = f"bm25-{digest}-{retriever.k1:g}-{retriever.b:g}"
+        folder = cache_folder() / name
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(f"{folder}.lock"):
+            if not folder.is_dir():
+                aside = folder.with_suffix(".partial")
+                shutil.rmtree(aside, ignore_errors=True)
+                self._built(retriever).save(str(aside), show_progress=False)
+                aside.rename(folder)
+        self.table = self._read(folder)
+
+    def find(self, query: str, k: int) -> tuple[Passage, ...]:
+        words = self._words([query])[0]
+        if not words:
+            return ()
+        scores = self.table.get_scores(words)
+        matches = np.flatnonzero(scores > 0)
+        if len(matches) > k:
+            least = np.partition(scores[matches], -k)[-k]
+            matches = matches[scores[matches] >= least]
+        order = np.argsort(-scores[matches], kind="stable")[:k]
+        return tuple(self.passages[n] for n in matches[order])
+
+    def _built(self, retriever: BM25) -> Any:
+        table = self.engine.BM25(k1=retriever.k1, b=retriever.b)
+        texts = [f"{passage.title} {passage.text}" for passage in self.passages]
+        table.index(self._words(texts), show_progress=False)
+        return table
+
+    def _read(self, folder: Path) -> Any:
+        return self.engine.BM25.load(str(folder), mmap=True)
+
+    def _words(self, texts: list[str]) -> list[list[str]]:
+        words: list[list[str]] = self.engine.tokenize(
+            texts, stopwords="en", return_ids=False, show_progress=False
+        )
+        return words
+
+
+def _engine() -> Any:
+    return required("bm25s", "search")
+
+
+@lru_cache(maxsize=8)
+def _index(retriever: BM25) -> _WordIndex:
+    return _WordIndex(retriever)
+
+
+@lru_cache(maxsize=KEPT_ANSWERS)
+def _answer(retriever: BM25, query: str, k: int) -> tuple[Passage, ...]:
+    return _index(retriever).find(query, k)

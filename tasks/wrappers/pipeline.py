@@ -1,0 +1,102 @@
+"""Pipeline: within a turn agents act one after another and see what earlier ones wrote."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+
+from colearn.contract import DecPOMDP, joint_observations, text_of
+from colearn.statistics.scored import as_number, as_reward, sum_scored
+from colearn.types import Outcome, Prompt
+
+from .quote import with_outputs
+from .wrapper import Wrapper
+
+Item = TypeVar("Item")
+State = TypeVar("State")
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineState(Generic[State]):
+    """The task's state and this turn's outputs so far, by agent."""
+
+    inner: State
+    turn: int
+    """Turns of the task that are complete."""
+    outputs: tuple[tuple[str, Any], ...] = ()
+    """As `step` received them."""
+    places: tuple[tuple[int, str], ...] = ()
+    """(turn of the task, agent) of every micro-turn so far."""
+
+
+class Pipeline(Wrapper[Item, State, PipelineState[State]]):
+    """One-way communication (section 6.2): each turn of the task becomes one micro-turn per agent.
+
+    Only the agent whose micro-turn it is observes: its own observation and the outputs of those
+    before it in this turn, in the order of `agents`. The task steps, and pays, after the last of
+    them; earlier micro-turns pay 0. The horizon is n H micro-turns; where fewer than n agents act
+    in some turn the episode ends sooner, after H turns of the task.
+
+    The paper lets agents observe earlier agents' inputs as well; here they see outputs only,
+    since a shared input would be repeated for each of them.
+    """
+
+    def __init__(self, inner: DecPOMDP[Item, State]) -> None:
+        super().__init__(inner)
+        self.horizon = inner.horizon * len(inner.agents)
+        self.pays_later = "local" in self.pays
+        if self.reward_range is not None:
+            low, high = self.reward_range
+            self.reward_range = (min(low, 0.0), max(high, 0.0))
+
+    def reset(self, item: Item, rng: np.random.Generator) -> PipelineState[State]:
+        """The task's first state, nothing written yet."""
+        return PipelineState(self.inner.reset(item, rng), 0)
+
+    def observe(self, state: PipelineState[State], agent: str) -> Prompt | None:
+        """The task's observation and this turn's earlier outputs; None for all but one agent."""
+        shown = joint_observations(self.inner, state.inner)
+        if tuple(shown)[len(state.outputs) :][:1] != (agent,):
+            return None
+        outputs = ((other, text_of(said)) for other, said in state.outputs)
+        return with_outputs(shown[agent], outputs, "in this turn")
+
+    def step(
+        self, state: PipelineState[State], actions: Mapping[str, str], rng: np.random.Generator
+    ) -> Outcome[PipelineState[State]]:
+        """Note the output; after the turn's last one, step the task with all of them."""
+        outputs = (*state.outputs, *actions.items())
+        places = (*state.places, *((state.turn, agent) for agent in actions))
+        if len(outputs) < len(joint_observations(self.inner, state.inner)):
+            waiting = PipelineState(state.inner, state.turn, outputs, places)
+            return Outcome(state=waiting, reward=0.0)
+        outcome = self.inner.step(state.inner, dict(outputs), rng)
+        others, earned = _moved(outcome, places)
+        turn = state.turn + 1
+        return Outcome(
+            state=PipelineState(outcome.state, turn, places=places),
+            reward=outcome.reward,
+            done=outcome.done or turn == self.inner.horizon,
+            local_rewards=others,
+            earned=earned,
+        )
+
+
+def _moved(
+    outcome: Outcome[Any], places: Sequence[tuple[int, str]]
+) -> tuple[dict[str, float | None], dict[tuple[int, str], float | None]]:
+    """Local rewards of those who did not act in the task's turn, and those of all others, delayed
+    ones included, at the micro-turns of the actions that they are for."""
+    last = places[-1][0]
+    rewards = dict(outcome.earned)
+    others: dict[str, float | None] = {}
+    for agent, reward in outcome.local_rewards.items():
+        if (last, agent) in places:
+            paid = [rewards[last, agent]] if (last, agent) in rewards else []
+            rewards[last, agent] = as_reward(sum_scored(map(as_number, (*paid, reward))))
+        else:
+            others[agent] = reward
+    return others, {(places.index(place), place[1]): reward for place, reward in rewards.items()}

@@ -1,0 +1,136 @@
+"""Base wrapper: forwards every call to the wrapped task."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, Generic, Protocol, TypeVar
+
+import numpy as np
+
+from colearn.contract import (
+    DecPOMDP,
+    Drawable,
+    ItemHorizons,
+    LegalActions,
+    Listener,
+    PrivilegedInfo,
+    ProgramEpisodes,
+    ReadsActions,
+    RewardStructure,
+    Services,
+    horizon_of,
+)
+from colearn.contract.picture import Picture
+
+Item = TypeVar("Item")
+State = TypeVar("State")
+Outer = TypeVar("Outer", bound="HasInner[Any]")
+Inner_co = TypeVar("Inner_co", covariant=True)
+
+
+class HasInner(Protocol[Inner_co]):
+    """A wrapper's state."""
+
+    @property
+    def inner(self) -> Inner_co:
+        """The task's state."""
+        ...
+
+
+class Wraps(ABC):
+    """A wrapper as a config names it under `wrapper`."""
+
+    @classmethod
+    @abstractmethod
+    def wrap(cls, task: DecPOMDP[Any, Any], **settings: Any) -> DecPOMDP[Any, Any]:
+        """The task as it is played this way."""
+
+
+class Wrapper(
+    DecPOMDP[Item, Outer],
+    Drawable,
+    ItemHorizons,
+    LegalActions,
+    PrivilegedInfo,
+    ProgramEpisodes,
+    ReadsActions,
+    RewardStructure,
+    Services,
+    Wraps,
+    Generic[Item, State, Outer],
+):
+    """Items, metrics, m_t and whatever else the task offers are the task's, but for exact measures:
+    those hold for the task's own observations.
+
+    What a constructor takes beyond the task are its settings in a config.
+    """
+
+    @classmethod
+    def wrap(cls, task: DecPOMDP[Any, Any], **settings: Any) -> DecPOMDP[Any, Any]:
+        """The task as it is played this way."""
+        return cls(task, **settings)
+
+    def __init__(self, inner: DecPOMDP[Item, State]) -> None:
+        rewards, program = RewardStructure.of(inner), ProgramEpisodes.of(inner)
+        self.inner = inner
+        self.agents = inner.agents
+        self.horizon = inner.horizon
+        self.headline = inner.headline
+        self.pays, self.pays_later = rewards.pays, rewards.pays_later
+        self.reward_range = rewards.reward_range
+        self.program, self.steps_here = program.program, program.steps_here
+        self.reads_actions = ReadsActions.of(inner).reads_actions
+
+    def items(self, split: str) -> Sequence[Item]:
+        """The task's."""
+        return self.inner.items(split)
+
+    def horizon_of(self, item: Item) -> int:
+        """The task's, where a turn is a turn of the task; else the horizon."""
+        own_turns = self.horizon == self.inner.horizon
+        return horizon_of(self.inner, item) if own_turns else self.horizon
+
+    def metrics(self, state: Outer) -> Mapping[str, float | None]:
+        """The task's."""
+        return self.inner.metrics(state.inner)
+
+    def global_info(self, state: Outer) -> str:
+        """The task's."""
+        return self.inner.global_info(state.inner)
+
+    def privileged_info(self, state: Outer) -> str:
+        """The task's."""
+        return PrivilegedInfo.of(self.inner).privileged_info(state.inner)
+
+    def legal_action(self, state: Outer, agent: str, rng: np.random.Generator) -> str | None:
+        """The task's."""
+        return LegalActions.of(self.inner).legal_action(state.inner, agent, rng)
+
+    def render(self, state: Outer) -> str | None:
+        """The task's."""
+        return Drawable.of(self.inner).render(state.inner)
+
+    def picture(self, state: Outer) -> Picture | None:
+        """The task's."""
+        return Drawable.of(self.inner).picture(state.inner)
+
+    def svg(self, state: Outer) -> str | None:
+        """The task's."""
+        return Drawable.of(self.inner).svg(state.inner)
+
+    def listener(self, state: Outer, agent: str) -> Listener | None:
+        """The task's."""
+        return ProgramEpisodes.of(self.inner).listener(state.inner, agent)
+
+    def abandon(self, state: Outer) -> None:
+        """The task's."""
+        ProgramEpisodes.of(self.inner).abandon(state.inner)
+
+    def costs(self) -> Mapping[str, float]:
+        """The task's."""
+        return Services.of(self.inner).costs()
+
+    def close(self) -> None:
+        """The task's."""
+        Services.of(self.inner).close()
