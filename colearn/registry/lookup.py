@@ -19,12 +19,13 @@ from functools import lru_cache
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any, Literal
 
+from colearn.errors import ColearnError, ConfigError, line_of, nearest, reason_of
+
 from . import own_code
-from .errors import ColearnError, ConfigError, line_of, nearest, reason_of
 from .given import given, is_given
 
 if TYPE_CHECKING:
-    from .contract import Algorithm, DecPOMDP
+    from colearn.contract import Algorithm, DecPOMDP
 
 Kind = Literal[
     "advantages",
