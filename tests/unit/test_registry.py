@@ -56,7 +56,7 @@ def test_a_package_that_is_not_there_is_one_line_too():
 
 
 def test_a_class_that_is_not_there_is_named():
-    with pytest.raises(ConfigError, match=r"module 'colearn\.seeding' has no 'Task'"):
+    with pytest.raises(ConfigError, match=r"module 'colearn\.contract\.seeding' has no 'Task'"):
         task_class("colearn.contract.seeding:Task")
 
 
