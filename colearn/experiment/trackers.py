@@ -6,7 +6,6 @@ A run that goes on from a checkpoint has the curve of an uninterrupted one in ea
 from __future__ import annotations
 
 import csv
-import json
 import os
 import secrets
 import sys
@@ -22,6 +21,8 @@ from colearn.errors import required
 from colearn.record.files import write_text
 from colearn.record.folder import RUNS
 
+from .wandb_file import rows_in
+
 Kind = Literal["update", "evaluation"]
 
 _AXIS = "environment_steps"
@@ -29,59 +30,44 @@ _AXIS = "environment_steps"
 _CSV_HEAD = ("kind", "iteration", _AXIS, "metric", "value")
 
 
-class _Once(Tracker):
-    """A tracker whose rows cannot be taken back: what a resumed run repeats is not logged twice.
+class _Rows(Tracker):
+    """A tracker whose rows cannot be taken back. A resumed run repeats what it had done behind its
+    checkpoint with the same values, so that only its rows from `present` on are logged."""
 
-    How far it came is kept in the tracker's folder; the values of repeated lines are the same.
-    """
-
-    def __init__(self, place: Path) -> None:
-        self._kept = place / "logged.json"
-        self._logged = {"update": -1, "evaluation": -1, "rows": 0}
-        if self._kept.is_file():
-            self._logged |= json.loads(self._kept.read_text(encoding="utf-8"))
-
-    @property
-    def rows(self) -> int:
-        """Number of lines logged so far, also by earlier processes of the run."""
-        return self._logged["rows"]
+    present = 0
+    """Number of rows that the tracker has from earlier processes of the run."""
+    number = 0
+    """Number of the next row: of the next line of the run."""
 
     def on_start(self, event: StartEvent) -> None:
-        """Log the lines that an earlier process has written to the run and not here."""
         for line in event.earlier:
-            if self._is_new(line.kind, line.iteration):
-                finite = {k: nan if v is None else v for k, v in line.metrics.items()}
-                self.log(prefixed(line.kind, finite), line.environment_steps)
-                self._keep(line.kind, line.iteration)
+            if self._is_missing():
+                self.log(prefixed(line.kind, _numbers(line)), line.environment_steps)
+            self.number += 1
 
     def on_update(self, event: UpdateEvent) -> None:
-        if self._is_new("update", event.iteration):
+        if self._is_missing():
             super().on_update(event)
-            self._keep("update", event.iteration)
+        self.number += 1
 
     def on_evaluate(self, event: EvaluateEvent) -> None:
-        if self._is_new("evaluation", event.iteration):
+        if self._is_missing():
             super().on_evaluate(event)
-            self._keep("evaluation", event.iteration)
+        self.number += 1
 
-    def _is_new(self, kind: Kind, iteration: int) -> bool:
-        return iteration > self._logged[kind]
-
-    def _keep(self, kind: Kind, iteration: int) -> None:
-        self._logged |= {kind: iteration, "rows": self._logged["rows"] + 1}
-        write_text(self._kept, json.dumps(self._logged))
+    def _is_missing(self) -> bool:
+        return self.number >= self.present
 
 
-class WandbTracker(_Once):
+class WandbTracker(_Rows):
     """Logs to wandb, with environment steps as the axis; WANDB_MODE=offline works. A resumed run
     keeps its id and goes on behind its last row. Runs of a comparison form a group; WANDB_PROJECT
     sets the project."""
 
     def __init__(self, folder: Path, settings: Mapping[str, Any]) -> None:
         self._wandb = wandb = required("wandb", "wandb")
-        place = folder / "wandb"
-        run_id = _run_id(place)
-        super().__init__(place)
+        self._place = folder / "wandb"
+        run_id = _run_id(self._place)
         self.run = wandb.init(
             project=os.environ.get("WANDB_PROJECT", "colearn"),
             dir=str(folder),
@@ -94,33 +80,36 @@ class WandbTracker(_Once):
         )
 
     def on_start(self, event: StartEvent) -> None:
-        # wandb drops rows whose own step is not above the last one, so that it only counts them
+        # wandb drops a row whose own step is not above the last one, so that it only counts rows
         self.run.define_metric(_AXIS, hidden=True)
         self.run.define_metric("*", step_metric=_AXIS)
+        self.present = rows_in(self._place) if self.run.offline else self.run.step
         super().on_start(event)
 
     def log(self, metrics: Mapping[str, float], step: int) -> None:
-        self.run.log({**metrics, _AXIS: step}, step=self.rows, commit=True)
+        self.run.log({**metrics, _AXIS: step}, step=self.number, commit=True)
 
     def transcripts(self, episodes: Sequence[Mapping[str, Any]], step: int) -> None:
         """Log a table per evaluation, one row per agent and turn, in the evaluation's row."""
         table = _table(self._wandb, episodes)
-        self.run.log({"transcripts": table, _AXIS: step}, step=self.rows, commit=False)
+        self.run.log({"transcripts": table, _AXIS: step}, step=self.number, commit=False)
 
     def close(self) -> None:
         self.run.finish()
 
 
-class TrackioTracker(_Once):
+class TrackioTracker(_Rows):
     """Logs to trackio's database, in TRACKIO_DIR or trackio's default folder, or to the server or
     Space that its variables name. Runs of a comparison form a group; TRACKIO_PROJECT sets the
-    project. A run's name ends with an id, by which a resumed run continues."""
+    project. A run's name ends with an id, by which a resumed run continues; how many rows it has is
+    kept beside the id."""
 
     def __init__(self, folder: Path, settings: Mapping[str, Any]) -> None:
         self._trackio = trackio = required("trackio", "trackio")
-        place = folder / "trackio"
-        run_id = _run_id(place)
-        super().__init__(place)
+        run_id = _run_id(folder / "trackio")
+        self._count = folder / "trackio" / "rows.txt"
+        if self._count.is_file():
+            self.present = int(self._count.read_text(encoding="utf-8"))
         with redirect_stdout(sys.stderr):  # trackio prints where it logs to
             self.run = trackio.init(
                 project=os.environ.get("TRACKIO_PROJECT", "colearn"),
@@ -133,6 +122,7 @@ class TrackioTracker(_Once):
 
     def log(self, metrics: Mapping[str, float], step: int) -> None:
         self.run.log(dict(metrics), step=step)
+        write_text(self._count, str(self.number + 1))
 
     def transcripts(self, episodes: Sequence[Mapping[str, Any]], step: int) -> None:
         """Log a table per evaluation, one row per agent and turn."""
@@ -158,8 +148,7 @@ class TensorBoardTracker(Tracker):
         self.writer = SummaryWriter(str(self._folder), purge_step=since if event.resumed else None)
         for line in event.earlier:
             if line.environment_steps >= since:
-                finite = {k: nan if v is None else v for k, v in line.metrics.items()}
-                self.log(prefixed(line.kind, finite), line.environment_steps)
+                self.log(prefixed(line.kind, _numbers(line)), line.environment_steps)
 
     def log(self, metrics: Mapping[str, float], step: int) -> None:
         for name, value in metrics.items():
@@ -228,6 +217,10 @@ def _measured(kind: Kind, event: UpdateEvent | EvaluateEvent) -> Measured:
         environment_steps=event.environment_steps,
         metrics=event.metrics,
     )
+
+
+def _numbers(line: Measured) -> dict[str, float]:
+    return {name: nan if value is None else value for name, value in line.metrics.items()}
 
 
 def _run_id(folder: Path) -> str:

@@ -1,0 +1,48 @@
+"""Reads wandb's offline files: records of wandb's protocol in the blocks of LevelDB's log format.
+
+A row that wandb had not written when its run was killed is in no file.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+
+_BLOCK, _FILE_HEADER, _HEADER = 32768, 7, 7
+_FULL, _LAST = 1, 4
+
+
+def rows_in(folder: Path) -> int:
+    """Number of rows in the offline files of `folder`, of which each has wandb's step behind that
+    of the one before."""
+    from wandb.proto import wandb_internal_pb2
+
+    number = 0
+    for file in folder.glob("offline-run-*/run-*.wandb"):
+        for data in records(file.read_bytes()):
+            record = wandb_internal_pb2.Record()
+            record.ParseFromString(data)
+            if record.HasField("history"):
+                number = max(number, record.history.step.num + 1)
+    return number
+
+
+def records(data: bytes) -> Iterator[bytes]:
+    """The whole records of a file: a record is one chunk (type 1), or a first one (2), those in
+    its middle (3) and a last one (4), each behind a checksum, its length and its type."""
+    at, parts = _FILE_HEADER, b""
+    while at + _HEADER <= len(data):
+        left = _BLOCK - at % _BLOCK
+        if left < _HEADER:
+            at += left
+            continue
+        _, length, kind = struct.unpack("<IHB", data[at : at + _HEADER])
+        end = at + _HEADER + length
+        if kind == 0 or end > len(data):
+            return  # what follows was not written
+        parts += data[at + _HEADER : end]
+        at = end
+        if kind in (_FULL, _LAST):
+            yield parts
+            parts = b""

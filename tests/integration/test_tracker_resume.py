@@ -1,0 +1,162 @@
+"""A run that was killed and resumed has the curve of an uninterrupted one in every tracker."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.integration.test_objects import SETTINGS
+from tests.tiny import save_model
+from tests.wandb_file import history
+
+Curve = list[tuple[str, int, float]]
+"""(metric, environment step, value), in the order of the file."""
+STOPS = [
+    ("on_rollout", 3, "SIGKILL"),
+    pytest.param(("on_evaluate", 2, "SIGKILL"), marks=pytest.mark.slow),
+    pytest.param(("on_rollout", 3, "SIGTERM"), marks=pytest.mark.slow),
+]
+PROGRAM = """
+import os, signal, sys
+from dataclasses import dataclass
+from colearn.contract import Callback
+from colearn.config import load_config
+from colearn.experiment.interruption import Interrupted
+from colearn.experiment.loop import Experiment
+import colearn.given
+
+config, out, resume, method, iteration, number = sys.argv[1:]
+
+class Stops(Callback):
+    pass
+
+def stop(self, event):
+    if event.iteration == int(iteration) and not os.path.exists(out + ".stopped"):
+        open(out + ".stopped", "w").close()
+        os.kill(os.getpid(), getattr(signal, number))
+
+setattr(Stops, method, stop)
+sets = {}
+if number != "none":
+    sets["run.callbacks"] = [colearn.given.give(Stops(), "Stops")]
+try:
+    Experiment(load_config(config, sets), out, resume=resume == "resume").run()
+except Interrupted:
+    sys.exit(3)
+"""
+
+
+def run(config: Path, out: Path, *, stop: tuple[str, int, str] | None, resume: bool = False) -> int:
+    method, iteration, number = stop or ("on_start", -1, "none")
+    words = [str(config), str(out), "resume" if resume else "new", method, str(iteration), number]
+    environment = {**os.environ, "WANDB_MODE": "offline", "WANDB_SILENT": "true"}
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, *words], env=environment, capture_output=True, text=True
+    )
+    assert "Traceback" not in done.stderr, done.stderr
+    return done.returncode
+
+
+def csv_curve(folder: Path) -> Curve:
+    with (folder / "metrics.csv").open(newline="") as file:
+        return [
+            (f"{row['kind']}/{row['metric']}", int(row["environment_steps"]), float(row["value"]))
+            for row in csv.DictReader(file)
+        ]
+
+
+def tensorboard_curve(folder: Path) -> Curve:
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    events = EventAccumulator(str(folder / "tensorboard"), size_guidance={"scalars": 0})
+    events.Reload()
+    return [
+        (tag, event.step, event.value)
+        for tag in events.Tags()["scalars"]
+        for event in events.Scalars(tag)
+    ]
+
+
+def wandb_curve(folder: Path) -> Curve:
+    files = sorted((folder / "wandb").glob("offline-run-*/run-*.wandb"))
+    rows = [row for file in files for row in history(file)]
+    steps = [number for number, _ in rows]
+    assert steps == list(range(len(steps))), "wandb drops what is not above its last step"
+    return [
+        (name, row["environment_steps"], value)
+        for _, row in rows
+        for name, value in row.items()
+        if name.startswith(("update/", "evaluation/"))
+    ]
+
+
+TRACKERS: dict[str, Callable[[Path], Curve]] = {
+    "csv": csv_curve,
+    "tensorboard": tensorboard_curve,
+    "wandb": wandb_curve,
+}
+
+
+def exact(curve: Curve) -> Curve:
+    """Without what a clock measured; each metric by itself, in the order of its points."""
+    timed = ("seconds", "time", "idle", "busy")
+    kept = [one for one in curve if not any(word in one[0] for word in timed)]
+    return sorted(kept, key=lambda one: one[0])
+
+
+@pytest.fixture(scope="module")
+def config(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("config")
+    settings: dict[str, Any] = {
+        **SETTINGS,
+        "task": {"name": "tests.tiny:Notes", "items": 3},
+        "algorithm": {"name": "magrpo"},
+        "models": {"*": {"path": save_model(folder / "model"), "learning_rate": 1e-2}},
+        "train": {"environment_steps": 1000, "episodes": 1, "iterations": 5},
+        "evaluation": {"every": 2, "episodes": 2},
+        "run": {"device": "cpu", "seed": 3, "checkpoint_every": 2, "trackers": [*TRACKERS]},
+    }
+    (folder / "config.yaml").write_text(yaml.safe_dump(settings))
+    return folder / "config.yaml"
+
+
+@pytest.fixture(scope="module")
+def whole(config: Path) -> Path:
+    for package in ("tensorboard", "wandb"):
+        pytest.importorskip(package, reason=f"needs the {package} extra")
+    assert run(config, config.parent / "whole", stop=None) == 0
+    return config.parent / "whole"
+
+
+@pytest.mark.parametrize("stop", STOPS, ids=lambda stop: "-".join(map(str, stop)))
+def test_every_curve_of_a_killed_and_resumed_run_is_the_uninterrupted_one(
+    stop: tuple[str, int, str], config: Path, whole: Path, tmp_path: Path
+) -> None:
+    expected = -signal.SIGKILL if stop[2] == "SIGKILL" else 3
+    assert run(config, tmp_path / "run", stop=stop) == expected
+    assert run(config, tmp_path / "run", stop=stop, resume=True) == 0
+    for name, curve in TRACKERS.items():
+        assert exact(curve(tmp_path / "run")) == exact(curve(whole)), name
+
+
+def test_the_curves_hold_every_line_of_the_run(whole: Path) -> None:
+    lines = [json.loads(line) for line in (whole / "metrics.jsonl").read_text().splitlines()]
+    expected = sorted(
+        (f"{line['kind']}/{name}", line["environment_steps"], value)
+        for line in lines
+        for name, value in line["metrics"].items()
+    )
+    assert sorted(csv_curve(whole)) == sorted(wandb_curve(whole)) == expected
+    shown = sorted(tensorboard_curve(whole))
+    assert [one[:2] for one in shown] == [one[:2] for one in expected]
+    assert [one[2] for one in shown] == pytest.approx([one[2] for one in expected], rel=1e-6)
