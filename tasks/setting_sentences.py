@@ -92,6 +92,7 @@ SENTENCES: Mapping[str, Mapping[str, str]] = {
         "answer": "Agent whose answer is the completion; none: the last one.",
         "weights": "Weights of the team's reward functions; none: 1 each.",
         "words": "Answers on which the embedded model is warm-started.",
+        "threads": "Whether functions that wait run for all completions of a turn at once.",
     },
     "environment": {
         "factory": "`module:Class`, an environment with TRL's interface; called without arguments.",
@@ -102,6 +103,7 @@ SENTENCES: Mapping[str, Mapping[str, str]] = {
         "reward": "`module:function` with TRL's signature, one or several, beside `get_reward`.",
         "horizon": "Most answers of an episode.",
         "words": "Answers on which the embedded model is warm-started.",
+        "threads": "Whether tools and rewards that wait run for all episodes of a turn at once.",
     },
     "openenv": {
         "url": "URL of an OpenEnv server, such as `http://127.0.0.1:8000`.",

@@ -9,13 +9,14 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
 
-from colearn.contract import ActionRequest, TokenAnswer
+from colearn.contract import ActionRequest, Services, TokenAnswer
 
-from .advance import advance, first_error
+from .advance import Beside, advance, first_error
 from .barrier import Barrier
 from .calling_thread import CallingThread
 from .counts import Counts
 from .growth import Growth
+from .turn_steps import TurnSteps
 
 Order = Literal["lockstep", "free"]
 
@@ -50,13 +51,18 @@ class Driver:
             ThreadPoolExecutor(AT_ONCE, thread_name_prefix="step") as steps,
         ):
             free = self.order == "free"
-            own_steps = steps if free else caller
+            step: Beside = partial(_run, steps)
+            if self.pool is not None:
+                step = partial(_run, self.pool)
+            elif not free:
+                at_once = all(Services.of(one.task).steps_at_once for one in growths)
+                step = TurnSteps(caller, steps, at_once=at_once)
             caller.run(
                 self._all(
                     growths,
                     None if free else Barrier(len(growths)),
                     beside=partial(_run, threads if free else caller),
-                    step=partial(_run, own_steps if self.pool is None else self.pool),
+                    step=step,
                 )
             )
         self.counts.joint_actions += sum(len(growth.nodes) - 1 for growth in growths)

@@ -51,6 +51,8 @@ class Dataset(Answering[DataItem], ReadsActions, RewardStructure, Services):
     team's.
     weights: of the team's functions, 1 by default.
     words: answers that the embedded model is warm-started on, for all agents or by agent.
+    threads: whether functions that wait, as for a server, are called for all completions of a turn
+    at once, in threads; false for a function that is not safe in threads.
 
     A function gets the row's other columns and `team_completions`, every agent's text by name. It
     is called with one completion at a time. A reward of None means, as in TRL, that a function does
@@ -84,6 +86,7 @@ class Dataset(Answering[DataItem], ReadsActions, RewardStructure, Services):
         answer: str | None = None,
         weights: tuple[float, ...] | None = None,
         words: dict[str, tuple[str, ...]] | tuple[str, ...] = (),
+        threads: bool = True,
     ) -> None:
         self.sources = {"train": RowSource(path=path, subset=subset, split=split)}
         if test_path is not None or test_split is not None:
@@ -93,7 +96,7 @@ class Dataset(Answering[DataItem], ReadsActions, RewardStructure, Services):
         _check_sources(self.sources, test_path, test_split)
         if not 0 < test_share < 1:
             raise ConfigError(f"task.test_share: must lie between 0 and 1, got {test_share}")
-        self.column, self.test_share = prompt, test_share
+        self.column, self.test_share, self.steps_at_once = prompt, test_share, threads
         super().__init__(agents, answer, words)
         self.rewards = self._rewards(reward)
         self.weights = _weights(weights, len(self.rewards[TEAM]))

@@ -73,6 +73,8 @@ class Environment(DecPOMDP[EnvironmentItem, EnvironmentState], LegalActions, Ser
     horizon: maximum number of answers per episode. An answer without a call ends it, as does the
     last.
     words: texts that the embedded model is warm-started on.
+    threads: whether tools and rewards that wait run for all episodes of a turn at once, in threads;
+    false for an environment that is not safe in threads.
     timeout: seconds of a tool's call. A call that takes longer fails, as do all later ones of the
     episode, which is not scored by `get_reward`.
 
@@ -101,10 +103,11 @@ class Environment(DecPOMDP[EnvironmentItem, EnvironmentState], LegalActions, Ser
         horizon: int = 8,
         words: tuple[str, ...] = (),
         timeout: float = TIMEOUT,
+        threads: bool = True,
     ) -> None:
         check_factory(factory)
         check_number("timeout", timeout, 0.01, 86400.0)
-        self.timeout = timeout
+        self.timeout, self.steps_at_once = timeout, threads
         check_whole("horizon", horizon, 1)
         check_number("test_share", test_share, 0.0, 1.0)
         targets = (reward,) if isinstance(reward, str) else tuple(reward)

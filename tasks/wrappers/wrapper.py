@@ -81,6 +81,7 @@ class Wrapper(
         self.reward_range = rewards.reward_range
         self.program, self.steps_here = program.program, program.steps_here
         self.reads_actions = ReadsActions.of(inner).reads_actions
+        self.steps_at_once = Services.of(inner).steps_at_once
 
     def items(self, split: str) -> Sequence[Item]:
         """The task's."""
