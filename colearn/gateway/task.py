@@ -25,7 +25,7 @@ from colearn.contract import (
 )
 from colearn.errors import ColearnError, ConfigError, TaskError, nearest, reason_of
 from colearn.types import Prompt
-from colearn.workflow.record import Call, Event, Payment
+from colearn.workflow.record import Call, CallResult, Payment
 from colearn.workflow.recorded import RecordedTask
 
 from .answer import completion
@@ -216,7 +216,7 @@ class Gateway(RecordedTask[Any, State], LegalActions, ProgramEpisodes, ReadsActi
             self._compare(call, sampled)
             body, text = completion(call, sampled)
             contexts[call.name] = call.context.answered(text)
-            events.append(Event(call=call, result=sampled.text, turn=state.turn))
+            events.append(CallResult(call=call, result=sampled.text, turn=state.turn))
             live.answer(call.request, body)
         rest = tuple(call for call in state.waiting if call.name not in answers)
         after = replace(

@@ -25,93 +25,93 @@ class BadAnswer(ValueError):
     """An answer outside of its schema; the message follows "the server at URL"."""
 
 
-class Answer(BaseModel):
+class ServerAnswer(BaseModel):
     """Base of the schemas: no value is converted to another type; unknown fields are ignored."""
 
     model_config = ConfigDict(strict=True, frozen=True)
 
 
-class ListedModel(Answer):
+class ListedModel(ServerAnswer):
     id: Name
     root: Name | None = None
     parent: Name | None = None
     max_model_len: Annotated[int, Field(ge=1, lt=2**31)] | None = None
 
 
-class ListedModels(Answer):
+class ListedModels(ServerAnswer):
     """`/v1/models`"""
 
     data: list[ListedModel]
 
 
-class Tokenized(Answer):
+class Tokenized(ServerAnswer):
     """`/tokenize`"""
 
     tokens: list[Count]
 
 
-class CacheReset(Answer):
+class CacheReset(ServerAnswer):
     """`/reset_prefix_cache`"""
 
     success: bool
 
 
-class AdapterLimits(Answer):
+class AdapterLimits(ServerAnswer):
     max_loras: Count
     max_lora_rank: Count
 
 
-class ModelOptions(Answer):
+class ModelOptions(ServerAnswer):
     logprobs_mode: Name
 
 
-class Options(Answer):
+class Options(ServerAnswer):
     of_model: ModelOptions = Field(alias="model_config")
     lora_config: AdapterLimits | None = None
 
 
-class ServerInfo(Answer):
+class ServerInfo(ServerAnswer):
     """`/server_info`"""
 
     vllm_config: Options
 
 
-class _Span(Answer):
+class _Span(ServerAnswer):
     version: Name
 
 
-class _Token(Answer):
+class _Token(ServerAnswer):
     token_id: Count
     logprob: Annotated[FiniteFloat, Field(le=_HIGHEST)]
 
 
-class _LogProbs(Answer):
+class _LogProbs(ServerAnswer):
     content: list[_Token]
 
 
-class _Choice(Answer):
+class _Choice(ServerAnswer):
     finish_reason: Name | None
     weight_versions: list[_Span] | None = None
     token_ids: list[Count] | None = None
     logprobs: _LogProbs | None = None
 
 
-class _PromptDetails(Answer):
+class _PromptDetails(ServerAnswer):
     cached_tokens: Count | None = None
 
 
-class _Usage(Answer):
+class _Usage(ServerAnswer):
     prompt_tokens_details: _PromptDetails | None = None
 
 
-class _Generated(Answer):
+class _Generated(ServerAnswer):
     """`/inference/v1/generate`"""
 
     choices: Annotated[list[_Choice], Field(min_length=1, max_length=1)]
     usage: _Usage | None = None
 
 
-Schema = TypeVar("Schema", bound=Answer)
+Schema = TypeVar("Schema", bound=ServerAnswer)
 
 
 def decode_json(content: bytes) -> Any:

@@ -44,15 +44,22 @@ def _metrics(run: Run) -> Markup:
 def _transcript(episode: Episode) -> Markup:
     """An evaluation episode, turn by turn."""
     turns = Markup("").join(
-        Markup("<tr><td>{}</td><td>{}</td><td><pre>{}</pre></td><td><pre>{}</pre></td></tr>").format(
-            number, agent, turn.observations.get(agent, ""), turn.actions.get(agent, "")
-        )
+        Markup(
+            "<tr><td>{}</td><td>{}</td><td><pre>{}</pre></td><td><pre>{}</pre></td></tr>"
+        ).format(number, agent, turn.observations.get(agent, ""), turn.actions.get(agent, ""))
         for number, turn in enumerate(episode.turns)
         for agent in turn.actions
     )
     head = Markup("<tr><th>turn</th><th>agent</th><th>observation</th><th>action</th></tr>")
     title = Markup("<summary>episode of {}</summary>").format(episode.item)
-    return Markup("<details>") + title + Markup("<table>") + head + turns + Markup("</table></details>")
+    return (
+        Markup("<details>")
+        + title
+        + Markup("<table>")
+        + head
+        + turns
+        + Markup("</table></details>")
+    )
 
 
 def _shown(value: float | None) -> str:

@@ -1,7 +1,7 @@
 """Workflows: tasks whose roles call each other, written as a Python function."""
 
 from .declared import DeclaredWorkflow
-from .record import Call, Event, Payment, WorkflowState
+from .record import Call, CallResult, Payment, WorkflowState
 from .role_turn import Answer
 from .task import Workflow
 from .team import Team
@@ -10,8 +10,8 @@ from .tool import Tool, ToolError
 __all__ = [
     "Answer",
     "Call",
+    "CallResult",
     "DeclaredWorkflow",
-    "Event",
     "Payment",
     "Team",
     "Tool",

@@ -30,7 +30,7 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Event:
+class CallResult:
     """A call and its result."""
 
     call: Call
@@ -55,7 +55,7 @@ class WorkflowState(Generic[Item]):
     item: Item
     turn: int = 0
     """Number of turns played."""
-    events: tuple[Event, ...] = ()
+    events: tuple[CallResult, ...] = ()
     """Results in the order in which the run received them."""
     waiting: tuple[Call, ...] = ()
     """Unanswered calls of roles; several calls of one role are answered in order."""
@@ -76,7 +76,9 @@ class WorkflowState(Generic[Item]):
         return tuple(sorted(set(_actions(call.after, known))))
 
 
-def _actions(numbers: tuple[int, ...], known: Mapping[int, Event]) -> Iterator[tuple[int, str]]:
+def _actions(
+    numbers: tuple[int, ...], known: Mapping[int, CallResult]
+) -> Iterator[tuple[int, str]]:
     for number in numbers:
         event = known[number]
         if event.turn is None:

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from colearn.types import Sources
 
-from .record import Event, Payment
+from .record import CallResult, Payment
 from .tool import ToolError
 
 
@@ -25,7 +25,7 @@ class Recorder(Protocol):
         tool: bool = False,
         fresh: bool = True,
         system: str | None = None,
-    ) -> Event:
+    ) -> CallResult:
         """Returns the result of a call of a role or a tool."""
 
     async def use(self, tool: str, arguments: Mapping[str, Any] | ToolError) -> Any:

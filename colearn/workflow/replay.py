@@ -13,7 +13,7 @@ from colearn.types import Sources
 
 from .causes import Causes
 from .loop import Loop
-from .record import Call, Event, Payment, WorkflowState
+from .record import Call, CallResult, Payment, WorkflowState
 from .team import Team
 from .tool import Tool, ToolError, run_tools
 
@@ -40,7 +40,7 @@ def advance(
         due = before.next_calls()
         for call in sorted((due[role] for role in answers), key=lambda call: call.number):
             said = without_reasoning(answers[call.name])
-            replay.tell(Event(call=call, result=said, turn=before.turn))
+            replay.tell(CallResult(call=call, result=said, turn=before.turn))
         while replay.open_tools():
             for event in run_tools(replay.open_tools(), tools):
                 replay.tell(event)
@@ -80,13 +80,13 @@ class Replay:
         self.tools = tools
         self.calls: list[Call] = []
         self.waiting: dict[int, tuple[asyncio.Future[Any], asyncio.Task[Any]]] = {}
-        self.events: list[Event] = []
+        self.events: list[CallResult] = []
         self.payments: list[Payment] = []
         self.measured: dict[str, float] = {}
         self.main = self.loop.start(run(Team(self, roles, tools, measures), item))
         self._settle()
 
-    def tell(self, event: Event) -> None:
+    def tell(self, event: CallResult) -> None:
         """Delivers one result and runs until the workflow waits again.
 
         Errors: TaskError if the run's calls differ from the record.
@@ -140,7 +140,7 @@ class Replay:
         tool: bool = False,
         fresh: bool = True,
         system: str | None = None,
-    ) -> Event:
+    ) -> CallResult:
         """Returns the result of a call of a role or a tool, once the record or a turn gives it."""
         task = asyncio.current_task(self.loop)
         assert task is not None, "a run is a task"
@@ -156,7 +156,7 @@ class Replay:
         )
         self.calls.append(call)
         self.causes.asked(call.number, made_from)
-        future: asyncio.Future[Event] = self.loop.create_future()
+        future: asyncio.Future[CallResult] = self.loop.create_future()
         self.waiting[call.number] = future, task
         return await future
 

@@ -17,7 +17,7 @@ from pydantic import TypeAdapter, ValidationError, create_model
 from colearn.errors import ColearnError
 from colearn.text.validation import first_fault
 
-from .record import Call, Event
+from .record import Call, CallResult
 
 LONGEST_LINE = 300
 
@@ -101,14 +101,16 @@ def _arguments(function: Callable[..., Any]) -> Any:
     return create_model(function.__name__, **fields)
 
 
-def run_tools(calls: Sequence[Call], tools: Mapping[str, Tool]) -> list[Event]:
+def run_tools(calls: Sequence[Call], tools: Mapping[str, Tool]) -> list[CallResult]:
     """Runs all calls concurrently; returns results in order. No event loop may be running."""
 
     async def all_of_them() -> list[Any]:
         return await asyncio.gather(*(tools[call.name](call.text) for call in calls))
 
     results = _runner().run(all_of_them())
-    return [Event(call=call, result=result) for call, result in zip(calls, results, strict=True)]
+    return [
+        CallResult(call=call, result=result) for call, result in zip(calls, results, strict=True)
+    ]
 
 
 class _Kept(threading.local):

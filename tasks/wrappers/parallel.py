@@ -1,4 +1,4 @@
-"""Parallel: agents act independently, without explicit communication."""
+"""Parallel play: agents act independently, without explicit communication."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from colearn.contract import DecPOMDP
 from .wrapper import Wraps
 
 
-class Parallel(Wraps):
+class Independent(Wraps):
     """The task as it is: a Dec-POMDP is already played without communication."""
 
     @classmethod
