@@ -1,8 +1,12 @@
 """Counts that say how much a reader has to hold: `python benchmarks/structure.py [--each]`.
 
-One update of CoLLM-CC on the quickstart runs under a profiler. Counted are the files of colearn
-whose functions run on the way from the command to the gradient, and the record types (dataclasses)
-of which an instance is made between the first request for an action and that gradient. The other
+One iteration of CoLLM-CC on the quickstart runs under a profiler, to its first gradient. Counted
+are the files of colearn, without the task's, on the call stack from the command to the iteration
+and of the functions that run in it: what loads a config or a model, or evaluates, is another way.
+Of the record types (dataclasses) of which an instance is made in it, those are counted that one
+action passes through: an instance holds the longest sampled action or the observation before it, by
+object, text or ids, in its own fields or in those of a record in it. Settings, events and counters
+hold none. The other
 counts are read from the source: public class names with two homes, members of `DecPOMDP`, forms of
 a config, properties that only pass on a part of what their object holds, entries at the top of
 `colearn/`, and lines of Python.
@@ -17,13 +21,18 @@ import re
 import sys
 import tempfile
 import threading
+from array import array
 from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
+
+import torch
 
 import colearn
 from colearn.cli.train import train
 from colearn.contract import DecPOMDP
+from colearn.types import Action, Observation, Tree
 
 PACKAGE = Path(colearn.__file__).parent
 LINKED = {"algorithms", "configs", "tasks"}
@@ -32,7 +41,7 @@ CONFIG_FOLDERS = ("config", "experiment", "comparison", "trainer", "export")
 """Where a config is resolved and read."""
 FORMS = ("Config", "ResolvedRun")
 ACTION_FOLDERS = ("agents", "contract", "experiment", "generate", "learn", "packing", "rollout")
-FIRST_REQUEST, GRADIENT = "Growth.start", "backward"
+ITERATION, GRADIENT = "Experiment._iteration", "backward"
 
 
 class Traced(BaseException):
@@ -40,11 +49,11 @@ class Traced(BaseException):
 
 
 class Trace:
-    """A profiler that notes files, and record types while `recording`."""
+    """A profiler that notes files and made records, from the first iteration on."""
 
     def __init__(self) -> None:
         self.files: set[Path] = set()
-        self.records: set[str] = set()
+        self.made: list[Any] = []
         self.recording = False
         self.importing = 0
         """Modules that are being imported: what they call is not on the way."""
@@ -55,20 +64,79 @@ class Trace:
             self.importing += 1 if event == "call" else -1
         if event != "call" or self.importing:
             return
-        if code.co_name == GRADIENT and "torch" in code.co_filename and self.recording:
+        if code.co_qualname == ITERATION:
+            self.recording = True
+            while (frame := frame.f_back) is not None:
+                self._note_file(frame.f_code.co_filename)
+        if not self.recording:
+            return
+        if code.co_name == GRADIENT and "torch" in code.co_filename:
             sys.setprofile(None)
             raise Traced
-        if code.co_filename == "<string>" and code.co_name == "__init__" and self.recording:
+        if code.co_filename == "<string>" and code.co_name == "__init__":
             self._note(frame.f_locals.get("self"))
-        if code.co_filename.startswith(str(PACKAGE)):
-            self.files.add(Path(code.co_filename))
-            self.recording |= code.co_qualname == FIRST_REQUEST
+        self._note_file(code.co_filename)
+
+    @property
+    def records(self) -> set[str]:
+        """The record types that the longest action passes through."""
+        trees = [one for one in self.made if isinstance(one, Tree)]
+        edges = [
+            (tree.nodes[node.parent].observations[agent], action)
+            for tree in trees
+            for node in tree.nodes
+            if node.parent is not None
+            for agent, action in node.actions.items()
+        ]
+        carries = Carries(*max(edges, key=lambda edge: len(edge[1].tokens)))
+        return {f"{type(one).__module__}.{type(one).__name__}" for one in self.made if carries(one)}
 
     def _note(self, made: Any) -> None:
         kind = type(made)
         _, _, place = kind.__module__.partition("colearn.")
         if dataclasses.is_dataclass(kind) and place.split(".")[0] in (*ACTION_FOLDERS, "types"):
-            self.records.add(f"{kind.__module__}.{kind.__name__}")
+            self.made.append(made)
+
+    def _note_file(self, name: str) -> None:
+        if name.startswith(str(PACKAGE)) and Path(name).relative_to(PACKAGE).parts[0] not in LINKED:
+            self.files.add(Path(name))
+
+
+class Carries:
+    """Whether a value holds an action or the observation before it."""
+
+    def __init__(self, observation: Observation, action: Action) -> None:
+        self._ids = [_spelt(part.tokens) for part in (observation, action)]
+        self._texts = {part.text for part in (observation, action)}
+        self._known: dict[int, bool] = {}
+
+    def __call__(self, value: Any) -> bool:
+        if isinstance(value, str):
+            return value in self._texts
+        if isinstance(value, array | torch.Tensor):
+            return any(
+                ids
+                in _spelt(value.reshape(-1).tolist() if isinstance(value, torch.Tensor) else value)
+                for ids in self._ids
+            )
+        if dataclasses.is_dataclass(value):
+            if id(value) not in self._known:
+                self._known[id(value)] = False  # a record within itself
+                fields = (getattr(value, one.name, None) for one in dataclasses.fields(value))
+                self._known[id(value)] = any(map(self, fields))
+            return self._known[id(value)]
+        if isinstance(value, Mapping):
+            return any(map(self, value.values()))
+        if isinstance(value, tuple | list):
+            if value and all(isinstance(one, int) for one in value):
+                return any(ids in _spelt(value) for ids in self._ids)
+            return any(map(self, value))
+        return False
+
+
+def _spelt(ids: Iterable[int]) -> str:
+    """Ids as a text in which a part of them is found."""
+    return "".join(f" {number} " for number in ids)
 
 
 def trace() -> Trace:
