@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from colearn.agents import Voice, language_players
+from colearn.agents import AgentSpec, language_players
 from colearn.contract import BatchEngine, Branching, Rollout, TokenAnswer, TokenRequest
 from colearn.contract.seeding import derive_rng
 from colearn.credit.team import SharedReward as Shared
@@ -108,7 +108,7 @@ class SharedReward:
         engine = TableEngine(self)
         names = dict(zip(self.agents, self.task.model.observations, strict=True))
         chats: dict[str, Any] = {agent: NumberedChat(names[agent]) for agent in self.agents}
-        voices = {agent: Voice(chat=chat) for agent, chat in chats.items()}
+        voices = {agent: AgentSpec(chat=chat) for agent, chat in chats.items()}
         self.players = language_players(engine, voices)
 
     @cached_property

@@ -11,7 +11,7 @@ from tempfile import mkdtemp
 
 import torch
 
-from colearn.agents import ChatFormat, Voice
+from colearn.agents import AgentSpec, ChatFormat
 from colearn.errors import ServerLost
 from colearn.generate.server_link import ServerLink, ServerRefused
 from colearn.generate.server_process import ServerProcess, ServerStart, free_port
@@ -49,7 +49,7 @@ def served(model: Path, agents: Sequence[str], python: str | None) -> Iterator[d
         urls, processes = {}, {}
         for agent in agents:
             port = free_port()
-            command = server_command(base, {agent: Voice(chat=chat)}, start, model, str(port))
+            command = server_command(base, {agent: AgentSpec(chat=chat)}, start, model, str(port))
             processes[agent] = ServerProcess(
                 command,
                 environment=server_environment(base, start),

@@ -54,7 +54,7 @@ class Stand:
         import torch
         from transformers import Qwen3Config, Qwen3ForCausalLM
 
-        from colearn.agents import ChatFormat, Voice
+        from colearn.agents import AgentSpec, ChatFormat
         from colearn.contract import Sampling
         from colearn.models.base import Base
 
@@ -71,7 +71,7 @@ class Stand:
         self.base = Base(causal, self.dtype)
         self.tokenizer = byte_tokenizer()
         chat = ChatFormat(self.tokenizer, chat="plain")
-        self.voice = Voice(adapter=None, chat=chat, sampling=Sampling(max_tokens=self.action))
+        self.voice = AgentSpec(adapter=None, chat=chat, sampling=Sampling(max_tokens=self.action))
         self.weights = sum(parameter.numel() for parameter in causal.parameters())
 
     def generated(self, generator: Any, forks: int = 4) -> tuple[list[Any], float]:

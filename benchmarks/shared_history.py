@@ -18,7 +18,7 @@ import torch
 from tokenizers import Tokenizer, models
 from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
 
-from colearn.agents import ChatFormat, Voice
+from colearn.agents import AgentSpec, ChatFormat
 from colearn.contract import Sampling, TokenHistory, TokenRequest
 from colearn.generate import forked_slab
 from colearn.generate.transformers import TransformersEngine
@@ -53,7 +53,7 @@ def seconds(base: Base, length: int, forks: int, least: int) -> float:
     )
     chat = ChatFormat(tokenizer, chat="plain")
     chat.end_ids = frozenset()  # all actions have 32 tokens
-    voices = {"a": Voice(adapter=None, chat=chat, sampling=Sampling(max_tokens=32))}
+    voices = {"a": AgentSpec(adapter=None, chat=chat, sampling=Sampling(max_tokens=32))}
     generator = TransformersEngine(base, voices)
     requests = [
         TokenRequest(

@@ -19,7 +19,7 @@ import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
 
-from colearn.agents import ChatFormat, Voice
+from colearn.agents import AgentSpec, ChatFormat
 from colearn.contract import Sampling, TokenAnswer, TokenHistory, TokenRequest
 from colearn.generate.checked_engine import CheckedEngine
 from colearn.generate.kinds import VLLM
@@ -48,7 +48,7 @@ def main() -> None:
         _model(options.width, options.layers).to(options.device), getattr(torch, options.dtype)
     )
     sampling = Sampling(max_tokens=options.tokens)
-    voice = Voice(adapter=None, chat=ChatFormat(_tokenizer(), chat="plain"), sampling=sampling)
+    voice = AgentSpec(adapter=None, chat=ChatFormat(_tokenizer(), chat="plain"), sampling=sampling)
     parameters = sum(parameter.numel() for parameter in base.causal.parameters())
     print(
         f"Qwen3, {parameters / 1e6:.1f} M parameters, {options.dtype} on {options.device}, "

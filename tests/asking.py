@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from colearn.agents import Voice
+from colearn.agents import AgentSpec
 from colearn.agents.language import extended
 from colearn.contract import Listener, TokenHistory, TokenRequest
 
 
 def token_request(
-    voices: Mapping[str, Voice],
+    voices: Mapping[str, AgentSpec],
     agent: str,
     tokens: Sequence[int],
     seeds: Sequence[int],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from colearn.agents import ChatFormat, Voice, language_players
+from colearn.agents import AgentSpec, ChatFormat, language_players
 from colearn.contract import BatchEngine, TokenAnswer, TokenRequest
 from colearn.types import Action
 from tests.tiny import byte_tokenizer
@@ -32,4 +32,6 @@ def scripted_players(agents, text):
     chat = ChatFormat(tokenizer)
     ids = (*tokenizer(text, add_special_tokens=False)["input_ids"], chat.end_id)
     action = Action(text=text, tokens=ids, logprobs=(-1.0,) * len(ids), finish="end")
-    return language_players(Scripted(action), dict.fromkeys(agents, Voice(chat=chat))), tokenizer
+    return language_players(
+        Scripted(action), dict.fromkeys(agents, AgentSpec(chat=chat))
+    ), tokenizer

@@ -27,7 +27,7 @@ from transformers import (
     Qwen3ForCausalLM,
 )
 
-from colearn.agents import ChatFormat, Language, Voice
+from colearn.agents import AgentSpec, ChatFormat, Language
 from colearn.config import LoRASettings
 from colearn.contract import DecPOMDP, LegalActions, RewardStructure, Rollout, Sampling
 from colearn.contract.rows import Row
@@ -215,7 +215,7 @@ class Cast:
     """Agents at play: each with its base, adapter and voice."""
 
     bases: dict[str, Base]
-    voices: dict[str, Voice]
+    voices: dict[str, AgentSpec]
     generators: dict[int, TransformersEngine] = field(default_factory=dict)
     """By base; agents that share one are served in one call."""
 
@@ -228,7 +228,7 @@ class Cast:
     @property
     def players(self) -> dict[str, Language]:
         return {
-            agent: Language(engine=self.generators[id(self.bases[agent])], agent=agent, voice=voice)
+            agent: Language(engine=self.generators[id(self.bases[agent])], agent=agent, spec=voice)
             for agent, voice in self.voices.items()
         }
 
@@ -274,7 +274,7 @@ def cast(
             add_adapter(bases[agent], adapter)
     drawn = Sampling(**{"max_tokens": 8, **sampling})
     voices = {
-        agent: Voice(
+        agent: AgentSpec(
             adapter=(lora or {}).get(agent),
             chat=chat,
             sampling=(settings or {}).get(agent, drawn),

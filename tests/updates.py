@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from tiny import byte_tokenizer, tiny_model
 
-from colearn.agents import Voice
+from colearn.agents import AgentSpec
 from colearn.config import OptimizerSettings
 from colearn.contract import (
     Advantage,
@@ -34,7 +34,7 @@ def new_updater(
     parts: Parts,
     actors: Mapping[str, Learner],
     *,
-    voices: Mapping[str, Voice] | None = None,
+    voices: Mapping[str, AgentSpec] | None = None,
     critic: Critics | None = None,
     epochs: int = 1,
     minibatch: int | None = None,
@@ -50,7 +50,7 @@ def new_updater(
     }
     return Updater(
         parts=parts,
-        voices=voices or {agent: Voice(model=agent) for agent in actors},
+        voices=voices or {agent: AgentSpec(model=agent) for agent in actors},
         actors=actors,
         critic=critic,
         **(usual | settings),

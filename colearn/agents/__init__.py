@@ -1,18 +1,18 @@
 """Agents: chat formats as append-only histories, language models, programs."""
 
+from .agent_spec import AgentSpec
 from .chat import ChatFormat, QuotingChat
 from .dialogue import CLOSING, dialogue_spans
 from .language import Language, language_players
 from .program import Program
-from .voice import Voice
 
 __all__ = [
     "CLOSING",
+    "AgentSpec",
     "ChatFormat",
     "Language",
     "Program",
     "QuotingChat",
-    "Voice",
     "dialogue_spans",
     "language_players",
 ]

@@ -19,8 +19,8 @@ from colearn.contract import (
 from colearn.errors import ConfigError
 from colearn.types import Action, Observation, Prompt
 
+from .agent_spec import AgentSpec
 from .chat import ChatFormat
-from .voice import Voice
 
 
 def no_version() -> int:
@@ -35,41 +35,41 @@ class Language(Player):
     engine: TokenEngine
     agent: str
     """Its name in the engine."""
-    voice: Voice
+    spec: AgentSpec
     weights_version: Callable[[], int] = no_version
     """Returns the number of updates of its model so far."""
     temperature: float | None = None
-    """Temperature that replaces the voice's."""
+    """Temperature that replaces the spec's."""
     truncates: bool = True
     """Whether a history that does not fit its model ends the episode; else the run."""
 
     @property
     def positions(self) -> int | None:
-        return self.voice.positions
+        return self.spec.positions
 
     @property
     def sampling_temperature(self) -> float | None:
-        return self.voice.sampling.temperature if self.temperature is None else self.temperature
+        return self.spec.sampling.temperature if self.temperature is None else self.temperature
 
     async def act(self, request: ActionRequest) -> list[TokenAnswer]:
         """Errors: ConfigError for an observation that exceeds the agent's window."""
         version = self.version()
-        opened = self.voice.spoken_to.opened_reasoning(request.observation.text)
+        opened = self.spec.spoken_to.opened_reasoning(request.observation.text)
         answers = await self.engine.submit(self._request(request, opened))
         return [
             replace(answer, action=_completed(answer.action, version, opened)) for answer in answers
         ]
 
     def read(self, prompt: Prompt, last: Action | None) -> Observation:
-        return read_prompt(self.voice.spoken_to, prompt, last)
+        return read_prompt(self.spec.spoken_to, prompt, last)
 
     def spell(self, action: Action) -> Sequence[str]:
-        return [self.voice.spoken_to.decode((token,)) for token in action.tokens]
+        return [self.spec.spoken_to.decode((token,)) for token in action.tokens]
 
     def at(self, done: float) -> Language:
-        if self.voice.training_temperature is None:
+        if self.spec.training_temperature is None:
             return self
-        return replace(self, temperature=self.voice.training_temperature(done))
+        return replace(self, temperature=self.spec.training_temperature(done))
 
     def version(self) -> int:
         version = self.engine.version(self.agent)
@@ -77,7 +77,7 @@ class Language(Player):
 
     def _request(self, request: ActionRequest, opened: str) -> TokenRequest:
         before: TokenHistory | None = request.history
-        history = extended(self.agent, before, request.observation.tokens, self.voice.window)
+        history = extended(self.agent, before, request.observation.tokens, self.spec.window)
         listener = None
         if len(request.seeds) == 1:
             listener = ProgramEpisodes.of(request.task).listener(request.state, request.seat)
@@ -93,9 +93,9 @@ class Language(Player):
         )
 
     def _sampling(self, request: ActionRequest, tokens: int) -> Sampling:
-        """The voice's parameters within the observation's limits and the room that a history of so
+        """The spec's parameters within the observation's limits and the room that a history of so
         many tokens leaves for the answer."""
-        sampling, limits = self.voice.sampling, request.observation.limits
+        sampling, limits = self.spec.sampling, request.observation.limits
         most = sampling.max_tokens
         if self.positions is not None:
             most = min(most, self.positions - tokens)
@@ -143,11 +143,9 @@ def read_prompt(chat: ChatFormat, prompt: Prompt, last: Action | None) -> Observ
     )
 
 
-def language_players(engine: TokenEngine, voices: Mapping[str, Voice]) -> dict[str, Language]:
-    """Players of one engine, one for each name in `voices`."""
-    return {
-        name: Language(engine=engine, agent=name, voice=voice) for name, voice in voices.items()
-    }
+def language_players(engine: TokenEngine, specs: Mapping[str, AgentSpec]) -> dict[str, Language]:
+    """Players of one engine, one for each name in `specs`."""
+    return {name: Language(engine=engine, agent=name, spec=spec) for name, spec in specs.items()}
 
 
 def _completed(action: Action, version: int, opened: str) -> Action:

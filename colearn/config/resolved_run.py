@@ -152,7 +152,7 @@ class ResolvedRun:
         """The agents that language models play and their past selves, grouped by base: an adapter's
         past self is on the base of its agent, a whole model's has weights of its own."""
         groups: dict[Hashable, list[str]] = {}
-        for agent, settings in self.config.voices.items():
+        for agent, settings in self.config.language_agents.items():
             key = NetworkKey("actor", settings.model)
             groups.setdefault(self.base_of(key), []).append(agent)
         for past in self.networks:

@@ -240,8 +240,8 @@ class AgentSettings(_Settings):
         return {name: getattr(self, name) for name in ("chat", "system", "template", "today")}
 
     @property
-    def voice(self) -> dict[str, Any]:
-        """Arguments of `Voice` that do not depend on the model."""
+    def spec_fields(self) -> dict[str, Any]:
+        """Arguments of `AgentSpec` that do not depend on the model."""
         drawn = self.sampling
         return {
             "sampling": Sampling(
@@ -482,7 +482,7 @@ class Config(_Settings):
     """Settings of one run, and of a comparison of several."""
 
     @property
-    def voices(self) -> dict[str, AgentSettings]:
+    def language_agents(self) -> dict[str, AgentSettings]:
         """Agents and players that a language model of this run plays, by name."""
         everyone = {**self.agents, **self.players}
         return {name: settings for name, settings in everyone.items() if settings.speaks}

@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar
 
 from .worker import Worker
 
-Asked = TypeVar("Asked")
+Request = TypeVar("Request")
 Answer = TypeVar("Answer")
 Item = TypeVar("Item")
 
@@ -38,19 +38,19 @@ class Tick(Generic[Item]):
 
 
 @dataclass(eq=False, slots=True)
-class _Call(Generic[Asked, Answer]):
-    asked: Asked
+class _Call(Generic[Request, Answer]):
+    request: Request
     answer: Future[tuple[Answer, float]] = field(default_factory=Future)
 
 
-class _Batches(Generic[Asked, Answer]):
+class _Batches(Generic[Request, Answer]):
     """An engine whose step answers all waiting calls."""
 
-    def __init__(self, answer: Callable[[Sequence[Asked]], Sequence[Answer]]) -> None:
+    def __init__(self, answer: Callable[[Sequence[Request]], Sequence[Answer]]) -> None:
         self._answer = answer
-        self._calls: deque[_Call[Asked, Answer]] = deque()
-        self._told: list[tuple[_Call[Asked, Answer], tuple[Answer, float]]] = []
-        self.at_work: list[_Call[Asked, Answer]] = []
+        self._calls: deque[_Call[Request, Answer]] = deque()
+        self._answered: list[tuple[_Call[Request, Answer], tuple[Answer, float]]] = []
+        self.at_work: list[_Call[Request, Answer]] = []
         self.completed = 0
 
     @property
@@ -61,7 +61,7 @@ class _Batches(Generic[Asked, Answer]):
     def busy(self) -> bool:
         return bool(self._calls)
 
-    def submit(self, job: _Call[Asked, Answer]) -> None:
+    def submit(self, job: _Call[Request, Answer]) -> None:
         self._calls.append(job)
 
     def step(self) -> None:
@@ -69,26 +69,26 @@ class _Batches(Generic[Asked, Answer]):
         self.at_work = [call for call in calls if not call.answer.cancelled()]
         if self.at_work:
             started = time.perf_counter()
-            answers = self._answer([call.asked for call in self.at_work])
+            answers = self._answer([call.request for call in self.at_work])
             seconds = time.perf_counter() - started
             timed = ((answer, seconds) for answer in answers)
-            self._told += zip(self.at_work, timed, strict=True)
+            self._answered += zip(self.at_work, timed, strict=True)
             self.completed += len(self.at_work)
         self.at_work = []
 
-    def told(self) -> list[tuple[_Call[Asked, Answer], tuple[Answer, float]]]:
-        told, self._told = self._told, []
-        return told
+    def take_events(self) -> list[tuple[_Call[Request, Answer], tuple[Answer, float]]]:
+        answered, self._answered = self._answered, []
+        return answered
 
-    def drop(self, jobs: Iterable[_Call[Asked, Answer]]) -> list[_Call[Asked, Answer]]:
+    def drop(self, jobs: Iterable[_Call[Request, Answer]]) -> list[_Call[Request, Answer]]:
         dropped, self.at_work = list(jobs), []
         return dropped
 
-    def drop_all(self) -> list[_Call[Asked, Answer]]:
+    def drop_all(self) -> list[_Call[Request, Answer]]:
         return self.drop([*self.at_work, *self._calls])
 
 
-class BatchQueue(Generic[Asked, Answer]):
+class BatchQueue(Generic[Request, Answer]):
     """Answers requests by `answer`, a function of a batch, in a thread.
 
     Requests of one turn of the event loop form a batch; those that arrive while it is answered form
@@ -98,27 +98,27 @@ class BatchQueue(Generic[Asked, Answer]):
 
     def __init__(
         self,
-        answer: Callable[[Sequence[Asked]], Sequence[Answer]],
+        answer: Callable[[Sequence[Request]], Sequence[Answer]],
         place: Callable[[], Hashable],
         prepared: Callable[[], AbstractContextManager[object]] = nullcontext,
     ) -> None:
-        self._worker: Worker[_Call[Asked, Answer], tuple[Answer, float]] = Worker(
+        self._worker: Worker[_Call[Request, Answer], tuple[Answer, float]] = Worker(
             _Batches(answer), deliver=_deliver, failed=_fail, place=place, prepared=prepared
         )
-        self._tick: Tick[_Call[Asked, Answer]] = Tick(lambda calls: self._worker.submit(*calls))
+        self._tick: Tick[_Call[Request, Answer]] = Tick(lambda calls: self._worker.submit(*calls))
 
-    async def submit(self, asked: Asked) -> tuple[Answer, float]:
+    async def submit(self, request: Request) -> tuple[Answer, float]:
         """The answer to a request, and the seconds that its batch took.
 
         Errors: those of the batch.
         """
-        call: _Call[Asked, Answer] = _Call(asked)
+        call: _Call[Request, Answer] = _Call(request)
         self._tick.add(call)
         return await asyncio.wrap_future(call.answer)
 
 
-def _deliver(told: Sequence[tuple[_Call[Any, Any], tuple[Any, float]]]) -> None:
-    for call, answer in told:
+def _deliver(answered: Sequence[tuple[_Call[Any, Any], tuple[Any, float]]]) -> None:
+    for call, answer in answered:
         if call.answer.set_running_or_notify_cancel():
             call.answer.set_result(answer)
 

@@ -74,8 +74,8 @@ class Hosted:
     agent: str
     """The agent whose settings it uses. A past self uses the settings of its agent."""
     engine: TokenEngine
-    voice: Any
-    """Its `Voice`: sampling, window, adapter, chat format, positions."""
+    spec: Any
+    """Its `AgentSpec`: sampling, window, adapter, chat format, positions."""
 
 
 class ModelHost(ABC):

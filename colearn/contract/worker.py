@@ -39,7 +39,7 @@ class Steps(Protocol[Job, Event]):
     def step(self) -> None:
         """Advance the jobs. Errors: anything; the caller then drops the jobs in `at_work`."""
 
-    def told(self) -> list[tuple[Job, Event]]:
+    def take_events(self) -> list[tuple[Job, Event]]:
         """Events since the last call."""
 
     def drop(self, jobs: Iterable[Job]) -> list[Job]:
@@ -65,7 +65,7 @@ class Turns:
         self._drawn = self._served = 0
 
     @property
-    def wanted(self) -> bool:
+    def another_waits(self) -> bool:
         """Whether another engine waits for its turn."""
         return self._drawn > self._served + 1
 
@@ -213,40 +213,40 @@ class Worker(Generic[Job, Event]):
         last()
 
     def _step(self, turns: Turns) -> Callable[[], None]:
-        """Advances the engine; returns what tells of it."""
+        """Advances the engine; returns the function that reports it."""
         engine = self.engine
         with self._wake:
             calls, self._calls = self._calls, []
-            if not (turns.wanted and engine.busy) and self._joins(len(self._arrived)):
+            if not (turns.another_waits and engine.busy) and self._joins(len(self._arrived)):
                 for job in self._arrived:
                     engine.submit(job)
                 self._arrived = []
         for call in calls:
             call()
-        gone: list[Job] = []
+        dropped: list[Job] = []
         error: BaseException | None = None
         try:
             engine.step()
         except BaseException as raised:  # noqa: BLE001 - its jobs fail, the others go on
             self._failures += 1
-            error, gone = raised, engine.drop(engine.at_work)
-        events = engine.told()
+            error, dropped = raised, engine.drop(engine.at_work)
+        events = engine.take_events()
         if engine.completed > self._completed:
             self._completed, self._failures = engine.completed, 0
 
-        def tell() -> None:
+        def report() -> None:
             if events:
                 self._deliver(events)
-            if gone:
-                self._failed(gone, error)
+            if dropped:
+                self._failed(dropped, error)
 
-        return tell
+        return report
 
     def _end(self) -> None:
         with self._wake:
             self._closing = True
             arrived, self._arrived = self._arrived, []
-        if events := self.engine.told():
+        if events := self.engine.take_events():
             self._deliver(events)
-        if gone := [*self.engine.drop_all(), *arrived]:
-            self._failed(gone, None)
+        if dropped := [*self.engine.drop_all(), *arrived]:
+            self._failed(dropped, None)

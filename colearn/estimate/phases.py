@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from colearn.agents import Voice
+from colearn.agents import AgentSpec
 from colearn.config import ResolvedRun
 from colearn.contract import NetworkKey, Rollout
 from colearn.models.network import Network
@@ -49,13 +49,13 @@ class Phases:
         run: ResolvedRun,
         networks: Mapping[NetworkKey, Network],
         memory: Sequence[NetworkMemory],
-        voices: Mapping[str, Voice],
+        specs: Mapping[str, AgentSpec],
         *,
         resident: int,
         rehearsed: Rehearsed,
     ) -> None:
         """rehearsed: passes of the same models that another estimate rehearsed; extended here."""
-        self.run, self.networks, self.voices = run, networks, voices
+        self.run, self.networks, self.specs = run, networks, specs
         self.memory = {network.key: network for network in memory}
         self.static = {network.device: 0 for network in memory} | {"cpu": FIXED_BYTES + resident}
         for network in memory:
@@ -73,7 +73,7 @@ class Phases:
     def add_play(self, phase: str, play: PhasePlay) -> None:
         """Add a rollout or an evaluation: the caches of two consecutive turns, and one call."""
         chains = [
-            rehearse(number, script, Chain(), self.voices).trees[0]
+            rehearse(number, script, Chain(), self.specs).trees[0]
             for number, script in enumerate(play.scripts)
         ]
         longest = max(play.scripts, key=len)
@@ -115,15 +115,15 @@ class Phases:
             # weights, then both moments are cloned before they are written
             self._note("cpu", "checkpoint", 8 * network.trained)
 
-    def _generators(self) -> list[dict[str, Voice]]:
+    def _generators(self) -> list[dict[str, AgentSpec]]:
         """Agents of these networks by generator: one per base, or one per agent."""
-        groups: dict[object, dict[str, Voice]] = {}
-        for agent, voice in self.voices.items():
+        groups: dict[object, dict[str, AgentSpec]] = {}
+        for agent, spec in self.specs.items():
             if self._actor(agent) not in self.networks:
                 continue
             network = self._network_of(agent)
             key = agent if self.run.generator.apart else id(network.base)
-            groups.setdefault(key, {})[agent] = replace(voice, adapter=network.adapter)
+            groups.setdefault(key, {})[agent] = replace(spec, adapter=network.adapter)
         return list(groups.values())
 
     def _network_of(self, agent: str) -> Network:
@@ -133,9 +133,11 @@ class Phases:
         return self.memory[self._actor(agent)].device
 
     def _actor(self, agent: str) -> NetworkKey:
-        return NetworkKey("actor", self.run.config.voices[agent].model)
+        return NetworkKey("actor", self.run.config.language_agents[agent].model)
 
-    def _call(self, network: Network, call: GeneratorCall, speakers: Mapping[str, Voice]) -> int:
+    def _call(
+        self, network: Network, call: GeneratorCall, speakers: Mapping[str, AgentSpec]
+    ) -> int:
         device = _rehearsal_device(self._device(call.rows[0]))
         asked = {a: (v.adapter, v.sampling.top_p, v.sampling.top_k) for a, v in speakers.items()}
         rows = [[asked[agent] for agent in agents] for agents in (call.requests, call.rows)]

@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 
-from colearn.agents import Voice
+from colearn.agents import AgentSpec
 from colearn.config import Config, ResolvedRun, resolve
 from colearn.contract import HostWorker, NetworkKey, Services
 from colearn.experiment.evaluation.checked import check_evaluation
@@ -121,15 +121,15 @@ def estimate(
 
         scripts = work.scripts
         memory = count_networks(run, networks, builder.missing, processes, machine)
-        voices, warnings = read_voices(run, architectures), {}
-        if voices is not None:
-            check_lengths(work.task, work.train, scripts, voices)
+        specs, warnings = read_voices(run, architectures), {}
+        if specs is not None:
+            check_lengths(work.task, work.train, scripts, specs)
             warnings = overflows(
-                scripts, voices, {name: one.overflow for name, one in config.voices.items()}
+                scripts, specs, {name: one.overflow for name, one in config.language_agents.items()}
             )
         updates = None
-        if voices is not None and run.algorithm.learns:
-            work.grow(run, voices)
+        if specs is not None and run.algorithm.learns:
+            work.grow(run, specs)
             updates = work.updates(run)
         rehearsed = {} if rehearsed is None else rehearsed
         played = config.evaluation.repeats * (config.evaluation.episodes or len(work.held_out))
@@ -140,13 +140,13 @@ def estimate(
             together["rollout"] = rolled
             plays["rollout"] = PhasePlay(scripts, parts.rollout, rolled)
         phases, workers = None, {}
-        if voices is not None and not builder.missing:
+        if specs is not None and not builder.missing:
             resident = tokenizer_bytes(run, architectures)
 
             def counted(keys: Collection[NetworkKey]) -> Phases:
                 own = {key: network for key, network in networks.items() if key in keys}
                 kept = [network for network in memory if network.key in keys]
-                some = Phases(run, own, kept, voices, resident=resident, rehearsed=rehearsed)
+                some = Phases(run, own, kept, specs, resident=resident, rehearsed=rehearsed)
                 for phase, play in plays.items():
                     some.add_play(phase, play)
                 if updates is not None:
@@ -160,7 +160,7 @@ def estimate(
             given=given,
             run=run,
             workload=work,
-            steps=_steps(run, scripts, voices, updates) if run.algorithm.learns else None,
+            steps=_steps(run, scripts, specs, updates) if run.algorithm.learns else None,
             networks=memory,
             phases=None if phases is None else phases.peaks,
             caches=None if phases is None else phases.caches,
@@ -185,17 +185,17 @@ def _at_once(episodes: int, processes: int, limit: int | None) -> int:
 def _steps(
     run: ResolvedRun,
     scripts: Sequence[Script],
-    voices: Mapping[str, Voice] | None,
+    specs: Mapping[str, AgentSpec] | None,
     updates: Updates | None,
 ) -> IterationBounds:
     episodes, shape = run.config.train.episodes, run.parts.rollout
-    everyone = voices or {
-        agent: Voice(**settings.voice) for agent, settings in run.config.agents.items()
+    everyone = specs or {
+        agent: AgentSpec(**settings.spec_fields) for agent, settings in run.config.agents.items()
     }
     played = [rehearse(number, one, shape, everyone) for number, one in enumerate(scripts)]
     counts = [one.counts for one in played]
     prompts = None
-    if voices is not None:
+    if specs is not None:
         trees = [tree for one in played for tree in one.trees]
         shown = [o for tree in trees for node in tree.nodes for o in node.observations.values()]
         prompts = episodes * sum(len(observation.tokens) for observation in shown) // len(played)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from colearn.agents import Voice
+from colearn.agents import AgentSpec
 from colearn.agents.language import read_prompt
 from colearn.contract import (
     ActionRequest,
@@ -29,7 +29,14 @@ from colearn.contract.seeding import derive_rng
 from colearn.errors import ConfigError
 from colearn.rollout.counts import Counts
 from colearn.rollout.grow import grow
-from colearn.rollout.transition import begin, legal_action, privileged, prompts, step, told
+from colearn.rollout.transition import (
+    begin,
+    global_information,
+    legal_action,
+    privileged,
+    prompts,
+    step,
+)
 from colearn.types import Action, Observation, Outcome, Prompt, Tree
 
 _WORD = "\ue000"
@@ -55,8 +62,8 @@ Script = tuple[ScriptedTurn, ...]
 Readings = dict[tuple[str, str, bool], Observation]
 """Tokenized prompts by agent, prompt and whether an action came before."""
 
-ONE_TOKEN = Voice(sampling=Sampling(max_tokens=1))
-"""A voice for counting calls only."""
+ONE_TOKEN = AgentSpec(sampling=Sampling(max_tokens=1))
+"""A spec for counting calls only."""
 
 
 def read_script(task: DecPOMDP[Any, Any], item: Any, number: int) -> Script:
@@ -73,7 +80,9 @@ def read_script(task: DecPOMDP[Any, Any], item: Any, number: int) -> Script:
         seen = prompts(task, state, name)
         if not seen:
             break
-        turns.append(ScriptedTurn(seen, told(task, state, name), privileged(task, state, name)))
+        turns.append(
+            ScriptedTurn(seen, global_information(task, state, name), privileged(task, state, name))
+        )
         actions = {agent: legal_action(task, state, agent, rng, name) or "" for agent in seen}
         outcome = step(task, state, actions, rng, name)
         state = outcome.state
@@ -100,22 +109,22 @@ def check_lengths(
     task: DecPOMDP[Any, Any],
     items: Sequence[Any],
     scripts: Sequence[Script],
-    voices: Mapping[str, Voice],
+    specs: Mapping[str, AgentSpec],
 ) -> None:
     """Errors: TaskError if a prompt exceeds its model's length."""
     for item, script in zip(items, scripts, strict=False):
         for turn in script:
             for agent, prompt in turn.seen.items():
-                voice = voices.get(agent)
-                if voice is not None and voice.chat is not None:
+                spec = specs.get(agent)
+                if spec is not None and spec.chat is not None:
                     with placed(task, item_name(item)):
-                        tokens = read_prompt(voice.chat, prompt, None).tokens
-                        check_length(agent, len(tokens), voice.positions)
-                        _check_window(agent, len(tokens), voice.window)
+                        tokens = read_prompt(spec.chat, prompt, None).tokens
+                        check_length(agent, len(tokens), spec.positions)
+                        _check_window(agent, len(tokens), spec.window)
 
 
 def overflows(
-    scripts: Sequence[Script], voices: Mapping[str, Voice], limits: Mapping[str, str]
+    scripts: Sequence[Script], specs: Mapping[str, AgentSpec], limits: Mapping[str, str]
 ) -> dict[str, str]:
     """By field: agents whose histories may leave no room for an answer in their model, with every
     action at maximum length. `limits` is each agent's `overflow`."""
@@ -124,16 +133,16 @@ def overflows(
         lengths: Counter[str] = Counter()
         for turn in script:
             for agent, prompt in turn.seen.items():
-                voice = voices.get(agent)
-                if voice is None or voice.chat is None:
+                spec = specs.get(agent)
+                if spec is None or spec.chat is None:
                     continue
                 before = 0 if prompt.fresh else lengths[agent]
-                asked = before + len(read_prompt(voice.chat, prompt, None).tokens)
+                asked = before + len(read_prompt(spec.chat, prompt, None).tokens)
                 longest[agent] = max(longest[agent], asked)
-                lengths[agent] = asked + voice.sampling.max_tokens
+                lengths[agent] = asked + spec.sampling.max_tokens
     told = {}
     for agent, tokens in longest.items():
-        positions = voices[agent].positions
+        positions = specs[agent].positions
         if positions is not None and tokens >= positions:
             then = "stops the run" if limits.get(agent) == "error" else "ends the episode"
             told[f"agents.{agent}.overflow"] = (
@@ -157,15 +166,15 @@ def rehearse(
     number: int,
     script: Script,
     shape: Rollout,
-    voices: Mapping[str, Voice],
+    specs: Mapping[str, AgentSpec],
     read: Readings | None = None,
 ) -> Rehearsed:
     """Grow the trees of one item as a run does, with empty actions of maximum length. Prompts in
     `read` are not tokenized again; new ones are added."""
     calls = _Calls(Counter(), Counter())
     known: Readings = {} if read is None else read
-    players = {agent: _Silent(agent, calls, one, known) for agent, one in voices.items()}
-    task = _Played(tuple(voices), max(1, len(script)))
+    players = {agent: _Silent(agent, calls, one, known) for agent, one in specs.items()}
+    task = _Played(tuple(specs), max(1, len(script)))
     trees, counts = grow(task, [script], players, shape, seed=0, first_episode=number)
     return Rehearsed(trees, counts, calls.asked, calls.drawn)
 
@@ -231,10 +240,10 @@ class _Calls:
 class _Silent(Player):
     """Answers with actions of maximum length, and counts them."""
 
-    def __init__(self, agent: str, calls: _Calls, voice: Voice, read: Readings) -> None:
-        self._agent, self._calls, self.chat, self._read = agent, calls, voice.chat, read
+    def __init__(self, agent: str, calls: _Calls, spec: AgentSpec, read: Readings) -> None:
+        self._agent, self._calls, self.chat, self._read = agent, calls, spec.chat, read
         end = 0 if self.chat is None else self.chat.end_id
-        longest = voice.sampling.max_tokens
+        longest = spec.sampling.max_tokens
         self.said = Action(_WORD * longest, (end,) * longest)
 
     async def act(self, request: ActionRequest) -> list[TokenAnswer]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from colearn.agents import Voice
+from colearn.agents import AgentSpec
 from colearn.contract import Rollout
 from colearn.generate.forked_slab import fork, worthwhile_to_share
 from colearn.generate.kv_cache import BLOCK, Slab
@@ -46,7 +46,7 @@ class GeneratorCall:
 
 
 def plan_calls(
-    speakers: Mapping[str, Voice],
+    speakers: Mapping[str, AgentSpec],
     chains: Sequence[Tree[Any]],
     script: Script,
     shape: Rollout,
@@ -117,7 +117,7 @@ def cache_bytes(base: Base, call: GeneratorCall) -> int:
 
 @torch.no_grad()
 def rehearse_call(
-    ledger: Ledger, base: Base, call: GeneratorCall, speakers: Mapping[str, Voice]
+    ledger: Ledger, base: Base, call: GeneratorCall, speakers: Mapping[str, AgentSpec]
 ) -> int:
     """Peak bytes of a call above those already live, its caches included; inside a rehearsal."""
     packed = packed_bytes(base.causal) if worthwhile(base.device, base.compute) else 0
@@ -125,7 +125,7 @@ def rehearse_call(
 
 
 def _rehearse(
-    ledger: Ledger, base: Base, call: GeneratorCall, speakers: Mapping[str, Voice]
+    ledger: Ledger, base: Base, call: GeneratorCall, speakers: Mapping[str, AgentSpec]
 ) -> None:
     slab, last = _forward(ledger, base, call.requests, call, call.width, speakers)
     ledger.end_stage()
@@ -153,7 +153,7 @@ def _forward(
     rows: Sequence[str],
     call: GeneratorCall,
     width: int,
-    speakers: Mapping[str, Voice],
+    speakers: Mapping[str, AgentSpec],
     slab: Slab | None = None,
 ) -> tuple[Slab, Any]:
     """The prefill (without a slab) or one decoding step, followed by sampling."""
@@ -176,6 +176,6 @@ def _forward(
     return slab, logits
 
 
-def _cuts(voice: Voice) -> bool:
+def _cuts(spec: AgentSpec) -> bool:
     """Whether it samples with top-k or top-p."""
-    return voice.sampling.top_k is not None or voice.sampling.top_p < 1
+    return spec.sampling.top_k is not None or spec.sampling.top_p < 1

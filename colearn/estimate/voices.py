@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from colearn.agents import ChatFormat, Voice
+from colearn.agents import AgentSpec, ChatFormat
 from colearn.config import ResolvedRun
 from colearn.contract import NetworkKey
 from colearn.models.load import check_vocabulary
@@ -10,10 +10,10 @@ from colearn.models.load import check_vocabulary
 from .architecture import Architectures, NotHere
 
 
-def read_voices(run: ResolvedRun, architectures: Architectures) -> dict[str, Voice] | None:
+def read_voices(run: ResolvedRun, architectures: Architectures) -> dict[str, AgentSpec] | None:
     """Voices by agent; None if a tokenizer is not on this machine."""
-    voices = {}
-    for agent, settings in run.config.voices.items():
+    specs = {}
+    for agent, settings in run.config.language_agents.items():
         key = NetworkKey("actor", settings.model)
         path, field = run.path(key), f"{key.section}.path"
         try:
@@ -24,8 +24,8 @@ def read_voices(run: ResolvedRun, architectures: Architectures) -> dict[str, Voi
         check_vocabulary(tokenizer, architecture.vocab_size, field)
         chat = ChatFormat(tokenizer, **settings.chat_format)
         positions = getattr(architecture, "max_position_embeddings", None)
-        voices[agent] = Voice(**settings.voice, chat=chat, positions=positions)
-    return voices
+        specs[agent] = AgentSpec(**settings.spec_fields, chat=chat, positions=positions)
+    return specs
 
 
 def tokenizer_bytes(run: ResolvedRun, architectures: Architectures) -> int:

@@ -57,7 +57,7 @@ def _actor_rows(run: ResolvedRun, trees: Trees) -> dict[NetworkKey, list[list[Ro
     """By learner: one group per tree and agent, trees first."""
     groups: dict[NetworkKey, list[list[Row]]] = {}
     for number, tree in enumerate(trees):
-        for agent, settings in run.config.voices.items():
+        for agent, settings in run.config.language_agents.items():
             key = NetworkKey("actor", settings.model)
             if key not in run.learners:
                 continue

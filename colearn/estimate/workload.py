@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from colearn.agents import Voice
+from colearn.agents import AgentSpec
 from colearn.config import Config, ResolvedRun, build_task
 from colearn.contract import DecPOMDP, horizon_of
 from colearn.errors import DataNotHere, MissingExtra, TaskError
@@ -47,14 +47,14 @@ class Workload:
         """The first evaluation items. Errors: TaskError if no agent acts in any of them."""
         return _scripts(self.task, self.held_out)
 
-    def grow(self, run: ResolvedRun, voices: Mapping[str, Voice]) -> None:
+    def grow(self, run: ResolvedRun, specs: Mapping[str, AgentSpec]) -> None:
         """Grow an iteration's trees, once."""
         if self._trees:
             return
         read: Readings = {}
         for number in range(run.config.train.episodes):
             script = self.scripts[number % len(self.scripts)]
-            self._trees += rehearse(number, script, run.parts.rollout, voices, read).trees
+            self._trees += rehearse(number, script, run.parts.rollout, specs, read).trees
 
     def updates(self, run: ResolvedRun) -> Updates | None:
         """Updates on the grown trees, planned once for each token budget. Errors: as for

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from colearn.agents import ChatFormat, Language, Voice
+from colearn.agents import AgentSpec, ChatFormat, Language
 from colearn.config import Config, ResolvedRun, resolve
 from colearn.contract import Follower, ModelHost, NetworkKey, Player
 from colearn.contract.optional import QueriedTask
@@ -106,7 +106,10 @@ def _updater(
         _check_words(config, tokenizers)
     return Updater(
         parts=parts,
-        voices={agent: Voice(**settings.voice) for agent, settings in config.voices.items()},
+        specs={
+            agent: AgentSpec(**settings.spec_fields)
+            for agent, settings in config.language_agents.items()
+        },
         actors=actors,
         critic=critic,
         shared_head=run.heads,
@@ -171,16 +174,18 @@ def _exact(
                 "run.host to local, or evaluation.exact to false"
             )
         networks[agent] = network
-    voices = {agent: Voice(**seats[agent].voice, chat=_chat(players[agent])) for agent in seats}
+    specs = {
+        agent: AgentSpec(**seats[agent].spec_fields, chat=_chat(players[agent])) for agent in seats
+    }
     budget = run.config.train.token_budget
     if isinstance(run.task, QueriedTask):
-        return QueriedEvaluator(run.task, voices, networks, token_budget=budget)
-    return ExactEvaluator(run.task, voices, networks, token_budget=budget)
+        return QueriedEvaluator(run.task, specs, networks, token_budget=budget)
+    return ExactEvaluator(run.task, specs, networks, token_budget=budget)
 
 
 def _chat(player: Player) -> ChatFormat:
     assert isinstance(player, Language), "resolving the run refuses other players"
-    return player.voice.spoken_to
+    return player.spec.spoken_to
 
 
 def _critic_trainer(run: ResolvedRun, host: ModelHost, tokenizers: Tokenizers) -> Critics | None:

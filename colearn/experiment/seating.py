@@ -15,7 +15,7 @@ def seat_players(run: ResolvedRun, host: ModelHost) -> dict[str, Player]:
     """All players by name."""
     config, players = run.config, dict[str, Player]()
     for name, hosted in host.players.items():
-        settings_of_seat = config.voices.get(name)
+        settings_of_seat = config.language_agents.get(name)
         learner = (
             None
             if settings_of_seat is None
@@ -24,9 +24,9 @@ def seat_players(run: ResolvedRun, host: ModelHost) -> dict[str, Player]:
         players[name] = Language(
             engine=hosted.engine,
             agent=name,
-            voice=hosted.voice,
+            spec=hosted.spec,
             weights_version=_steps_of(learner),
-            truncates=config.voices[hosted.agent].overflow == "truncate",
+            truncates=config.language_agents[hosted.agent].overflow == "truncate",
         )
     everyone = {**config.agents, **config.players}
     for name, settings in everyone.items():

@@ -9,7 +9,7 @@ from typing import Self
 
 import torch
 
-from colearn.agents import ChatFormat, Voice
+from colearn.agents import AgentSpec, ChatFormat
 from colearn.contract import BatchEngine, TokenAnswer, TokenHistory, TokenRequest, WeightUpdate
 from colearn.contract.weight_sync import LoadedWeights
 from colearn.errors import ColearnError, ConfigError
@@ -46,7 +46,7 @@ class CheckedEngine(LoadedWeights, BatchEngine):
     """Name in error messages."""
 
     def __init__(
-        self, base: Base, roles: Mapping[str, Voice], *, tolerance: float | None = None
+        self, base: Base, roles: Mapping[str, AgentSpec], *, tolerance: float | None = None
     ) -> None:
         super().__init__()
         self.base, self.roles = base, dict(roles)
@@ -70,7 +70,7 @@ class CheckedEngine(LoadedWeights, BatchEngine):
         """Load weights and discard everything computed with the previous ones."""
 
     @classmethod
-    def check_role(cls, agent: str, role: Voice) -> None:
+    def check_role(cls, agent: str, role: AgentSpec) -> None:
         """Called before an engine starts.
 
         Errors: ConfigError for a context window, or for a role the engine does not support.

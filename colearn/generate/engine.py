@@ -65,7 +65,7 @@ class Engine:
         self._prefills: deque[Prefill] = deque()
         self._running = Running(base, in_place=not bounded)
         self._drawing: TokenDrawing | None = None
-        self._told: list[tuple[Job, Event]] = []
+        self._events: list[tuple[Job, Event]] = []
         self._handled: Sequence[Job] = ()
         self._handles_rows = False
 
@@ -105,10 +105,10 @@ class Engine:
         """Whether the job fits the memory limit when it runs alone."""
         return self.memory is None or self._need(job.rows, job.longest) <= self.memory
 
-    def told(self) -> list[tuple[Job, Event]]:
+    def take_events(self) -> list[tuple[Job, Event]]:
         """Events for the jobs since the last call."""
-        told, self._told = self._told, []
-        return told
+        events, self._events = self._events, []
+        return events
 
     @torch.inference_mode()
     def step(self) -> None:
@@ -123,16 +123,16 @@ class Engine:
     def drop(self, jobs: Iterable[Job]) -> list[Job]:
         """Remove jobs in any phase. If one of them is decoding, all decoding jobs are removed.
         Returns the removed jobs."""
-        gone = dict.fromkeys(jobs)
-        if any(row.job in gone for row in self._running.rows):
-            gone |= dict.fromkeys(self._decoding())
+        dropped = dict.fromkeys(jobs)
+        if any(row.job in dropped for row in self._running.rows):
+            dropped |= dict.fromkeys(self._decoding())
             self._running.clear()
             self._drawing = None
-        self._prefills = deque(p for p in self._prefills if not gone.keys() & set(p.jobs))
-        for job in gone:
+        self._prefills = deque(p for p in self._prefills if not dropped.keys() & set(p.jobs))
+        for job in dropped:
             with suppress(ValueError):  # most jobs are not waiting
                 self._waiting.remove(job)
-        return list(gone)
+        return list(dropped)
 
     def drop_all(self) -> list[Job]:
         prefilled = [job for prefill in self._prefills for job in prefill.jobs]
@@ -152,8 +152,8 @@ class Engine:
     def _admit(self) -> None:
         """Start waiting jobs in order, as many as rows and memory allow, after removing cancelled
         prefills."""
-        wanted = (p for p in self._prefills if not all(job.cancelled for job in p.jobs))
-        self._prefills = deque(wanted)
+        needed = (p for p in self._prefills if not all(job.cancelled for job in p.jobs))
+        self._prefills = deque(needed)
         if not self._waiting:
             return
         self._handled = self._admitted()
@@ -247,7 +247,7 @@ class Engine:
             job = row.job
             if job.streams:
                 top = row.choice.top[-1] if job.top_logprobs else ()
-                self._told.append((job, TokenDrawn(row.number, token, logprob, top, grown)))
+                self._events.append((job, TokenDrawn(row.number, token, logprob, top, grown)))
         return drawn
 
     def _leave(self) -> None:
@@ -273,11 +273,11 @@ class Engine:
         if job.keeps and row.choice.history is not None:
             self.prefixes.put(row.choice.history, cached, job.adapter)
         if job.streams:
-            self._told.append((job, ChoiceEnd(row.number, rest, row.choice.finish)))
+            self._events.append((job, ChoiceEnd(row.number, rest, row.choice.finish)))
         job.left -= 1
         if not job.left:
             self.completed += 1
-            self._told.append((job, Done()))
+            self._events.append((job, Done()))
 
     def _need(self, rows: int, longest: int) -> int:
         """Upper bound on the bytes of a batch whose rows all reach the longest length."""

@@ -12,7 +12,7 @@ from colearn.errors import ConfigError, nearest
 from colearn.text.masking import masked
 
 if TYPE_CHECKING:
-    from colearn.agents import Voice
+    from colearn.agents import AgentSpec
     from colearn.config import ResolvedRun
     from colearn.models.base import Base
 
@@ -47,7 +47,7 @@ class Transformers(GeneratorKind):
     def copies(self) -> bool:
         return self.copy
 
-    def build(self, base: Base, roles: Mapping[str, Voice]) -> TokenEngine:
+    def build(self, base: Base, roles: Mapping[str, AgentSpec]) -> TokenEngine:
         from colearn.models.load import resolve_device
 
         from .transformers import TransformersEngine
@@ -94,7 +94,7 @@ class VLLM(GeneratorKind):
     def copies(self) -> bool:
         return True
 
-    def build(self, base: Base, roles: Mapping[str, Voice]) -> TokenEngine:
+    def build(self, base: Base, roles: Mapping[str, AgentSpec]) -> TokenEngine:
         from .vllm import VLLMEngine
 
         for agent, role in roles.items():
@@ -187,7 +187,7 @@ class VLLMServer(GeneratorKind):
             lines.append(f"generation for {', '.join(agents)}: {where}")
         return lines
 
-    def build(self, base: Base, roles: Mapping[str, Voice]) -> TokenEngine:
+    def build(self, base: Base, roles: Mapping[str, AgentSpec]) -> TokenEngine:
         from .server_process import ServerStart
         from .several_servers import SeveralServers
         from .vllm_server import VLLMServerEngine

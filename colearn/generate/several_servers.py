@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from colearn.agents import Voice
+from colearn.agents import AgentSpec
 from colearn.contract import TokenAnswer, TokenHistory, TokenRequest, WeightUpdate
 from colearn.models.base import Base
 
@@ -31,7 +31,7 @@ class SeveralServers(CheckedEngine):
     def __init__(
         self,
         base: Base,
-        roles: Mapping[str, Voice],
+        roles: Mapping[str, AgentSpec],
         connect: Callable[[str], VLLMServerEngine],
         urls: Sequence[str],
         *,
@@ -53,7 +53,7 @@ class SeveralServers(CheckedEngine):
         return min(engine.max_length for engine in self.engines)
 
     @classmethod
-    def check_role(cls, agent: str, role: Voice) -> None:
+    def check_role(cls, agent: str, role: AgentSpec) -> None:
         VLLMServerEngine.check_role(agent, role)
 
     async def submit(self, request: TokenRequest) -> list[TokenAnswer]:

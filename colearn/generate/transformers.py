@@ -14,7 +14,7 @@ from weakref import ref
 
 import torch
 
-from colearn.agents import Voice
+from colearn.agents import AgentSpec
 from colearn.contract import Listener, TokenAnswer, TokenEngine, TokenRequest, WeightUpdate
 from colearn.contract.batches import Tick
 from colearn.contract.weight_sync import LoadedWeights, Publish
@@ -44,7 +44,7 @@ class TransformersEngine(LoadedWeights, TokenEngine):
     def __init__(
         self,
         base: Base,
-        roles: Mapping[str, Voice],
+        roles: Mapping[str, AgentSpec],
         *,
         max_rows: int | None = None,
         cache_bytes: int | None = None,
@@ -172,8 +172,8 @@ def _cancel(job: ref[Job], answer: Future[Any]) -> None:
         one.cancelled = True
 
 
-def _deliver(told: Sequence[tuple[Job, Event]]) -> None:
-    for job, event in told:
+def _deliver(events: Sequence[tuple[Job, Event]]) -> None:
+    for job, event in events:
         job.receive(event)
         if isinstance(event, Done) and job.answer.set_running_or_notify_cancel():
             seconds = time.perf_counter() - job.began

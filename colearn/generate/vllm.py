@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from colearn.agents import Voice
+from colearn.agents import AgentSpec
 from colearn.contract import TokenAnswer, TokenRequest, WeightUpdate
 from colearn.errors import ColearnError, ConfigError, MissingExtra
 from colearn.models.base import Base
@@ -67,7 +67,7 @@ class VLLMEngine(CheckedEngine):
     def __init__(
         self,
         base: Base,
-        roles: Mapping[str, Voice],
+        roles: Mapping[str, AgentSpec],
         *,
         cache_gib: float | None = None,
         max_length: int | None = None,
@@ -140,7 +140,7 @@ class VLLMEngine(CheckedEngine):
         return length
 
     @classmethod
-    def check_role(cls, agent: str, role: Voice) -> None:
+    def check_role(cls, agent: str, role: AgentSpec) -> None:
         super().check_role(agent, role)
         check_temperature(agent, role)
 
@@ -215,7 +215,7 @@ class VLLMEngine(CheckedEngine):
         return LoRARequest(name, number, folder, load_inplace=load_inplace)
 
 
-def check_temperature(agent: str, role: Voice) -> None:
+def check_temperature(agent: str, role: AgentSpec) -> None:
     """Errors: ConfigError for a temperature that vLLM would raise."""
     if 0 < role.sampling.temperature < _LOWEST_TEMPERATURE:
         raise ConfigError(

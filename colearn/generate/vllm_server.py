@@ -16,7 +16,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from colearn.agents import Voice
+from colearn.agents import AgentSpec
 from colearn.contract import TokenAnswer, TokenRequest, WeightUpdate
 from colearn.errors import ConfigError, MissingExtra, ServerLost
 from colearn.models.base import Base
@@ -55,7 +55,7 @@ class VLLMServerEngine(CheckedEngine):
     def __init__(
         self,
         base: Base,
-        roles: Mapping[str, Voice],
+        roles: Mapping[str, AgentSpec],
         url: str | None,
         start: ServerStart,
         *,
@@ -100,7 +100,7 @@ class VLLMServerEngine(CheckedEngine):
         return self._length
 
     @classmethod
-    def check_role(cls, agent: str, role: Voice) -> None:
+    def check_role(cls, agent: str, role: AgentSpec) -> None:
         super().check_role(agent, role)
         check_temperature(agent, role)
 
@@ -165,7 +165,7 @@ class VLLMServerEngine(CheckedEngine):
             self._process.close()
         self._temporary.cleanup()
 
-    def _start(self, roles: Mapping[str, Voice], start: ServerStart) -> None:
+    def _start(self, roles: Mapping[str, AgentSpec], start: ServerStart) -> None:
         """Start a server on the live weights, and wait until it answers.
 
         Errors: MissingExtra without vLLM; ConfigError as `check_heads`; ColearnError with the

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
-from colearn.agents import Voice
+from colearn.agents import AgentSpec
 from colearn.errors import ConfigError, ServerLost
 from colearn.models.base import Base
 from colearn.text.json_value import read_json
@@ -29,18 +29,18 @@ _TEXT = "\u00dcbung 1: def f(x): return x+1 \u4e2d\n\t end"
 """Read by both tokenizers: letters, digits, signs, spaces and characters of several bytes."""
 
 
-def adapters_of(roles: Mapping[str, Voice]) -> list[str]:
+def adapters_of(roles: Mapping[str, AgentSpec]) -> list[str]:
     """Names of the adapters that roles use."""
     return sorted({role.adapter for role in roles.values() if role.adapter is not None})
 
 
-def slots_of(roles: Mapping[str, Voice]) -> int:
+def slots_of(roles: Mapping[str, AgentSpec]) -> int:
     """Adapters that the server holds at once: one of zeros stands for roles without any."""
     names = adapters_of(roles)
     return len(names) + (bool(names) and any(role.adapter is None for role in roles.values()))
 
 
-def check_server(link: ServerLink, base: Base, roles: Mapping[str, Voice]) -> tuple[str, int]:
+def check_server(link: ServerLink, base: Base, roles: Mapping[str, AgentSpec]) -> tuple[str, int]:
     """The name under which the base is served, and its longest history in tokens.
 
     Errors: ConfigError for a server of another model or tokenizer, or without a needed option.
@@ -53,7 +53,7 @@ def check_server(link: ServerLink, base: Base, roles: Mapping[str, Voice]) -> tu
 
 
 class _Checks:
-    def __init__(self, link: ServerLink, base: Base, roles: Mapping[str, Voice]) -> None:
+    def __init__(self, link: ServerLink, base: Base, roles: Mapping[str, AgentSpec]) -> None:
         self._link, self._base, self._roles = link, base, roles
 
     def model(self) -> tuple[str, int]:

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from colearn.agents import Voice
+from colearn.agents import AgentSpec
 from colearn.models.base import Base
 
 from .model_folder import rank_limit
@@ -31,7 +31,7 @@ _CPU_FLAGS = ("--enforce-eager", "--block-size", "32", "--no-enable-chunked-pref
 
 
 def server_command(
-    base: Base, roles: Mapping[str, Voice], start: ServerStart, model: Path, port: str
+    base: Base, roles: Mapping[str, AgentSpec], start: ServerStart, model: Path, port: str
 ) -> list[str]:
     """The command that serves the folder `model` to these roles."""
     on_cpu = base.device.type == "cpu"

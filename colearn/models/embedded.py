@@ -35,12 +35,12 @@ from colearn.errors import ConfigError, nearest
 from colearn.models.cache import cache_folder
 from colearn.rollout.transition import (
     begin,
+    global_information,
     items_of,
     legal_action,
     privileged,
     prompts,
     step,
-    told,
 )
 from colearn.text.notes import TimeLeft, note
 from colearn.types import Prompt
@@ -172,7 +172,7 @@ def _play(
             seen = prompts(task, state, name)
             if not seen:  # a program that asks no agent
                 break
-            information.add(told(task, state, name))
+            information.add(global_information(task, state, name))
             if hidden := privileged(task, state, name):
                 information |= {hidden, *(piece_tag("hidden", n) for n in stream_turns(task))}
             actions = {

@@ -32,7 +32,7 @@ from colearn.text.reasoning import without_reasoning
 from colearn.types import Action, Node, Observation, Outcome, Tree
 
 from .size import check_size
-from .transition import begin, measured, privileged, prompts, told
+from .transition import begin, global_information, measured, privileged, prompts
 from .validate import validate_earned
 
 Joint = Mapping[str, TokenAnswer]
@@ -292,7 +292,7 @@ class Growth:
                 before = None if prompt.fresh else last.get(seat)
                 with placed(self.task, self.item_name):
                     observations[seat] = self.seats[seat].read(prompt, before)
-        info = told(self.task, outcome.state, self.item_name)
+        info = global_information(self.task, outcome.state, self.item_name)
         hidden = privileged(self.task, outcome.state, self.item_name)
         node = Node(
             index=0,

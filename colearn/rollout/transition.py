@@ -49,7 +49,7 @@ def prompts(task: Task, state: Any, item: str) -> dict[str, Prompt]:
     return {agent: prompt for agent, prompt in shown.items() if prompt is not None}
 
 
-def told(task: Task, state: Any, item: str) -> str:
+def global_information(task: Task, state: Any, item: str) -> str:
     """The global information m_t."""
     with asking(task, "global_info", item):
         return validate_text(task.global_info(state), "global_info")

@@ -21,7 +21,7 @@ from .answer import ChatAnswer, failure
 from .guard import refuse
 from .page_files import INDEX, PageFiles
 from .service import ServedTurn, Service
-from .waiting import Told
+from .waiting import JobEvents
 
 
 def build_app(service: Service) -> FastAPI:
@@ -95,9 +95,9 @@ async def _chat(service: Service, request: Request) -> Response:
         )
     body = await read_body(request, service.limits)
     asked = parse(body)
-    told = Told()
-    turn = await while_connected(request, service.begin(asked, told.receive))
-    told.job = turn.job
+    events = JobEvents()
+    turn = await while_connected(request, service.begin(asked, events.receive))
+    events.job = turn.job
     try:
         service.submit(turn)
         answer = ChatAnswer(
@@ -109,8 +109,8 @@ async def _chat(service: Service, request: Request) -> Response:
             opened=service.opened_reasoning,
         )
         if asked.stream:
-            return _Stream(service, turn, answer, told, asked)
-        await while_connected(request, told.done())
+            return _Stream(service, turn, answer, events, asked)
+        await while_connected(request, events.done())
         service.commit(turn)
         return JSONResponse(answer.whole())
     finally:
@@ -122,9 +122,14 @@ class _Stream(StreamingResponse):
     """Streams an answer as server-sent events, and ends its turn in every case."""
 
     def __init__(
-        self, service: Service, turn: ServedTurn, answer: ChatAnswer, told: Told, asked: ChatRequest
+        self,
+        service: Service,
+        turn: ServedTurn,
+        answer: ChatAnswer,
+        events: JobEvents,
+        asked: ChatRequest,
     ) -> None:
-        self._service, self._turn, self._answer, self._told = service, turn, answer, told
+        self._service, self._turn, self._answer, self._events = service, turn, answer, events
         options = asked.stream_options
         self._usage = options is not None and bool(options.include_usage)
         super().__init__(
@@ -143,7 +148,7 @@ class _Stream(StreamingResponse):
         answer, usage = self._answer, self._usage
         try:
             yield b"".join(answer.role(n, usage) for n in range(self._turn.job.rows))
-            async for event in self._told.events():
+            async for event in self._events.events():
                 match event:
                     case TokenDrawn():
                         part = answer.grown(event, usage)

@@ -296,9 +296,9 @@ class Service:
             top_k=sampling.top_k if asked.top_k is None else asked.top_k,
         )
 
-    def _deliver(self, told: Sequence[tuple[Job, Event]]) -> None:
+    def _deliver(self, events: Sequence[tuple[Job, Event]]) -> None:
         def spread() -> None:
-            for job, event in told:
+            for job, event in events:
                 job.receive(event)
 
         self._in_loop(spread)

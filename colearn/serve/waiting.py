@@ -12,7 +12,7 @@ _HELD = 2048
 """Unread events after which a slow client's job is cancelled."""
 
 
-class Told:
+class JobEvents:
     """Queues a job's events; cancels the job if its client reads too slowly."""
 
     def __init__(self) -> None:

@@ -12,7 +12,7 @@ import torch
 from asking import token_request
 from vllm_cases import byte_tokenizer, play, qwen, rows_of
 
-from colearn.agents import ChatFormat, Voice
+from colearn.agents import AgentSpec, ChatFormat
 from colearn.config import LoRASettings, ModelSettings
 from colearn.contract import GeneratorKind, Sampling
 from colearn.contract.weight_sync import Publish
@@ -37,7 +37,7 @@ ADAPTERS = {"hot": "first", "cut": "second", "cold": None}
 @dataclass
 class Setup:
     base: Base
-    voices: Mapping[str, Voice]
+    voices: Mapping[str, AgentSpec]
     generator: CheckedEngine
 
     @property
@@ -62,7 +62,7 @@ def setup(request: pytest.FixtureRequest, kind: GeneratorKind) -> Iterator[Setup
                 torch.nn.init.normal_(parameter, std=0.2)
     chat = ChatFormat(byte_tokenizer(), chat="plain")
     voices = {
-        agent: Voice(
+        agent: AgentSpec(
             adapter=ADAPTERS[agent] if request.param == "lora" else None,
             chat=chat,
             sampling=sampling,
@@ -76,7 +76,7 @@ def setup(request: pytest.FixtureRequest, kind: GeneratorKind) -> Iterator[Setup
     generator.close()
 
 
-def _publish(base: Base, voices: Mapping[str, Voice]) -> list[Publish]:
+def _publish(base: Base, voices: Mapping[str, AgentSpec]) -> list[Publish]:
     adapters = sorted({voice.adapter for voice in voices.values()}, key=str)
     return [partial(weight_update, Network(base, adapter), 5) for adapter in adapters]
 
@@ -157,7 +157,7 @@ def test_a_history_beyond_the_engine_is_an_error(setup: Setup) -> None:
 def test_end_token_length_and_stop_string_are_told_apart(kind: GeneratorKind) -> None:
     base, tokenizer = Base(qwen(seed=5)), byte_tokenizer()
     chat, ending = ChatFormat(tokenizer, chat="plain"), ChatFormat(tokenizer, chat="plain")
-    free = Voice(adapter=None, chat=chat, sampling=Sampling(max_tokens=40))
+    free = AgentSpec(adapter=None, chat=chat, sampling=Sampling(max_tokens=40))
     opening = chat.open("go").tokens
     ((long,),) = TransformersEngine(base, {"free": free}).generate(
         [token_request({"free": free}, "free", opening, (0,), greedy=True)]
@@ -168,8 +168,8 @@ def test_end_token_length_and_stop_string_are_told_apart(kind: GeneratorKind) ->
     stopping = Sampling(max_tokens=40, stop=(letter,))
     voices = {
         "free": free,
-        "stopping": Voice(adapter=None, chat=chat, sampling=stopping),
-        "ending": Voice(adapter=None, chat=ending, sampling=free.sampling),
+        "stopping": AgentSpec(adapter=None, chat=chat, sampling=stopping),
+        "ending": AgentSpec(adapter=None, chat=ending, sampling=free.sampling),
     }
     generator = kind.build(base, voices)
     requests = [token_request(voices, agent, opening, (0,), greedy=True) for agent in voices]
@@ -189,7 +189,7 @@ def test_an_action_carries_the_version_of_the_last_update(setup: Setup) -> None:
 
 def test_a_context_window_is_refused_before_the_engine_starts(kind: GeneratorKind) -> None:
     chat = ChatFormat(byte_tokenizer(), chat="plain")
-    voice = Voice(adapter=None, chat=chat, sampling=Sampling(), window=64)
+    voice = AgentSpec(adapter=None, chat=chat, sampling=Sampling(), window=64)
     with pytest.raises(ConfigError, match=r"^agents\.ann\.window: .* run\.generator: transformers"):
         kind.build(Base(qwen()), {"ann": voice})
 

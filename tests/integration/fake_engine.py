@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from transformers import DynamicCache
 
-from colearn.agents import Voice
+from colearn.agents import AgentSpec
 from colearn.contract import (
     GeneratorKind,
     Sampling,
@@ -29,7 +29,7 @@ from colearn.models.weight_update import plain_weights, weight_update
 class FakeEngine(CheckedEngine):
     name = "fake"
 
-    def __init__(self, base: Base, roles: Mapping[str, Voice], max_length: int) -> None:
+    def __init__(self, base: Base, roles: Mapping[str, AgentSpec], max_length: int) -> None:
         super().__init__(base, roles)
         self.tokenizer = next(iter(roles.values())).chat.tokenizer
         with torch.random.fork_rng():
@@ -110,7 +110,7 @@ def _drawn(scores: Tensor, sampling: Sampling, rng: torch.Generator) -> int:
 class Fake(GeneratorKind):
     max_length: int = 4096
 
-    def build(self, base: Base, roles: Mapping[str, Voice]) -> TokenEngine:
+    def build(self, base: Base, roles: Mapping[str, AgentSpec]) -> TokenEngine:
         for agent, role in roles.items():
             FakeEngine.check_role(agent, role)
         return FakeEngine(base, roles, self.max_length).checked()

@@ -11,7 +11,7 @@ import torch
 from fake_vllm_server import FakeVLLMServer
 from vllm_cases import byte_tokenizer, qwen
 
-from colearn.agents import ChatFormat, Voice
+from colearn.agents import AgentSpec, ChatFormat
 from colearn.config import LoRASettings
 from colearn.contract import Sampling, TokenHistory, TokenRequest
 from colearn.generate.kinds import VLLMServer
@@ -21,7 +21,7 @@ from colearn.models.base import Base
 
 CHAT = ChatFormat(byte_tokenizer(), chat="plain")
 CHAT.end_ids = frozenset({9, 3})
-PLAIN = {"ann": Voice(adapter=None, chat=CHAT, sampling=Sampling(max_tokens=8))}
+PLAIN = {"ann": AgentSpec(adapter=None, chat=CHAT, sampling=Sampling(max_tokens=8))}
 
 
 @pytest.fixture
@@ -45,14 +45,14 @@ def engine(base: Base, server: FakeVLLMServer) -> Iterator[VLLMServerEngine]:
 
 
 def built_engine(
-    base: Base, voices: Mapping[str, Voice], server: FakeVLLMServer, **settings: Any
+    base: Base, voices: Mapping[str, AgentSpec], server: FakeVLLMServer, **settings: Any
 ) -> VLLMServerEngine:
     built = VLLMServer(**{"url": server.url, **settings}).build(base, voices)
     assert isinstance(built, VLLMServerEngine)
     return built
 
 
-def adapted(base: Base, *names: str) -> dict[str, Voice]:
+def adapted(base: Base, *names: str) -> dict[str, AgentSpec]:
     """Agents on adapters of these names, ann on the first."""
     base.model.requires_grad_(False)
     for name in names:
@@ -61,7 +61,7 @@ def adapted(base: Base, *names: str) -> dict[str, Voice]:
             torch.nn.init.normal_(parameter, std=0.2)
     sampling = Sampling(max_tokens=8)
     return {
-        agent: Voice(adapter=name, chat=CHAT, sampling=sampling)
+        agent: AgentSpec(adapter=name, chat=CHAT, sampling=sampling)
         for agent, name in zip(("ann", "ben", "eve"), names, strict=False)
     }
 

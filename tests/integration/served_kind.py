@@ -9,7 +9,7 @@ from pathlib import Path
 from fake_vllm_server import FakeVLLMServer
 from vllm_cases import byte_tokenizer
 
-from colearn.agents import Voice
+from colearn.agents import AgentSpec
 from colearn.contract import GeneratorKind, TokenEngine
 from colearn.generate.kinds import VLLMServer
 from colearn.generate.model_folder import write_model
@@ -24,7 +24,7 @@ class Served(GeneratorKind):
     count: int = 1
     servers: list[FakeVLLMServer] = field(default_factory=list)
 
-    def build(self, base: Base, roles: Mapping[str, Voice]) -> TokenEngine:
+    def build(self, base: Base, roles: Mapping[str, AgentSpec]) -> TokenEngine:
         folder = self.folder / str(len(self.servers))
         write_model(folder, base, byte_tokenizer())
         started = [FakeVLLMServer(folder) for _ in range(self.count)]

@@ -15,7 +15,7 @@ import pytest
 from scripted_voice import Scripted
 from tiny import Notes, byte_tokenizer, save_model
 
-from colearn.agents import ChatFormat, Program, Voice, language_players
+from colearn.agents import AgentSpec, ChatFormat, Program, language_players
 from colearn.agents.programs import Says as Words
 from colearn.config import Config
 from colearn.contract import ActionRequest, Player, TokenAnswer, batches
@@ -278,7 +278,7 @@ def test_a_turn_of_lockstep_takes_as_long_as_its_slowest_engine(monkeypatch: Any
     seconds = itertools.cycle((0.25, 0.5))
     clock = (time for took in seconds for time in (0.0, took))
     monkeypatch.setattr(batches, "time", SimpleNamespace(perf_counter=lambda: next(clock)))
-    task, voice = Notes(horizon=3, items=2), Voice(chat=ChatFormat(byte_tokenizer()))
+    task, voice = Notes(horizon=3, items=2), AgentSpec(chat=ChatFormat(byte_tokenizer()))
     players: dict[str, Any] = {}
     for agent in task.agents:
         engine = InTurn(Action("said", (5, 6), (-1.0, -1.0)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from colearn.agents import ChatFormat, Voice, language_players
+from colearn.agents import AgentSpec, ChatFormat, language_players
 from colearn.rollout.grow import grow
 from colearn.rollout.shapes import Chain
 from colearn.types import Action
@@ -33,7 +33,7 @@ class Last(Scripted):
 
 def test_requests_of_other_episodes_join_the_batch_of_an_unfinished_answer():
     """Two episodes of three requests: all of one are answered while the other's first decodes."""
-    generator, voice = Last(others=3), Voice(chat=ChatFormat(byte_tokenizer()))
+    generator, voice = Last(others=3), AgentSpec(chat=ChatFormat(byte_tokenizer()))
     players = language_players(generator, {"one": voice, "two": voice})
     items = ["owl", "bee"]
     trees, _ = grow(gateway("relay"), items, players, Chain(), seed=0, order="free")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from colearn.agents import ChatFormat, Voice, language_players
+from colearn.agents import AgentSpec, ChatFormat, language_players
 from colearn.gateway.task import Gateway
 from colearn.rollout.grow import grow
 from colearn.rollout.shapes import Chain, Parallel
@@ -48,7 +48,7 @@ def played(play, players, shape=None):
 
 
 def scripted(*parts):
-    voice = Voice(chat=ChatFormat(byte_tokenizer()))
+    voice = AgentSpec(chat=ChatFormat(byte_tokenizer()))
     return language_players(Halting(*parts), {"one": voice, "two": voice})
 
 
@@ -90,6 +90,6 @@ def test_reasoning_is_not_streamed():
             return super().generate(requests)
 
     said = Thinking(Action("<think>hello</think>\nbye", (5, 6), (-1.0, -1.0), "end"))
-    voice = Voice(chat=ChatFormat(byte_tokenizer()))
+    voice = AgentSpec(chat=ChatFormat(byte_tokenizer()))
     played("reads", language_players(said, {"one": voice, "two": voice}))
     assert ["".join(parts) for parts in TEXTS] == ["bye", "bye"]

@@ -15,7 +15,7 @@ from updates import new_critics, new_updater, value_gradients, value_network
 
 from colearn.advantage.gae import GAE
 from colearn.advantage.q_value import QValue
-from colearn.agents import Voice
+from colearn.agents import AgentSpec
 from colearn.algorithms.collm_cc import CoLLMCC
 from colearn.algorithms.collm_dc import CoLLMDC
 from colearn.algorithms.magrpo import MAGRPO
@@ -253,7 +253,7 @@ def test_a_policy_step_is_reinforce_written_by_hand(kind, shape):
         from colearn.advantage.raw_return import RawReturn
 
         parts = replace(parts, advantage=RawReturn())
-    voices = {a: Voice(model=a, sampling=Sampling(temperature=0.8)) for a in team.voices}
+    voices = {a: AgentSpec(model=a, sampling=Sampling(temperature=0.8)) for a in team.voices}
     by_agent = one_step_gradients(new_updater(parts, learners, voices=voices), trees, team.voices)
     advantages = parts.advantage(credited(trees))
     for number, agent in enumerate(team.voices):
@@ -267,7 +267,7 @@ def test_a_shared_model_gets_the_mean_over_both_agents_actions():
     trees = play(Notes(), team, KaryTree(2))
     parts = MAGRPO(rollout=KaryTree(2)).parts()
     learners = {"both": learner_of(Network(team.bases["ada"]))}
-    voices = {agent: Voice(model="both") for agent in team.voices}
+    voices = {agent: AgentSpec(model="both") for agent in team.voices}
     gradient = one_step_gradients(new_updater(parts, learners, voices=voices), trees, ["both"])[
         "both"
     ]

@@ -22,7 +22,7 @@ from tiny import (
 from transformers import CohereConfig, CohereForCausalLM, GraniteConfig, GraniteForCausalLM
 from updates import new_updater
 
-from colearn.agents import ChatFormat, Voice
+from colearn.agents import AgentSpec, ChatFormat
 from colearn.contract import Sampling
 from colearn.errors import ConfigError
 from colearn.generate import forked_slab
@@ -376,7 +376,7 @@ def updater(team, parts, *, epochs=1, minibatch=None):
             entropy=parts.loss.needs_entropy,
         )
     voices = {
-        a: Voice(model=a, sampling=Sampling(temperature=team.voices[a].sampling.temperature))
+        a: AgentSpec(model=a, sampling=Sampling(temperature=team.voices[a].sampling.temperature))
         for a in AGENTS
     }
     settings = {"epochs": epochs, "minibatch": minibatch, "token_budget": 256}
@@ -438,7 +438,7 @@ def test_layers_whose_cache_cannot_be_forked_are_a_config_error():
     model = tiny_model("qwen3")
     model.config.layer_types = ["linear_attention", "full_attention"]
     base, chat = Base(model), ChatFormat(byte_tokenizer())
-    voice = Voice(adapter=None, chat=chat, sampling=Sampling(max_tokens=2))
+    voice = AgentSpec(adapter=None, chat=chat, sampling=Sampling(max_tokens=2))
     request = token_request({"ada": voice}, "ada", (5, 6), (0,))
     with pytest.raises(ConfigError, match=r"models\.path: layers of kind linear_attention"):
         TransformersEngine(base, {"ada": voice}).generate([request])

@@ -30,7 +30,7 @@ def played(positions: int, *, shape=None, truncates: bool = True, window=None, o
     """Trees of a team whose models read `positions` tokens."""
     team, task = cast(window=window), Notes(horizon=HORIZON, items=2)
     players = {
-        name: replace(player, voice=replace(player.voice, positions=positions), truncates=truncates)
+        name: replace(player, spec=replace(player.spec, positions=positions), truncates=truncates)
         for name, player in team.players.items()
     }
     trees, _ = grow(task, task.items("train"), players, shape or Chain(), seed=3, order=order)
@@ -148,7 +148,7 @@ def test_a_stream_longer_than_the_critic_reads_is_one_line(tmp_path):
 def test_a_program_whose_context_is_too_long_is_refused_and_its_episode_ends():
     task, team = gateway("talks", horizon=20), cast(("one", "two"))
     players = {
-        name: replace(player, voice=replace(player.voice, positions=80))
+        name: replace(player, spec=replace(player.spec, positions=80))
         for name, player in team.players.items()
     }
     [tree], _ = grow(task, ["owl"], players, Chain(), seed=0)

@@ -38,7 +38,7 @@ def test_greedy_actions_of_workers_are_those_of_this_process(tmp_path: Path) -> 
         hosted = run.assembly.host.players["agent_1"]
         for greedy in (False, True):
             request = token_request(
-                {"agent_1": hosted.voice},
+                {"agent_1": hosted.spec},
                 "agent_1",
                 (1, 2, 3),
                 tuple(range(8)),

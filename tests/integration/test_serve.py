@@ -14,7 +14,7 @@ from asking import token_request
 from exported import Running, export_tiny, serving
 from openai import APIStatusError, BadRequestError, NotFoundError, OpenAI
 
-from colearn.agents import ChatFormat, Voice
+from colearn.agents import AgentSpec, ChatFormat
 from colearn.contract import Sampling
 from colearn.generate.transformers import TransformersEngine
 from colearn.models.base import Base
@@ -61,7 +61,7 @@ def trained(base: Base, folder: Path, texts: list[str], seeds: list[int], **samp
     """Actions of the trainer's generator over the turns of one history."""
     chat = ChatFormat(load_tokenizer(str(folder), field="test"), system=ROLE)
     drawn = Sampling(max_tokens=LONG, **sampling)
-    voices = {"ada": Voice(adapter=None, chat=chat, sampling=drawn)}
+    voices = {"ada": AgentSpec(adapter=None, chat=chat, sampling=drawn)}
     generator = TransformersEngine(base, voices)
     history, last, actions = None, None, []
     for text, seed in zip(texts, seeds, strict=True):

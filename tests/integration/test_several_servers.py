@@ -16,7 +16,7 @@ from served_engine import PLAIN, adapted
 from served_kind import Served
 from vllm_cases import byte_tokenizer, qwen
 
-from colearn.agents import Voice
+from colearn.agents import AgentSpec
 from colearn.config import ResolvedRun, load_config, resolve
 from colearn.contract import GeneratorKind, TokenHistory, TokenRequest
 from colearn.errors import ConfigError, ServerLost
@@ -53,7 +53,7 @@ def pair(base: Base, tmp_path: Path) -> Iterator[Pair]:
         server.close()
 
 
-def built(base: Base, pair: Pair, voices: Mapping[str, Voice] = PLAIN) -> CheckedEngine:
+def built(base: Base, pair: Pair, voices: Mapping[str, AgentSpec] = PLAIN) -> CheckedEngine:
     generator = VLLMServer(url=tuple(server.url for server in pair)).build(base, voices)
     assert isinstance(generator, CheckedEngine)
     for server in pair:

@@ -14,7 +14,7 @@ from engine_cases import TOLERANCE, Setup
 from tiny import register
 from vllm_cases import byte_tokenizer, qwen
 
-from colearn.agents import ChatFormat, Voice
+from colearn.agents import AgentSpec, ChatFormat
 from colearn.config import load_config
 from colearn.contract import GeneratorKind, Learner, Sampling
 from colearn.errors import ConfigError, MissingExtra
@@ -60,7 +60,7 @@ def test_what_vllm_cannot_honour_is_one_line(
     window: int | None, sampling: Sampling, key: str
 ) -> None:
     chat = ChatFormat(byte_tokenizer(), chat="plain")
-    voice = Voice(adapter=None, chat=chat, sampling=sampling, window=window)
+    voice = AgentSpec(adapter=None, chat=chat, sampling=sampling, window=window)
     with pytest.raises(ConfigError, match="transformers") as error:
         VLLM().build(Base(qwen()), {"ann": voice})
     assert str(error.value).startswith(key) and "\n" not in str(error.value)
@@ -69,7 +69,7 @@ def test_what_vllm_cannot_honour_is_one_line(
 def test_without_vllm_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     chat = ChatFormat(byte_tokenizer(), chat="plain")
-    voice = Voice(adapter=None, chat=chat, sampling=Sampling())
+    voice = AgentSpec(adapter=None, chat=chat, sampling=Sampling())
     with pytest.raises(MissingExtra, match="vllm"):
         VLLM().build(Base(qwen()), {"ann": voice})
 

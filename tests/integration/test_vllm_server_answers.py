@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from served_engine import CHAT, PLAIN, adapted, built_engine, request
 from vllm_cases import byte_tokenizer, qwen
 
-from colearn.agents import Voice
+from colearn.agents import AgentSpec
 from colearn.errors import ConfigError, ServerLost
 from colearn.generate.checked_engine import BadSample, whole_action
 from colearn.generate.model_folder import write_model
@@ -72,7 +72,7 @@ def adapter_base() -> Base:
 
 
 @pytest.fixture(scope="module")
-def voices(adapter_base: Base) -> Mapping[str, Voice]:
+def voices(adapter_base: Base) -> Mapping[str, AgentSpec]:
     return adapted(adapter_base, "first")
 
 
@@ -293,7 +293,7 @@ class OneAnswer:
     junk=st.sampled_from([..., *JUNK]),
 )
 def test_settings_with_any_value_replaced_are_taken_or_one_line(
-    voices: Mapping[str, Voice],
+    voices: Mapping[str, AgentSpec],
     adapter_base: Base,
     server: FakeVLLMServer,
     path: str,

@@ -12,7 +12,7 @@ from served_engine import CHAT, PLAIN, adapted, built_engine
 from tokenizers.processors import TemplateProcessing
 from vllm_cases import byte_tokenizer
 
-from colearn.agents import ChatFormat, Voice
+from colearn.agents import AgentSpec, ChatFormat
 from colearn.contract import Sampling
 from colearn.errors import ConfigError
 from colearn.generate.kinds import VLLMServer
@@ -100,7 +100,7 @@ def test_tokens_that_a_tokenizer_puts_before_a_text_are_not_compared(
     write_model(server.folder, base, beginning_with_end())
     server.start()
     built_engine(base, PLAIN, server).close()
-    own = Voice(
+    own = AgentSpec(
         adapter=None, chat=ChatFormat(beginning_with_end(), chat="plain"), sampling=SAMPLING
     )
     built_engine(base, {"ann": own}, server).close()
@@ -110,7 +110,7 @@ def test_every_agents_tokenizer_is_compared(base: Base, server: FakeVLLMServer) 
     other = byte_tokenizer()
     other.add_tokens(["def"])
     voices = PLAIN | {
-        "ben": Voice(adapter=None, chat=ChatFormat(other, chat="plain"), sampling=SAMPLING)
+        "ben": AgentSpec(adapter=None, chat=ChatFormat(other, chat="plain"), sampling=SAMPLING)
     }
     refused(base, voices, server, "another tokenizer than agent 'ben'; serve the trained")
 
@@ -145,7 +145,7 @@ def test_either_cut_needs_scores_from_before_it(
 ) -> None:
     server.options["cuts"] = False
     sampling = Sampling(**{"max_tokens": 8, field: value})
-    voices = {"ann": Voice(adapter=None, chat=CHAT, sampling=sampling)}
+    voices = {"ann": AgentSpec(adapter=None, chat=CHAT, sampling=sampling)}
     refused(
         base, voices, server, rf"--worker-extension-cls .*, which agents\.ann\.sampling\.{field}"
     )
@@ -174,7 +174,7 @@ def test_full_weights_need_no_adapters_of_the_server(base: Base, server: FakeVLL
 def test_a_temperature_that_vllm_would_raise_is_refused_before_anything_is_asked(
     base: Base, server: FakeVLLMServer
 ) -> None:
-    cool = Voice(adapter=None, chat=CHAT, sampling=Sampling(temperature=0.001))
+    cool = AgentSpec(adapter=None, chat=CHAT, sampling=Sampling(temperature=0.001))
     with pytest.raises(ConfigError, match=r"^agents\.ann\.sampling\.temperature: vLLM samples at"):
         VLLMServer(url=server.url).build(base, {"ann": cool})
     assert not server.asked

@@ -21,7 +21,7 @@ from served_kind import Served
 from tiny import register
 from vllm_cases import byte_tokenizer, qwen
 
-from colearn.agents import ChatFormat, Voice
+from colearn.agents import AgentSpec, ChatFormat
 from colearn.config import LoRASettings
 from colearn.contract import GeneratorKind, Sampling
 from colearn.errors import ConfigError, ServerLost
@@ -42,7 +42,9 @@ def kind(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GeneratorKind]:
 
 
 VOICES = {
-    agent: Voice(adapter=None, chat=ChatFormat(byte_tokenizer(), chat="plain"), sampling=sampling)
+    agent: AgentSpec(
+        adapter=None, chat=ChatFormat(byte_tokenizer(), chat="plain"), sampling=sampling
+    )
     for agent, sampling in SAMPLING.items()
 }
 ASKED = [token_request(VOICES, "hot", (5, 6, 7), (1, 2, 3))]
@@ -80,7 +82,7 @@ def test_a_skipped_update_of_full_weights_is_found(
         generator.load([weight_update(Network(base, None), 1)])
 
 
-def adapted(base: Base) -> dict[str, Voice]:
+def adapted(base: Base) -> dict[str, AgentSpec]:
     base.model.requires_grad_(False)
     for name in ("first", "second"):
         base.add_adapter(name, LoRASettings(rank=4, alpha=8.0))
@@ -88,7 +90,7 @@ def adapted(base: Base) -> dict[str, Voice]:
             torch.nn.init.normal_(parameter, std=0.2)
     chat = ChatFormat(byte_tokenizer(), chat="plain")
     return {
-        agent: Voice(adapter=name, chat=chat, sampling=Sampling(max_tokens=8))
+        agent: AgentSpec(adapter=name, chat=chat, sampling=Sampling(max_tokens=8))
         for agent, name in (("ann", "first"), ("ben", "second"))
     }
 

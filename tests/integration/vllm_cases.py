@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from asking import token_request
 
-from colearn.agents import Voice
+from colearn.agents import AgentSpec
 from colearn.contract.rows import Row
 from colearn.generate.checked_engine import CheckedEngine
 from colearn.generate.transformers import TransformersEngine
@@ -56,7 +56,7 @@ def qwen(seed: int = 0, *, tied: bool = False) -> Any:
 
 def play(
     generator: TransformersEngine | CheckedEngine,
-    voices: Mapping[str, Voice],
+    voices: Mapping[str, AgentSpec],
     *,
     forks: int = 1,
     greedy: bool = False,
@@ -108,7 +108,7 @@ def play(
     }
 
 
-def rows_of(trees: Mapping[str, Tree[Any]], voices: Mapping[str, Voice]) -> dict[str, Row]:
+def rows_of(trees: Mapping[str, Tree[Any]], voices: Mapping[str, AgentSpec]) -> dict[str, Row]:
     rows = {}
     for agent, tree in trees.items():
         (rows[agent],) = actor_rows(tree, agent, temperature=voices[agent].sampling.temperature)

@@ -21,7 +21,7 @@ from transformers import (
     TopPLogitsWarper,
 )
 
-from colearn.agents import ChatFormat, Voice
+from colearn.agents import AgentSpec, ChatFormat
 from colearn.contract import Sampling
 from colearn.generate.transformers import TransformersEngine
 from colearn.models.base import Base
@@ -41,7 +41,7 @@ def model():
 
 def our_pairs(model, draws=DRAWS, **sampling):
     settings = Sampling(temperature=TEMPERATURE, max_tokens=2, **sampling)
-    voice = Voice(adapter=None, chat=ChatFormat(byte_tokenizer()), sampling=settings)
+    voice = AgentSpec(adapter=None, chat=ChatFormat(byte_tokenizer()), sampling=settings)
     generator = TransformersEngine(Base(model), {"ada": voice})
     request = token_request({"ada": voice}, "ada", PROMPT, tuple(range(draws)))
     (answers,) = generator.generate([request])

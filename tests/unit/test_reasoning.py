@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from colearn.agents import ChatFormat, Voice, language_players
+from colearn.agents import AgentSpec, ChatFormat, language_players
 from colearn.client.protocol.tools import read_calls
 from colearn.rollout.grow import grow
 from colearn.rollout.shapes import Chain
@@ -162,7 +162,7 @@ def said_to(task, text: str, template: str = THINKS):  # type: ignore[no-untyped
     """The tree of an agent that samples `text` under a template that opens reasoning."""
     chat = ChatFormat(byte_tokenizer(template=template))
     generator = Scripted(Action(text, (5, 6), (-1.0, -1.0), "length"))
-    players = language_players(generator, {"ada": Voice(chat=chat)})
+    players = language_players(generator, {"ada": AgentSpec(chat=chat)})
     trees, _ = grow(task, task.items("train"), players, Chain(), seed=0)
     return trees[0]
 

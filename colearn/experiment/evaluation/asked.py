@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from colearn.agents import Voice
+from colearn.agents import AgentSpec
 from colearn.contract.rows import Row
 from colearn.learn.next_tokens import Asked, next_probabilities
 from colearn.learn.row import actor_rows
@@ -39,8 +39,8 @@ class AskedAgent:
     A reply is scored in its canonical tokens followed by the template's end token.
     """
 
-    def __init__(self, agent: str, voice: Voice, network: Network) -> None:
-        self.agent, self.voice, self.network = agent, voice, network
+    def __init__(self, agent: str, spec: AgentSpec, network: Network) -> None:
+        self.agent, self.spec, self.network = agent, spec, network
         self._trees: list[list[Node[None]]] = []
         self._asked: list[dict[int, list[int]]] = []
         self._roots: dict[str, Place] = {}
@@ -53,7 +53,7 @@ class AskedAgent:
         """The history that consists of the agent's first observation."""
         if text not in self._roots:
             self._roots[text] = Place(len(self._trees), 0)
-            opening = self.voice.spoken_to.open(text)
+            opening = self.spec.spoken_to.open(text)
             self._trees.append([bare_node(0, None, {self.agent: opening}, {})])
             self._asked.append({})
         return self._roots[text]
@@ -64,7 +64,7 @@ class AskedAgent:
         before = self._behind(place, action.tokens[:-1])
         key = before, action.tokens[-1], text
         if key not in self._observed:
-            seen = self.voice.spoken_to.continuation(text, action)
+            seen = self.spec.spoken_to.continuation(text, action)
             said = Action(reply, action.tokens[-1:])
             self._observed[key] = self._grow(before, said, {self.agent: seen})
         return self._observed[key]
@@ -108,7 +108,7 @@ class AskedAgent:
             rows = actor_rows(
                 tree,
                 self.agent,
-                window=self.voice.window,
+                window=self.spec.window,
                 budget=token_budget,
                 value="next",
             )
@@ -117,7 +117,7 @@ class AskedAgent:
 
     def _reply(self, text: str) -> Action:
         if text not in self._replies:
-            chat = self.voice.spoken_to
+            chat = self.spec.spoken_to
             ids = chat.tokenizer(text, add_special_tokens=False)["input_ids"]
             self._replies[text] = Action(text, (*ids, chat.end_id))
         return self._replies[text]

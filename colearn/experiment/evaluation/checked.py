@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from colearn.agents import Voice
+from colearn.agents import AgentSpec
 from colearn.config import ResolvedRun
 from colearn.contract import DecPOMDP, QueriedTask
 from colearn.contract.asking import item_name
@@ -30,7 +30,9 @@ def check_evaluation(run: ResolvedRun) -> None:
     if settings.exact:
         if not isinstance(task, QueriedTask):
             require_finite(task)
-        require_plain_sampling({a: Voice(**s.voice) for a, s in run.config.agents.items()})
+        require_plain_sampling(
+            {a: AgentSpec(**s.spec_fields) for a, s in run.config.agents.items()}
+        )
     headline = settings.headline
     if not settings.pass_at and headline is None:
         return

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from colearn.agents import Voice
+from colearn.agents import AgentSpec
 from colearn.contract import FiniteTask
 from colearn.errors import ConfigError
 from colearn.models.network import Network
@@ -35,9 +35,9 @@ DECODINGS: tuple[Decoding, ...] = ("sampled", "cold", "greedy")
 """At each agent's own temperature, at `COLD`, and greedy."""
 
 
-def temperatures(voice: Voice) -> list[float]:
+def temperatures(spec: AgentSpec) -> list[float]:
     """An agent's temperatures in the order of `DECODINGS`."""
-    return [voice.sampling.temperature, COLD, 0.0]
+    return [spec.sampling.temperature, COLD, 0.0]
 
 
 METRICS = ("exact_return", "exact_return_cold", "exact_return_greedy", "exact_rejected")
@@ -57,15 +57,15 @@ class ExactEvaluator:
     def __init__(
         self,
         task: Any,
-        voices: Mapping[str, Voice],
+        specs: Mapping[str, AgentSpec],
         networks: Mapping[str, Network],
         *,
         token_budget: int,
     ) -> None:
         require_finite(task)
-        require_plain_sampling(voices)
+        require_plain_sampling(specs)
         self.task, self.token_budget = task, token_budget
-        self.voices, self.networks = dict(voices), dict(networks)
+        self.specs, self.networks = dict(specs), dict(networks)
         self.histories = JointHistories(task.model, task.horizon)
         self._asked = {agent: self._ask(agent) for agent in task.agents}
 
@@ -101,7 +101,7 @@ class ExactEvaluator:
 
     def _ask(self, agent: str) -> AskedAgent:
         """An agent with queries for its legal replies at every private history, turn by turn."""
-        asked = AskedAgent(agent, self.voices[agent], self.networks[agent])
+        asked = AskedAgent(agent, self.specs[agent], self.networks[agent])
         words = self.task.action_words(agent)
         at: dict[tuple[int, ...], Place] = {(): asked.opened(self.task.shown(agent, 0, None))}
         for turn, privates in enumerate(self.histories.private(agent)):
@@ -121,7 +121,7 @@ class ExactEvaluator:
         policies: dict[Decoding, Tables] = {name: {} for name in DECODINGS}
         for number, agent in enumerate(self.task.agents):
             asked = self._asked[agent]
-            hot = temperatures(asked.voice)
+            hot = temperatures(asked.spec)
             rows = iter(asked.probabilities(hot, self.token_budget))
             by_turn = [
                 np.stack(list(itertools.islice(rows, turn.counts[number])))
@@ -141,10 +141,10 @@ def require_finite(task: object) -> None:
         )
 
 
-def require_plain_sampling(voices: Mapping[str, Voice]) -> None:
+def require_plain_sampling(specs: Mapping[str, AgentSpec]) -> None:
     """Errors: ConfigError if an agent does not sample from the model's untruncated distribution."""
-    for agent, voice in voices.items():
-        sampling = voice.sampling
+    for agent, spec in specs.items():
+        sampling = spec.sampling
         if sampling.temperature == 0.0 or sampling.top_p < 1.0 or sampling.top_k or sampling.stop:
             raise ConfigError(
                 f"evaluation.exact: agents.{agent}.sampling must be the plain distribution; "

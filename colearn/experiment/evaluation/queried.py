@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from colearn.agents import Voice
+from colearn.agents import AgentSpec
 from colearn.contract.optional import Decision, QueriedTask
 from colearn.models.network import Network
 from colearn.tabular.model import Array
@@ -44,17 +44,17 @@ class QueriedEvaluator:
     def __init__(
         self,
         task: QueriedTask,
-        voices: Mapping[str, Voice],
+        specs: Mapping[str, AgentSpec],
         networks: Mapping[str, Network],
         *,
         token_budget: int,
     ) -> None:
-        require_plain_sampling(voices)
+        require_plain_sampling(specs)
         self.task, self.token_budget = task, token_budget
-        self.voices, self.networks = dict(voices), dict(networks)
+        self.specs, self.networks = dict(specs), dict(networks)
         self._decisions = {agent: list(task.decisions(agent)) for agent in task.agents}
         self._asked = {
-            agent: _ask(AskedAgent(agent, voices[agent], networks[agent]), decisions)
+            agent: _ask(AskedAgent(agent, specs[agent], networks[agent]), decisions)
             for agent, decisions in self._decisions.items()
         }
 
@@ -80,7 +80,7 @@ class QueriedEvaluator:
     def _probabilities(self, agent: str) -> list[Array]:
         """pi(reply | history) by decision, shape [decodings, valid replies]."""
         asked = self._asked[agent]
-        return asked.probabilities(temperatures(asked.voice), self.token_budget)
+        return asked.probabilities(temperatures(asked.spec), self.token_budget)
 
 
 def _named(name: str, decoding: Decoding) -> str:

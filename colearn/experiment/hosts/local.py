@@ -8,7 +8,7 @@ from functools import partial
 
 import torch
 
-from colearn.agents import ChatFormat, Voice
+from colearn.agents import AgentSpec, ChatFormat
 from colearn.config import Config, ResolvedRun
 from colearn.contract import Hosted, Learner, ModelHost, NetworkKey
 from colearn.contract.host import Given, in_threads, one_by_one
@@ -111,20 +111,20 @@ def _players(
     the kind of engine keeps them apart."""
     config = run.config
     agents: dict[str, str] = {}
-    voices: dict[int | str, dict[str, Voice]] = {}
+    specs: dict[int | str, dict[str, AgentSpec]] = {}
     bases: dict[int | str, Base] = {}
     for name, agent, network in _speakers(config, networks):
         key = name if run.generator.apart else id(network.base)
         bases[key] = network.base
-        voice = _voice(run, agent, network, tokenizers)
-        voices.setdefault(key, {})[name] = voice
+        spec = _voice(run, agent, network, tokenizers)
+        specs.setdefault(key, {})[name] = spec
         agents[name] = agent
     players: dict[str, Hosted] = {}
-    for key, group in voices.items():
+    for key, group in specs.items():
         engine = run.generator.build(bases[key], group)
         engine.follow(_sources(bases[key], learners, networks))
-        for name, voice in group.items():
-            players[name] = Hosted(agents[name], engine, voice)
+        for name, spec in group.items():
+            players[name] = Hosted(agents[name], engine, spec)
     return players
 
 
@@ -145,8 +145,8 @@ def _speakers(
     config: Config, networks: Mapping[NetworkKey, Network]
 ) -> Iterator[tuple[str, str, Network]]:
     """Players that a language model plays: name, agent whose settings it uses, and network.
-    The config's voices come first, then the agents' past selves."""
-    for agent, settings in config.voices.items():
+    The config's agents come first, then the agents' past selves."""
+    for agent, settings in config.language_agents.items():
         actor = networks.get(NetworkKey("actor", settings.model))
         if actor is not None:
             yield agent, agent, actor
@@ -160,7 +160,7 @@ def _speakers(
 
 def chat_of(run: ResolvedRun, agent: str, tokenizers: Tokenizers) -> ChatFormat:
     """An agent's chat format. Errors: ConfigError for a model without a tokenizer."""
-    settings = run.config.voices[agent]
+    settings = run.config.language_agents[agent]
     key = NetworkKey("actor", settings.model)
     path, field = run.path(key), f"{key.section}.path"
     tokenizer = tokenizers.load(path, field=field)
@@ -168,14 +168,14 @@ def chat_of(run: ResolvedRun, agent: str, tokenizers: Tokenizers) -> ChatFormat:
     return ChatFormat(tokenizer, model_end_ids=ends, **settings.chat_format)
 
 
-def _voice(run: ResolvedRun, agent: str, network: Network, tokenizers: Tokenizers) -> Voice:
-    settings = run.config.voices[agent]
+def _voice(run: ResolvedRun, agent: str, network: Network, tokenizers: Tokenizers) -> AgentSpec:
+    settings = run.config.language_agents[agent]
     key = NetworkKey("actor", settings.model)
     field = f"{key.section}.path"
     tokenizer = tokenizers.load(run.path(key), field=field)
     check_vocabulary(tokenizer, network.base.config.vocab_size, field)
-    return Voice(
-        **settings.voice,
+    return AgentSpec(
+        **settings.spec_fields,
         chat=chat_of(run, agent, tokenizers),
         adapter=network.adapter,
         positions=network.base.positions,

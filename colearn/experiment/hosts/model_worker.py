@@ -19,9 +19,9 @@ from colearn.models.load import Tokenizers
 
 from .local import LocalHost
 
-Asked = tuple[TokenRequest, int | None]
+SentRequest = tuple[TokenRequest, int | None]
 """A request without listener and the history that it continues, and the number of that history."""
-Answered = tuple[TokenAnswer, int]
+SentAnswer = tuple[TokenAnswer, int]
 """An answer, and the number under which its history is kept."""
 
 
@@ -58,7 +58,7 @@ class ModelWorker:
         self.engines = self.host.engines
         seats = {
             name: WorkerPlayer(
-                one.agent, self.engines.index(one.engine), one.voice.adapter, one.voice.positions
+                one.agent, self.engines.index(one.engine), one.spec.adapter, one.spec.positions
             )
             for name, one in self.host.players.items()
         }
@@ -86,11 +86,11 @@ class ModelWorker:
         """The result of a follower's method."""
         return getattr(self.host.followers[key], method)(*args)
 
-    def generate(self, engine: int, asked: Sequence[Asked]) -> list[list[Answered]]:
+    def generate(self, engine: int, sent: Sequence[SentRequest]) -> list[list[SentAnswer]]:
         """The answers to a batch. Errors: as for the engine's `submit`."""
         requests = [
             request if number is None else replace(request, continues=self._kept[number])
-            for request, number in asked
+            for request, number in sent
         ]
         answers = asyncio.run(_submitted(self.engines[engine], requests))
         return [[(one, self._keep(one.history)) for one in group] for group in answers]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
-from colearn.agents import Voice
+from colearn.agents import AgentSpec
 from colearn.config import ResolvedRun
 from colearn.contract import Hosted, ModelHost, NetworkKey
 from colearn.contract.host import Given, in_threads
@@ -67,13 +67,13 @@ class RemoteHost(ModelHost):
             numbers = dict.fromkeys(seat.engine for seat in players.values())
             engines = {n: RemoteEngine(link, n, link("versions", n)) for n in numbers}
             for name, seat in players.items():
-                voice = Voice(
-                    **run.config.voices[seat.agent].voice,
+                spec = AgentSpec(
+                    **run.config.language_agents[seat.agent].spec_fields,
                     chat=chat_of(run, seat.agent, tokenizers),
                     adapter=seat.adapter,
                     positions=seat.positions,
                 )
-                self.players[name] = Hosted(seat.agent, engines[seat.engine], voice)
+                self.players[name] = Hosted(seat.agent, engines[seat.engine], spec)
 
     @property
     def parameters(self) -> Mapping[NetworkKey, int]:

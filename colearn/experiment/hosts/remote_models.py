@@ -26,7 +26,7 @@ from colearn.contract.rows import Outputs, Row
 from colearn.contract.timeline import updates
 from colearn.errors import CheckpointError
 
-from .model_worker import Answered, Asked
+from .model_worker import SentAnswer, SentRequest
 
 Call = Callable[..., Any]
 """Calls a method of a `ModelWorker` by name, waits, and returns its result or raises its error."""
@@ -64,7 +64,7 @@ class RemotePrepared(Prepared):
 
 
 class RemoteLearner(Learner):
-    """Rows and objectives travel to the worker, numbers come back; weights only where asked for."""
+    """Rows and objectives travel to the worker, numbers come back; weights only where sent for."""
 
     def __init__(self, key: NetworkKey, link: Link) -> None:
         self.key, self.link, self.name = key, link, str(key)
@@ -159,12 +159,12 @@ class RemoteEngine(BatchEngine):
         return id(self.link)
 
     def generate(self, requests: Sequence[TokenRequest]) -> list[list[TokenAnswer]]:
-        asked: list[Asked] = []
+        sent: list[SentRequest] = []
         for request in requests:
             kept = None if request.continues is None else self._kept.get(request.continues)
             bare = replace(request, continues=None, listener=None)
-            asked.append((bare, None if kept is None else kept.number))
-        answered: list[list[Answered]] = self.link("generate", self.number, asked)
+            sent.append((bare, None if kept is None else kept.number))
+        answered: list[list[SentAnswer]] = self.link("generate", self.number, sent)
         for group in answered:
             for answer, number in group:
                 self._kept[answer.history] = RemoteHandle(self.link, number)

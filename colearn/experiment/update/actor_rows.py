@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal
 
-from colearn.agents import Voice
+from colearn.agents import AgentSpec
 from colearn.contract import (
     AgentValues,
     Episodes,
@@ -44,7 +44,7 @@ class ActorRows:
 
     trees: Trees
     parts: Parts
-    voices: Mapping[str, Voice]
+    specs: Mapping[str, AgentSpec]
     actors: Mapping[str, Learner]
     shared_head: bool
     rows: dict[tuple[int, str], list[Row]] = field(default_factory=dict)
@@ -54,15 +54,15 @@ class ActorRows:
         head = self.parts.critic.on_actor if self.parts.critic and self.shared_head else None
         for agent in self.trees[0].agents:
             for number, tree in enumerate(self.trees):
-                voice = self._voice(tree, agent)
-                if voice is None:
+                spec = self._voice(tree, agent)
+                if spec is None:
                     continue
                 rows = actor_rows(
                     tree,
                     agent,
                     number=number,
-                    window=voice.window,
-                    temperature=voice.temperature_at(done),
+                    window=spec.window,
+                    temperature=spec.temperature_at(done),
                     budget=None if self.shared_head else token_budget,
                     value=head,
                 )
@@ -101,8 +101,8 @@ class ActorRows:
 
     def model(self, tree: Tree[Any], agent: str) -> str | None:
         """The trained model in an agent's seat; None for other players."""
-        voice = self._voice(tree, agent)
-        return None if voice is None else voice.model
+        spec = self._voice(tree, agent)
+        return None if spec is None else spec.model
 
     def learns(self, tree: Tree[Any], agent: str) -> bool:
         """Whether a trained model plays an agent's seat."""
@@ -154,9 +154,9 @@ class ActorRows:
         metrics = advantage_metrics(advantages, batch, values, of_state=of_state)
         return AdvantageRows(by_model, metrics)
 
-    def _voice(self, tree: Tree[Any], agent: str) -> Voice | None:
-        voice = self.voices.get(tree.player(agent))
-        return voice if voice is not None and voice.model in self.actors else None
+    def _voice(self, tree: Tree[Any], agent: str) -> AgentSpec | None:
+        spec = self.specs.get(tree.player(agent))
+        return spec if spec is not None and spec.model in self.actors else None
 
     def _plays(self, name: str, number: int, agent: str) -> bool:
         return self.model(self.trees[number], agent) == name

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from colearn.advantage.expectile import expectile
-from colearn.agents import Voice
+from colearn.agents import AgentSpec
 from colearn.contract import (
     Accumulated,
     AgentValues,
@@ -64,7 +64,7 @@ class Iteration:
 
 @dataclass(slots=True)
 class Updater:
-    """Converts trees into optimiser steps. `voices` are keyed by player; an episode's cast maps
+    """Converts trees into optimiser steps. `specs` are keyed by player; an episode's cast maps
     agents to players, and only trained models enter an update.
 
     Order within a minibatch (Alg. 1, lines 17-24): values and TD targets from the current critic,
@@ -73,7 +73,7 @@ class Updater:
     """
 
     parts: Parts
-    voices: Mapping[str, Voice]
+    specs: Mapping[str, AgentSpec]
     actors: Mapping[str, Learner]
     """Learners of the trained models, by model name."""
     critic: Critics | None
@@ -172,7 +172,7 @@ class Updater:
         that take `several` steps, the reference's, values at rollout and what follows from them.
         `still`: the critic keeps its weights."""
         parts = self._parts_at(trees, done)
-        rows = ActorRows(trees, self.parts, self.voices, self.actors, self.shared_head)
+        rows = ActorRows(trees, self.parts, self.specs, self.actors, self.shared_head)
         rows.build(self.token_budget, sampled_at)
         if self.parts.loss.old_logprobs == "recompute":
             rows.add_old_logprobs(several, self.together)

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from tiny import Notes, byte_tokenizer
 
-from colearn.agents import ChatFormat, Voice, language_players
+from colearn.agents import AgentSpec, ChatFormat, language_players
 from colearn.agents.cast.seats import Own
 from colearn.config import EvaluationSettings
 from colearn.contract import BatchEngine, Sampling, TokenAnswer, TokenRequest
@@ -36,11 +36,11 @@ class Seeded(BatchEngine):
 
 def test_cold_values_are_at_temperature_0_2() -> None:
     """As `docs/reference` defines the metrics that end in `_cold`."""
-    assert temperatures(Voice(sampling=Sampling(temperature=0.7))) == [0.7, 0.2, 0.0]
+    assert temperatures(AgentSpec(sampling=Sampling(temperature=0.7))) == [0.7, 0.2, 0.0]
 
 
 def _evaluated(generator: Seeded, task: Notes | None = None, **settings: Any) -> Evaluation:
-    voice = Voice(chat=ChatFormat(byte_tokenizer()))
+    voice = AgentSpec(chat=ChatFormat(byte_tokenizer()))
     task = task or Notes(horizon=2, items=3)
     return evaluate_team(
         task,

@@ -11,7 +11,7 @@ from trees import tree
 
 from colearn.advantage.heterogeneous import Heterogeneous
 from colearn.advantage.self_play import SumThenNormalize
-from colearn.agents import Voice
+from colearn.agents import AgentSpec
 from colearn.algorithms.marshal import MARSHAL
 from colearn.contract import Advantage
 from colearn.experiment.update.action_weights import equal_groups
@@ -142,7 +142,7 @@ def test_the_rows_of_a_shared_model_carry_the_weights():
     rows = ActorRows(
         trees=[episode.tree for episode in episodes],
         parts=parts,
-        voices={agent: Voice(model="model") for agent in ("a", "b")},
+        voices={agent: AgentSpec(model="model") for agent in ("a", "b")},
         actors={"model": None},
         shared_head=False,
     )

@@ -12,7 +12,7 @@ from safetensors.torch import load_file
 from tiny import Cast, Notes, behaviour, byte_tokenizer, forced, gap, play, tiny_model
 from transformers import AutoModelForCausalLM
 
-from colearn.agents import ChatFormat, Voice
+from colearn.agents import AgentSpec, ChatFormat
 from colearn.config import LoRASettings
 from colearn.contract import Sampling
 from colearn.errors import ConfigError
@@ -114,7 +114,7 @@ def test_two_agents_with_adapters_on_other_layers_decode_in_one_batch(targets: A
     voices = {}
     for agent, chosen in zip(("ada", "ben"), targets, strict=True):
         name = None if chosen is None else adapted(base, f"actor_{agent}", chosen).adapter
-        voices[agent] = Voice(adapter=name, chat=chat, sampling=Sampling(max_tokens=8))
+        voices[agent] = AgentSpec(adapter=name, chat=chat, sampling=Sampling(max_tokens=8))
     team = Cast(dict.fromkeys(voices, base), voices)
     for tree in play(Notes(), team):
         for agent in voices:
@@ -124,7 +124,7 @@ def test_two_agents_with_adapters_on_other_layers_decode_in_one_batch(targets: A
 def test_a_copied_generator_loads_an_adapter_on_the_embeddings() -> None:
     base = frozen(tied=True)
     network = adapted(base, "actor_ada", ["embed_tokens", "lm_head"])
-    voice = Voice(adapter="actor_ada", chat=ChatFormat(byte_tokenizer()), sampling=Sampling())
+    voice = AgentSpec(adapter="actor_ada", chat=ChatFormat(byte_tokenizer()), sampling=Sampling())
     generator = TransformersEngine(base, {"ada": voice}, copies=True)
     with torch.no_grad():
         for weight in network.trained().values():

@@ -17,7 +17,7 @@ from fastapi.responses import JSONResponse
 from scripted_endpoint import ScriptedEndpoint, count_words, status
 from tiny import Notes, Scene, byte_tokenizer
 
-from colearn.agents import ChatFormat, Program, Voice, language_players
+from colearn.agents import AgentSpec, ChatFormat, Program, language_players
 from colearn.agents.cast.seats import Own
 from colearn.agents.programs import Says
 from colearn.client.async_agent import AsyncRemoteAgent
@@ -92,7 +92,7 @@ def evaluated(task: Any, **evaluation: Any) -> Any:
     chat = ChatFormat(byte_tokenizer())
     return evaluate_team(
         task,
-        language_players(Scripted(chat), dict.fromkeys(AGENTS, Voice(chat=chat))),
+        language_players(Scripted(chat), dict.fromkeys(AGENTS, AgentSpec(chat=chat))),
         EvaluationSettings(**evaluation),
         seed=3,
         credit=SharedReward(),

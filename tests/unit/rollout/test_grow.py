@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from tiny import Notes, Scene, byte_tokenizer
 
-from colearn.agents import ChatFormat, Program, Voice, language_players
+from colearn.agents import AgentSpec, ChatFormat, Program, language_players
 from colearn.agents.cast.seats import Own, Swap
 from colearn.contract import BatchEngine, Child, TokenAnswer, TokenRequest, View
 from colearn.credit.mixed import Mixed
@@ -40,7 +40,7 @@ class Seeded(BatchEngine):
 
 
 def players_of(task: Notes) -> dict[str, Any]:
-    voice = Voice(chat=ChatFormat(byte_tokenizer()))
+    voice = AgentSpec(chat=ChatFormat(byte_tokenizer()))
     return dict(language_players(Seeded(), dict.fromkeys(task.agents, voice)))
 
 
@@ -319,7 +319,7 @@ class Noting(Seeded):
 
 
 def test_a_fresh_prompt_is_read_without_what_the_generator_held():
-    generator, voice = Noting(), Voice(chat=ChatFormat(byte_tokenizer()))
+    generator, voice = Noting(), AgentSpec(chat=ChatFormat(byte_tokenizer()))
     players = language_players(generator, dict.fromkeys(("ada", "ben"), voice))
     grown(Forgetful(horizon=3, items=1), players=players)
     assert generator.opened == ["ada", "ben", "ada"]

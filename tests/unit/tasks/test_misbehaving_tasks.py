@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from tiny import Notes, byte_tokenizer, register, save_model
 
-from colearn.agents import ChatFormat, Language, Voice
+from colearn.agents import AgentSpec, ChatFormat, Language
 from colearn.agents.program import Program
 from colearn.agents.programs import Legal, Says
 from colearn.cli import main
@@ -243,7 +243,7 @@ def test_the_line_told_is_the_tasks_own_where_a_library_raises():
 
 def test_an_observation_longer_than_the_model_reads_is_told_of():
     chat = ChatFormat(byte_tokenizer())
-    player = Language(engine=None, agent="ada", voice=Voice(chat=chat, positions=100))  # type: ignore[arg-type]
+    player = Language(engine=None, agent="ada", spec=AgentSpec(chat=chat, positions=100))  # type: ignore[arg-type]
     task = Gives("observe", "word " * 20)
     with pytest.raises(TaskError) as caught:
         grow(task, task.items("train"), {"ada": player}, Chain(), seed=0)

@@ -1,4 +1,4 @@
-"""Voice: an agent's sampling, window, model, adapter and chat format in one record."""
+"""AgentSpec: an agent's sampling, window, model, adapter and chat format in one record."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .chat import ChatFormat
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Voice:
+class AgentSpec:
     """Settings of an agent that a language model plays. The generator, the update, exact evaluation
     and the dry run each read the fields they need."""
 
@@ -37,5 +37,5 @@ class Voice:
     @property
     def spoken_to(self) -> ChatFormat:
         """`chat`, which must be set."""
-        assert self.chat is not None, "this voice was made without a tokenizer"
+        assert self.chat is not None, "this spec was made without a tokenizer"
         return self.chat
