@@ -40,7 +40,7 @@ SPAWNED = """
 import multiprocessing, sys
 from concurrent.futures import ProcessPoolExecutor
 
-from colearn import own_code
+from colearn.registry import own_code
 
 if __name__ == "__main__":
     sys.path[:] = [path for path in sys.path if path not in ("", {folder!r})]

@@ -9,7 +9,7 @@ import pytest
 from trees import chain, tree
 
 from colearn.contract import CounterfactualValues
-from colearn.credit.team import Team
+from colearn.credit.team import SharedReward
 from colearn.critic.centralized import Centralized
 from colearn.critic.counterfactual import Counterfactual
 from colearn.critic.decentralized import Decentralized
@@ -20,7 +20,7 @@ V = Centralized()
 
 
 def credited(*trees: Tree[Any]) -> list[Credited[Any]]:
-    return [Credited(tree=one, rewards=Team()(one)) for one in trees]
+    return [Credited(tree=one, rewards=SharedReward()(one)) for one in trees]
 
 
 def of(item: str, *rewards: float) -> Tree[Any]:
