@@ -124,7 +124,7 @@ def build(commands: Iterable[Sequence[tuple[Cell, str]]]) -> tuple[Block, ...]:
 
 
 def checkerboard(target: Sequence[Cell], agents: int) -> dict[Cell, tuple[int, str]]:
-    """The owner and block of each cell such that no two neighbours share a texture.
+    """The owner and block of each cell, so that no two neighbours share a texture.
 
     Cells with an even x + y are assigned in turn to the agents of the first palette, and the others
     to the agents of the second. With two agents the owner is (x + y) mod 2. Every agent alternates

@@ -1,4 +1,4 @@
-"""Keeps games that change in place, for a replay to go on from."""
+"""Keeps mutable games, from which a replay can continue."""
 
 from __future__ import annotations
 

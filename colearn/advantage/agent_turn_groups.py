@@ -20,9 +20,9 @@ class AgentTurn(Advantage):
     count (Stronger-MAS, Eq. 1 and Alg. 1, line 11).
 
     The group key is (environment, agent, turn) and the prompt's token ids, so only actions sampled
-    from the same prompt are compared, whatever the rollout shape. A group of one action has mean 0
-    and deviation 1, as in public implementations, so its advantage is its reward. After the first
-    turn of `parallel`, the paper's ablation, every group has one action.
+    from the same prompt are compared, for every rollout shape. A group of one action has mean 0 and
+    deviation 1, as in public implementations, so its advantage is its reward. After the first turn
+    of `parallel`, the paper's ablation, every group has one action.
 
     Wrong when an action is paid later instead of at once: `GroupMean` compares returns.
     """

@@ -27,11 +27,11 @@ class CounterfactualBaseline(Advantage):
     policy. This is COMA's Eq. 4 with a sampled sum, and with the return in place of Q of the
     executed action.
 
-    Unbiased whatever the critic says: the baseline of agent i does not depend on a_i. G is the
-    TD(lambda) return r + gamma ((1 - lambda) Q' + lambda G'), with lambda = `lam` and Q' of the
-    next executed joint action, averaged over the agents' estimates. A `lam` below 1 trades lower
-    variance for the critic's bias. The critic's targets are the same returns. An agent without an
-    alternative has no advantage.
+    Unbiased for every critic: the baseline of agent i does not depend on a_i. G is the TD(lambda)
+    return r + gamma ((1 - lambda) Q' + lambda G'), with lambda = `lam` and Q' of the next executed
+    joint action, averaged over the agents' estimates. A `lam` below 1 trades lower variance for the
+    critic's bias. The critic's targets are the same returns. An agent without an alternative has no
+    advantage.
 
     Wrong when Q explains little of the returns: the baseline then adds variance. Check
     `critic/explained_variance`.

@@ -27,7 +27,7 @@ class InputOutputPair:
     episode: int
     """Index among the episodes of the call."""
     node: int
-    """The first node that it leads to."""
+    """The first node that the action leads to."""
     agent: str
     occasion: int
     """The number of earlier actions of the agent."""

@@ -52,7 +52,8 @@ AgentValues = Mapping[str, Values]
 """By agent name."""
 
 NodeAdvantages = tuple[Mapping[str, float], ...]
-"""For each node of a tree: the advantage of each agent's action into it ({} at the root). An agent
+"""For each node of a tree: the advantages of the actions that led to it, by agent ({} at the root).
+An agent
 left out has no advantage there: its action is not trained and not counted."""
 
 TokenAdvantages = tuple[Mapping[str, tuple[float, ...]], ...]
@@ -106,8 +107,8 @@ class Advantage(ABC):
         return self
 
     def weight_group(self, episode: Credited[Any], agent: str) -> Hashable | None:
-        """The weight group of an agent's actions in an episode. A model's loss weighs its groups
-        equally, whatever their sizes. None: every action has equal weight."""
+        """The weight group of an agent's actions in an episode. A model's loss gives groups of any
+        size equal weight. None: every action has equal weight."""
         return None
 
     def answer_groups(self, episodes: Episodes) -> Sequence[AnswerGroup]:

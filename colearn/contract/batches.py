@@ -21,7 +21,7 @@ Item = TypeVar("Item")
 class Tick(Generic[Item]):
     """Passes on together what coroutines add in one turn of their event loop.
 
-    What branches request in lockstep therefore arrives as one batch, in their order.
+    Requests of branches in lockstep therefore arrive as one batch, in the order of the branches.
     """
 
     def __init__(self, receive: Callable[[list[Item]], None]) -> None:

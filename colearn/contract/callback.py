@@ -105,7 +105,8 @@ class Callback:
         return ()
 
     def on_start(self, event: StartEvent) -> None:
-        """Called before the first rollout, and again when the run goes on after a loss."""
+        """Called before the first rollout, and again when the run continues after a lost server or
+        worker."""
 
     def on_rollout(self, event: RolloutEvent) -> None:
         """Called before each update."""

@@ -65,7 +65,7 @@ class TokenAnswer:
     history: Any = None
     """A `TokenHistory`, or the messages of a player at an endpoint."""
     seconds: float = 0.0
-    """From the batch that the request joined to its answer."""
+    """Seconds from the time at which the request joined a batch to its answer."""
 
 
 class TokenEngine(Timed, WeightSync):

@@ -90,7 +90,7 @@ class ModelHost(ABC):
     followers: Mapping[NetworkKey, Follower]
     """References and past selves."""
     players: Mapping[str, Hosted]
-    """By player name, past selves included."""
+    """By player name, including past selves."""
     networks: Mapping[NetworkKey, Any]
     """Actors and critics in this process; exact evaluation reads their weights."""
 
@@ -130,7 +130,7 @@ class ModelHost(ABC):
 
 @dataclass(frozen=True, slots=True)
 class HostWorker:
-    """A process with some of a run's models, and what a cluster reserves for it."""
+    """A process with some of a run's models, and the resources that a cluster reserves for it."""
 
     name: str
     keys: tuple[NetworkKey, ...]

@@ -117,7 +117,7 @@ class MemoryFootprint:
     weights: int
     """Between updates."""
     gradients: int
-    """From the network's pass to its step."""
+    """Held from the network's forward pass to its optimiser step."""
     adam: int
     master: int = 0
     """A second copy of trained weights, such as ZeRO's copy of the rank's partition."""
@@ -130,7 +130,7 @@ class MemoryFootprint:
     gradients_first: bool = False
     """Whether all gradients' memory is allocated before the first pass, if the device is a CPU."""
     offloaded: int = 0
-    """In the CPU's memory, beside the rest."""
+    """Additional bytes in the CPU's memory."""
 
 
 class LearnerConstructor(Protocol):

@@ -38,7 +38,7 @@ class SampledAction:
 
     action: Action
     player: Player | None = None
-    """Who sampled it; None in a process of `run.step_workers`."""
+    """The player that sampled it; None in a process of `run.step_workers`."""
     context_tokens: int = 0
     """Tokens of the context before the action."""
 

@@ -30,7 +30,7 @@ class RewardFunction(ABC):
         return ()
 
     def costs(self) -> Mapping[str, float]:
-        """Totals of what it used so far in this process, by name; reports show them."""
+        """Totals of the resources used so far in this process, by name; reports show them."""
         return {}
 
     @abstractmethod

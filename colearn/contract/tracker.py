@@ -15,8 +15,8 @@ class Tracker(Callback, ABC):
 
     The constructor receives the run's folder and its config as plain data; further parameters are
     settings in `run.trackers`. Trackers are called after the other callbacks, by rank 0 alone. A
-    run that goes on from a checkpoint repeats what it had done after it, with the same values:
-    `on_start` tells from which step.
+    run that continues from a checkpoint repeats the steps after it, with the same values.
+    `on_start` receives the step of the checkpoint.
     """
 
     @abstractmethod

@@ -43,7 +43,7 @@ class Steps(Protocol[Job, Event]):
         """Events since the last call."""
 
     def drop(self, jobs: Iterable[Job]) -> list[Job]:
-        """Remove jobs, and those that cannot go on without them; returns all of them."""
+        """Removes jobs, and the jobs that depend on them; returns all of them."""
 
     def drop_all(self) -> list[Job]:
         """Remove all jobs and return them."""

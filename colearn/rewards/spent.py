@@ -1,4 +1,4 @@
-"""Counters of what a reward function used, for the report's cost lines."""
+"""Counters of a reward function's resources, for the report's cost lines."""
 
 from __future__ import annotations
 

@@ -43,8 +43,8 @@ async def advance(
     barrier: TreeBarrier | None = None,
     follower: GrowthFollower | None = None,
 ) -> None:
-    """Grow one tree to its end. `step` runs the task's transitions, `beside` its other methods;
-    `barrier` holds the requests of a branch until all others have come as far.
+    """Grow one tree to its end. `step` runs the task's transitions and `beside` its other methods.
+    `barrier` holds the requests of a branch until all other branches have reached the same turn.
 
     Errors: TaskError if the task breaks its contract; errors of `act`. The first one withdraws all
     other requests.

@@ -29,7 +29,7 @@ class ForkOn(Group, Aligned):
     agent: str
     """The agent whose action is forked."""
     occasion: int = 0
-    """Which of its actions is forked, counted from 0."""
+    """The number of the forked action of this agent, counted from 0."""
 
     def samples(self, at: Branching) -> Mapping[str, int]:
         counts = dict.fromkeys(at.acting, 1)

@@ -25,7 +25,7 @@ class Names:
 
     def __init__(self) -> None:
         self.objects: dict[str, Any] = {}
-        """What cannot be named otherwise, by its name in the config."""
+        """Objects without an importable name, by their names in the config."""
 
     def add(self, value: object, label: str) -> str:
         """The recorded name of an object that has no importable name."""
@@ -89,7 +89,7 @@ class Names:
 
     def callback(self, callback: Any) -> Any:
         """An entry of `run.callbacks`: a shipped one's section, else the object itself, which its
-        program may read afterwards. Errors: ConfigError for what is no callback."""
+        program may read afterwards. Errors: ConfigError for a value that is not a callback."""
         if not isinstance(callback, Callback):
             raise ConfigError(
                 f"callbacks: {type(callback).__name__} is no Callback; derive its class from "

@@ -69,7 +69,8 @@ class Trainer(Experiment):
         names.tell(folder)
 
     def train(self) -> Result:
-        """What is left of the run, with the config's evaluations and checkpoints; its result.
+        """Runs the rest of the budget, with the config's evaluations and checkpoints; returns the
+        result.
 
         Errors: as for `run`.
         """

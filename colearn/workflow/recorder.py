@@ -1,4 +1,4 @@
-"""What a run of a workflow needs of its record."""
+"""The record of a workflow's run, as the run uses it."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from .hub import HUB_SETS
 from .problem import Case, ProgrammingProblem
 
 TEST_SHARE = 5
-"""Of data without a test split, the last fifth is tested."""
+"""Without a test split, the last fifth of the data is the test split."""
 REFERENCES = 3
 """Solutions that are kept, the first ones."""
 

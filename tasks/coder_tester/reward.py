@@ -21,8 +21,8 @@ def team(trials: Sequence[CaseResult]) -> float:
 
 
 def margin(before: float, after: float) -> float:
-    """What a turn adds to p. The sum over turns is the p of the final program, and candidates of
-    one turn differ by it as they do by p itself."""
+    """The change of p in a turn. The sum over turns is the p of the final program. The differences
+    between candidates of one turn equal their differences in p."""
     return after - before
 
 

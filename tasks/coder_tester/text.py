@@ -98,7 +98,7 @@ _FUNCTION_RULES = """\
 
 @dataclass(frozen=True, slots=True)
 class TurnRecord:
-    """Record of one turn: program, test, and what the program printed for the test."""
+    """Record of one turn: program, test, and the program's output for the test."""
 
     code: str
     """'' where the coder's answer had no format."""

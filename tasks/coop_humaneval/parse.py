@@ -34,7 +34,7 @@ _KEPT = (
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParsedCode:
     code: str
-    """What enters the joint program."""
+    """The parts of an answer that enter the joint program."""
     function: ast.FunctionDef | None
     """The requested function, if it parses."""
     defined: bool

@@ -38,7 +38,7 @@ class Findings:
     passed: tuple[bool, ...]
     """One per test; empty where the program was not run."""
     message: str
-    """Of the first test that failed; '' for none."""
+    """Message of the first failed test; '' for none."""
 
     @property
     def parses(self) -> bool:
@@ -50,7 +50,7 @@ class Findings:
 
     @property
     def cooperates(self) -> bool:
-        """The main function calls the other agent's `aux` and uses what it returns."""
+        """The main function calls the other agent's `aux` and uses its result."""
         return self.aux_defined and self.use.calls and not self.use.ignored
 
 

@@ -68,10 +68,10 @@ class CoopHumanEval(
                           followed by `return v`
                     -0.5  no result of a call is read
 
-    What was earned stays when the count ends. The task adds `reward_shift`, -4 by default: rewards
-    are then never positive, so that finishing early is never worse than playing on. One agent that
-    plays for both (`wrapper: single`) is not paid for cooperation. It earns at most 2.5, and its
-    episode ends when all tests pass.
+    Earlier levels are kept when the count ends. The task adds `reward_shift`, -4 by default:
+    rewards are then never positive, so that finishing early is never worse than playing on. One
+    agent that plays for both (`wrapper: single`) is not paid for cooperation. It earns at most 2.5,
+    and its episode ends when all tests pass.
 
     If an answer has fenced blocks, only these count. Imports, definitions and assignments at the
     left margin count; prose and other statements are ignored. A definition that does not parse is a
@@ -100,8 +100,8 @@ class CoopHumanEval(
     episode goes on); what else an answer may define; the words of the feedback beyond its example,
     whose "expected 2, got 1" is left out (the test itself is shown, and the error); whether an
     agent is told about the other's syntax errors (it is); the shift; and m_t, as in StrBuild. An
-    exception's text is shown as the program gives it. Table 1's "pass" is taken for the share of
-    problems whose tests all pass, since it equals pass@1 in table 2.
+    exception's text is shown unchanged. Table 1's "pass" is taken for the share of problems whose
+    tests all pass, since it equals pass@1 in table 2.
 
     `data`: 'packaged', 20 problems made here; 'hub', the paper's `OpenMLRL/CoopHumanEval` (82
     items, extra `tasks`); 'humaneval' or 'mbpp', also from the hub; or a .jsonl/.csv file

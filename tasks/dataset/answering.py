@@ -22,7 +22,7 @@ class HasPrompt(Protocol):
 
     @property
     def prompt(self) -> AskedPrompt:
-        """What the team answers."""
+        """The team's answer."""
         ...
 
 

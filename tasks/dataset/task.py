@@ -63,7 +63,7 @@ class Dataset(Answering[DataItem], ReadsActions, RewardStructure, Services):
     Wrong when a reward function compares the completions of a batch with each other.
 
     Metrics: `reward`, the team's, and `reward_FUNCTION` for each function, before its weight; means
-    over the completions that are scored. Of a judge also `reward_judge_unreadable` and
+    over the completions that are scored. A judge also has `reward_judge_unreadable` and
     `reward_judge_failed`.
 
     Errors: ConfigError from the constructor, and from `items` with the file and the line.

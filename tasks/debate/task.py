@@ -44,8 +44,8 @@ class AnswerTeam(Workflow[Item], LegalActions, PrivilegedInfo):
       compared as SQuAD normalises them.
     - `data`: 'generated', or what `math_duo` (a hub name, .jsonl/.csv file) and search teams (also
       'packaged') read. `train`, `test`: problems of each split, where math is generated.
-    - `test_data`: the test split, such as 'aime24' or 'gsm8k_test'; else that of `data`. Of a file
-      all rows.
+    - `test_data`: the test split, such as 'aime24' or 'gsm8k_test'; else that of `data`. All rows
+      of a file.
     - `rounds`: maximum number of exchanges.
 
     The paper plays these teams with trained players to see what transfers (MARSHAL, section 4.3);

@@ -179,7 +179,8 @@ class TextDecPOMDP(
         return self._actions[self.agents.index(agent)]
 
     def shown(self, agent: str, turn: int, observation: int | None) -> str:
-        """What the agent reads at `turn`, counted from 0, after its observation of that number.
+        """The text that the agent reads at `turn` (counted from 0) after the observation of that
+        number.
 
         At turn 0 there is no observation and it is None.
         """

@@ -54,7 +54,7 @@ class EnvironmentState:
     item: EnvironmentItem
     seed: int
     shown: str
-    """What the agent reads next."""
+    """The agent's next observation."""
     actions: tuple[str, ...] = ()
     results: tuple[tuple[ToolResult, ...], ...] = ()
     """Of the calls of each action."""

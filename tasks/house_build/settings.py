@@ -21,7 +21,7 @@ HOUSES, TRAIN_HOUSES = 10, 8
 
 
 def check_choices(choices: Mapping[str, str | None]) -> None:
-    """Raise ConfigError for a word that is none of the known ones; None stands for a default."""
+    """Raise ConfigError for an unknown word; None selects the default."""
     for field, value in choices.items():
         if value is not None:
             check_choice(field, value, CHOICES[field])

@@ -47,7 +47,8 @@ def block_counts(house: House) -> dict[str, int]:
 
 @lru_cache(maxsize=256)
 def shares(house: House, agents: int) -> tuple[tuple[Box, ...], ...]:
-    """By agent, what it builds of the house where all do the same share of each block.
+    """The part of the house that each agent builds if all agents place the same share of each
+    block.
 
     The cells of a block, layer by layer, are cut into runs of at most ceil(count / agents), which
     is within `resource_limit`. Each agent's run is then cut into rectangles.

@@ -52,9 +52,9 @@ class HouseBuild(DecPOMDP[House, HouseBuildState], Drawable, LegalActions, Rewar
     Every turn starts from an empty world, with all spiders alive and all players in full health,
     and only that turn's commands count. They run agent by agent, and a later agent overwrites an
     earlier one; then the living spiders attack. Every agent sees the same blueprint and may place
-    the same blocks. Of a block that the house has c times, each of N agents may fill
-    ceil(c/N) + floor(c/2N) cells in a turn; filling a cell twice is charged twice, a command that
-    exceeds the rest is rejected whole, and air is free.
+    the same blocks. If the house has c cells of a block, each of N agents may fill ceil(c/N) +
+    floor(c/2N) cells with it in a turn. Filling a cell twice is charged twice. A command that
+    exceeds the rest is rejected whole. Air is free.
 
     Commands, in the paper variant:
 
@@ -326,8 +326,8 @@ class HouseBuild(DecPOMDP[House, HouseBuildState], Drawable, LegalActions, Rewar
         return "\n".join([*text.picture(state.item, state.blocks), self._harm(state)])
 
     def picture(self, state: HouseBuildState) -> Picture:
-        """By layer the house, and beside it the build: blocks, owners, what is missing, extra or of
-        another block than in the house."""
+        """Shows the house and the build side by side, layer by layer: blocks, owners, and cells
+        that are missing, extra or wrong."""
         return picture(state.item, state.blocks, self.agents, caption=self._harm(state))
 
     def _harm(self, state: HouseBuildState) -> str:

@@ -144,7 +144,7 @@ def position_hints(blocks: Sequence[PlacedBlock], house: House, *, exact: bool) 
 def owner_hints(
     blocks: Sequence[PlacedBlock], house: House, seat: BuilderFields, *, exact: bool
 ) -> tuple[Hint, ...]:
-    """What the agent's own share lacks; the last agent is to leave out the extras."""
+    """The missing cells of the agent's own share. The last agent also reads the extra blocks."""
     share = {
         cell: box.block for box in shares(house, seat.agents)[seat.number] for cell in box.cells()
     }

@@ -1,4 +1,4 @@
-"""The world of HouseBuild in three dimensions: commands, what they build, and the spiders.
+"""The three-dimensional world of HouseBuild: commands, blocks and spiders.
 
 The rules are Minecraft's where the paper names a command, and the block map is plain Python.
 """
@@ -59,7 +59,7 @@ class PlacedBlock:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnRules:
-    """What one agent may do in one turn."""
+    """The limits of one agent in one turn."""
 
     size: Cell
     """The numbers of cells along x, y and z."""

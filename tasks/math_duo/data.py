@@ -18,7 +18,7 @@ from ..rows import HubSplit, check_trained_on, file_rows
 from .checker import number
 
 TEST_SHARE = 10
-"""Of data without a test split, the last tenth is tested."""
+"""Without a test split, the last tenth of the data is the test split."""
 
 
 @dataclass(frozen=True, slots=True)

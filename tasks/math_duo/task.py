@@ -45,7 +45,7 @@ class ParsedAnswer:
     matched: bool
     """The answer has the form that was asked for."""
     ran: bool = True
-    """Of a tool user: the program ended without an error."""
+    """For a tool user: the program ended without an error."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

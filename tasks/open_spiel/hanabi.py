@@ -184,7 +184,8 @@ class Hanabi(Full):
 
 
 class CompactHanabi(Compact):
-    """The table in one line; a card of one's own hand is what it may be, RY12.
+    """The table in one line. A card of the player's own hand is shown as its possible colours and
+    ranks, such as RY12.
 
     Example: `hanabi player_0 lives 3 tokens 3 stacks R0 Y0 deck 2 discards none other Y1 R1 R1
     knows RY12 RY12 RY12 own RY12 RY12 RY12 say play_0 or play_1 ...`.

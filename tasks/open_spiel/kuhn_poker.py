@@ -19,7 +19,7 @@ def card(state: Any, player: int) -> int:
 
 
 def chips(state: Any, player: int) -> float:
-    """What the player has put into the pot: the ante, and its bet."""
+    """The player's chips in the pot: the ante and the bet."""
     return 1.0 + sum(move == (player, ACTIONS.index("BET")) for move in made(state))
 
 

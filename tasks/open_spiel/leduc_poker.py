@@ -26,7 +26,7 @@ def events(state: Any) -> list[tuple[int, str]]:
 
 
 def chips(state: Any, player: int) -> float:
-    """What the player has put into the pot."""
+    """The player's chips in the pot."""
     match = re.search(r"\[Ante: ([\d ]+)\]", state.observation_string(player))
     assert match is not None, "OpenSpiel prints the ante of each player"
     return float(match.group(1).split()[player])

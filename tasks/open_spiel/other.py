@@ -65,7 +65,7 @@ class CompactOther(Compact):
         return "_".join(str(state.action_to_string(player, action)).split())
 
     def revealed(self, state: Any) -> str:
-        """What OpenSpiel shows each player."""
+        """OpenSpiel's observation of each player."""
         seats = range(self.game.num_players())
         return " ".join(
             f"player_{seat} {' '.join(shown(self.game, state, seat).split())}" for seat in seats

@@ -23,18 +23,19 @@ class GameText(ABC):
 
     @abstractmethod
     def observation(self, state: Any, player: int) -> str:
-        """What the player reads at its turn: the rules too if it is its first."""
+        """The text that the player reads at its turn; it includes the rules at the player's first
+        turn."""
 
     @abstractmethod
     def word(self, state: Any, player: int, action: int) -> str:
         """The reply for a legal action; different for different actions of a state."""
 
     def words(self, state: Any, player: int) -> dict[str, int]:
-        """The legal actions by what the player says for them, in OpenSpiel's order."""
+        """Maps replies to legal actions, in OpenSpiel's order."""
         return {self.word(state, player, a): int(a) for a in state.legal_actions(player)}
 
     def revealed(self, state: Any) -> str:
-        """What no single player sees, in few words; '' where all is open."""
+        """The hidden information, in few words; '' if the game has none."""
         return ""
 
     def stake(self, state: Any, player: int) -> float:

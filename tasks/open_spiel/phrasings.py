@@ -63,7 +63,7 @@ def draw(name: str, state: Any) -> Picture:
 
 
 def revealed(name: str, state: Any) -> str:
-    """What no single player sees, in the words of the compact form; '' where all is open."""
+    """The hidden information in the compact form; '' if the game has none."""
     return phrasing(name, "compact").revealed(state)
 
 

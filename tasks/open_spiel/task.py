@@ -68,16 +68,16 @@ class OpenSpiel(
     """Games of OpenSpiel in words; agents are `player_0`, `player_1`, ... in the game's order.
 
     A player reads the rules and its first situation, later only new information. It answers with a
-    legal action. Who is not to move observes nothing; where a game lets all move at once, all do.
-    Chance is drawn from the episode's rng. An episode is one game, to its end.
+    legal action. Only players that move observe something. If all players move at once, all
+    observe. Chance is drawn from the episode's rng. An episode is one game, to its end.
 
     Each player's payoff is in `Outcome.local_rewards`, step by step, as in OpenSpiel. If all
     players are paid the same (Hanabi), it is also the team's reward. To them (MARSHAL, section
     3.4):
 
-    - `payoff_span`: all payoffs of a game are multiplied such that the best and the worst end of it
-      lie this far apart; None leaves them. The paper's 4 doubles the payoffs of Tic-Tac-Toe and
-      keeps those of Kuhn poker and mini Hanabi.
+    - `payoff_span` scales a game's payoffs so that its best and worst results differ by this value;
+      None keeps them. The paper's 4 doubles the payoffs of Tic-Tac-Toe and keeps those of Kuhn
+      poker and mini Hanabi.
     - `valid_reward` for each valid reply, 0 by default (the paper: 0.05).
     - `invalid_penalty` for an invalid one, 10 by default; it ends the game. Its player also
       forfeits the worst payoff of the game. In poker this is the player's chips in the pot. In
@@ -99,8 +99,8 @@ class OpenSpiel(
     Where the paper is silent: how later turns of the card games are listed, that Hanabi's players
     read what the other did since, and the forfeits, which follow the prompts' 'immediate loss'.
 
-    Metrics by player: `payoff_player_0`, ... the game's own, forfeits included. Of the episode:
-    `malformed` and `illegal`, 1 where that ended it.
+    Metrics by player: `payoff_player_0`, ... the game's own, forfeits included. Metrics of the
+    episode: `malformed` and `illegal` are 1 if such a reply ended it.
 
     Errors: ConfigError from the constructor, one line that names the setting; MissingExtra without
     OpenSpiel.
@@ -163,7 +163,7 @@ class OpenSpiel(
         )
 
     def observe(self, state: GameState, agent: str) -> str | Prompt | None:
-        """What the player to move reads; None for the others and after the end."""
+        """The text that the player to move reads; None for the other players and after the end."""
         seat = self.agents.index(agent)
         at = position(state.game.name, state.moves)
         if state.over or seat not in movers(at):
@@ -217,11 +217,11 @@ class OpenSpiel(
         }
 
     def global_info(self, state: GameState) -> str:
-        """m_t: the turn, from 1. Rewards differ by player, so none is told."""
+        """m_t: the turn, from 1. Rewards differ by player, so the text contains none."""
         return f"turn {min(state.turns + 1, self.horizon)}"
 
     def privileged_info(self, state: GameState) -> str:
-        """What no single player sees, such as both hands."""
+        """The hidden information, such as both hands."""
         return _revealed(state.game.name, state.moves)
 
     def legal_action(self, state: GameState, agent: str, rng: np.random.Generator) -> str:

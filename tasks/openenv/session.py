@@ -18,7 +18,7 @@ _FULL, _FACTORY = "CAPACITY_REACHED", "FACTORY_ERROR"
 
 @dataclass(frozen=True, slots=True)
 class ServerObservation:
-    """What the server answers to a reset or an action."""
+    """The server's answer to a reset or an action."""
 
     observation: Mapping[str, Any]
     reward: float

@@ -118,7 +118,7 @@ class OpenEnv(DecPOMDP[Served, ServedState], LegalActions):
         return state
 
     def observe(self, state: ServedState, agent: str) -> Prompt:
-        """What the server showed last."""
+        """The server's last observation."""
         if state.actions:
             return Prompt(state.shown[-1])
         return Prompt(self.prompt + state.shown[0], system=self.form.system)

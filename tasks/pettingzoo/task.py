@@ -38,7 +38,7 @@ class ZooState:
     seed: int
     actions: tuple[Joint, ...] = ()
     acted: tuple[str, ...] = ()
-    """Who has acted so far, once each."""
+    """The agents that have acted so far, without repetition."""
     returns: tuple[float, ...]
     """By agent, the rewards so far, penalties left out."""
     invalid: bool = False
@@ -49,8 +49,7 @@ class PettingZoo(DecPOMDP[ZooItem, ZooState], LegalActions, RewardStructure):
 
     Agents are the environment's. In an AEC environment one agent acts at a time; in a parallel one,
     all remaining agents act. The task itself makes the steps that PettingZoo requires of terminated
-    agents. What is random in it follows from the seed that `reset` draws, so that branches of a
-    tree share it.
+    agents. All randomness follows from the seed that `reset` draws, so branches of a tree share it.
 
     Settings: `env`, family/name (`classic/rps_v2`; the family classic may be left out); `settings`,
     the environment's own; `parallel`, its parallel form; `horizon`, the most steps of an episode;
@@ -95,7 +94,7 @@ class PettingZoo(DecPOMDP[ZooItem, ZooState], LegalActions, RewardStructure):
         return ZooState(seed=int(rng.integers(2**31)), returns=(0.0,) * len(self.agents))
 
     def observe(self, state: ZooState, agent: str) -> str | None:
-        """What the environment shows an agent that acts, in words; None for the others."""
+        """The environment's observation of an acting agent as text; None for other agents."""
         current = self._now(state)
         if state.invalid or agent not in current.acting:
             return None

@@ -45,7 +45,7 @@ class Map:
 
 @dataclass(frozen=True, slots=True)
 class Walk:
-    """What a list of moves does from a cell: it ends at the goal or before the first bad move."""
+    """Applies a list of moves from a cell. It stops at the goal or before the first bad move."""
 
     end: Cell
     legal: bool

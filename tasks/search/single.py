@@ -30,6 +30,6 @@ class SingleModel(SearchTeam):
     def legal_action(
         self, state: WorkflowState[Question], agent: str, rng: np.random.Generator
     ) -> str:
-        """The answer to some question, whatever was asked."""
+        """The answer to a random question."""
         questions = self.items("train")
         return f" {questions[int(rng.integers(len(questions)))].answers[0]}"

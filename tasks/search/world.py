@@ -51,7 +51,7 @@ class World(Corpus):
         return _made(self).passages
 
     def questions(self, split: str, kinds: tuple[str, ...]) -> tuple[Fact, ...]:
-        """Those of 'train' or 'test': one in four is held out, whatever kinds are chosen.
+        """The questions of 'train' or 'test'. One in four is held out, for any selection of kinds.
 
         single: one fact of a person or a town. linked: a fact of a person's town, whose passage
         names the person, so one search can find both. bridge: the same where it does not, so the

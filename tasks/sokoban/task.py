@@ -155,8 +155,8 @@ class Sokoban(ToolTeam[Room, Board, Moves], Drawable):
         return shortest
 
     def random_answer(self, item: Room, world: Board, rng: np.random.Generator) -> Moves:
-        """Once or twice a walk behind a box and pushes in one direction, at random and whatever the
-        goals are; a step where no box can be pushed."""
+        """One or two times: a walk to a random box and pushes in one direction, without regard to
+        the goals. A single step if no box can be pushed."""
         answer: list[str] = []
         for _ in range(int(rng.integers(1, 3))):
             ways = ways_to_push(item, world)

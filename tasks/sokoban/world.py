@@ -153,8 +153,8 @@ def _walk(at: Cell, left: Mapping[Cell, int]) -> Moves:
 
 
 def draw_room(size: int, boxes: int, walls: float, rng: np.random.Generator) -> Room:
-    """Inner cells are walls with probability `walls`; boxes, goals and player stand on different
-    free cells, no box on a goal, such that the room can be solved.
+    """Inner cells are walls with probability `walls`. Boxes, goals and player are on different free
+    cells, no box is on a goal, and the room can be solved.
 
     Errors: ValueError where 2000 rooms could not.
     """

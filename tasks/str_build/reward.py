@@ -25,7 +25,7 @@ class LetterCounts:
     pairs: int
     """Pairs of blocks that share a side, whether in the target or not."""
     same_texture: int
-    """Those of the pairs whose two textures are equal."""
+    """The pairs whose two textures are equal."""
     incomplete: int
     """Agents that do not own at least one block of each kind of their palette."""
 

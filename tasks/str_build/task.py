@@ -64,7 +64,7 @@ class StrBuildState:
 
 
 class StrBuild(DecPOMDP[StringItem, StrBuildState], Drawable, LegalActions, RewardStructure):
-    """Build a string from blocks such that no two neighbours share a texture.
+    """Build a string from blocks so that no two neighbours share a texture.
 
     Every turn starts from an empty world, and only that turn's commands count. Commands run agent
     by agent, and a later agent overwrites an earlier one. The palettes are oak_planks and stone for
@@ -290,7 +290,7 @@ class StrBuild(DecPOMDP[StringItem, StrBuildState], Drawable, LegalActions, Rewa
         return text.picture(self.rows(state.item), state.blocks)
 
     def picture(self, state: StrBuildState) -> Picture:
-        """The target, and beside it the build: textures, owners, what is missing or extra."""
+        """The target and the build side by side: textures, owners, missing and extra blocks."""
         return picture(self.rows(state.item), state.blocks, self.agents)
 
     def _state(

@@ -45,7 +45,7 @@ def execution_score(ran: bool) -> float:
 
 
 def sanity_score(clues: Grid, before: Grid, fills: tuple[Fill, ...]) -> float:
-    """s_san: the fills leave a legal grid and the puzzle's clues as they are."""
+    """s_san: the fills leave a legal grid and do not change the puzzle's clues."""
     return float(keeps(clues, fills) and legal(filled(before, fills)))
 
 

@@ -47,9 +47,9 @@ class Sudoku(ToolTeam[SudokuItem, Grid, Fills], Drawable):
     [row, column, digit]. `plan`'s is written into the grid, over earlier fills if need be; one that
     changes a clue writes nothing and is not legal. The tool's is tried out on the grid.
 
-    `prompt='compact'`: the puzzle as what it asks of its blanks, which are a, b, ... in reading
-    order: `tool a_not_1 a_not_3 b_not_2 a_not_b`, a word for each digit in a blank's row, column or
-    sub-grid and for each two blanks that share one; fills are answered as `a_4 b_3`, and earlier
+    `prompt='compact'`: the puzzle as constraints on its blanks, which are named a, b, ... in
+    reading order: `tool a_not_1 a_not_3 b_not_2 a_not_b`. A word is one digit in a blank's row,
+    column or sub-grid, or two blanks that share one; fills are answered as `a_4 b_3`, and earlier
     ones stand before the tool's.
 
     Where the paper is silent: blanks (8), whether illegal fills stay (they do, and may be

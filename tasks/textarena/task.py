@@ -45,7 +45,7 @@ class TextArena(DecPOMDP[ArenaGame, ArenaState], LegalActions, RewardStructure):
 
     The player to move reads the messages since its last action, the rules at first, and answers
     with any text. Payoffs are paid at the end of the game, as local rewards. With one player, or
-    with `team`, they are the team's reward. What is random follows from the seed that `reset`
+    with `team`, they are the team's reward. All randomness follows from the seed that `reset`
     draws, so branches of a tree share it.
 
     Settings: `env`, such as `TicTacToe-v0`; `players`; `settings`, the game's own; `horizon`, the

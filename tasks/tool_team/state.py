@@ -17,7 +17,7 @@ class ToolRun(Generic[Answer]):
     code: str
     """The program; '' where the answer held no block of code."""
     output: str
-    """What it printed, or why it failed."""
+    """Its output, or the reason of its failure."""
     ran: bool
     """It ended without an error."""
     answer: Answer | None

@@ -36,8 +36,8 @@ class ToolTeam(
 
     A game defines how answers are read, what they do and what they earn: the abstract methods
     below. The sandbox runs the only fenced Python block of `tool`'s answer. An answer with no
-    block, or with two, has no format. Of `plan` what follows the last line that begins with `####`
-    counts.
+    block, or with two, has no format. For `plan`, the text after the last line that begins with
+    `####` counts.
     """
 
     pays = frozenset({"team", "local"})
@@ -62,7 +62,7 @@ class ToolTeam(
     """Draw each of the `train` instances when it is needed, so that there can be any number: the
     paper draws new environments for every update. False: so many different ones."""
     seed: int = 0
-    """Of the instances; the splits are disjoint whatever it is."""
+    """Seed of the instances. The splits are disjoint for every seed."""
     seconds: float = 10.0
     """For a program of `tool`."""
 
@@ -173,7 +173,7 @@ class ToolTeam(
         return f"turn {turn} of {self.turns} progress {done:.0f}"
 
     def reference_actions(self, state: TeamState[Item, World, Answer]) -> dict[str, str]:
-        """What solves the world at once, from every agent that acts now."""
+        """Answers of all acting agents that solve the world at once."""
         answer = self.solution(state.item, state.world)
         acting = joint_observations(self, state)
         return {agent: self.said(state.item, agent, answer) for agent in acting}
@@ -287,7 +287,7 @@ class ToolTeam(
 
     @abstractmethod
     def solution(self, item: Item, world: World) -> Answer:
-        """What solves the world in one decision.
+        """The decision that solves the world.
 
         Errors: ValueError where nothing does.
         """

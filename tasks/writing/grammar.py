@@ -10,7 +10,7 @@ import numpy as np
 from colearn.contract.seeding import derive_rng
 
 Sentences = Sequence[Sequence[str]]
-"""By position in the text: the sentences that can stand there."""
+"""By position in the text: the sentences that can occur there."""
 
 _SLOT = re.compile(r"\{(\w+)\}")
 

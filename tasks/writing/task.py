@@ -90,7 +90,7 @@ class WritingTask(DecPOMDP[WritingItem, WritingState], LegalActions, RewardStruc
         return WritingState(item)
 
     def observe(self, state: WritingState, agent: str) -> str:
-        """The text and what the agent is to write; both agents act."""
+        """The text and the agent's instruction; both agents act."""
         if self.prompt == "compact":
             return f"{agent} {compact(state.item.text)}"
         before, after = self.prompts[self.variant][agent].split("{text}")

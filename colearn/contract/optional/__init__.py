@@ -1,4 +1,4 @@
-"""Optional interfaces of a task: what it may offer beside the members of `DecPOMDP`.
+"""Optional interfaces of a task, in addition to the members of `DecPOMDP`.
 
 A task class inherits them, and its users ask `Interface.of(task)`, which is the task or, if it does
 not inherit the interface, an object with neutral answers. `isinstance` works as well.

@@ -1,4 +1,4 @@
-"""What every optional interface of a task has: how a user of tasks reads it."""
+"""Base of the optional interfaces of a task: how the library reads them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from colearn.errors import TaskError
 
 
 class TaskOption:
-    """An optional interface of a task. A task class inherits it beside `DecPOMDP`.
+    """An optional interface of a task. A task class inherits it together with `DecPOMDP`.
 
     Either its members have the neutral defaults of a task without the interface, or all are
     abstract.

@@ -25,5 +25,5 @@ class ProgramEpisodes(TaskOption):
         return None
 
     def abandon(self, state: Any) -> None:
-        """Frees what the episode at `state` holds open: it ends there, because an agent's history
-        no longer fits its model."""
+        """Frees the resources of the episode at `state`, which ends there because an agent's
+        history no longer fits its model."""

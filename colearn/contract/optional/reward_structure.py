@@ -1,4 +1,4 @@
-"""Optional interface: who is paid and when, and what is known of the return."""
+"""Optional interface: who is paid and when, and known bounds of the return."""
 
 from __future__ import annotations
 
