@@ -20,7 +20,7 @@ class Counts:
     """Tokens sampled, over agents."""
     response_seconds: list[float] = field(default_factory=list)
     """Seconds of the slowest request in each turn, because engines run concurrently. In the free
-    order, seconds of each request, from the batch that it joined to its answer."""
+    order, seconds of each request, from the time at which it joined a batch to its answer."""
 
     @property
     def tokens_per_action(self) -> float:
