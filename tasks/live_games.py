@@ -31,7 +31,8 @@ class LiveGames(Generic[Key, Live]):
         return self._by_play.pop(play, None) if self._process == os.getpid() else None
 
     def keep(self, play: Key, game: Live) -> None:
-        """Keep a game; one of the same play, and the one kept longest, are dropped for it."""
+        """Keep a game. It replaces a game of the same moves and, if there are too many, the
+        oldest."""
         if self._process != os.getpid():
             self._process, self._by_play = os.getpid(), OrderedDict()
             Finalize(None, self.drop_where, args=(lambda _: True,), exitpriority=0)
@@ -43,7 +44,7 @@ class LiveGames(Generic[Key, Live]):
             self.drop()
 
     def drop(self) -> bool:
-        """Drop the game kept longest; whether there was one."""
+        """Drop the oldest game. Returns whether there was one."""
         if not self._by_play:
             return False
         self._end(self._by_play.popitem(last=False)[1])

@@ -57,8 +57,8 @@ class Heterogeneous(Advantage):
     size: Annotated[int, Field(ge=2, description="4 is the paper's")] = 4
     """G, the size of shuffled groups."""
     equal_roles: bool = True
-    """Weights of Eq. 6: each role of a question weighs 1/n, however many actions it has (1/G_k).
-    False: equal weight per action."""
+    """Weights of Eq. 6: each of the n roles of a question has the weight 1/n, which its G_k actions
+    share equally. False: equal weight per action."""
     normalize_std: bool = True
     """Divide by the group's population deviation + 1e-6."""
     clip: Clip | None = None

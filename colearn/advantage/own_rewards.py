@@ -1,4 +1,4 @@
-"""The rewards that one agent's advantages are made of."""
+"""The rewards from which one agent's advantages are computed."""
 
 from __future__ import annotations
 

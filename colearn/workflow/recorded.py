@@ -44,7 +44,7 @@ class RecordedTask(DecPOMDP[Item, State], Drawable, RewardStructure):
     def step(
         self, state: State, actions: Mapping[str, str], rng: np.random.Generator
     ) -> Outcome[State]:
-        """Advances the program by the roles' answers, to its next calls or its end."""
+        """Gives the roles' answers to the program and runs it to its next calls or its end."""
         after = self._advance(state, actions)
         team = 0.0
         local: dict[str, float] = {}

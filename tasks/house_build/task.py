@@ -65,8 +65,8 @@ class HouseBuild(DecPOMDP[House, HouseBuildState], Drawable, LegalActions, Rewar
         /kill                               all spiders; also with a selector of spiders, whose
                                             limit=k then kills the first k living ones
 
-    and in comlrl `/fill` and `/kill` alone, where a `/kill` with anything behind it kills all
-    spiders. `world.parse` defines which lines are rejected.
+    and in comlrl `/fill` and `/kill` alone, where a `/kill` with any argument kills all spiders.
+    `world.parse` defines which lines are rejected.
 
     The raw reward of a turn, shared by all (F.3), at most 2 in paper and 1 in comlrl:
 

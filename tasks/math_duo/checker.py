@@ -48,7 +48,7 @@ def equal(one: float, other: float) -> bool:
 def plain_number(text: str) -> float | None:
     """Parses a plain number, a ratio of whole numbers, or a mixed number such as 3 1/2.
 
-    Thousands are separated by commas or spaces; any other comma makes it no plain number.
+    Commas or spaces may separate thousands. A text with any other comma is not a plain number.
     """
     text = _without_thousands(text)
     if _PLAIN.fullmatch(text):

@@ -75,7 +75,7 @@ class OpenSpiel(
     players are paid the same (Hanabi), it is also the team's reward. To them (MARSHAL, section
     3.4):
 
-    - `payoff_span` scales a game's payoffs so that its best and worst results differ by this value;
+    - `payoff_span`: scales a game's payoffs so that its best and worst results differ by this;
       None keeps them. The paper's 4 doubles the payoffs of Tic-Tac-Toe and keeps those of Kuhn
       poker and mini Hanabi.
     - `valid_reward` for each valid reply, 0 by default (the paper: 0.05).

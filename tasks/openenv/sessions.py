@@ -1,4 +1,5 @@
-"""Sessions of this process: of episodes under way, and idle ones that are reset for the next."""
+"""Sessions of this process: those of running episodes, and idle ones, which the next episode
+resets."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ class Room:
 
 
 def after_move(room: Room, board: Board, move: str) -> Board | None:
-    """The board after one move; None where a wall, or a box that cannot go, is in the way."""
+    """The board after one move; None if a wall or an immovable box blocks it."""
     to = moved(board.player, move)
     if to in room.walls:
         return None
