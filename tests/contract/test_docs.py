@@ -31,6 +31,7 @@ from colearn.comparison.plan import make_plan
 from colearn.config import load_config, shipped_configs
 from colearn.config.parts import KINDS, part_class
 from colearn.contract import Advantage, Credit, Critic, PolicyLoss, Rollout, ValueLoss
+from colearn.registry import lookup
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = {
@@ -174,9 +175,9 @@ def _check_yaml(block: Block) -> None:
 def _register(block: Block, monkeypatch: pytest.MonkeyPatch) -> None:
     """What installing a project with these entry points does."""
     groups = tomllib.loads(block.text)["project"]["entry-points"]
-    installed = colearn.registry.installed
+    installed = lookup.installed
     monkeypatch.setattr(
-        colearn.registry,
+        lookup,
         "installed",
         lambda kind: {**installed(kind), **groups.get(f"colearn.{kind}", {})},
     )
