@@ -48,7 +48,7 @@ class FreshItems(Sequence[Item], Generic[Item]):
     @overload
     def __getitem__(self, number: slice) -> tuple[Item, ...]: ...
     def __getitem__(self, number: int | slice) -> Item | tuple[Item, ...]:
-        """Errors: ConfigError where only test instances are drawn."""
+        """Errors: ConfigError if only test instances are drawn."""
         places = range(self.size)[number]
         if isinstance(places, range):
             return tuple(self._drawn(place) for place in places)

@@ -18,7 +18,7 @@ def local_reward(
     """r_loc = m * sum of c * s, in [0, 1].
 
     scores: s in [0, 1], one for each coefficient.
-    available: m; False where the scores could not be computed.
+    available: m; False if the scores could not be computed.
     """
     assert scores.keys() == coefficients.keys(), (scores, coefficients)
     if not available:

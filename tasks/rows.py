@@ -103,7 +103,7 @@ def file_rows(path: Path, choices: str, *, field: str = "task.data") -> list[Dat
 
 
 def file_text(path: Path, choices: str, *, field: str) -> str:
-    """The text of a file; `choices` are the other data there are.
+    """The text of a file; `choices` are the other available data.
 
     Errors: DataNotHere for a file that cannot be read; ConfigError for a file that is not UTF-8.
     """
@@ -143,6 +143,6 @@ class HubSplit:
     """It is a test split, and nobody trains on it."""
 
     def rows(self) -> list[DataRow]:
-        """Errors: ConfigError where it cannot be read; MissingExtra without `datasets`."""
+        """Errors: ConfigError if it cannot be read; MissingExtra without `datasets`."""
         names = tuple(filter(None, (self.path, self.config)))
         return hub_rows(self.path, lambda hub: hub.load_dataset(*names, split=self.split), self.row)

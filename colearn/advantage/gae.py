@@ -1,8 +1,8 @@
 """Generalised advantage estimation from a state value V: TD error, n-step, GAE, Monte Carlo.
 
-A decentralised critic gives an agent values where it acts, a centralised one wherever the joint
-history is read. Rewards between two of these nodes accumulate, so sequential play needs no special
-case. `token_gae.py` estimates over tokens instead.
+A decentralised critic has values for an agent where the agent acts. A centralised critic has them
+at every joint history. Rewards between two of these nodes accumulate, so sequential play needs no
+special case. `token_gae.py` estimates over tokens instead.
 """
 
 from __future__ import annotations
@@ -121,14 +121,14 @@ class GAE(Advantage):
 def _ahead(
     below: Sequence[int], rewards: Sequence[float], worth: Sequence[float], discount: float
 ) -> float:
-    """Mean over the scored children of `below` of r + discount * worth; 0 where there is none."""
+    """Mean over the scored children of `below` of r + discount * worth; 0 if there is none."""
     return mean_scored(rewards[c] + discount * worth[c] for c in below)
 
 
 def worth_of_nodes(
     episode: Credited[Any], rewards: Sequence[float], values: Values, lam: float = 0.0
 ) -> list[float]:
-    """Value of each node: 0 where the episode has ended, V where the critic has a value, else the
+    """Value of each node: 0 if the episode has ended, V where the critic has a value, else the
     mean over children of r + discount * their value.
 
     With `lam` (lambda) a node with a value mixes (1 - lambda) V and lambda times that mean: the

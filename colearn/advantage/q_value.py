@@ -20,9 +20,9 @@ from .own_rewards import own_rewards
 class QValue(Advantage):
     """A = Q(h, a), or Q minus its mean over the actions sampled at h; SARSA targets.
 
-    Entry k of an agent's values is Q of the edge into node k, None where the agent did not act.
-    Targets are r + gamma * mean over children of Q, and r alone where the episode has ended. Where
-    the shape cut a branch before its end, the target is Q itself, an error of 0.
+    Entry k of an agent's values is Q of the edge into node k, None if the agent did not act.
+    Targets are r + gamma * mean over children of Q, and r alone at the end of an episode. Where the
+    shape cut a branch before its end, the target is Q itself, an error of 0.
 
     Wrong when `baseline` is "none" and rewards have a large mean: the mean becomes noise.
     """

@@ -17,7 +17,7 @@ from colearn.statistics.scored import mean_scored
 from colearn.types import Credited
 
 Key = tuple[str, str]
-"""(item, role): the role is the agent, '' where roles are pooled, plus its rivals if any."""
+"""(item, role): the role is the agent, '' if roles are pooled, plus its rivals if any."""
 
 Actions = dict[tuple[int, int, str], float]
 """By (episode's place, node that the action led to, agent), one number for each action."""

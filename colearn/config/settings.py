@@ -318,8 +318,9 @@ class CriticSettings(TrainedNetworkSettings):
     warmup_iterations: int = Field(default=0, ge=0)
     """Iterations at the start that train the critic alone; the actors keep their weights."""
     readers: dict[str, str] = Field(default_factory=lambda: {EACH: EACH})
-    """Value model by reader. `*` as a reader: all that are not named; `*` as a model: the one named
-    after the reader. `{"*": team}` is one value model for all readers."""
+    """Value model by reader. `*` as a reader stands for all agents that are not named. `*` as a
+    model stands for the model named after the reader. `{"*": team}` is one value model for all
+    readers."""
 
     def longest_stream(self, architecture: Any) -> int:
         """`max_length`, or what a model of this transformers config reads if that is less."""
@@ -432,7 +433,8 @@ class RunSettings(_Settings):
     seed: int = Field(default=0, ge=0, lt=2**63)
     """Seed of every random number of the run."""
     device: Device = "auto"
-    """Device of all models: `auto`, `cpu`, `mps`, `cuda`, `cuda:1`, and xpu, npu, hpu likewise."""
+    """Device of all models: `auto`, `cpu`, `mps`, `cuda`, `cuda:1`; xpu, npu and hpu work in the
+    same way."""
     learner: LearnerChoice = LearnerChoice()
     """`local` or `deepspeed`, with its settings."""
     threads: int | None = Field(default=None, ge=1, le=1024)

@@ -11,12 +11,12 @@ from colearn.contract.bounds import check_bounds
 from colearn.types import Credited
 
 Values = Sequence[float | None]
-"""One agent's values by node; None where its reader gives none."""
+"""One agent's values by node; None if its reader gives none."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeValues(Sequence[float | None]):
-    """One agent's values by node, a `Values` to which subclasses add further values."""
+    """One agent's values by node. Subclasses add further values."""
 
     by_node: tuple[float | None, ...]
 
@@ -41,7 +41,7 @@ class TokenValues(NodeValues):
 
 @dataclass(frozen=True, slots=True)
 class CounterfactualValues(NodeValues):
-    """Q(h, a_-i, a_i) by the node that an edge leads to, None where the agent did not act, and
+    """Q(h, a_-i, a_i) by the node that an edge leads to, None if the agent did not act, and
     Q(h, a_-i, a') of the agent's alternatives a'."""
 
     alternatives: tuple[tuple[float, ...], ...]

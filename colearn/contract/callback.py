@@ -34,7 +34,7 @@ class Measured:
     iteration: int
     environment_steps: int
     metrics: Mapping[str, float | None]
-    """None where a value was not finite."""
+    """None if a value was not finite."""
 
 
 @dataclass(slots=True, kw_only=True)

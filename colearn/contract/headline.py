@@ -33,7 +33,7 @@ class Headline:
 
     @property
     def sign(self) -> int:
-        """1 where higher is better, else -1."""
+        """1 if higher is better, else -1."""
         return 1 if self.better == "higher" else -1
 
     @property

@@ -27,7 +27,7 @@ class ActionRequest:
     state: Any
     observation: Observation
     history: Any
-    """`TokenAnswer.history` of the seat's last action; None where a context begins."""
+    """`TokenAnswer.history` of the seat's last action; None if a context begins."""
     seeds: tuple[int, ...]
     greedy: bool = False
 

@@ -40,7 +40,7 @@ class RewardFunction(ABC):
         completions: Sequence[PromptOrText],
         **columns: Any,
     ) -> list[float | None]:
-        """One reward per completion; None where the function does not apply.
+        """One reward per completion; None if the function does not apply.
 
         `columns` holds lists of the same length: the other columns of the data.
         """

@@ -95,7 +95,7 @@ class Visibility(Protocol):
     """Attention mask of a batch of packed rows."""
 
     def dense(self, device: torch.device) -> Tensor:
-        """[B, 1, T, T] True where a query attends to a key."""
+        """[B, 1, T, T] True if a query attends to a key."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,7 +31,8 @@ class Concise(Credit):
     longest: int = 2048
     """l_max, tokens."""
     only_beyond: bool = False
-    """The authors' code: 0 up to l_max, and beyond it the same line, which is negative there."""
+    """As in the authors' code, the reward is 0 up to l_max. Beyond it, it follows the same linear
+    function, which is negative there."""
 
     at_once = False
 

@@ -66,8 +66,8 @@ def check_length(tokens: int, limit: int) -> None:
 def by_node(
     tree: Tree[Any], read: Iterable[tuple[Mark, float]]
 ) -> tuple[tuple[float | None, ...], tuple[tuple[float, ...], ...]]:
-    """The values read at one agent's marks, by node: the node's own (None without one), and those
-    of the marks with `inside`, in order."""
+    """The values read at one agent's marks, by node: the value of the node (None without one), and
+    the values at marks with `inside`, in order."""
     own: list[float | None] = [None] * len(tree.nodes)
     inside: list[list[float]] = [[] for _ in tree.nodes]
     for mark, value in read:

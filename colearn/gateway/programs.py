@@ -164,7 +164,7 @@ class WorkerProgram(ProgramRunner):
         self._starting = threading.Lock()
         """Held while a worker starts or is struck off: `end` stops all that were started before."""
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
-        """Worker by the URL at which it asks for episodes."""
+        """Workers, by the URL at which they ask for episodes."""
 
     def begin(self, server: Employer) -> None:
         self._server = server

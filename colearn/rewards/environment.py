@@ -114,7 +114,7 @@ class LiveEnvironment:
             raise
 
     def _unlimited(self, name: str, work: Callable[[], Any]) -> Any:
-        """Errors: TaskError where a method that is no tool raises SystemExit or the like."""
+        """Errors: TaskError if a method that is no tool raises SystemExit or the like."""
         try:
             with self._generators.drawn_from():
                 return self._thread.run(work)

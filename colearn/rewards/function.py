@@ -97,7 +97,7 @@ def reward_number(reward: Any, who: str) -> float | None:
         return None
     if isinstance(reward, str | bytes):
         raise TaskError(f"{who} returned {reward!r:.60}; return a number instead of a text")
-    remedy = "return a number, or None where it does not apply"
+    remedy = "return a number, or None if it does not apply"
     try:
         number = float(reward)
     except OverflowError:

@@ -326,7 +326,7 @@ class Growth:
     def _overlong(self, node: Node[Any]) -> str | None:
         """The first acting seat whose history leaves no room for an answer in its model.
 
-        Errors: TaskError where that is the first observation alone; ConfigError where the player
+        Errors: TaskError if that is the first observation alone; ConfigError where the player
         does not truncate."""
         for seat in node.observations:
             player = self.seats[seat]

@@ -5,12 +5,12 @@ from __future__ import annotations
 from colearn.errors import ConfigError
 
 MOST_ACTIONS = 2**16
-"""Sampled actions, and likewise joint actions, of one tree. A full tree of K=4 over six turns with
-two agents has 10,920 sampled actions."""
+"""The maximum number of sampled actions of one tree, and also of its joint actions. A full tree of
+K=4 over six turns with two agents has 10,920 sampled actions."""
 
 
 def check_size(actions: int, shape: object, turn: int) -> None:
-    """Errors: ConfigError where a tree has more than `MOST_ACTIONS` by a turn, counted from 0."""
+    """Errors: ConfigError if a tree has more than `MOST_ACTIONS` by a turn, counted from 0."""
     if actions > MOST_ACTIONS:
         raise ConfigError(
             f"algorithm.rollout.k: one tree of {type(shape).__name__} has more than "

@@ -100,7 +100,7 @@ class _Plain(pickle.Unpickler):
 def private_cases(text: str, name: str) -> list[dict[str, str]]:
     """Tests as JSON, or as JSON pickled, packed and written in base 64.
 
-    Errors: ConfigError where they are neither, or the pickle holds more than text.
+    Errors: ConfigError if they are neither, or the pickle holds more than text.
     """
     try:
         return list(read_json(text))
@@ -132,6 +132,6 @@ HUB_SETS = {
     "codecontests_test": HubSplit(_CONTESTS, None, "test", codecontests_row, tests_only=True),
     "livecodebench": HubSplit(_LIVE, "v6", "test", livecodebench_row, tests_only=True),
 }
-"""By the name that `task.data` gives them. APPS and LiveCodeBench are copies without a script,
+"""Data sets by their names in `task.data`. APPS and LiveCodeBench are copies without a script,
 which `datasets` no longer runs. HumanEval has a test split alone; but for a fifth it is trained on
 here."""

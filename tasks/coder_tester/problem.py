@@ -32,7 +32,7 @@ class ProgrammingProblem:
     preamble: str = ""
     """Trusted source that `asserts` may use."""
     solutions: tuple[str, ...] = ()
-    """Reference programs; () where the data has none."""
+    """Reference programs; () if the data has none."""
 
     def __str__(self) -> str:
         return self.name

@@ -54,7 +54,7 @@ def agree_score(references: Sequence[CaseResult]) -> float:
 
 
 def coder_reward(trials: Sequence[CaseResult] | None) -> float:
-    """r_loc of the coder; m = 1 where a program was read, and so there are results."""
+    """r_loc of the coder; m = 1 if a program was read, and so there are results."""
     trials = trials or ()
     scores = {
         "build": build_score(trials),
@@ -65,7 +65,7 @@ def coder_reward(trials: Sequence[CaseResult] | None) -> float:
 
 
 def tester_reward(references: Sequence[CaseResult] | None) -> float:
-    """r_loc of the tester; m = 1 where a test was read and the problem has reference programs."""
+    """r_loc of the tester; m = 1 if a test was read and the problem has reference programs."""
     references = references or ()
     scores = {"valid": valid_score(references), "agrees": agree_score(references)}
     return local_reward(TESTER, scores, available=bool(references))

@@ -62,7 +62,7 @@ class CoderTester(DecPOMDP[ProgrammingProblem, CodeState], Drawable, LegalAction
         coder   0.1 builds + 0.1 runs + 0.8 p       runs: no crash on the first two golden tests
         tester  0.2 valid + 0.8 agrees              valid: references run on it; agrees: pass it
 
-    both 0 where the answer cannot be read: of `coder` the one fenced block of Python, of `tester`
+    both 0 if the answer cannot be read: of `coder` the one fenced block of Python, of `tester`
     what follows the one `**Test Input:**` and the one `**Test Output:**`. Problems without
     reference programs pay the tester nothing (its mask is 0).
 
@@ -89,7 +89,7 @@ class CoderTester(DecPOMDP[ProgrammingProblem, CodeState], Drawable, LegalAction
     turns: int = 4
     """T. In sequential play a turn of the team is two steps of the task."""
     rewards: Literal["shaped", "outcome"] = "shaped"
-    """'outcome': the team's is 1 where all golden tests pass, a local one 1 for a valid format
+    """'outcome': the team's is 1 if all golden tests pass, a local one 1 for a valid format
     (B.6)."""
     data: str = "packaged"
     test_data: str | None = None
@@ -193,7 +193,7 @@ class CoderTester(DecPOMDP[ProgrammingProblem, CodeState], Drawable, LegalAction
         return f"turn {turn} of {self.turns} passed {100 * state.passed:.0f}"
 
     def reference_actions(self, state: CodeState) -> dict[str, str] | None:
-        """The first reference program and the first golden test; None where there is none."""
+        """The first reference program and the first golden test; None if there is none."""
         if not state.item.solutions or not state.item.tests:
             return None
         said = {CODER: _block(state.item.solutions[0]), TESTER: _written(state.item.tests[0])}

@@ -101,7 +101,7 @@ class TurnRecord:
     """Record of one turn: program, test, and the program's output for the test."""
 
     code: str
-    """'' where the coder's answer had no format."""
+    """'' if the coder's answer had no format."""
     test: Case | None
     printed: str
     """Its output or the reason of its failure; '' if it did not run on a test."""

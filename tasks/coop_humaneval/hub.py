@@ -16,7 +16,7 @@ def mbpp_row(row: Mapping[str, Any]) -> dict[str, str]:
     """A row of MBPP, which names no function: the one of its solution that its first test calls,
     with the task's text as docstring. Its solution is not kept.
 
-    Errors: ConfigError where the first test calls none.
+    Errors: ConfigError if the first test calls none.
     """
     name = f"MBPP/{row['task_id']}"
     functions = {
@@ -51,7 +51,7 @@ class HubSet:
     def rows(self) -> list[DataRow]:
         """All rows, in the order of the splits that the data set has.
 
-        Errors: ConfigError where it cannot be read; MissingExtra without `datasets`.
+        Errors: ConfigError if it cannot be read; MissingExtra without `datasets`.
         """
 
         def load(datasets: Any) -> list[Any]:

@@ -36,7 +36,7 @@ class Findings:
     """With the function it is in; '' for none."""
     use: Use
     passed: tuple[bool, ...]
-    """One per test; empty where the program was not run."""
+    """One per test; empty if the program was not run."""
     message: str
     """Message of the first failed test; '' for none."""
 

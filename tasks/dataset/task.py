@@ -191,7 +191,7 @@ class Dataset(Answering[DataItem], ReadsActions, RewardStructure, Services):
         if value is not None and not isfinite(value):
             raise TaskError(
                 f"task.reward: '{function.label}' returned {value}; return a finite number, or "
-                "None where it does not apply"
+                "None if it does not apply"
             )
         return value
 

@@ -69,8 +69,8 @@ class TextDecPOMDP(
 
     Settings:
 
-    - `problem`: a shipped one: dec_tiger (also where neither this nor `file` is set), climbing,
-      lock, penalty, two_step, vault. Or `file`: the path of a `.dpomdp` file.
+    - `problem`: a shipped problem: dec_tiger (the default without `file`), climbing, lock, penalty,
+      two_step, vault. Or `file`: the path of a `.dpomdp` file.
     - `horizon`: the number of turns; a shipped problem has its usual one, a file needs it.
     - `opening`, the text of turn 0, and `turn`, the text of later turns. They may contain {agent},
       {actions} and {horizon}, `turn` also {observation} and {turn}, which counts from 1.

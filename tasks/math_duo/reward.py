@@ -27,7 +27,7 @@ def tool_score(ran: bool) -> float:
 
 
 def step_score(value: float | None, truth: float) -> float:
-    """s_step: NumEq of the number that was read, 0 where there is none."""
+    """s_step: NumEq of the number that was read, 0 if there is none."""
     return float(value is not None and equal(value, truth))
 
 

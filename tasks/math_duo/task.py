@@ -39,7 +39,7 @@ class ParsedAnswer:
     text: str
     """A reasoner's words; a tool user's program."""
     answer: str
-    """After the mark, or printed; '' where there is none."""
+    """After the mark, or printed; '' if there is none."""
     value: float | None
     """The value of the answer."""
     matched: bool

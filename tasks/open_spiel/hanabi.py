@@ -22,7 +22,7 @@ class Card:
     """A card in a hand."""
 
     face: str
-    """Colour and rank, R2; empty where the reader may not see it."""
+    """Colour and rank, R2; empty if the reader may not see it."""
     colours: str
     """The colours that its holder holds possible, as letters."""
     ranks: str
@@ -221,7 +221,7 @@ class CompactHanabi(Compact):
 
 
 def picture(state: Any) -> Picture:
-    """The stacks, and both hands with their ranks as the rows in which the cards stand."""
+    """The stacks and both hands; a card's rank is the row in which it is drawn."""
     ranks = state.get_game().get_parameters()["ranks"]
     first = table_of_all(state)
     panels = [

@@ -175,7 +175,7 @@ class OpenSpiel(
     def step(
         self, state: GameState, actions: Mapping[str, str], rng: np.random.Generator
     ) -> Outcome[GameState]:
-        """Make the move, then chance's; or end the game where a reply is not valid."""
+        """Make the move, then chance's moves; or end the game if a reply is not valid."""
         name = state.game.name
         at = position(name, state.moves)
         chosen: dict[int, int] = {}
@@ -238,14 +238,14 @@ class OpenSpiel(
     def decisions(self, agent: str) -> Sequence[Decision]:
         """Every point at which the player may have to choose, in the one game of 'train'.
 
-        Errors: ConfigError where the task has several games, or one that cannot be written out.
+        Errors: ConfigError if the task has several games, or one that cannot be written out.
         """
         return all_decisions(self._only_game(), self.prompt)[self.agents.index(agent)]
 
     def judge(self, policy: Policy) -> Mapping[str, float]:
-        """`nash_conv`: what all players together would gain if each alone answered the others
-        best, 0 in an equilibrium; `exploitability`, that by player; `value_PLAYER`. In the game's
-        own payoffs."""
+        """`nash_conv`: the sum of the players' gains if each alone played a best response; 0 in an
+        equilibrium. `exploitability`: its mean over players. `value_PLAYER`. In the game's own
+        payoffs."""
         return equilibrium_distance(self._only_game(), policy, self.agents)
 
     def render(self, state: GameState) -> str:

@@ -59,7 +59,7 @@ class TicTacToe(Full):
 class CompactTicTacToe(Compact):
     """The cells row by row, each with its name: an empty one by it alone, which is the action.
 
-    The short form states what a small model does not learn within some thousand games. An empty
+    The short form states what a small model does not learn within a few thousand games. An empty
     cell is `wins_` if it completes a line of the player, else `stops_` if it would complete a line
     of the opponent.
 

@@ -43,7 +43,7 @@ class EnvironmentSession:
     def reset(self, arguments: Mapping[str, Any]) -> ServerObservation:
         """Opens an episode.
 
-        Errors: Closed where the server ended the session or has no free one; TaskError naming the
+        Errors: Closed if the server ended the session or has no free one; TaskError naming the
         server and the remedy.
         """
         try:

@@ -18,7 +18,7 @@ _GENERAL = ("metadata", "reward", "done")
 class Form:
     """How an action is written.
 
-    field: the single field that an answer fills; None where an answer is a JSON object.
+    field: the single field that an answer fills; None if an answer is a JSON object.
     """
 
     schema: Mapping[str, Any]

@@ -31,8 +31,8 @@ def legal_score(world: Map, at: Cell, moves: Moves) -> float:
 
 
 def shortest_score(world: Map, at: Cell, moves: Moves) -> float:
-    """s_sp: the share of moves that lie on a shortest path from where they are made; for a single
-    move, the paper's SPNext. Moves that are not made do not lie on one."""
+    """s_sp: the share of moves on a shortest path from the cell of the move; for a single move, the
+    paper's SPNext. Moves that are not made do not lie on one."""
     return walk(world, at, moves).shortest / len(moves)
 
 
@@ -59,7 +59,7 @@ def plan_reward(world: Map, at: Cell, moves: Moves | None) -> float:
 
 
 def tool_reward(world: Map, at: Cell, moves: Moves | None) -> float:
-    """r_loc of the tool user; m = 1 where its program ran and printed moves to simulate."""
+    """r_loc of the tool user; m = 1 if its program ran and printed moves to simulate."""
     if moves is None:
         return 0.0
     scores = {

@@ -133,7 +133,7 @@ class PlanPath(ToolTeam[Map, Cell, Moves], Drawable):
         return tuple(way)
 
     def render(self, state: TeamState[Map, Cell, Moves]) -> str:
-        """The map, S where the team is."""
+        """The map, with S at the team's cell."""
         return "\n".join(state.item.drawn(state.world))
 
     def picture(self, state: TeamState[Map, Cell, Moves]) -> Picture:

@@ -51,7 +51,7 @@ class Walk:
     legal: bool
     """No move left the map or ran into a wall."""
     shortest: int
-    """Moves that were made and lie on a shortest path from where they were made."""
+    """Executed moves that are on a shortest path from the cell of the move."""
 
 
 def walk(world: Map, at: Cell, moves: Moves) -> Walk:
@@ -83,7 +83,7 @@ def draw_map(rows: int, columns: int, share: float, rng: np.random.Generator) ->
     """Each cell is a wall with probability `share`. Start and goal are different free cells, and a
     path connects them.
 
-    Errors: ValueError where 2000 maps had none.
+    Errors: ValueError if 2000 maps had none.
     """
     for _ in range(_ATTEMPTS):
         blocked = rng.random((rows, columns)) < share

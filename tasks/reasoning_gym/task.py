@@ -48,7 +48,7 @@ class ReasoningGym(Answering[GymItem], PrivilegedInfo, RewardStructure):
     The reward is the package's `score_answer`, in [0, 1]. Nearly all data sets give 0.01 or 0 for a
     wrong answer.
 
-    Metrics: `score`, and `solved`, 1 where the score is 1.
+    Metrics: `score`, and `solved`, 1 if the score is 1.
 
     Errors: ConfigError from the constructor; MissingExtra without reasoning-gym.
     """
@@ -85,7 +85,7 @@ class ReasoningGym(Answering[GymItem], PrivilegedInfo, RewardStructure):
     def items(self, split: str) -> Sequence[GymItem]:
         """Entries of 'train' or 'test'. Questions of the test split are not trained on.
 
-        Errors: ConfigError where no question is left to train on.
+        Errors: ConfigError if no question is left to train on.
         """
         if split not in ("train", "test"):
             raise ConfigError(f"task.items: unknown split '{split}'; known: test, train")
@@ -100,7 +100,7 @@ class ReasoningGym(Answering[GymItem], PrivilegedInfo, RewardStructure):
         return self._items[split]
 
     def scores(self, item: GymItem, answers: Mapping[str, AgentAnswer]) -> AnswerRewards:
-        """The package's score of the completion; 0 where no answer is tagged."""
+        """The package's score of the completion; 0 if no answer is tagged."""
         text = answers[self.answer].text
         if self.tagged:
             tagged = _TAGGED.findall(text)

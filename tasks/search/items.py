@@ -71,7 +71,7 @@ def load_tested(data: str, world: World, kinds: Sequence[str]) -> tuple[Question
 def load_corpus(path: str | None, packaged: Corpus | None, data: str) -> Corpus:
     """The user's folder, or the corpus that comes with the questions.
 
-    Errors: ConfigError where there is neither.
+    Errors: ConfigError if there is neither.
     """
     if path is not None:
         return Folder(path)

@@ -53,9 +53,9 @@ class World(Corpus):
     def questions(self, split: str, kinds: tuple[str, ...]) -> tuple[Fact, ...]:
         """The questions of 'train' or 'test'. One in four is held out, for any selection of kinds.
 
-        single: one fact of a person or a town. linked: a fact of a person's town, whose passage
-        names the person, so one search can find both. bridge: the same where it does not, so the
-        town must be read before it can be searched for.
+        single: one fact of a person or a town. linked: a fact of a person's town; the town's
+        passage names the person, so one search can find both. bridge: the town's passage does not
+        name the person, so the first search must find the town.
         """
         every = _made(self).questions
         chosen = [

@@ -11,7 +11,7 @@ TOOL = weights(format=0.10, executes=0.10, potential=0.80)
 
 
 def team(room: Room, after: Board) -> float:
-    """r_team: the share of boxes on goals, 1 where all are."""
+    """r_team: the share of boxes on goals, 1 if all are."""
     return len(after.boxes & room.goals) / len(after.boxes)
 
 
@@ -42,7 +42,7 @@ def potential_score(room: Room, board: Board, moves: Moves) -> float:
 
 
 def plan_reward(room: Room, board: Board, moves: Moves | None) -> float:
-    """r_loc of the planner; m = 1 where there are moves to look at."""
+    """r_loc of the planner; m = 1 if there are moves to look at."""
     if moves is None:
         return 0.0
     scores = {
@@ -54,7 +54,7 @@ def plan_reward(room: Room, board: Board, moves: Moves | None) -> float:
 
 
 def tool_reward(room: Room, board: Board, moves: Moves | None) -> float:
-    """r_loc of the tool user; m = 1 where its program ran and printed moves to simulate."""
+    """r_loc of the tool user; m = 1 if its program ran and printed moves to simulate."""
     if moves is None:
         return 0.0
     scores = {

@@ -107,7 +107,7 @@ def seen_from(one: Cell, other: Cell) -> str:
 
 
 def solve(room: Room, board: Board) -> Moves | None:
-    """A shortest list of moves that solves the board, breadth first; None where there is none."""
+    """A shortest list of moves that solves the board, breadth first; None if there is none."""
     ways: dict[Board, tuple[Board, str] | None] = {board: None}
     queue = deque([board])
     while queue:
@@ -156,7 +156,7 @@ def draw_room(size: int, boxes: int, walls: float, rng: np.random.Generator) -> 
     """Inner cells are walls with probability `walls`. Boxes, goals and player are on different free
     cells, no box is on a goal, and the room can be solved.
 
-    Errors: ValueError where 2000 rooms could not.
+    Errors: ValueError if 2000 rooms could not.
     """
     rim = {(r, c) for r in range(size) for c in range(size) if {r, c} & {0, size - 1}}
     inner = [(r, c) for r in range(1, size - 1) for c in range(1, size - 1)]

@@ -31,7 +31,7 @@ class LetterCounts:
 
     @property
     def adjacency(self) -> float:
-        """The rate of same-texture pairs, in [0, 1]; 0 where no two blocks touch."""
+        """The rate of same-texture pairs, in [0, 1]; 0 if no two blocks touch."""
         return self.same_texture / self.pairs if self.pairs else 0.0
 
     @property

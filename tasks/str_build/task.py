@@ -78,7 +78,7 @@ class StrBuild(DecPOMDP[StringItem, StrBuildState], Drawable, LegalActions, Rewa
 
     `total` counts the target's cells, `background` the other cells of the grid, `covered` target
     cells with any block, `extra` blocks elsewhere, `pairs` the pairs of blocks that share a side
-    and `same` those of one texture (0 where nothing touches), m the agents that did not place
+    and `same` those of one texture (0 if nothing touches), m the agents that did not place
     both of their blocks. The task adds `reward_shift`, -2 by default: rewards are then never
     positive, so that finishing early is never worse than playing on. An episode is `done` when
     the raw reward exceeds 1.9.
@@ -271,7 +271,7 @@ class StrBuild(DecPOMDP[StringItem, StrBuildState], Drawable, LegalActions, Rewa
     def random_actions(
         self, item: StringItem, agent: str, rng: np.random.Generator, count: int
     ) -> str:
-        """Legal but uncoordinated: `count` random target cells (fewer where the target or the
+        """Legal but uncoordinated: `count` random target cells (fewer if the target or the
         limit is smaller) in the order of the grid's rows, each with a random solid block of the
         agent's palette."""
         target = self.target(item)

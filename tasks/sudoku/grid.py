@@ -101,7 +101,7 @@ def solutions(grid: Grid, rng: np.random.Generator | None = None) -> Iterator[Gr
 
 
 def unique_solution(grid: Grid) -> Grid | None:
-    """The one solution; None where there is none, or more than one."""
+    """The one solution; None if there is none, or more than one."""
     candidates = solutions(grid)
     first = next(candidates, None)
     return first if first is not None and next(candidates, None) is None else None

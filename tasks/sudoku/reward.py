@@ -55,7 +55,7 @@ def keeps(clues: Grid, fills: tuple[Fill, ...]) -> bool:
 
 
 def plan_reward(clues: Grid, before: Grid, fills: tuple[Fill, ...] | None, after: Grid) -> float:
-    """r_loc of the planner; m = 1 where the answer was read."""
+    """r_loc of the planner; m = 1 if the answer was read."""
     scores = {
         "format": format_score(fills),
         "legal": 0.0 if fills is None else legal_score(clues, fills, after),
@@ -65,7 +65,7 @@ def plan_reward(clues: Grid, before: Grid, fills: tuple[Fill, ...] | None, after
 
 
 def tool_reward(clues: Grid, grid: Grid, ran: bool, fills: tuple[Fill, ...] | None) -> float:
-    """r_loc of the tool user; m = 1 where the program ran and printed an answer."""
+    """r_loc of the tool user; m = 1 if the program ran and printed an answer."""
     scores = {
         "format": format_score(fills),
         "executes": execution_score(ran),

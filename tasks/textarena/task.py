@@ -52,7 +52,7 @@ class TextArena(DecPOMDP[ArenaGame, ArenaState], LegalActions, RewardStructure):
     most actions of an episode; `team`: the joint reward is the mean payoff; `words`: actions that
     the embedded model is warm-started on, by default those that the game lists in quotes.
 
-    Metrics: `payoff_AGENT`, 0 where the horizon ended the game, and `invalid`, 1 where an invalid
+    Metrics: `payoff_AGENT`, 0 if the horizon ended the game, and `invalid`, 1 if an invalid
     action did.
 
     Errors: ConfigError from the constructor; MissingExtra without TextArena.

@@ -15,13 +15,13 @@ class ToolRun(Generic[Answer]):
     """Output of the tool user's program and the answer it proposes."""
 
     code: str
-    """The program; '' where the answer held no block of code."""
+    """The program; '' if the answer held no block of code."""
     output: str
     """Its output, or the reason of its failure."""
     ran: bool
     """It ended without an error."""
     answer: Answer | None
-    """The proposal; None where the output is none."""
+    """The proposal; None if the output is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class PlannerDecision(Generic[Answer, World]):
     """One of the planner's answers and the world that it left."""
 
     answer: Answer | None
-    """None where the answer had no valid format."""
+    """None if the answer had no valid format."""
     world: World
 
 

@@ -50,7 +50,7 @@ class ToolTeam(
     turns: int = 4
     """T. In sequential play a turn of the team is two steps of the task."""
     rewards: Literal["shaped", "outcome"] = "shaped"
-    """'outcome': the team's is 1 where the task is solved, a local one 1 for a valid format
+    """'outcome': the team's is 1 if the task is solved, a local one 1 for a valid format
     (B.6)."""
     prompt: Literal["full", "compact"] = "full"
     """'compact': few words, for small word-level models; the answers then are the bare list, and
@@ -259,7 +259,7 @@ class ToolTeam(
 
     @abstractmethod
     def read(self, item: Item, text: str) -> Answer | None:
-        """A final answer or a program's output; None where its format is not valid."""
+        """A final answer or a program's output; None if its format is not valid."""
 
     @abstractmethod
     def written(self, item: Item, answer: Answer) -> str:
@@ -289,7 +289,7 @@ class ToolTeam(
     def solution(self, item: Item, world: World) -> Answer:
         """The decision that solves the world.
 
-        Errors: ValueError where nothing does.
+        Errors: ValueError if nothing does.
         """
 
     @abstractmethod

@@ -50,7 +50,7 @@ class Discussion(Wrapper[Item, State, DiscussionState[State]]):
         return DiscussionState(self.inner.reset(item, rng))
 
     def observe(self, state: DiscussionState[State], agent: str) -> Prompt | None:
-        """The task's observation and the others' last outputs; None where the task says so."""
+        """The task's observation and the others' last outputs; None if the task says so."""
         prompt = joint_observations(self.inner, state.inner).get(agent)
         if prompt is None:
             return None

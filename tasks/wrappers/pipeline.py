@@ -37,8 +37,8 @@ class Pipeline(Wrapper[Item, State, PipelineState[State]]):
 
     Only the agent whose micro-turn it is observes: its own observation and the outputs of those
     before it in this turn, in the order of `agents`. The task steps, and pays, after the last of
-    them; earlier micro-turns pay 0. The horizon is n H micro-turns; where fewer than n agents act
-    in some turn the episode ends sooner, after H turns of the task.
+    them; earlier micro-turns pay 0. The horizon is n H micro-turns. If fewer than n agents act in
+    some turn, the episode ends sooner, after H turns of the task.
 
     The paper lets agents observe earlier agents' inputs as well; here they see outputs only,
     since a shared input would be repeated for each of them.

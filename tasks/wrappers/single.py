@@ -68,7 +68,7 @@ class Single(Wrapper[Item, State, SingleState[State]]):
         return SingleState(self.inner.reset(item, rng))
 
     def observe(self, state: SingleState[State], agent: str) -> Prompt | None:
-        """All observations of the turn under their agents' names; None where nobody acts."""
+        """All observations of the turn under their agents' names; None if nobody acts."""
         shown = joint_observations(self.inner, state.inner)
         if len(self.inner.agents) == 1 or not shown:
             return shown.get(agent)

@@ -66,11 +66,11 @@ class ArXiv(WritingTask):
     agent little room.
 
     `data`: 'packaged', 32 + 8 invented abstracts of about 75 words; 'generated', 256 + 64 of about
-    35 words from a vocabulary of some hundred, for small models; 'hub', the paper's slices [0:1000]
-    and [1000:1100] of `OpenMLRL/arXiv_abstract`, column `abstract` (extra `tasks`); or the path
-    of a .jsonl/.csv file, of which the last tenth is the test split. `field` names another column.
-    `words` replaces the bounds; with few of them answers can be short. `prompt: compact` is for
-    small word-level models: the agent's name, then the text's lower-case words between single
+    35 words from a vocabulary of a few hundred, for small models; 'hub', the paper's slices
+    [0:1000] and [1000:1100] of `OpenMLRL/arXiv_abstract`, column `abstract` (extra `tasks`); or the
+    path of a .jsonl/.csv file, of which the last tenth is the test split. `field` names another
+    column. `words` replaces the bounds; with few of them answers can be short. `prompt: compact` is
+    for small word-level models: the agent's name, then the text's lower-case words between single
     spaces.
 
     Errors: ConfigError from the constructor, one line that names the setting; MissingExtra where
@@ -100,6 +100,6 @@ class ArXiv(WritingTask):
     prompts: ClassVar[Mapping[str, Mapping[str, str]]] = {"paper": _PROMPTS, "comlrl": _PROMPTS}
 
     def reference_actions(self, state: WritingState) -> dict[str, str]:
-        """A constructed pair that earns the most, where `words` allows 26 words and twice the
-        fewest: word by word, not as prose."""
+        """A constructed pair with the maximum reward, if `words` allows 26 words and twice the
+        minimum. It is built word by word, not as prose."""
         return dict(zip(self.agents, matching_pair(self.rules, state.item.text), strict=True))

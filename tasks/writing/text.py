@@ -36,7 +36,7 @@ def transition_kinds(words: Sequence[str]) -> frozenset[str]:
 
 
 def transition_kinds_within(text: str) -> frozenset[str]:
-    """The kinds of which some entry occurs in the text at all, inside longer words too."""
+    """The kinds with an entry that occurs in the text, also inside longer words."""
     text = text.lower()
     return frozenset(
         kind for kind, entries in TRANSITIONS.items() if any(entry in text for entry in entries)

@@ -57,7 +57,7 @@ class TLDR(WritingTask):
     takes its test texts from another split; here both variants use the paper's slices.
 
     `data`: 'packaged', 32 + 8 invented posts of about 90 words; 'generated', 256 + 64 posts of
-    about 40 words from a vocabulary of some hundred, for small models; 'hub', the paper's slices
+    about 40 words from a vocabulary of a few hundred, for small models; 'hub', the paper's slices
     [0:1000] and [1000:1100] of `trl-lib/tldr`, column `prompt` (extra `tasks`); or the path of a
     .jsonl/.csv file, of which the last tenth is the test split. `field` names another column.
     `words` replaces the bounds; with few of them answers can be short. `prompt: compact` is for
@@ -96,6 +96,6 @@ class TLDR(WritingTask):
     }
 
     def reference_actions(self, state: WritingState) -> dict[str, str]:
-        """A constructed pair that earns the most, where `words` allows 48 words and four times the
-        fewest: word by word, not as prose."""
+        """A constructed pair with the maximum reward, if `words` allows 48 words and four times the
+        minimum. It is built word by word, not as prose."""
         return dict(zip(self.agents, expanding_pair(self.rules, state.item.text), strict=True))

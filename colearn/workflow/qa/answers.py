@@ -18,7 +18,7 @@ def normalized(text: str) -> str:
 
 
 def exact_match(answer: str, gold: Sequence[str]) -> float:
-    """1 where the normalised texts are equal."""
+    """1 if the normalised texts are equal."""
     return _best(answer, gold, lambda one, other: float(one == other))
 
 
@@ -31,7 +31,7 @@ def f1(answer: str, gold: Sequence[str]) -> float:
 
 
 def accuracy(answer: str, gold: Sequence[str]) -> float:
-    """1 where the normalised answer holds the gold answer's words in a row."""
+    """1 if the normalised answer holds the gold answer's words in a row."""
     return _best(answer, gold, lambda one, other: float(f" {other} " in f" {one} "))
 
 

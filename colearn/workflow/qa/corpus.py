@@ -31,7 +31,7 @@ class Corpus(ABC):
 
     @property
     def digest(self) -> str | None:
-        """Changes where the passages do; names the index on disk. None: an index is not kept."""
+        """Digest of the passages, which names the index on disk. None: an index is not kept."""
         return None
 
 

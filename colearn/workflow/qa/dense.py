@@ -35,7 +35,8 @@ class Dense(Retriever):
     path: str
     """A sentence encoder: a folder or a hub name, such as facebook/contriever."""
     normalize: bool = False
-    """Vectors of length 1: cosines, as E5 and most sentence encoders are trained for."""
+    """Scale vectors to length 1, so that products are cosines; E5 and other sentence encoders are
+    trained for this."""
     query_prefix: str = ""
     passage_prefix: str = ""
     """What the encoder wants before a text (E5: "query: " and "passage: ")."""
