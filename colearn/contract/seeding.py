@@ -25,8 +25,8 @@ def derive_seed(*keys: Key) -> int:
 
 
 def action_seed(seed: int, episode: Key, path: Sequence[int], seat: str, draw: int) -> int:
-    """The seed of one action: the `draw`-th of a seat at the node of that path, independent of the
-    seat's player and of the batch."""
+    """The seed of a seat's action number `draw` at the node with that path. It does not depend on
+    the seat's player or on the batch."""
     return derive_seed(seed, "act", episode, *path, seat, draw)
 
 

@@ -72,7 +72,7 @@ def validate_text(text: str, method: str) -> str:
 
 
 def validate_metrics(metrics: Mapping[str, float | None]) -> Mapping[str, float | None]:
-    """Check metrics: by name finite numbers, or None for one that was not measured.
+    """Check metrics: each must have a name and a finite number, or None if it was not measured.
 
     Errors: TaskError.
     """

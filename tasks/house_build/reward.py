@@ -11,7 +11,7 @@ from .world import PlacedBlock
 
 HIGHEST = {"paper": 2.0, "comlrl": 1.0}
 SOLVED = {"paper": 1.9, "comlrl": 0.9}
-"""By variant: the highest raw reward, and the one above which an episode is done."""
+"""By variant: the maximum raw reward, and the raw reward above which an episode is done."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

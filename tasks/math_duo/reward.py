@@ -12,7 +12,7 @@ a program that runs another tenth."""
 
 
 def team(final: float | None, truth: float) -> float:
-    """r_team: the final answer, as it is so far, is right."""
+    """r_team: 1 if the final answer so far is right."""
     return step_score(final, truth)
 
 

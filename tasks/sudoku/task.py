@@ -43,9 +43,10 @@ class Sudoku(ToolTeam[SudokuItem, Grid, Fills], Drawable):
         plan  0.1 format + 0.1 legal + 0.8 progress  progress: newly filled cells over N^2
         tool  0.1 format + 0.1 executes + 0.8 sane   sane: its fills leave a legal grid
 
-    both 0 if the answer cannot be read. An answer is a grid (0 for a blank) or a list of
-    [row, column, digit]. `plan`'s is written into the grid, over earlier fills if need be; one that
-    changes a clue writes nothing and is not legal. The tool's is tried out on the grid.
+    both 0 if the answer cannot be read. An answer is a grid (0 for a blank) or a list of [row,
+    column, digit]. The answer of `plan` is written into the grid and may overwrite earlier fills.
+    An answer that changes a clue writes nothing and is not legal. The tool's is tried out on the
+    grid.
 
     `prompt='compact'`: the puzzle as constraints on its blanks, which are named a, b, ... in
     reading order: `tool a_not_1 a_not_3 b_not_2 a_not_b`. A word is one digit in a blank's row,
