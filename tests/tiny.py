@@ -386,11 +386,11 @@ def merged(base: Base, adapter: str | None) -> Any:
 
 def register(monkeypatch: Any, **tasks: str) -> None:
     """Make tasks known by name, as an entry point would."""
-    import colearn.registry
+    from colearn import registry
+    from colearn.registry import lookup
 
-    known: Callable[[Any], dict[str, str]] = colearn.registry.names
-    monkeypatch.setattr(
-        colearn.registry,
-        "names",
-        lambda kind: known(kind) | (tasks if kind == "tasks" else {}),
-    )
+    known: Callable[[Any], dict[str, str]] = lookup.names
+    for module in (registry, lookup):
+        monkeypatch.setattr(
+            module, "names", lambda kind: known(kind) | (tasks if kind == "tasks" else {})
+        )

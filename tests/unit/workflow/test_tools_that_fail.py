@@ -13,6 +13,7 @@ from complete_tasks import COMPLETE_TASKS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from colearn.contract import joint_observations
 from colearn.registry import task_class
 from colearn.rollout.validate import validate_outcome
 from colearn.workflow import Tool, Workflow
@@ -81,7 +82,7 @@ def test_a_tool_that_fails_ends_no_episode_early_and_pays_nothing_infinite(
     rng = np.random.default_rng(seed)
     state = task.reset(task.items("train")[0], rng)
     for _ in range(task.horizon):
-        shown = task.joint_observations(state)
+        shown = joint_observations(task, state)
         assert shown
         actions = {agent: task.legal_action(state, agent, rng) for agent in shown}
         outcome = task.step(state, actions, rng)
