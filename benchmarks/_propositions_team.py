@@ -55,7 +55,7 @@ class TableEngine(BatchEngine):
     """Draws actions from tables, where an agent's private history (a_0, o_1, a_1, ...) as the model
     numbers it selects its row."""
 
-    def __init__(self, team: SharedReward) -> None:
+    def __init__(self, team: Team) -> None:
         self._team = team
 
     def generate(self, requests: Sequence[TokenRequest]) -> list[list[TokenAnswer]]:
@@ -78,7 +78,7 @@ class TableEngine(BatchEngine):
         return drawn
 
 
-class SharedReward:
+class Team:
     """A finite problem at a horizon (a shipped one by name, or a `file`), and tables to play it."""
 
     def __init__(self, problem: str, horizon: int, *, file: str | None = None, seed: int = 0):
@@ -214,7 +214,7 @@ def credited(trees: Sequence[Tree[Any]]) -> list[Credited[Any]]:
     return [Credited(tree=tree, rewards=credit(tree)) for tree in trees]
 
 
-def rows_of(team: SharedReward, tree: Tree[Any]) -> list[Rows | None]:
+def rows_of(team: Team, tree: Tree[Any]) -> list[Rows | None]:
     """Every agent's private history at each node, None where the episode has ended."""
     histories: list[tuple[tuple[int, ...], ...]] = []
     rows: list[Rows | None] = []

@@ -43,7 +43,7 @@ from colearn.registry import algorithm_class, names
 from colearn.workflow import Workflow
 
 ROOT = Path(__file__).parents[1]
-sys.path += [str(ROOT), str(ROOT / "tests")]
+sys.path += [str(ROOT), str(ROOT / "tests" / "helpers")]
 
 LIMIT = 1e-6
 SELF_PLAY = ("marshal", "mt_grpo", "spiral_rae", "trajectory_grpo")
@@ -129,7 +129,7 @@ def kuhn(algorithm: str, **changes: Any) -> dict[str, Any]:
 
 
 def gateway() -> dict[str, Any]:
-    programs = "tests.gateway_programs"
+    programs = "tests.helpers.gateway_programs"
     return {
         "task": {
             "name": "gateway",

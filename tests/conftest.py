@@ -1,4 +1,4 @@
-"""Makes the shared parts of the tests (`tiny`) importable, keeps torch to one thread, and says
+"""Makes the shared parts of the tests (`helpers/`) importable, keeps torch to one thread, and says
 which tests are the fast tier: `pytest -m fast -n 2`, within a minute on two cores."""
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import torch
 torch.set_num_threads(1)
 
 HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE / "helpers"))
 FAST = {HERE / "integration" / f"test_{name}.py" for name in ("learning", "updater")}
 """Beside the unit tests: what an update does, by hand, and that teams learn by it."""
 NOT_FAST = {
@@ -60,7 +61,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def _no_gateway_outlives_its_test() -> Iterator[None]:
     """Its workers would be started again and again, and warn, while other tests run."""
     yield
-    programs = sys.modules.get("tests.gateway_programs")
+    programs = sys.modules.get("tests.helpers.gateway_programs")
     while programs is not None and programs.OPENED:
         programs.OPENED.pop().close()
     assert not [thread for thread in threading.enumerate() if thread.name == "gateway"]

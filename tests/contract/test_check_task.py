@@ -13,7 +13,7 @@ from colearn.tasks.str_build import StrBuild
 from colearn.testing import check_task
 from colearn.testing.fingerprint import fingerprint
 from colearn.types import Outcome
-from tests.complete_tasks import COMPLETE_TASKS
+from tests.helpers.complete_tasks import COMPLETE_TASKS
 
 
 def registered(name):

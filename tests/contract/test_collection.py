@@ -56,7 +56,7 @@ def test_no_module_name_of_tests_and_benchmarks_has_two_homes() -> None:
     """Both folders are on the path of some tests, and the order of the path would decide."""
     names = [
         file.stem
-        for folder in ("tests", "tests/integration", "benchmarks")
+        for folder in ("tests/helpers", "tests/integration", "benchmarks")
         for file in (ROOT / folder).glob("*.py")
         if file.stem not in {"__init__", "conftest"}
     ]

@@ -15,7 +15,7 @@ from colearn.errors import ConfigError
 from colearn.models import embedded
 from colearn.registry import task_class
 from colearn.types import Action, Node, Observation, Tree
-from tests.complete_tasks import COMPLETE_TASKS
+from tests.helpers.complete_tasks import COMPLETE_TASKS
 
 
 def episode(task, item, number, said):

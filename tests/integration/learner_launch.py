@@ -22,7 +22,7 @@ def launch(
     environment = os.environ | {
         "DS_ACCELERATOR": "cpu",
         "OMP_NUM_THREADS": "1",
-        "PYTHONPATH": os.pathsep.join([str(HERE.parent), str(HERE.parents[1])]),
+        "PYTHONPATH": os.pathsep.join([str(HERE.parent / "helpers"), str(HERE.parents[1])]),
         "LEARNER_FOLDER": str(checkpoint or out),
     }
     # DeepSpeed compiles its exchange through shared memory once for each machine: minutes.

@@ -18,8 +18,8 @@ from colearn.errors import ConfigError
 from colearn.experiment.callbacks import EarlyStopping, OwnMetric, Samples
 from colearn.experiment.interruption import Interrupted
 from colearn.experiment.loop import Experiment
+from tests.helpers.reward_functions import matches
 from tests.integration.test_objects import ROWS, SETTINGS, TEAM, TINY, measured
-from tests.reward_functions import matches
 
 
 def train(out: Path, *callbacks: Callback, **changes: Any) -> colearn.Result:

@@ -18,9 +18,9 @@ from colearn.errors import ConfigError, TaskError
 from colearn.gateway import programs
 from colearn.rollout.grow import grow
 from colearn.rollout.shapes import Chain
-from tests import gateway_programs
-from tests.gateway_programs import RNG, episode, gateway
-from tests.scripted_voice import scripted_players
+from tests.helpers import gateway_programs
+from tests.helpers.gateway_programs import RNG, episode, gateway
+from tests.helpers.scripted_voice import scripted_players
 
 
 def always(text):
@@ -252,7 +252,7 @@ def test_a_plain_function_may_start_an_event_loop_of_its_own():
         ("takes_three", "missing a required argument: 'more'; write play"),
         ("yields", "the function yields; return the reward instead"),
         ("yields_async", "the function yields; return the reward instead"),
-        ("LATE", "'tests.gateway_programs:LATE' is a float; name a function"),
+        ("LATE", "'tests.helpers.gateway_programs:LATE' is a float; name a function"),
     ],
 )
 def test_a_function_that_cannot_play_is_refused_before_the_first_run(play, line):

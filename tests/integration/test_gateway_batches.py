@@ -8,9 +8,9 @@ from colearn.agents import AgentSpec, ChatFormat, language_players
 from colearn.rollout.grow import grow
 from colearn.rollout.shapes import Chain
 from colearn.types import Action
-from tests.gateway_programs import gateway
-from tests.scripted_voice import Scripted
-from tests.tiny import byte_tokenizer
+from tests.helpers.gateway_programs import gateway
+from tests.helpers.scripted_voice import Scripted
+from tests.helpers.tiny import byte_tokenizer
 
 
 class Last(Scripted):

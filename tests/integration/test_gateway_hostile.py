@@ -18,9 +18,9 @@ from colearn.gateway.task import Gateway
 from colearn.learn.row import actor_rows
 from colearn.rollout.grow import grow
 from colearn.rollout.shapes import Chain
-from tests.gateway_programs import RNG, opened
-from tests.hostile_gateway_programs import PROGRAMS, TAINT
-from tests.scripted_voice import scripted_players
+from tests.helpers.gateway_programs import RNG, opened
+from tests.helpers.hostile_gateway_programs import PROGRAMS, TAINT
+from tests.helpers.scripted_voice import scripted_players
 
 AGENTS = ("one", "two")
 FAILURES = {
@@ -53,9 +53,11 @@ SLOW = {"hangs", "blocks_its_thread"}
 
 
 def gateway(**settings):
-    play = "tests.hostile_gateway_programs:play"
+    play = "tests.helpers.hostile_gateway_programs:play"
     defaults = {"play": play, "timeout": 20.0, "horizon": 6, "failure_reward": -1.0}
-    return opened(Gateway(AGENTS, "tests.gateway_programs:items", **{**defaults, **settings}))
+    return opened(
+        Gateway(AGENTS, "tests.helpers.gateway_programs:items", **{**defaults, **settings})
+    )
 
 
 def played(names):

@@ -13,13 +13,13 @@ from colearn.experiment.loop import Experiment
 from colearn.gateway.task import Gateway
 from colearn.models.embedded import embedded_model, embedded_parts
 from colearn.record import open_run
-from tests.gateway_programs import RNG, opened
+from tests.helpers.gateway_programs import RNG, opened
 
 ALGORITHMS = [
     {"name": "mareinforce", "rollout": {"name": "chain"}},
     {"name": "magrpo", "rollout": {"name": "parallel", "k": 2}},
 ]
-PROGRAMS = "tests.lossy_gateway_programs"
+PROGRAMS = "tests.helpers.lossy_gateway_programs"
 
 
 def config(path, play="some_are_lost", algorithm=None):

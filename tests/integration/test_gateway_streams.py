@@ -9,10 +9,10 @@ from colearn.gateway.task import Gateway
 from colearn.rollout.grow import grow
 from colearn.rollout.shapes import Chain, Parallel
 from colearn.types import Action
-from tests.gateway_programs import opened
-from tests.scripted_voice import Scripted
-from tests.streaming_programs import RECEIVED, TEXTS
-from tests.tiny import byte_tokenizer, cast
+from tests.helpers.gateway_programs import opened
+from tests.helpers.scripted_voice import Scripted
+from tests.helpers.streaming_programs import RECEIVED, TEXTS
+from tests.helpers.tiny import byte_tokenizer, cast
 
 
 class Halting(Scripted):
@@ -37,8 +37,8 @@ def _nothing_read():
 
 
 def gateway(play):
-    target = f"tests.streaming_programs:{play}"
-    items = "tests.gateway_programs:items"
+    target = f"tests.helpers.streaming_programs:{play}"
+    items = "tests.helpers.gateway_programs:items"
     return opened(Gateway(("one", "two"), items, play=target, horizon=4))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from tests.gateway_programs import RNG, gateway
+from tests.helpers.gateway_programs import RNG, gateway
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "gateway"
 LIVE = 40

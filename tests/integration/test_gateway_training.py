@@ -11,8 +11,8 @@ from colearn.config import load_config
 from colearn.experiment.loop import Experiment
 from colearn.rollout.grow import grow
 from colearn.rollout.shapes import Chain
-from tests.gateway_programs import LOGPROBS, USAGE, gateway
-from tests.scripted_voice import scripted_players
+from tests.helpers.gateway_programs import LOGPROBS, USAGE, gateway
+from tests.helpers.scripted_voice import scripted_players
 
 
 def test_a_tools_text_is_context_and_never_an_action():
@@ -54,7 +54,7 @@ def test_log_probabilities_of_the_sampled_tokens_are_told_where_they_are_asked_f
 
 
 def test_a_run_ends_the_server_that_its_programs_asked(tmp_path):
-    programs = "tests.gateway_programs"
+    programs = "tests.helpers.gateway_programs"
     config = load_config(
         {
             "task": {

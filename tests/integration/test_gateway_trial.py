@@ -16,8 +16,8 @@ import pytest
 from colearn.config import EvaluationSettings
 from colearn.errors import ConfigError
 from colearn.play.trial import Trial
-from tests.gateway_programs import gateway, opened
-from tests.scripted_voice import scripted_players
+from tests.helpers.gateway_programs import gateway, opened
+from tests.helpers.scripted_voice import scripted_players
 
 
 def trial(tmp_path, task=None, **settings):

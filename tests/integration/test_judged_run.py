@@ -9,7 +9,7 @@ import pytest
 from colearn.config import load_config
 from colearn.experiment.loop import Experiment
 from colearn.record import RunFolder
-from tests.scripted_endpoint import ScriptedEndpoint
+from tests.helpers.scripted_endpoint import ScriptedEndpoint
 
 
 def likes_blue(messages, seed):

@@ -17,8 +17,8 @@ from colearn.credit.mixed import Mixed
 from colearn.errors import CheckpointError, ColearnError, ConfigError
 from colearn.experiment.loop import Experiment
 from colearn.rollout.shapes import KaryTree, Parallel
-from tests.reward_functions import matches
-from tests.tiny import Notes, byte_tokenizer, save_model, tiny_model
+from tests.helpers.reward_functions import matches
+from tests.helpers.tiny import Notes, byte_tokenizer, save_model, tiny_model
 
 ROWS = [{"prompt": f"paint {n}", "colour": c} for n in range(6) for c in ("red", "blue")]
 TEAM = {"name": "dataset", "agents": ["draft", "final"], "words": ["red", "blue"]}
@@ -63,7 +63,7 @@ def test_rows_and_functions_give_the_numbers_of_the_same_run_from_yaml(tmp_path:
         task={
             **TEAM,
             "path": str(tmp_path / "rows.jsonl"),
-            "reward": ["tests.reward_functions:matches", f"{__name__}:short"],
+            "reward": ["tests.helpers.reward_functions:matches", f"{__name__}:short"],
         },
         models={"*": TINY},
         critic=TINY,
@@ -86,7 +86,7 @@ def test_objects_of_every_kind_give_the_numbers_of_the_same_run_from_yaml(tmp_pa
     folders = {name: save_model(tmp_path / name, seed=n) for n, name in enumerate(("ada", "ben"))}
     expected = as_yaml(
         tmp_path,
-        task={"name": "tests.tiny:Notes", "items": 3},
+        task={"name": "tests.helpers.tiny:Notes", "items": 3},
         algorithm={
             "name": "magrpo",
             "rollout": {"name": "parallel", "k": 3},
@@ -124,7 +124,7 @@ def test_a_class_and_a_function_of_a_module_are_recorded_by_name(tmp_path: Path)
     )
     trainer.record.close()
     recorded = yaml.safe_load((tmp_path / "run" / "config.yaml").read_text())
-    assert recorded["task"] == {"name": "tests.tiny:Notes", "items": 2}
+    assert recorded["task"] == {"name": "tests.helpers.tiny:Notes", "items": 2}
     assert recorded["algorithm"]["name"] == "magrpo"
 
 

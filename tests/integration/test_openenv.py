@@ -22,7 +22,7 @@ from colearn.testing import check_task
 
 pytestmark = pytest.mark.frameworks
 pytest.importorskip("openenv")
-PROGRAM = Path(__file__).parents[1] / "openenv_lamps.py"
+PROGRAM = Path(__file__).parents[1] / "helpers" / "openenv_lamps.py"
 RNG = np.random.default_rng(0)
 
 

@@ -169,7 +169,7 @@ def test_it_is_the_same_where_the_wheel_is_installed(
     """There the library and its problems lie among the packages, not in a repository."""
     python = install_wheel(tmp_path_factory.mktemp("wheel"))
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
-    suite = str(ROOT / "tests" / "hostile_suite.py")
+    suite = str(ROOT / "tests" / "helpers" / "hostile_suite.py")
     run = subprocess.run(
         [str(python), suite, mechanism], capture_output=True, text=True, cwd="/", env=environment
     )

@@ -18,7 +18,7 @@ from colearn.experiment.loop import Experiment
 from colearn.export import read_manifest
 from colearn.record import open_run
 from colearn.text.masking import MASK, SECRETS
-from tests.scripted_endpoint import ScriptedEndpoint
+from tests.helpers.scripted_endpoint import ScriptedEndpoint
 
 SECRET = "SWORDFISH"
 TRACKER = """

@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.helpers.tiny import save_model
+from tests.helpers.wandb_file import history
 from tests.integration.test_objects import SETTINGS
-from tests.tiny import save_model
-from tests.wandb_file import history
 
 Curve = list[tuple[str, int, float]]
 """(metric, environment step, value), in the order of the file."""
@@ -33,7 +33,7 @@ from colearn.contract import Callback
 from colearn.config import load_config
 from colearn.experiment.interruption import Interrupted
 from colearn.experiment.loop import Experiment
-import colearn.given
+import colearn.registry.given
 
 config, out, resume, method, iteration, number = sys.argv[1:]
 
@@ -48,7 +48,7 @@ def stop(self, event):
 setattr(Stops, method, stop)
 sets = {}
 if number != "none":
-    sets["run.callbacks"] = [colearn.given.give(Stops(), "Stops")]
+    sets["run.callbacks"] = [colearn.registry.given.give(Stops(), "Stops")]
 try:
     Experiment(load_config(config, sets), out, resume=resume == "resume").run()
 except Interrupted:
@@ -119,7 +119,7 @@ def config(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("config")
     settings: dict[str, Any] = {
         **SETTINGS,
-        "task": {"name": "tests.tiny:Notes", "items": 3},
+        "task": {"name": "tests.helpers.tiny:Notes", "items": 3},
         "algorithm": {"name": "magrpo"},
         "models": {"*": {"path": save_model(folder / "model"), "learning_rate": 1e-2}},
         "train": {"environment_steps": 1000, "episodes": 1, "iterations": 5},

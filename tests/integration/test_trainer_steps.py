@@ -12,8 +12,8 @@ from safetensors.torch import load_file
 import colearn
 from colearn.errors import ConfigError
 from colearn.experiment.interruption import Interrupted
+from tests.helpers.reward_functions import matches
 from tests.integration.test_objects import ROWS, SETTINGS, TEAM, TINY, measured
-from tests.reward_functions import matches
 
 FOUR = {**SETTINGS, "train": {"environment_steps": 1000, "episodes": 1, "iterations": 4}}
 

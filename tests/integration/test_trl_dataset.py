@@ -11,7 +11,7 @@ from colearn.contract import SampledAction
 from colearn.models.embedded import embedded_model
 from colearn.tasks.dataset import Dataset
 from colearn.types import Action
-from tests.reward_functions import CALLS, recorded
+from tests.helpers.reward_functions import CALLS, recorded
 
 trl = pytest.importorskip("trl")
 
@@ -29,7 +29,7 @@ def trained(tmp_path_factory):
         for k, colour in enumerate(("red", "blue") * 5)
     ]
     data.write_text("\n".join(map(json.dumps, rows)))
-    task = Dataset(str(data), "tests.reward_functions:recorded", words=("red", "blue"))
+    task = Dataset(str(data), "tests.helpers.reward_functions:recorded", words=("red", "blue"))
     model = embedded_model(task, "embedded-tiny", "models.*.path")
     trainer = trl.GRPOTrainer(
         model=str(model),

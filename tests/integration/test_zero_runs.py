@@ -33,7 +33,7 @@ def start(job: Job, file: Path, *, processes: int) -> subprocess.Popen[bytes]:
     environment = os.environ | {
         "DS_ACCELERATOR": "cpu",
         "OMP_NUM_THREADS": "1",
-        "PYTHONPATH": os.pathsep.join([str(HERE.parent), str(HERE.parents[1])]),
+        "PYTHONPATH": os.pathsep.join([str(HERE.parent / "helpers"), str(HERE.parents[1])]),
         "COLEARN_CACHE": str(file.parent / "cache"),
     }
     launcher = TORCHRUN if processes > 1 else ()

@@ -47,11 +47,11 @@ def settings_of(name: str, folder: Path) -> dict[str, Any]:
     if name in ("dataset", "environment"):
         (folder / "rows.jsonl").write_text("\n".join(map(json.dumps, ROWS)))
     if name == "dataset":
-        reward = "tests.reward_functions:matches"
+        reward = "tests.helpers.reward_functions:matches"
         return {"path": str(folder / "rows.jsonl"), "reward": reward, "words": ["red", "blue"]}
     if name == "environment":
         words = [PRESS, PRESS.replace("red", "blue"), "done"]
-        target = "tests.trl_environments:Buttons"
+        target = "tests.helpers.trl_environments:Buttons"
         return {"factory": target, "path": str(folder / "rows.jsonl"), "words": words}
     if name == "reasoning_gym":
         pytest.importorskip("reasoning_gym")

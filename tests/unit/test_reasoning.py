@@ -23,8 +23,8 @@ from colearn.text.reasoning import AnswerStream, without_reasoning
 from colearn.types import Action
 from colearn.workflow import Tool, Workflow
 from colearn.workflow.tool_calls import find_call
-from tests.scripted_voice import Scripted
-from tests.tiny import byte_tokenizer
+from tests.helpers.scripted_voice import Scripted
+from tests.helpers.tiny import byte_tokenizer
 
 CALL = '<tool_call>{{"name": "{}", "arguments": {{}}}}</tool_call>'
 THINKS = (

@@ -29,9 +29,9 @@ from colearn.experiment.update.diagnostics import advantage_metrics
 from colearn.loss.value import value_loss
 from colearn.rollout.validate import validate_outcome
 from colearn.types import Outcome
-from tests.credited import credited
-from tests.trees import chain, tree
-from tests.updates import learner_of, new_critics, value_gradients, value_network
+from tests.helpers.credited import credited
+from tests.helpers.trees import chain, tree
+from tests.helpers.updates import learner_of, new_critics, value_gradients, value_network
 
 WITH = (1.0, None, 0.0, 0.5)
 WITHOUT = (1.0, 0.0, 0.5)

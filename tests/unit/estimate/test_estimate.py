@@ -95,7 +95,7 @@ SHARED = ("models.*.lora={rank: 2}", "critic.lora={rank: 2}")
 
 
 def weights_of_tiny_llama() -> tuple[int, int]:
-    """All parameters of tests/tiny.py's model, and those of its LM head."""
+    """All parameters of tests/helpers/tiny.py's model, and those of its LM head."""
     words, width, inner, layers = 266, 32, 48, 2
     attention = width * 32 + 2 * width * 16 + 32 * width  # q of 4 x 8, k and v of 2 x 8, o
     mlp = 3 * width * inner

@@ -11,7 +11,7 @@ from fastapi.responses import JSONResponse, Response
 from colearn.client.endpoint import AgentLost, Endpoint, Refused
 from colearn.errors import ConfigError
 from colearn.rewards.judge import Judge
-from tests.scripted_endpoint import ScriptedEndpoint, cut_off, status
+from tests.helpers.scripted_endpoint import ScriptedEndpoint, cut_off, status
 
 
 @pytest.fixture(autouse=True)

@@ -11,7 +11,7 @@ from transformers import LlamaConfig, LlamaForCausalLM, LlamaForSequenceClassifi
 
 from colearn.errors import ConfigError
 from colearn.rewards.reward_model import RewardModel
-from tests.tiny import byte_tokenizer
+from tests.helpers.tiny import byte_tokenizer
 
 
 def save(folder, outputs, *, template=True, kind=LlamaForSequenceClassification, dropout=0.0):

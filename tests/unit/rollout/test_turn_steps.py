@@ -14,7 +14,7 @@ from colearn.contract import Services
 from colearn.rollout.grow import grow
 from colearn.rollout.shapes import Chain
 from colearn.tasks.dataset.task import Dataset
-from tests.tiny import Notes
+from tests.helpers.tiny import Notes
 
 EPISODES = 4
 WAIT = 0.2
@@ -110,6 +110,6 @@ def test_another_error_in_a_thread_is_the_tasks() -> None:
 @pytest.mark.parametrize("threads", [True, False])
 def test_rewards_of_a_data_set_run_at_once_unless_it_says_no(threads: bool, tmp_path: Any) -> None:
     (tmp_path / "rows.jsonl").write_text('{"prompt": "a"}\n' * 4)
-    rows, reward = str(tmp_path / "rows.jsonl"), "tests.reward_functions:matches"
+    rows, reward = str(tmp_path / "rows.jsonl"), "tests.helpers.reward_functions:matches"
     task = Dataset(rows, reward, threads=threads)
     assert Services.of(task).steps_at_once is threads

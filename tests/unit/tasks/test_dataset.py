@@ -14,15 +14,15 @@ from colearn.registry import without_own_code
 from colearn.tasks.dataset import Dataset
 from colearn.testing import check_task
 from colearn.types import Action
-from tests.reward_functions import SEEN
+from tests.helpers.reward_functions import SEEN
 
 RNG = np.random.default_rng(0)
 ROWS = [{"prompt": f"paint {k}", "colour": c} for k, c in enumerate(("red", "blue") * 5)]
-MATCHES = "tests.reward_functions:matches"
+MATCHES = "tests.helpers.reward_functions:matches"
 
 
 def mine(name):
-    return f"tests.reward_functions:{name}"
+    return f"tests.helpers.reward_functions:{name}"
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pytest
 from colearn.errors import ConfigError
 from colearn.tasks.dataset import Dataset
 
-MATCHES = "tests.reward_functions:matches"
+MATCHES = "tests.helpers.reward_functions:matches"
 MESSAGE = {"role": "user", "content": "paint"}
 
 

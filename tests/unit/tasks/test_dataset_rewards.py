@@ -13,11 +13,11 @@ from colearn.contract import RewardFunction
 from colearn.errors import ConfigError, TaskError
 from colearn.rollout.transition import step
 from colearn.tasks.dataset import Dataset
-from tests.reward_functions import SEEN
+from tests.helpers.reward_functions import SEEN
 
 RNG = np.random.default_rng(0)
-MATCHES = "tests.reward_functions:matches"
-LATER = "tests.reward_functions:later"
+MATCHES = "tests.helpers.reward_functions:matches"
+LATER = "tests.helpers.reward_functions:later"
 
 
 @pytest.fixture
@@ -58,7 +58,7 @@ def test_a_reward_may_be_one_function_with_its_settings(red):
 
 
 def test_a_function_that_does_not_apply_adds_nothing_as_in_trls_sum(red):
-    task = Dataset(red, [MATCHES, "tests.reward_functions:skips"], weights=(2.0, 5.0))
+    task = Dataset(red, [MATCHES, "tests.helpers.reward_functions:skips"], weights=(2.0, 5.0))
     outcome = last(task, {"agent": "red"})
     assert outcome.reward == 2.0
     assert task.metrics(outcome.state) == {
@@ -69,7 +69,7 @@ def test_a_function_that_does_not_apply_adds_nothing_as_in_trls_sum(red):
 
 
 def test_a_completion_to_which_no_function_applies_is_not_scored(red):
-    functions = ["tests.reward_functions:skips", "tests.reward_functions:only_blue"]
+    functions = ["tests.helpers.reward_functions:skips", "tests.helpers.reward_functions:only_blue"]
     task = Dataset(red, {"team": functions, "agent": functions[0]})
     outcome = last(task, {"agent": "red"})
     assert outcome.reward is None and outcome.local_rewards == {"agent": None}
@@ -77,7 +77,9 @@ def test_a_completion_to_which_no_function_applies_is_not_scored(red):
 
 def test_an_async_function_applies_to_some_rows(data):
     rows = [{"prompt": "paint", "colour": colour} for colour in ("blue", "red", "red")]
-    task = Dataset(data(*rows), ["tests.reward_functions:" + n for n in ("only_red", "only_blue")])
+    task = Dataset(
+        data(*rows), ["tests.helpers.reward_functions:" + n for n in ("only_red", "only_blue")]
+    )
     assert last(task, {"agent": "x"}).reward == 0.25
 
 
@@ -93,7 +95,7 @@ def test_an_async_function_applies_to_some_rows(data):
     ],
 )
 def test_a_reward_that_is_no_finite_number_is_one_line_with_the_item(red, function, line):
-    task = Dataset(red, [MATCHES, f"tests.reward_functions:{function}"])
+    task = Dataset(red, [MATCHES, f"tests.helpers.reward_functions:{function}"])
     state = task.reset(task.items("train")[0], RNG)
     with pytest.raises(TaskError) as caught:
         step(task, state, {"agent": "red"}, RNG, str(task.items("train")[0]))
@@ -154,18 +156,20 @@ def test_a_prompt_of_messages_without_a_system_text_is_told_as_it_is(data):
         {"role": "assistant", "content": "red"},
         {"role": "user", "content": "barn"},
     ]
-    prompts, _, _ = told(Dataset(data(*[{"prompt": prompt}] * 2), "tests.reward_functions:looks"))
+    prompts, _, _ = told(
+        Dataset(data(*[{"prompt": prompt}] * 2), "tests.helpers.reward_functions:looks")
+    )
     assert prompts == [prompt]
 
 
 def test_text_is_told_as_text(red):
-    prompts, completions, _ = told(Dataset(red, "tests.reward_functions:looks"))
+    prompts, completions, _ = told(Dataset(red, "tests.helpers.reward_functions:looks"))
     assert (prompts, completions) == (["paint"], ["blue"])
 
 
 def test_a_column_of_prompts_beside_the_one_that_is_read_is_not_told(data):
     row = {"question": "a", "prompt": "b", "completion_ids": [7]}
-    task = Dataset(data(row, row), "tests.reward_functions:looks", prompt="question")
+    task = Dataset(data(row, row), "tests.helpers.reward_functions:looks", prompt="question")
     columns = told(task)[2]
     assert "prompt" not in columns and columns["completion_ids"] == [[]]
 

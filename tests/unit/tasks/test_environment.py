@@ -11,7 +11,7 @@ import pytest
 from colearn.errors import ConfigError, TaskError
 from colearn.tasks.environment import Environment
 from colearn.testing import check_task
-from tests.trl_environments import SEEN
+from tests.helpers.trl_environments import SEEN
 
 RNG = np.random.default_rng(0)
 
@@ -25,7 +25,7 @@ WAIT = '<tool_call>{"name": "wait", "arguments": {"seconds": 2}}</tool_call>'
 
 
 def mine(name):
-    return f"tests.trl_environments:{name}"
+    return f"tests.helpers.trl_environments:{name}"
 
 
 def buttons(tmp_path, **settings):

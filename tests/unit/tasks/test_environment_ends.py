@@ -15,7 +15,7 @@ from colearn.rollout.grow import grow
 from colearn.rollout.shapes import Chain, KaryTree, Parallel
 from colearn.rollout.transition import step
 from colearn.tasks.environment import Environment
-from tests.trl_environments import OPEN
+from tests.helpers.trl_environments import OPEN
 
 RNG = np.random.default_rng(0)
 
@@ -34,7 +34,7 @@ def nothing_open():
 
 
 def counted(name="Counted", **settings):
-    return Environment(f"tests.trl_environments:{name}", **settings)
+    return Environment(f"tests.helpers.trl_environments:{name}", **settings)
 
 
 def begun(task, item=0):
@@ -152,7 +152,7 @@ def test_all_calls_of_an_environment_run_in_one_thread():
 
 def test_a_close_that_fails_is_a_note(capsys):
     assert play(counted("BadClose"), "done").reward == 1.0
-    line = "note: task.factory: close of 'tests.trl_environments:BadClose' failed: gone\n"
+    line = "note: task.factory: close of 'tests.helpers.trl_environments:BadClose' failed: gone\n"
     assert capsys.readouterr().err in (line, 2 * line)  # the one that was asked for its tools
 
 

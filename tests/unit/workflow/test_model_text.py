@@ -32,7 +32,7 @@ from colearn.workflow.declared import DeclaredWorkflow
 from colearn.workflow.tool import plain
 from colearn.workflow.tool_calls import find_call
 from colearn.workflow.tools.calculator import calculate
-from tests.complete_tasks import COMPLETE_TASKS
+from tests.helpers.complete_tasks import COMPLETE_TASKS
 
 RNG = np.random.default_rng(0)
 HALF = "\ud800"

@@ -33,8 +33,8 @@ def opened(task: Gateway) -> Gateway:
 def gateway(play: str | None, **settings: Any) -> Gateway:
     """A task whose program is a function of this module."""
     defaults: dict[str, Any] = {"timeout": 20.0, "horizon": 8}
-    target = None if play is None else f"tests.gateway_programs:{play}"
-    source = "tests.gateway_programs:items"
+    target = None if play is None else f"tests.helpers.gateway_programs:{play}"
+    source = "tests.helpers.gateway_programs:items"
     return opened(Gateway(("one", "two"), source, play=target, **{**defaults, **settings}))
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from colearn.agents import AgentSpec, ChatFormat, language_players
 from colearn.contract import BatchEngine, TokenAnswer, TokenRequest
 from colearn.types import Action
-from tests.tiny import byte_tokenizer
+from tests.helpers.tiny import byte_tokenizer
 
 
 class Scripted(BatchEngine):

@@ -10,7 +10,7 @@ import sysconfig
 import venv
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 SOURCES = ("pyproject.toml", "README.md", "LICENSE", "colearn", "algorithms", "tasks", "configs")
 
 SMALL = (

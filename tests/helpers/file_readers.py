@@ -112,7 +112,7 @@ def of_csv(whole: bytes) -> Iterator[Damage]:
 
 async def play(item: Any, endpoints: Any) -> float:
     """A gateway's program: one request."""
-    from tests.gateway_programs import ask, user
+    from tests.helpers.gateway_programs import ask, user
 
     await ask(endpoints["ada"], [user("hello")])
     return 1.0

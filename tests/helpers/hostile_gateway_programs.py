@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from tests.gateway_programs import ask, said, user
+from tests.helpers.gateway_programs import ask, said, user
 
 TAINT = "TAINT"
 HONEST: list[Any] = []

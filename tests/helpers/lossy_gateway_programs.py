@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.gateway_programs import ask, user
+from tests.helpers.gateway_programs import ask, user
 
 
 def items(split: str) -> list[Any]:

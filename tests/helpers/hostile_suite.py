@@ -1,6 +1,6 @@
 """All hostile and honest programs in one sandbox, and what they left behind.
 
-python tests/hostile_suite.py bwrap|namespaces     # of the installed colearn; prints what failed
+python tests/helpers/hostile_suite.py bwrap|namespaces  # of the installed colearn; prints failures
 """
 
 from __future__ import annotations

@@ -1,0 +1,1 @@
+"""What several tests share: tiny models and tasks, trees by hand, programs, servers, bad input."""
