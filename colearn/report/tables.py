@@ -63,7 +63,7 @@ def _performance(summary: Summary) -> ResultTable:
     return ResultTable(
         name="performance",
         title="Performance, response time and cost",
-        note="Means over seeds with 95% intervals, at the first evaluation (before) and "
+        note=f"{_means(summary)}, at the first evaluation (before) and "
         "the last (after, and time and cost). Response time is that of a turn's slowest agent. "
         f"{_EXPLAINED if 'Explained variance' in columns else ''}"
         f"Of {judged.metric}, {judged.better} is better. "
@@ -80,6 +80,19 @@ def _performance(summary: Summary) -> ResultTable:
             for row, (label, algorithm) in enumerate(algorithms.items())
         ),
     )
+
+
+def _means(summary: Summary) -> str:
+    """What the cells of a table are: means over seeds, or the values of single runs."""
+    if any(len(algorithm.seeds) > 1 for algorithm in summary.algorithms.values()):
+        return "Means over seeds with 95% intervals"
+    return "Values of one run, so without intervals"
+
+
+def _activity(key: str) -> str:
+    """The row title of an `ACTIVITY/NAME` of the time use."""
+    activity, _, name = key.partition("/")
+    return f"idle {name}" if activity == "wait" else f"{activity} {name}".rstrip()
 
 
 def _shape(summary: Summary) -> ResultTable:
@@ -116,7 +129,7 @@ def _other_metrics(summary: Summary) -> ResultTable:
     return ResultTable(
         name="task_metrics",
         title="Other metrics",
-        note="Means over seeds with 95% intervals, at the first evaluation (before) and "
+        note=f"{_means(summary)}, at the first evaluation (before) and "
         "the last (after). The task's page states whether higher or lower is better.",
         columns=tuple(algorithms),
         rows=tuple(
@@ -161,8 +174,7 @@ def _overhead(summary: Summary) -> ResultTable:
     return ResultTable(
         name="overhead",
         title="Training overhead",
-        note="Means per run with 95% intervals over seeds. A sample is a joint action; "
-        "counts that are equal in all seeds stand alone.",
+        note=f"{_means(summary)}, per run. A sample is a joint action.",
         columns=tuple(summary.algorithms),
         rows=tuple(
             (
@@ -190,11 +202,12 @@ def _time_use(summary: Summary) -> ResultTable:
     return ResultTable(
         name="time_use",
         title="Where the time went",
-        note="Shares of the time of an iteration, evaluations not counted. Shares add up to more "
-        "than one where models work at the same time. " + " ".join(lines),
+        note="Shares of the time of an iteration, without evaluations. The shares exceed 100% in "
+        "total if models work at the same time. A model is idle while others generate or update. "
+        + " ".join(lines),
         columns=tuple(algorithms),
         rows=tuple(
-            (key.replace("/", " ", 1), tuple(cell(a, key) for a in algorithms.values()))
+            (_activity(key), tuple(cell(a, key) for a in algorithms.values()))
             for key in sorted(keys)
         ),
     )

@@ -64,6 +64,7 @@ def _html(summary: Summary, shown: list[ResultTable], samples: list[TranscriptPa
     judged = column_title(compared.headline.metric)
     pictures = [picture for sample in samples for picture in sample.pictures]
     turns = max((len(sample.before.pictures) for sample in samples), default=0)
+    seeds = Counter(run.algorithm for run in summary.runs).values()
     return render(
         "report.html",
         title=_title(compared),
@@ -81,7 +82,8 @@ def _html(summary: Summary, shown: list[ResultTable], samples: list[TranscriptPa
         pictured=bool(pictures),
         drawing=Drawing(pictures, compared.agents),
         several_turns=turns > 1,
-        fewest=min(Counter(run.algorithm for run in summary.runs).values()),
+        fewest=min(seeds),
+        most=max(seeds),
     )
 
 

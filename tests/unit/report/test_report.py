@@ -261,6 +261,13 @@ def test_one_algorithm_alone_is_not_called_a_comparison(tmp_path: Path, page: st
     assert "colearn comparison" in page and "What was compared" in page
 
 
+def test_a_single_run_is_not_called_a_mean_over_seeds(tmp_path: Path, page: str) -> None:
+    fabricated.write_run(tmp_path / "runs" / "magrpo-s0", "magrpo", 0)
+    alone = write_report(tmp_path).read_text(encoding="utf-8")
+    assert "over seeds" not in alone and "Values of one run" in alone
+    assert "over seeds" in page and "Values of one run" not in page
+
+
 def test_before_and_after_show_the_same_item(page):
     before, after = re.findall(r"iteration (\d+), item (\w+)", page)[:2]
     assert before == ("0", "icml")
