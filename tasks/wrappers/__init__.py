@@ -4,7 +4,7 @@ Each takes a task and gives one; the task itself is not changed.
 """
 
 from .discussion import Discussion, DiscussionState
-from .parallel import Independent
+from .parallel import NoCommunication
 from .pipeline import Pipeline, PipelineState
 from .single import Single, SingleState
 from .wrapper import Wrapper, Wraps
@@ -12,7 +12,7 @@ from .wrapper import Wrapper, Wraps
 __all__ = [
     "Discussion",
     "DiscussionState",
-    "Independent",
+    "NoCommunication",
     "Pipeline",
     "PipelineState",
     "Single",
@@ -23,7 +23,7 @@ __all__ = [
 
 NAMES = {
     "discussion": "discussion:Discussion",
-    "parallel": "parallel:Independent",
+    "parallel": "parallel:NoCommunication",
     "pipeline": "pipeline:Pipeline",
     "single": "single:Single",
 }

@@ -9,7 +9,7 @@ from colearn.contract import DecPOMDP
 from .wrapper import Wraps
 
 
-class Independent(Wraps):
+class NoCommunication(Wraps):
     """The task as it is: a Dec-POMDP is already played without communication."""
 
     @classmethod

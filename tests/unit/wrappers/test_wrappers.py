@@ -20,7 +20,7 @@ from colearn.contract import (
 )
 from colearn.contract.picture import Picture
 from colearn.registry import load, names
-from colearn.tasks.wrappers import Discussion, Independent, Pipeline, Single
+from colearn.tasks.wrappers import Discussion, NoCommunication, Pipeline, Single
 from colearn.types import Outcome
 
 WRAPPERS = {name: load("wrappers", name).wrap for name in names("wrappers")}
@@ -78,7 +78,7 @@ def test_the_table_names_the_three_ways_of_the_paper_and_the_single_model():
 
 def test_parallel_is_the_task_itself():
     task = Words()
-    assert Independent.wrap(task) is task
+    assert NoCommunication.wrap(task) is task
 
 
 def test_a_pipeline_lets_one_agent_act_at_a_time_and_shows_it_the_earlier_outputs():
