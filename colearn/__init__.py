@@ -4,7 +4,8 @@
     Trainer(task, ...).run()                the same run; its parts are attributes
     Result(run)                             what `train` returns: metrics, curve, folder
     load_config("quickstart")               settings from a shipped config, a .yaml or a mapping
-    compare(config, "out")                  algorithms x seeds on one task; writes a report
+    compare(task, "out", algorithms=...)    algorithms x seeds on one task; writes a report
+    Compared(report)                        what `compare` returns: report, summary, folder
     Experiment(config, "out").run()         one run: one algorithm, one seed
     open_run("out"), read_run("out")        a run's folder: its config, checkpoints and metrics
     write_report("out")                     the report of finished runs
@@ -20,12 +21,13 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .comparison import compare
     from .config import Config, load_config
     from .experiment.loop import Experiment
     from .record import open_run, read_run
     from .report import write_report
     from .trainer.api import train
+    from .trainer.compare import compare
+    from .trainer.compared import Compared
     from .trainer.result import Result
     from .trainer.trainer import Trainer
     from .types import Tree
@@ -37,7 +39,8 @@ _HOMES = {
     "Config": "config",
     "load_config": "config",
     "Experiment": "experiment.loop",
-    "compare": "comparison",
+    "Compared": "trainer.compared",
+    "compare": "trainer.compare",
     "write_report": "report",
     "open_run": "record",
     "read_run": "record",
@@ -52,6 +55,7 @@ _HOMES = {
 
 # spelled out for type checkers
 __all__ = [
+    "Compared",
     "Config",
     "Experiment",
     "LoadedCritic",

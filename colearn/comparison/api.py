@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -12,9 +12,12 @@ from colearn.record.place import check_place, held_folder
 
 from .check import check_plans
 from .claim import check_claim, claim
-from .launch import Command, early_forks, launch, launched_runs, raise_failures
-from .plan import make_plan
-from .progress import watch
+from .launch import Command, Failure, early_forks, launch, launched_runs, raise_failures
+from .plan import Plan, make_plan
+from .progress import Watcher, watch
+
+Make = Callable[[Plan, Path, Watcher], tuple[Failure, ...]]
+"""Makes the unfinished runs of a plan in a folder, and returns those that failed."""
 
 
 def compare(
@@ -25,19 +28,21 @@ def compare(
     command_line: str | None = None,
     console: Console | None = None,
     command: Command | None = None,
+    make: Make | None = None,
 ) -> Path:
     """Run `config.compare`'s algorithms x seeds into `out`; returns the path of report.html.
 
     algorithms: labels of the algorithms to run, by default all.
     command_line: the command that the report shows.
     command: a program that makes each run, in place of `colearn train`.
+    make: makes all runs, in place of processes.
     Finished runs in `out` are kept, unfinished ones are resumed. If runs fail, the report is
     written from the others before the error is raised.
     Errors: ConfigError before anything runs; CheckpointError if `out` holds something else;
     ColearnError naming the first failed run, its log and its last error line.
     """
     folder = Path(out)
-    with early_forks(config, algorithms, command) as forks:
+    with early_forks(config, algorithms, command, needed=make is None) as forks:
         from colearn.report import write_report  # imports beside the fork server
 
         plan = make_plan(config, algorithms)
@@ -48,7 +53,10 @@ def compare(
             claim(plan, folder, command_line)
             goals = {job.name: job.goal for job in launched_runs(plan, folder)}
             with watch(console or Console(), goals) as watcher:
-                failures = launch(plan, folder, watcher, command=command, forks=forks)
+                if make is None:
+                    failures = launch(plan, folder, watcher, command=command, forks=forks)
+                else:
+                    failures = make(plan, folder, watcher)
             if len(failures) == len(plan.runs):
                 raise_failures(failures, len(plan.runs))
             report = write_report(folder)

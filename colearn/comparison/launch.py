@@ -90,11 +90,15 @@ def launch(
 
 @contextmanager
 def early_forks(
-    config: Config, algorithms: Sequence[str] | None, command: Command | None
+    config: Config,
+    algorithms: Sequence[str] | None,
+    command: Command | None,
+    *,
+    needed: bool = True,
 ) -> Iterator[Forks | None]:
     """A fork server that imports while the runs are still planned; None for runs of another
-    program."""
-    if command is not None:
+    program, and where none is `needed`."""
+    if command is not None or not needed:
         yield None
         return
     compared = config.compare.algorithms if algorithms is None else algorithms
@@ -134,7 +138,7 @@ def launch_jobs(
     interrupted or terminated, the runs are terminated and KeyboardInterrupt is raised.
     """
     share = _share(workers, len(jobs))
-    waiting = [job for job in jobs if not _already_finished(job, watcher)]
+    waiting = [job for job in jobs if not already_finished(job, watcher)]
     active: list[_Process] = []
     failures: list[Failure] = []
     own: AbstractContextManager[Forks] = (
@@ -173,7 +177,8 @@ def raise_failures(failures: Sequence[Failure], runs: int) -> None:
         )
 
 
-def _already_finished(job: LaunchedRun, watcher: Watcher) -> bool:
+def already_finished(job: LaunchedRun, watcher: Watcher) -> bool:
+    """Whether nothing is left of a run; the watcher is told so."""
     finished = job.folder.status == "finished"
     if finished and job.run.extends(job.folder.record()):
         return False  # it is to be extended
@@ -185,6 +190,14 @@ def _already_finished(job: LaunchedRun, watcher: Watcher) -> bool:
     return finished
 
 
+def write_config(job: LaunchedRun) -> Path:
+    """Write the config with which a run starts; the file."""
+    config = ComparisonFolder(job.out).config(job.run.name)
+    config.parent.mkdir(exist_ok=True)
+    write_text(config, dump_config(job.run.config))
+    return config
+
+
 def _start(
     job: LaunchedRun,
     forks: Forks,
@@ -194,9 +207,7 @@ def _start(
 ) -> _Process:
     folder = job.folder
     folder.path.mkdir(parents=True, exist_ok=True)
-    config = ComparisonFolder(job.out).config(job.run.name)
-    config.parent.mkdir(exist_ok=True)
-    write_text(config, dump_config(job.run.config))
+    config = write_config(job)
     secrets = dict(masked_keys(job.run.config.model_dump(mode="json")))
     given = {SECRETS: json.dumps(secrets)} if secrets else {}
     resume = folder.status != "not started"
@@ -216,11 +227,11 @@ def _start(
                 env={**_environment(job.run.config.run.threads or share), **given},
                 start_new_session=True,
             )
-    watcher.started(job.name, _how(folder) if resume else "started")
+    watcher.started(job.name, how_it_starts(folder) if resume else "started")
     return _Process(job, handle, folder.tail(job.goal.metric), NotesTail(folder.log, start=past))
 
 
-def _how(folder: RunFolder) -> str:
+def how_it_starts(folder: RunFolder) -> str:
     """How a run starts: from the beginning or from which iteration."""
     kept = folder.checkpoints.all()
     return f"resumed at iteration {kept[-1].iteration}" if kept else "restarted: no checkpoint"

@@ -21,7 +21,7 @@ from colearn.config import (
     resolve,
 )
 from colearn.config.renamed import remedy
-from colearn.contract import DecPOMDP
+from colearn.contract import Algorithm, DecPOMDP
 from colearn.errors import ConfigError, nearest
 from colearn.record import ComparisonFolder, RunFolder, RunRecord
 from colearn.record.difference import BUDGET, FREE, scheduled
@@ -207,6 +207,8 @@ def _known(config: Config, name: str, overrides: Mapping[str, Any]) -> dict[str,
             chosen[path[0]] = str(value)
         elif algorithm == "algorithm" and len(path) == 1 and "name" in _section(value):
             chosen[path[0]] = str(value["name"])
+    if registry.instance(name, "compare.algorithms", Algorithm) is not None:
+        return {}  # what an object is set to is in it
     cls = registry.algorithm_class(name)
     try:
         return known_settings(cls, chosen)

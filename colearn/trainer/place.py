@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 from pathlib import Path
 
 from colearn.config import Config
@@ -14,12 +15,14 @@ _ABOVE = Path("runs")
 def run_folder(config: Config, out: str | Path | None, *, resume: bool) -> Path:
     """`out`, or the first free `runs/TASK-ALGORITHM-NUMBER`.
 
-    Errors: ConfigError for a resume without a folder.
+    Errors: ConfigError for a resume without a folder, and for several processes without one.
     """
     if out is not None:
         return Path(out)
     if resume:
         raise ConfigError("out: missing; name the folder of the run to resume")
+    if os.environ.get("WORLD_SIZE", "1") != "1":
+        raise ConfigError("out: missing; name the folder that all processes of the run share")
     name = f"{_plain(config.task.name)}-{_plain(config.algorithm.name)}"
     free = (_ABOVE / f"{name}-{number}" for number in itertools.count(1))
     return next(folder for folder in free if not folder.exists())

@@ -27,8 +27,20 @@ from .named import Names
 
 
 def config_from(
+    task: TaskGiven | None, algorithm: AlgorithmGiven, **given: Any
+) -> tuple[Config, Names]:
+    """The config of a run, and the names of the objects in it; arguments as for `settings_from`.
+
+    Errors: ConfigError, one line that names the argument and the remedy.
+    """
+    names = Names()
+    settings = settings_from(task, names, **given)
+    return load_config({**settings, "algorithm": names.algorithm(algorithm)}), names
+
+
+def settings_from(
     task: TaskGiven | None,
-    algorithm: AlgorithmGiven,
+    names: Names,
     *,
     models: ModelsGiven | None,
     critic: CriticGiven | None,
@@ -37,15 +49,13 @@ def config_from(
     callbacks: Sequence[Callback],
     seed: int | None,
     sections: Sections | Mapping[str, Any],
-) -> tuple[Config, Names]:
-    """The config of a run, and the names of the objects in it.
+) -> dict[str, Any]:
+    """A config as in YAML, without its algorithm; `names` gets the objects in it.
 
     Errors: ConfigError, one line that names the argument and the remedy.
     """
-    names = Names()
     settings: dict[str, Any] = {
         "task": _task(task, reward, data, names),
-        "algorithm": names.algorithm(algorithm),
         "models": models_section(models),
     }
     if critic is not None:
@@ -61,7 +71,7 @@ def config_from(
         settings["run"] = {**run, "callbacks": named}
     if seed is not None:
         settings["run"] = {**settings.get("run", {}), "seed": seed}
-    return load_config(settings), names
+    return settings
 
 
 _ARGUMENTS = (

@@ -1,0 +1,132 @@
+"""`compare`: algorithms x seeds, from a config or from Python objects."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias, Unpack
+
+from colearn.comparison import compare as run_comparison
+from colearn.config import Config, load_config
+from colearn.contract import Callback
+from colearn.errors import ConfigError
+
+from .compared import Compared
+from .kinds import (
+    AlgorithmGiven,
+    CriticGiven,
+    DataGiven,
+    ModelsGiven,
+    RewardGiven,
+    Sections,
+    TaskGiven,
+)
+from .named import Names
+from .settings import settings_from
+
+AlgorithmsGiven: TypeAlias = Sequence[AlgorithmGiven] | Mapping[str, AlgorithmGiven]
+"""Names, classes or objects; a mapping gives them the labels of the report."""
+
+_ALGORITHMS = ("collm_cc", "collm_dc", "magrpo")
+
+
+def compare(
+    task: Config | TaskGiven | None = None,
+    out: str | Path = "comparison",
+    *,
+    algorithms: AlgorithmsGiven | None = None,
+    seeds: int | Sequence[int] | None = None,
+    workers: int | None = None,
+    models: ModelsGiven | None = None,
+    critic: CriticGiven | None = None,
+    reward: RewardGiven | None = None,
+    data: DataGiven | None = None,
+    callbacks: Sequence[Callback] = (),
+    **settings: Unpack[Sections],
+) -> Compared:
+    """Train several algorithms with several seeds on one task, and write a report of them.
+
+    task: a `Config`, which says all but algorithms, seeds and workers; or a task as for `train`,
+    with `models`, `critic`, `reward`, `data`, `callbacks` and other sections as there.
+    out: the comparison's folder. Finished runs in it are kept, unfinished ones go on.
+    algorithms: names or objects of `colearn.algorithms`; None: the config's, or CoLLM-CC, CoLLM-DC
+    and MAGRPO.
+    seeds: how many, from 0, or which; None: 3.
+    workers: runs side by side, in processes of their own. Runs that need an object without a name
+    are made in this process, one after the other.
+
+    Errors: ConfigError or TaskError, one line that names the argument and the remedy, before
+    anything runs; CheckpointError if `out` holds something else; ColearnError naming the first run
+    that failed, after the report of the others is written.
+    """
+    names = Names()
+    plain: dict[str, Any] = {}
+    if isinstance(task, Config):
+        given = {"models": models, "critic": critic, "reward": reward, "data": data}
+        extra = [*settings, *(name for name, one in given.items() if one is not None)]
+        if extra or callbacks:
+            raise ConfigError(f"{(extra or ['callbacks'])[0]}: the config says it; set it there")
+        plain = task.model_dump(mode="json")
+    else:
+        plain = settings_from(
+            task,
+            names,
+            models=models,
+            critic=critic,
+            reward=reward,
+            data=data,
+            callbacks=callbacks,
+            seed=None,
+            sections=settings,
+        )
+        algorithms = _ALGORITHMS if algorithms is None else algorithms
+    chosen = dict(plain.get("compare", {}))
+    if algorithms is not None:
+        chosen["algorithms"] = _entries(algorithms, names, chosen.get("algorithms", {}))
+    if seeds is not None:
+        chosen["seeds"] = list(range(seeds)) if isinstance(seeds, int) else list(seeds)
+    if workers is not None:
+        chosen["workers"] = workers
+    config = load_config({**plain, "compare": chosen})
+    names.tell(Path(out))
+    if not names.objects:
+        return Compared(run_comparison(config, out))
+    from .runs_here import make_here  # loads torch
+
+    return Compared(run_comparison(config, out, make=make_here))
+
+
+def _entries(
+    algorithms: AlgorithmsGiven, names: Names, known: Mapping[str, Any]
+) -> dict[str, dict[str, Any]]:
+    """`compare.algorithms`. Errors: ConfigError for what is no algorithm."""
+    if isinstance(algorithms, str):
+        raise ConfigError(f"algorithms: '{algorithms}' is one name; give a list")
+    if not algorithms:
+        raise ConfigError("algorithms: name one or more to compare")
+    labelled = algorithms.items() if isinstance(algorithms, Mapping) else _labelled(algorithms)
+    entries = {}
+    for label, given in labelled:
+        if isinstance(given, str) and given == label and label in known:
+            entries[label] = dict(known[label])
+            continue
+        section = names.algorithm(given)
+        entries[label] = {
+            f"algorithm.{key}": value
+            for key, value in section.items()
+            if key != "name" or value != label
+        }
+    return entries
+
+
+def _labelled(algorithms: Sequence[AlgorithmGiven]) -> list[tuple[str, AlgorithmGiven]]:
+    """Each algorithm with its name, a further one of a name with its number."""
+    labelled: dict[str, AlgorithmGiven] = {}
+    for given in algorithms:
+        name = Names().algorithm(given)["name"].rpartition(":")[2]
+        number, label = 1, name
+        while label in labelled:
+            number += 1
+            label = f"{name}_{number}"
+        labelled[label] = given
+    return list(labelled.items())

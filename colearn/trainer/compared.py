@@ -1,0 +1,39 @@
+"""Result of a comparison: its folder, its report and its numbers."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from markupsafe import Markup
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A comparison whose runs are finished. A notebook shows its table."""
+
+    report: Path
+    """report.html, which has the curves and the transcripts."""
+
+    @property
+    def folder(self) -> Path:
+        """What `colearn report` and `compare` with the same arguments read."""
+        return self.report.parent
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """The content of summary.json: per algorithm each metric at the start and at the end."""
+        read: dict[str, Any] = json.loads((self.folder / "summary.json").read_text())
+        return read
+
+    def __fspath__(self) -> str:
+        return str(self.report)
+
+    def __str__(self) -> str:
+        table = (self.folder / "table.md").read_text().strip()
+        return f"{self.summary['headline']}\n\n{table}\n\nreport: {self.report}"
+
+    def _repr_html_(self) -> str:
+        return str(Markup("<pre>{}</pre>").format(str(self)))

@@ -1,0 +1,50 @@
+"""Makes the runs of a comparison in this process, one after the other, with its objects."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from colearn.comparison.launch import (
+    Failure,
+    already_finished,
+    how_it_starts,
+    launched_runs,
+    write_config,
+)
+from colearn.comparison.plan import Plan
+from colearn.comparison.progress import Watcher
+from colearn.errors import ColearnError
+from colearn.experiment.loop import Experiment, Report
+from colearn.experiment.restarts import run_with_restarts
+from colearn.record import Progress
+
+
+def make_here(plan: Plan, out: Path, watcher: Watcher) -> tuple[Failure, ...]:
+    """Make every run that is not finished; unfinished ones are resumed. A run that fails does not
+    stop the others."""
+    failures = []
+    for job in launched_runs(plan, out):
+        if already_finished(job, watcher):
+            continue
+        folder, tail = job.folder, job.folder.tail(job.goal.metric)
+        resume = folder.status != "not started"
+        write_config(job)
+        watcher.started(job.name, how_it_starts(folder) if resume else "started")
+
+        def started(_: Experiment, name: str = job.name, tail=tail) -> Report:  # type: ignore[no-untyped-def]
+            def report(progress: Progress, metrics: dict[str, float]) -> None:
+                if tail.advance():
+                    watcher.advanced(name, tail.status)
+
+            return report
+
+        try:
+            run_with_restarts(job.run.config, folder.path, resume=resume, started=started)
+        except ColearnError as error:
+            folder.path.mkdir(parents=True, exist_ok=True)
+            folder.log.write_text(f"error: {error}\n", encoding="utf-8")
+            failures.append(Failure(name=job.name, log=folder.log, reason=str(error)))
+            watcher.ended(job.name, f"failed: {error}")
+        else:
+            watcher.ended(job.name, "finished")
+    return tuple(failures)
