@@ -47,6 +47,7 @@ PART_KINDS: Mapping[Kind, str] = {
     "losses": "algorithm.loss",
     "rewards": "task.reward",
     "casts": "cast",
+    "callbacks": "run.callbacks",
     "programs": "agents.NAME.program",
     "generators": "run.generator",
     "learners": "run.learner",
