@@ -200,13 +200,13 @@ def _entries(config: Config) -> Mapping[str, Mapping[str, Any]]:
 def _known(config: Config, name: str, overrides: Mapping[str, Any]) -> dict[str, Any]:
     """The settings that an algorithm has, with the parts that its run uses."""
     sections = config.algorithm.settings.items()
-    chosen = {key: str(value["name"]) for key, value in sections if "name" in _section(value)}
+    chosen = {key: named for key, value in sections if (named := _part(value))}
     for key, value in overrides.items():
         algorithm, *path = key.split(".")
         if algorithm == "algorithm" and path[1:] == ["name"]:
             chosen[path[0]] = str(value)
-        elif algorithm == "algorithm" and len(path) == 1 and "name" in _section(value):
-            chosen[path[0]] = str(value["name"])
+        elif algorithm == "algorithm" and len(path) == 1 and (named := _part(value)):
+            chosen[path[0]] = named
     if registry.instance(name, "compare.algorithms", Algorithm) is not None:
         return {}  # what an object is set to is in it
     cls = registry.algorithm_class(name)
@@ -214,6 +214,14 @@ def _known(config: Config, name: str, overrides: Mapping[str, Any]) -> dict[str,
         return known_settings(cls, chosen)
     except ConfigError as error:
         raise ConfigError(f"algorithm.{error}") from None
+
+
+def _part(value: Any) -> str | None:
+    """The name of a part, given as a section or alone; None for a value and for settings."""
+    if isinstance(value, str):
+        return value
+    name = _section(value).get("name")
+    return None if name is None else str(name)
 
 
 def _section(value: Any) -> Mapping[str, Any]:

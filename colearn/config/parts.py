@@ -2,6 +2,7 @@
 
     loss: {clip: 0.2}                      # the default part with another clip
     credit: {name: mixed, alpha: 0.5}      # another part, by its name
+    credit: mixed                          # with its defaults
     critic.value: q                        # likewise, as a dotted key
 
 `colearn.registry` resolves names. Parts do not know their configuration keys: their errors name
@@ -157,6 +158,8 @@ def _value(hint: Any, value: Any, default: Any) -> Any:
         return TypeAdapter(hint, config=_FINITE).validate_python(value)
     if value is None and type(None) in get_args(hint):
         return None
+    if kind is not None and isinstance(value, str):
+        value = {"name": value}
     if not isinstance(value, Mapping):
         raise ConfigError(f"name: got {value!r}; give a section such as {{name: ...}}")
     settings = {key: one for key, one in value.items() if key != "name"}

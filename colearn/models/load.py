@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 import os
 from collections.abc import Iterator, Mapping
@@ -98,8 +99,32 @@ def read_config(path: str, field: str) -> PretrainedConfig:
     """Load a model's config.json. Errors: ConfigError naming `field`."""
     from transformers import AutoConfig
 
+    refuse_missing_folder(path, field)
     with _reading(path, field):
         return AutoConfig.from_pretrained(path, trust_remote_code=False)
+
+
+def refuse_missing_folder(path: str, field: str) -> None:
+    """Errors: ConfigError for a path that is no hub name, or is nearly that of a folder here: a hub
+    would be asked for it in vain, for long without a connection."""
+    if os.path.isdir(path):
+        return
+    above, name = os.path.split(path)
+    beside = [one for one in _folders(above or ".") if one not in (name, "")]
+    near = difflib.get_close_matches(name, beside, n=1, cutoff=0.8)
+    local = path.startswith((".", "/", "~")) or path.count("/") > 1
+    if local or near:
+        remedy = "give a model's folder or hub name"
+        if near:
+            remedy = f"did you mean '{os.path.join(above, near[0])}'?"
+        raise ConfigError(f"{field}: no folder {path[:200]}; {remedy}")
+
+
+def _folders(above: str) -> list[str]:
+    try:
+        return [one.name for one in os.scandir(above) if one.is_dir()]
+    except OSError:
+        return []
 
 
 def load_tokenizer(path: str, *, field: str) -> PreTrainedTokenizerBase:
@@ -109,6 +134,7 @@ def load_tokenizer(path: str, *, field: str) -> PreTrainedTokenizerBase:
     """
     from transformers import AutoTokenizer
 
+    refuse_missing_folder(path, field)
     with _reading(path, field):
         tokenizer = AutoTokenizer.from_pretrained(path, trust_remote_code=False)
     if tokenizer.pad_token_id is None:
@@ -272,8 +298,6 @@ def check_vocabulary(tokenizer: PreTrainedTokenizerBase, words: int, field: str)
 
 
 def _no_model(path: str, field: str, error: Exception) -> ConfigError:
-    if path.startswith((".", "/", "~")) and not os.path.isdir(path):
-        return ConfigError(f"{field}: no folder {path[:200]}; give a model's folder or hub name")
     kind = "" if isinstance(error, (OSError, ValueError)) else f"{type(error).__name__}: "
     return ConfigError(
         f"{field}: cannot load '{path[:200]}'; give a folder or hub name that holds config.json, "

@@ -1,0 +1,58 @@
+"""What a config may leave out, and the words that a mistake is answered with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from colearn.comparison.plan import make_plan
+from colearn.config import build_algorithm, load_config
+from colearn.credit.mixed import Mixed
+from colearn.errors import ConfigError
+from colearn.models.load import refuse_missing_folder
+
+
+def test_a_part_is_named_alone() -> None:
+    config = load_config("quickstart", {"algorithm": {"name": "magrpo", "credit": "mixed"}})
+    assert build_algorithm(config).credit == Mixed()
+
+
+def test_a_part_that_is_named_alone_is_one_of_a_comparison() -> None:
+    config = load_config("quickstart", {"compare.algorithms": {"magrpo": {}}, "compare.seeds": [0]})
+    entries = {"magrpo": {"algorithm.credit": "mixed"}}
+    changed = load_config(config.model_dump(mode="json"), {"compare.algorithms": entries})
+    assert make_plan(changed).resolved["magrpo"].algorithm.credit == Mixed()
+
+
+def test_steps_are_environment_steps() -> None:
+    with pytest.raises(ConfigError, match=r"did you mean 'environment_steps'\?$"):
+        load_config("quickstart", {"train.steps": 100})
+
+
+@pytest.mark.parametrize(
+    ("path", "line"),
+    [
+        ("models/mdoel", "no folder models/mdoel; did you mean 'models/model'?"),
+        ("mdoels", "no folder mdoels; did you mean 'models'?"),
+        ("./other", "no folder ./other; give a model's folder or hub name"),
+        ("a/b/c", "no folder a/b/c; give a model's folder or hub name"),
+    ],
+)
+def test_a_misspelt_folder_is_not_looked_up_on_a_hub(
+    path: str, line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "models" / "model").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigError) as told:
+        refuse_missing_folder(path, "models.*.path")
+    assert str(told.value) == f"models.*.path: {line}"
+
+
+@pytest.mark.parametrize("name", ["gpt2", "Qwen/Qwen3-0.6B", "models/model"])
+def test_hub_names_and_folders_pass(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "models" / "model").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    refuse_missing_folder(name, "models.*.path")
