@@ -99,7 +99,6 @@ def read_config(path: str, field: str) -> PretrainedConfig:
     """Load a model's config.json. Errors: ConfigError naming `field`."""
     from transformers import AutoConfig
 
-    refuse_missing_folder(path, field)
     with _reading(path, field):
         return AutoConfig.from_pretrained(path, trust_remote_code=False)
 
@@ -134,7 +133,6 @@ def load_tokenizer(path: str, *, field: str) -> PreTrainedTokenizerBase:
     """
     from transformers import AutoTokenizer
 
-    refuse_missing_folder(path, field)
     with _reading(path, field):
         tokenizer = AutoTokenizer.from_pretrained(path, trust_remote_code=False)
     if tokenizer.pad_token_id is None:
@@ -262,6 +260,7 @@ def _quiet() -> Iterator[None]:
 @contextmanager
 def _reading(path: str, field: str) -> Iterator[None]:
     """Convert any loader error on a damaged file to a ConfigError."""
+    refuse_missing_folder(path, field)
     try:
         yield
     except MemoryError:

@@ -17,9 +17,9 @@ from colearn.config import load_config
 from colearn.contract import Callback
 from colearn.errors import ColearnError, ConfigError
 from colearn.rollout.shapes import Parallel
+from tests.helpers.reward_functions import matches
+from tests.helpers.tiny import Notes, save_model
 from tests.integration.test_objects import ROWS, TEAM, TINY, measured
-from tests.reward_functions import matches
-from tests.tiny import Notes, save_model
 
 SECTIONS: dict[str, Any] = {
     "agents": {"*": {"sampling": {"max_tokens": 4}}},
@@ -77,7 +77,7 @@ def test_objects_without_a_name_are_compared_in_this_process(tmp_path: Path) -> 
 
 def test_what_has_a_name_is_compared_in_processes_of_its_own(tmp_path: Path) -> None:
     (tmp_path / "rows.jsonl").write_text("\n".join(map(json.dumps, ROWS)))
-    reward = "tests.reward_functions:matches"
+    reward = "tests.helpers.reward_functions:matches"
     given = {**GIVEN, "data": tmp_path / "rows.jsonl", "reward": reward}
     result = colearn.compare(TEAM, tmp_path / "out", algorithms=["magrpo"], seeds=1, **given)
     assert (result.folder / "runs" / "magrpo-s0" / "log.txt").is_file()
