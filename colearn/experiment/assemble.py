@@ -25,7 +25,6 @@ from .evaluation.queried import QueriedEvaluator
 from .seating import seat_players
 from .update.critics import Critics
 from .update.given_critics import GivenCritics
-from .update.item_means import ItemMeans
 from .update.updater import Updater
 
 
@@ -127,7 +126,7 @@ def _updater(
         critic_alone=0 if config.critic is None else config.critic.warmup_iterations,
         given=_given(config, given),
         critic_schedule=_critic_schedule(run),
-        item_means=ItemMeans() if config.critic and config.critic.baseline == "item" else None,
+        item_baseline=config.critic is not None and config.critic.baseline == "item",
     )
 
 

@@ -86,8 +86,7 @@ class Experiment:
             run.parts.advantage.restore(self.progress.baselines)
             if updater is not None:
                 updater.random_rewards = self.progress.random_rewards
-                if updater.item_means is not None:
-                    updater.item_means.state = dict(self.progress.item_means)
+                updater.item_means.state = dict(self.progress.item_means)
             run.cast.restore(self.progress.cast)
             self.episodes = TrainingEpisodes(
                 task=run.task,
@@ -332,8 +331,7 @@ class Experiment:
             self._settle(trees)
         progress.baselines = dict(self.assembly.run.parts.advantage.state())
         progress.random_rewards = updater.random_rewards
-        if updater.item_means is not None:
-            progress.item_means = dict(updater.item_means.state)
+        progress.item_means = dict(updater.item_means.state)
         progress.iteration += 1
         progress.episodes += train.episodes
         progress.environment_steps += counts.joint_actions
@@ -363,6 +361,8 @@ class Experiment:
         }
         if train.record:
             self.record.trees(recorded_tree(progress.iteration, tree) for tree in trees)
+        if updater.critic_line is not None:
+            self.record.critic(updater.critic_line)
         self.listeners.update(trees, metrics)
         if lost is not None:
             raise lost

@@ -16,6 +16,7 @@ from colearn.contract.timeline import updates
 from colearn.models.network import Network
 
 from . import checkpoint_files
+from .grad_signal import grad_signal
 from .gradient_buffer import gradient_buffer
 from .network_learner import NetworkLearner
 from .schedule import schedule
@@ -79,7 +80,9 @@ class LocalLearner(NetworkLearner):
         self.optimizer.zero_grad(set_to_none=True)
         self.steps += 1
         self.network.base.revision += 1
-        return {"grad_norm": norm, "learning_rate": rate}
+        signal = grad_signal(self.optimizer, self.settings.betas)
+        told = {} if signal is None else {"grad_signal": signal}
+        return {"grad_norm": norm, "learning_rate": rate, **told}
 
     def save(self, folder: Path) -> None:
         if self._state.is_main_process:

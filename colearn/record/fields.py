@@ -60,7 +60,7 @@ class Progress(BaseModel):
     cast: dict[str, float] = {}
     """State of the cast."""
     item_means: dict[str, tuple[float, float]] = {}
-    """State of `critic.baseline: item`."""
+    """Means of returns by item and turn, with which a critic is compared."""
 
 
 class RunRecord(_Fields):
@@ -148,6 +148,35 @@ class Episode(_Fields):
     drawing: str | None = None
     """The episode as SVG."""
     turns: tuple[RecordedTurn, ...] = ()
+
+
+class CriticTurn(_Fields):
+    """What an update's critic explained of the returns after one turn."""
+
+    turn: Count
+    number: Count
+    """Returns of single joint actions that were compared with a value."""
+    variance: float
+    """Of these returns."""
+    error_variance: float
+    """Of return - value."""
+    error_square: float
+    """Mean (return - value)^2."""
+    item_error_variance: float
+    """`error_variance` of means by item and turn in place of the values."""
+    within: float = 0.0
+    """Sum of squares around the mean of each group of returns after equal joint histories."""
+    freedom: Count = 0
+    """Its degrees of freedom: returns in groups, less the number of groups."""
+
+
+class CriticLine(_Fields):
+    """A line of critic.jsonl: what the critic explained in one update."""
+
+    iteration: Count
+    turns: tuple[CriticTurn, ...]
+    calibration: tuple[tuple[float, float, int], ...] = ()
+    """Mean value, mean return and number of each tenth of the values, in order."""
 
 
 class RecordedNode(_Fields):

@@ -13,13 +13,13 @@ from colearn.errors import CheckpointError, ConfigError
 
 from .checkpoints import Checkpoints
 from .difference import BUDGET
-from .fields import Episode, Line, RecordedTree, RunRecord
+from .fields import CriticLine, Episode, Line, RecordedTree, RunRecord
 from .files import read_fields, read_lines, read_yaml
 from .tail import MetricsTail
 
 CONFIG, RUN, METRICS, EPISODES = "config.yaml", "run.json", "metrics.jsonl", "episodes.jsonl"
 LOG = "log.txt"
-TREES = "trees.jsonl"
+TREES, CRITIC = "trees.jsonl", "critic.jsonl"
 COMPARISON, RUNS = "compare.json", "runs"
 
 _NAMES = frozenset({"wrapper", "base"})
@@ -51,6 +51,7 @@ class RunFolder:
             **{k: self.path / v for k, v in names.items()},
             "log": self.log,
             "trees": self.path / TREES,
+            "critic": self.path / CRITIC,
         }
 
     @property
@@ -98,6 +99,10 @@ class RunFolder:
     def episodes(self) -> list[Episode]:
         """Read episodes.jsonl."""
         return list(read_lines(Episode, self.path / EPISODES))
+
+    def critic_lines(self) -> list[CriticLine]:
+        """Read critic.jsonl: what the critic explained in each update."""
+        return list(read_lines(CriticLine, self.path / CRITIC))
 
     def trees(self) -> Iterator[RecordedTree]:
         """Read trees.jsonl: training episodes, where the run records them (`train.record`)."""

@@ -7,15 +7,15 @@ from pathlib import Path
 from colearn.errors import CheckpointError
 from colearn.text.notes import note
 
-from .fields import Episode, Line, Progress, RecordedTree
+from .fields import CriticLine, Episode, Line, Progress, RecordedTree
 from .files import read_texts
-from .folder import CONFIG, EPISODES, METRICS, RUN, TREES, RunFolder
+from .folder import CONFIG, CRITIC, EPISODES, METRICS, RUN, TREES, RunFolder
 
 
 def check_no_remains(folder: RunFolder) -> None:
     """Errors: CheckpointError for a folder that holds a run's figures or state without its config:
     a new run would overwrite them."""
-    remains = [name for name in (METRICS, EPISODES, TREES) if (folder.path / name).exists()]
+    remains = [name for name in (METRICS, EPISODES, TREES, CRITIC) if (folder.path / name).exists()]
     remains += ["checkpoints"] if folder.checkpoints.all() else []
     if remains:
         raise CheckpointError(
@@ -35,10 +35,10 @@ def kept_lines(
     its checkpoints are missing.
     """
     metrics, episodes = folder.path / METRICS, folder.path / EPISODES
-    trees = folder.path / TREES
+    trees, critic = folder.path / TREES, folder.path / CRITIC
     if progress is None:
         _check_started(folder)
-        files = [path for path in (metrics, episodes, trees) if path.exists()]
+        files = [path for path in (metrics, episodes, trees, critic) if path.exists()]
         if files:
             note(
                 f"{folder.path}: no checkpoint was reached; the run starts again without its lines"
@@ -68,6 +68,7 @@ def kept_lines(
             if line.iteration <= (made if line.kind == "update" else evaluated)
         ],
         episodes: [text for text, episode in shown if episode.iteration <= evaluated],
+        critic: [text for text, one in read_texts(CriticLine, critic) if one.iteration <= made],
         trees: [text for text, tree in read_texts(RecordedTree, trees) if tree.iteration <= made],
     }
     return {path: texts for path, texts in kept.items() if path.exists()}

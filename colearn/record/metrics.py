@@ -172,14 +172,20 @@ ACTOR = {
         "lower",
     ),
     "MODEL/grad_norm": Metric("Norm of the gradient before clipping.", "norm"),
+    "MODEL/grad_signal": Metric(
+        "Share of the squared gradient that repeats from step to step, by AdamW's moments: "
+        "|E g|^2 / E |g|^2. The noise is sqrt(1 / share - 1) times the gradient. From the tenth "
+        "step on, with the local learner.",
+        "share",
+    ),
     "MODEL/learning_rate": Metric("Learning rate of the step.", "rate"),
 }
 """Metrics of one trained model."""
 
 CRITIC = {
     "critic/explained_variance": Metric(
-        "Share of the variance of returns that the critic explains; below 0.5 advantages are "
-        "mostly noise.",
+        "Share of the variance of returns in the update that the critic explains, all turns "
+        "together; `critic.jsonl` and the report have it by turn, beside what can be explained.",
         "share",
         "higher",
     ),
@@ -189,6 +195,7 @@ CRITIC = {
     "critic/target_mean": Metric("Mean value target.", "credited reward"),
     "critic/target_square": Metric("Mean squared value target.", "squared reward"),
     "critic/MODEL/grad_norm": Metric("Norm of the critic's gradient before clipping.", "norm"),
+    "critic/MODEL/grad_signal": Metric("As `MODEL/grad_signal`, of the critic.", "share"),
     "critic/MODEL/learning_rate": Metric("Learning rate of the critic's step.", "rate"),
 }
 """Metrics of the critics. With `critic.share: actor` the values' metrics carry the model's name."""

@@ -17,9 +17,9 @@ from colearn.config import Config, dump_config
 from colearn.errors import CheckpointError, ColearnError
 
 from .difference import BUDGET, first_difference, told_difference, value_at
-from .fields import Line, Progress, RunRecord
+from .fields import CriticLine, Line, Progress, RunRecord
 from .files import write_text
-from .folder import CONFIG, EPISODES, METRICS, RUN, TREES, RunFolder
+from .folder import CONFIG, CRITIC, EPISODES, METRICS, RUN, TREES, RunFolder
 from .kept import check_no_remains, kept_lines
 from .place import LOCK, check_place, lock_folder
 
@@ -131,6 +131,9 @@ class RunWriter:
 
     def episodes(self, lines: Iterable[Mapping[str, Any]]) -> None:
         self._append(EPISODES, lines)
+
+    def critic(self, line: CriticLine) -> None:
+        self._append(CRITIC, [line.model_dump()])
 
     def trees(self, lines: Iterable[Mapping[str, Any]]) -> None:
         self._append(TREES, lines)

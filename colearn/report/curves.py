@@ -65,6 +65,23 @@ def small_svg(curves: Mapping[int, Curve]) -> str:
     return _svg(figure)
 
 
+def calibration_svg(points: Sequence[tuple[float, float]], index: int) -> str:
+    """Mean return against mean value, with the diagonal of a calibrated critic, as a small SVG."""
+    figure = Figure(figsize=(3.4, 2.6), layout="constrained", facecolor="none")
+    panel = figure.subplots()
+    values, returns = zip(*points, strict=True)
+    ends = min(*values, *returns), max(*values, *returns)
+    panel.plot(ends, ends, color=_INK, linewidth=1, linestyle="--")
+    panel.plot(values, returns, color=colour(index), marker="o", markersize=4, linewidth=1)
+    panel.set_xlabel("value")
+    panel.set_ylabel("return")
+    panel.yaxis.label.set_color(_INK)
+    _style(panel)
+    panel.yaxis.set_major_formatter("{x:g}")
+    panel.xaxis.set_major_formatter("{x:g}")
+    return _svg(figure)
+
+
 def darkened(svg: str) -> str:
     """Recolours an SVG for dark pages, which is faster than drawing it twice."""
     return re.sub("|".join(_DARK), lambda match: _DARK[match[0]], svg)

@@ -14,14 +14,12 @@ from colearn.statistics.over_seeds import (
     probability_of_improvement,
 )
 
-from .show import show_estimate, show_number
+from .show import show_estimate
 
 Ends = tuple[MeanEstimate | None, MeanEstimate | None, MeanEstimate | None]
 """First value of the headline metric, last value, and the gain within each seed."""
 
 _SPELLED_OUT = 4
-LEAST_EXPLAINED = 0.5
-"""Explained variance below which a critic is too poor to be compared."""
 RETURN = Headline()
 
 
@@ -108,27 +106,6 @@ def headline(
             end = "highest" if judged.better == "higher" else "lowest"
             told.append(f"the {end} final mean is {best}'s, {_shown(changes[best][1])}")
     return f"Evaluation {judged.label}: " + "; ".join([*told, *_differences(pairs, judged)]) + "."
-
-
-def critic_caution(explained: Mapping[str, MeanEstimate | None]) -> str:
-    """A sentence on critics whose explained variance is below `LEAST_EXPLAINED`; "" if there are
-    none, or if nothing is compared. `explained` has an entry per algorithm, None without critic."""
-    poor = {
-        label: value.mean
-        for label, value in explained.items()
-        if value is not None and value.mean < LEAST_EXPLAINED
-    }
-    if not poor or len(explained) < 2:
-        return ""
-    named = [f"{label} ({show_number(mean)})" for label, mean in poor.items()]
-    who = " and ".join([", ".join(named[:-1]), named[-1]] if len(named) > 1 else named)
-    critics, explain, them = (
-        ("critics", "explain", "them") if len(named) > 1 else ("critic", "explains", "it")
-    )
-    return (
-        f"The {critics} of {who} {explain} less than half of the variance of returns: "
-        f"this comparison says nothing about {them}."
-    )
 
 
 def _development(ends: Ends, judged: Headline) -> str:

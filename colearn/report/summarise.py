@@ -20,13 +20,13 @@ from colearn.statistics.over_seeds import (
     time_weighted_average,
 )
 
-from .finding import compare_pairs, critic_caution, headline
+from .critic_worth import critic_summary
+from .finding import compare_pairs, headline
 from .repeats import independent, repeats_note
 from .source import Source
 from .summary import (
     AXES,
     DIAGNOSTICS,
-    EXPLAINED_VARIANCE,
     AlgorithmSummary,
     Change,
     Curve,
@@ -72,7 +72,8 @@ def summarise(source: Source) -> Summary:
     finals = {label: _finite(_ends(runs, judged.metric)[1]) for label, runs in groups.items()}
     levels = _levels(finals)
     algorithms = {
-        label: _summarise_algorithm(runs, levels, judged.metric) for label, runs in groups.items()
+        label: _summarise_algorithm(label, runs, levels, judged.metric)
+        for label, runs in groups.items()
     }
     pairs = compare_pairs({label: values for label, values in finals.items() if values}, judged)
     changes = {label: algorithm.metrics[judged.metric] for label, algorithm in algorithms.items()}
@@ -80,7 +81,7 @@ def summarise(source: Source) -> Summary:
     sentences = [
         headline({k: (c.first, c.last, c.gain) for k, c in changes.items()}, pairs, judged),
         *(repeats_note(k, len(runs), len(groups[k])) for k, runs in finished.items()),
-        critic_caution({label: a.explained_variance for label, a in algorithms.items()}),
+        *(a.critic.sentence for a in algorithms.values() if a.critic is not None),
     ]
     return Summary(
         compared=source.compared,
@@ -94,7 +95,7 @@ def summarise(source: Source) -> Summary:
 
 
 def _summarise_algorithm(
-    runs: Sequence[Run], levels: Sequence[float], judged: str
+    label: str, runs: Sequence[Run], levels: Sequence[float], judged: str
 ) -> AlgorithmSummary:
     final = _ends(runs, judged)[1]
     times = [shares(line.metrics for line in run.updates) for run in runs]
@@ -123,7 +124,7 @@ def _summarise_algorithm(
         ),
         time_use=time_use,
         bottleneck=bottleneck({key: one.mean for key, one in time_use.items() if one}),
-        explained_variance=estimate([_median(run, EXPLAINED_VARIANCE) for run in runs]),
+        critic=critic_summary(label, runs),
         diagnostics=_curves(runs, {n: ("environment_steps", _diagnosed(n)) for n in DIAGNOSTICS}),
         interquartile_mean=interquartile_mean(final),
         profile=performance_profile(final, levels),
@@ -185,12 +186,6 @@ def _diagnosed(name: str) -> Points:
         return points
 
     return read
-
-
-def _median(run: Run, name: str) -> float | None:
-    """Median over a run's updates; None if no update has the metric."""
-    values = [value for _, value in _diagnosed(name)(run)]
-    return float(np.median(values)) if values else None
 
 
 def _is(key: str, name: str) -> bool:

@@ -13,6 +13,7 @@ from pydantic import BaseModel
 from colearn.record import Best
 from colearn.statistics.over_seeds import MeanEstimate, Profile
 
+from .critic_worth import CriticSummary
 from .finding import PairFinding
 from .source import Compared, Missing
 
@@ -80,8 +81,8 @@ class AlgorithmSummary:
     """Shares of an iteration's time by activity and name; empty without a timeline."""
     bottleneck: str
     """One line on the means of `time_use`; empty without a timeline."""
-    explained_variance: MeanEstimate | None
-    """Of the critics: each run's median over its updates. None without a critic."""
+    critic: CriticSummary | None
+    """What its critics were worth. None without a critic."""
     diagnostics: dict[str, Curve]
     """Update diagnostics over environment steps, by the keys of `DIAGNOSTICS`."""
     interquartile_mean: MeanEstimate | None

@@ -21,17 +21,15 @@ _OVERHEAD = {
     "peak_memory_gb": "Peak memory (GB)",
 }
 
-_EXPLAINED = (
-    "Explained variance is the critics' share of the variance of returns, the median over updates. "
-)
-
 
 def tables(summary: Summary) -> list[ResultTable]:
-    """Performance, its shape over five seeds or more, all other metrics, the training objective,
-    overhead, time use, and, with two algorithms or more, who improves over whom."""
+    """Performance, its shape over five seeds or more, the critics' worth, all other metrics,
+    the training objective, overhead, time use, and, with several algorithms, who improves over
+    whom."""
     made = [
         _performance(summary),
         _shape(summary),
+        _critics(summary),
         _other_metrics(summary),
         _objective(summary),
         _overhead(summary),
@@ -53,8 +51,6 @@ def _performance(summary: Summary) -> ResultTable:
             _metric(a, "tokens_per_turn").last for a in algorithms.values()
         ],
     }
-    if any(a.explained_variance is not None for a in algorithms.values()):
-        columns["Explained variance"] = [a.explained_variance for a in algorithms.values()]
     best = {
         f"{title} after": _best(columns[f"{title} after"], judged.sign),
         "Response time (s)": _best(columns["Response time (s)"], -1),
@@ -65,7 +61,6 @@ def _performance(summary: Summary) -> ResultTable:
         title="Performance, response time and cost",
         note=f"{_means(summary)}, at the first evaluation (before) and "
         "the last (after, and time and cost). Response time is that of a turn's slowest agent. "
-        f"{_EXPLAINED if 'Explained variance' in columns else ''}"
         f"Of {judged.metric}, {judged.better} is better. "
         "Bold: best mean, which need not differ from the others.",
         columns=tuple(columns),
@@ -166,6 +161,34 @@ def _objective(summary: Summary) -> ResultTable:
             if change.last is not None
         ),
     )
+
+
+def _critics(summary: Summary) -> ResultTable:
+    rows = []
+    for label, algorithm in summary.algorithms.items():
+        seeds = len(algorithm.seeds)
+        for turn in algorithm.critic.turns if algorithm.critic is not None else ():
+            values = (turn.explained, turn.r2, turn.item_mean)
+            cells = [_cell(value, seeds, False) for value in values]
+            rows.append((f"{label}, turn {turn.turn}", (*cells, _ceiling(turn.ceiling))))
+    return ResultTable(
+        name="critics",
+        title="What the critics explain",
+        note="Shares of the variance of single returns, in the second half of the updates; means "
+        "over seeds with 95% intervals. R^2 counts a constant bias, explained variance does not. "
+        "The means are running means of returns by item and turn, without the episode's own. The "
+        "last column is what a value of the joint history can explain, from returns after equal "
+        "joint histories of one update (items that come up twice, trees), with its 95% interval.",
+        columns=("Explained variance", "R^2", "Means by item and turn", "Can be explained"),
+        rows=tuple(rows),
+    )
+
+
+def _ceiling(found: tuple[float, float, float] | None) -> ResultCell:
+    if found is None:
+        return ResultCell(text="-")
+    share, low, high = map(show_number, found)
+    return ResultCell(text=share, note=f"[{low}, {high}]")
 
 
 def _overhead(summary: Summary) -> ResultTable:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from colearn.report.draw_picture import Drawing
 
-from .curves import panel_svg, small_svg, write_curves
+from .curves import calibration_svg, panel_svg, small_svg, write_curves
 from .page import render
 from .result_table import ResultTable
 from .source import Compared, read_source
@@ -78,6 +78,11 @@ def _html(summary: Summary, shown: list[ResultTable], samples: list[TranscriptPa
         smoothing=f"{SMOOTHING:.0%}",
         tables=shown,
         more_curves=_more_curves(summary),
+        calibrations=[
+            (calibration_svg(a.critic.calibration, index), f"{label}: value against return")
+            for index, (label, a) in enumerate(summary.algorithms.items())
+            if a.critic is not None and a.critic.calibration
+        ],
         samples=samples,
         pictured=bool(pictures),
         drawing=Drawing(pictures, compared.agents),

@@ -9,7 +9,6 @@ from math import isnan
 import numpy as np
 
 from colearn.contract import Episodes
-from colearn.contract.asking import item_name
 from colearn.models.critic_folder import TurnWorth
 
 from .judgement import Pair, worth_by_turn
@@ -32,31 +31,41 @@ class Ceiling:
     """Joint histories after which several joint actions were played."""
 
 
-def ceilings(episodes: Episodes, *, group_items: bool = False) -> tuple[Ceiling, ...]:
+def ceilings(episodes: Episodes, items: Sequence[str] | None = None) -> tuple[Ceiling, ...]:
     """By turn, from histories with several children: 1 - (variance among siblings) / (variance).
 
-    The mean return over agents counts. `group_items`: the roots of an item are one history, which
-    is right where all episodes are of one policy. Turns without siblings are left out.
+    The mean return over agents counts. With the name of every episode's item the roots of an item
+    are one history, which is right where all episodes are of one policy. Turns without siblings
+    are left out.
     """
+    told = (
+        _ceiling(turn, list(units.values()))
+        for turn, units in sorted(return_groups(episodes, items).items())
+    )
+    return tuple(one for one in told if one is not None)
+
+
+def return_groups(
+    episodes: Episodes, items: Sequence[str] | None
+) -> dict[int, dict[str, list[list[float]]]]:
+    """Returns after equal joint histories, by turn and by tree or item (as in `ceilings`)."""
     by_turn: dict[int, dict[str, list[list[float]]]] = {}
     for number, episode in enumerate(episodes):
         tree = episode.tree
         agents = [episode.returns(agent) for agent in tree.agents]
         returns = np.mean(agents, axis=0)
-        shared = group_items and tree.item is not None
         for node, below in zip(tree.nodes, tree.below(), strict=True):
             some = [float(returns[edge]) for edge in below if not isnan(returns[edge])]
             if not some:
                 continue
-            root = shared and node.parent is None
-            key = f"item {item_name(tree.item)}" if root else f"tree {number}"
+            root = items is not None and node.parent is None
+            key = f"item {items[number]}" if items is not None and root else f"tree {number}"
             groups = by_turn.setdefault(node.turn, {}).setdefault(key, [])
             if root and groups:
                 groups[0] += some
             else:
                 groups.append(some)
-    told = (_ceiling(turn, list(of_turn.values())) for turn, of_turn in sorted(by_turn.items()))
-    return tuple(one for one in told if one is not None)
+    return by_turn
 
 
 def _ceiling(turn: int, units: Sequence[Sequence[Sequence[float]]]) -> Ceiling | None:

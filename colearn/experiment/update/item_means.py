@@ -23,6 +23,8 @@ from colearn.value_model.ceiling import PRIOR
 KEPT = 0.75
 """Share of a mean's weight that is left after an iteration: about the last four count."""
 
+_LEAST = 0.05
+"""Weight below which a mean is forgotten: its item has not come up for about ten iterations."""
 _BETWEEN = "\x1f"
 
 Offsets = Sequence[Mapping[str, Mapping[int, float]]]
@@ -48,7 +50,11 @@ class ItemMeans:
         `trees` have their items, which `episodes` may lack.
         """
         told = [_returns(critic, *pair) for pair in zip(episodes, trees, strict=True)]
-        self.state = {key: (KEPT * total, KEPT * n) for key, (total, n) in self.state.items()}
+        self.state = {
+            key: (KEPT * total, KEPT * n)
+            for key, (total, n) in self.state.items()
+            if KEPT * n > _LEAST
+        }
         for one in told:
             for keys, actual in one.items():
                 for key in keys:

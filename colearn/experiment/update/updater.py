@@ -30,9 +30,11 @@ from colearn.contract import (
 )
 from colearn.contract.host import Together, one_by_one
 from colearn.learn.minibatch import UpdateSchedule
+from colearn.record.fields import CriticLine
 from colearn.types import Credited
 
 from .actor_rows import ActorRows, AdvantageRows, Trees
+from .critic_watch import CriticWatch
 from .critics import Critics
 from .given_critics import GivenCritics
 from .item_means import ItemMeans, Offsets, added, taken
@@ -57,6 +59,8 @@ class Iteration:
     rows: ActorRows
     critic_rows: Mapping[str, ModelRows]
     """By value model; empty without separate value models."""
+    offsets: Offsets
+    """Means of returns by item and turn, of every tree; empty without a critic."""
     fixed: AdvantageRows | None
     """Advantages of the whole iteration, if values are read once; None if they are read before each
     minibatch, whose advantages follow."""
@@ -99,9 +103,13 @@ class Updater:
     critic_schedule: UpdateSchedule | None = None
     """Epochs and minibatches of the critics, apart from the actors', whose advantages must then be
     computed once; None: `schedule`, together with the actors."""
-    item_means: ItemMeans | None = None
-    """Means by item and turn beside the value models, whose values must then be read once; None:
-    the value models' values are the critic's."""
+    item_means: ItemMeans = field(default_factory=ItemMeans)
+    """Means of returns by item and turn, with which a critic is compared."""
+    item_baseline: bool = False
+    """Whether they are added to the value models' values, which must then be read once."""
+    critic_line: CriticLine | None = None
+    """What the critic explained in the last update; None without a critic, or without values."""
+    _watch: CriticWatch | None = None
     random_rewards: bool = False
     """Whether rewards were found to be random, this iteration's included; saved in checkpoints.
     Stays False if no part asks (`if_deterministic`)."""
@@ -127,6 +135,7 @@ class Updater:
         still = self.given is not None and self.given.still(done)
         shared = self._prepare(trees, several, iteration, done, sampled_at, still)
         by_metric: dict[str, list[float]] = {}
+        self.critic_line = None
         if shared.fixed is not None:
             by_metric = {key: [value] for key, value in shared.fixed.metrics.items()}
         team = {name: learner for name, learner in actors.items() if name not in own}
@@ -152,6 +161,8 @@ class Updater:
             self.changing()
             for reference in self.references.values():
                 reference.follow()
+        if self._watch is not None:
+            self.critic_line = self._watch.take(iteration + 1, trees, shared.offsets)
         result = {key: float(np.mean(values)) for key, values in by_metric.items()}
         result |= similarity_metrics(self.parts.advantage.answer_groups(shared.episodes))
         result["optimizer_steps"] = float(steps)
@@ -180,9 +191,11 @@ class Updater:
             rows.add_reference_logprobs(self.references)
         episodes = [without_states(episode) for episode in self.parts.credited(trees)]
         critic_rows = {} if self.critic is None else self.critic.rows(trees, rows.learns)
-        offsets: Offsets | None = None
-        if self.item_means is not None and self.critic is not None:
-            offsets = self.item_means.offsets(self.critic.critic, episodes, trees)
+        means: Offsets = ()
+        if self.parts.critic is not None:
+            self._watch = CriticWatch(self.parts.critic)
+            means = self.item_means.offsets(self.parts.critic, episodes, trees)
+        offsets = means if self.item_baseline else None
         if self.given is not None and self.critic is not None and iteration == 0:
             self.changing()
             self.given.recentre(self.critic, episodes, self._read(trees, rows, critic_rows))
@@ -205,6 +218,8 @@ class Updater:
             if offsets is not None:
                 targets = taken(self.critic.critic, trees, targets, offsets)
             self.critic.add("targets", critic_rows, trees, targets)
+        if self._watch is not None and frozen and values is not None:
+            self._watch.add(range(len(trees)), episodes, values)
         if frozen or not parts.advantage.reads:
             fixed = rows.with_advantages(
                 parts, episodes, range(len(trees)), values if frozen else None
@@ -216,6 +231,7 @@ class Updater:
             rows=rows,
             critic_rows=critic_rows,
             fixed=fixed,
+            offsets=means,
         )
 
     def _read(
@@ -269,6 +285,8 @@ class Updater:
             values = shared.rows.read_values(numbers)
         advantages = shared.fixed
         if advantages is None:
+            if self._watch is not None and values is not None:
+                self._watch.add(numbers, shared.episodes, values)
             advantages = shared.rows.with_advantages(shared.parts, shared.episodes, numbers, values)
             metrics |= advantages.metrics
         fits: Fits = {}

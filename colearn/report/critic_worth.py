@@ -1,0 +1,180 @@
+"""What the critics of finished runs were worth, by turn, and whether one could be worth more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+import numpy as np
+
+from colearn.record import Run
+from colearn.record.fields import CriticLine, CriticTurn
+from colearn.statistics import MeanEstimate, estimate
+
+from .show import show_number
+
+SIGNAL = "grad_signal"
+"""Metric of an actor: the share of its squared gradient that repeats from step to step."""
+LEAST_EXPLAINED = 0.5
+"""Share of what can be explained below which a critic has not explained it."""
+WORTHWHILE = 0.2
+"""Share of the variance of returns below which there is little to explain."""
+_RESAMPLES = 400
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnSummary:
+    """The critic at one turn in the second half of the updates; means over seeds."""
+
+    turn: int
+    explained: MeanEstimate | None
+    """Explained variance of single returns, without bias."""
+    r2: MeanEstimate | None
+    """The same with bias."""
+    item_mean: MeanEstimate | None
+    """Explained variance of means by item and turn."""
+    ceiling: tuple[float, float, float] | None
+    """What can be explained, with a 95% interval over updates; None where no joint history has
+    come up twice in an update."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CriticSummary:
+    """The critics of one algorithm, over its seeds."""
+
+    turns: tuple[TurnSummary, ...]
+    noise: float | None
+    """Norm of the noise of an actor's gradient over the gradient's own, in one step; None if it was
+    not measured."""
+    calibration: tuple[tuple[float, float], ...]
+    """Mean value and mean return of each tenth of the values in the second half of the updates."""
+    sentence: str
+    """The three conditions of a critic's worth, judged for these runs."""
+
+
+def critic_summary(label: str, runs: Sequence[Run]) -> CriticSummary | None:
+    """None where no run has recorded a critic."""
+    late = [_second_half(run.folder.critic_lines()) for run in runs]
+    late = [lines for lines in late if lines]
+    if not late:
+        return None
+    numbers = sorted({turn.turn for lines in late for line in lines for turn in line.turns})
+    turns = tuple(_turn(number, late) for number in numbers)
+    noise = _noise(runs)
+    return CriticSummary(
+        turns=turns,
+        noise=noise,
+        calibration=_calibration(late),
+        sentence=_sentence(label, turns, noise),
+    )
+
+
+def _second_half(lines: Sequence[CriticLine]) -> list[CriticLine]:
+    by_iteration = {line.iteration: line for line in lines}  # a resumed run may repeat one
+    ordered = [by_iteration[iteration] for iteration in sorted(by_iteration)]
+    return ordered[len(ordered) // 2 :]
+
+
+def _turn(number: int, late: Sequence[Sequence[CriticLine]]) -> TurnSummary:
+    of_seeds = [list(_of_turn(number, lines)) for lines in late]
+    of_seeds = [told for told in of_seeds if told]
+    return TurnSummary(
+        turn=number,
+        explained=estimate([_share(told, "error_variance") for told in of_seeds]),
+        r2=estimate([_share(told, "error_square") for told in of_seeds]),
+        item_mean=estimate([_share(told, "item_error_variance") for told in of_seeds]),
+        ceiling=_ceiling([turn for told in of_seeds for turn in told]),
+    )
+
+
+def _of_turn(number: int, lines: Sequence[CriticLine]) -> Iterator[CriticTurn]:
+    return (turn for line in lines for turn in line.turns if turn.turn == number)
+
+
+def _share(told: Sequence[CriticTurn], left: str) -> float | None:
+    """1 - what is left of the variance, pooled over updates; None if all returns are equal."""
+    spread = sum(turn.number * turn.variance for turn in told)
+    if spread <= 0:
+        return None
+    return 1 - sum(turn.number * getattr(turn, left) for turn in told) / spread
+
+
+def _ceiling(told: Sequence[CriticTurn]) -> tuple[float, float, float] | None:
+    sums = np.array([(t.within, t.freedom, t.variance * t.number, t.number - 1) for t in told])
+    found = _explainable(sums)
+    if found is None:
+        return None
+    rng = np.random.default_rng(0)
+    drawn = (sums[rng.integers(len(sums), size=len(sums))] for _ in range(_RESAMPLES))
+    again = [one for chosen in drawn if (one := _explainable(chosen)) is not None]
+    low, high = np.quantile(again, [0.025, 0.975])
+    return found, float(low), float(high)
+
+
+def _explainable(sums: np.ndarray) -> float | None:
+    within, freedom, squares, others = sums.sum(0)
+    if freedom < 1 or others < 1 or squares <= 0:
+        return None
+    # several agents of one tree repeat its returns: the variance is that of distinct ones
+    return float(1 - (within / freedom) / (squares / others))
+
+
+def _noise(runs: Sequence[Run]) -> float | None:
+    """Noise over norm of the mean actor's gradient, from the second half of the updates."""
+    shares = [
+        value
+        for run in runs
+        for line in run.updates[len(run.updates) // 2 :]
+        for name, value in line.metrics.items()
+        if name.endswith(f"/{SIGNAL}") and not name.startswith("critic/") and value is not None
+    ]
+    if not shares:
+        return None
+    share = min(max(fmean(shares), 1e-4), 1.0)
+    return float(((1 - share) / share) ** 0.5)
+
+
+def _calibration(late: Sequence[Sequence[CriticLine]]) -> tuple[tuple[float, float], ...]:
+    told = sorted(one for lines in late for line in lines for one in line.calibration)
+    if not told:
+        return ()
+    values, returns, weights = np.array(told).T
+    cut = np.array_split(np.arange(len(told)), min(10, len(told)))
+    return tuple(
+        (
+            float(np.average(values[part], weights=weights[part])),
+            float(np.average(returns[part], weights=weights[part])),
+        )
+        for part in cut
+    )
+
+
+def _sentence(label: str, turns: Sequence[TurnSummary], noise: float | None) -> str:
+    """The three conditions: noise limits, it can be explained, the critic has explained it."""
+    if noise is None:
+        limits = "whether noise limits learning was not measured"
+    elif noise > 1:
+        limits = f"noise limits learning ({show_number(noise)} times the gradient in a step)"
+    else:
+        limits = f"noise hardly limits learning ({show_number(noise)} times the gradient in a step)"
+    known = [turn.ceiling for turn in turns if turn.ceiling is not None]
+    explained = [turn.explained.mean for turn in turns if turn.explained is not None]
+    means = [turn.item_mean.mean for turn in turns if turn.item_mean is not None]
+    best = max((ceiling[0] for ceiling in known), default=None)
+    if best is None:
+        can = "what can be explained of it is not known, as no joint history came up twice"
+    elif best < WORTHWHILE:
+        can = f"a critic can explain little of it (at most {show_number(best)})"
+    else:
+        can = f"a critic can explain up to {show_number(best)} of it"
+    if not explained:
+        return f"{label}: {limits}; all returns were equal."
+    reached, by_item = max(explained), max(means, default=0.0)
+    did = f"this one explains up to {show_number(reached)}"
+    enough = reached >= LEAST_EXPLAINED * (best if best is not None else 1.0)
+    if not enough:
+        did += ", so this says nothing about critics"
+    if by_item > max(reached, 0.0) + 0.05:
+        did += f"; means by item explain {show_number(by_item)} (critic.baseline: item)"
+    return f"{label}: {limits}; {can}; {did}."

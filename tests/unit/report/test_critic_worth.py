@@ -1,0 +1,123 @@
+"""A report says by turn what the critics explain, beside what can be, and judges what it means."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import fabricated_runs as fabricated
+import pytest
+
+from colearn.report import write_report
+
+
+def turn(at: int = 0, **changes: Any) -> dict[str, Any]:
+    """100 returns with variance 4, of which the critic leaves 3, with its bias 3.5, means by item
+    2.5; 30 groups of two have a variance of 1 within."""
+    usual = {
+        "turn": at,
+        "number": 100,
+        "variance": 3.96,
+        "error_variance": 2.97,
+        "error_square": 3.465,
+        "item_error_variance": 2.475,
+        "within": 30.0,
+        "freedom": 30,
+    }
+    return usual | changes
+
+
+def write(
+    folder: Path,
+    turns: list[list[dict[str, Any]]],
+    *,
+    signal: float | None = 0.2,
+    seeds: tuple[int, ...] = (0, 1),
+) -> tuple[dict[str, Any], str, str]:
+    """Runs with a critic, and of groups without one; the summary, table.md and report.html."""
+    for algorithm in ("collm_cc", "magrpo"):
+        for seed in seeds:
+            run = folder / "runs" / f"{algorithm}-s{seed}"
+            fabricated.write_run(run, algorithm, seed)
+            path = run / "metrics.jsonl"
+            lines = [json.loads(text) for text in path.read_text().splitlines()]
+            for line in lines:
+                if line["kind"] == "update" and signal is not None:
+                    line["metrics"] |= {"ada/grad_signal": signal, "critic/team/grad_signal": 0.9}
+            fabricated.write_jsonl(path, lines)
+            if algorithm == "collm_cc":
+                told = [
+                    {
+                        "iteration": number,
+                        "turns": some,
+                        "calibration": [[0.0, 1.0, 10], [2.0, 3.0, 10]],
+                    }
+                    for number, some in enumerate(turns, start=1)
+                ]
+                fabricated.write_jsonl(run / "critic.jsonl", told)
+    write_report(folder)
+    summary = json.loads((folder / "summary.json").read_text())
+    return summary, (folder / "table.md").read_text(), (folder / "report.html").read_text()
+
+
+def test_what_is_explained_is_pooled_over_the_second_half_of_the_updates(tmp_path: Path) -> None:
+    # 1 - (100 * 1 + 300 * 2) / (100 * 2 + 300 * 4) of the last two updates
+    first = turn(number=1000, variance=1.0, error_variance=50.0)
+    late = [
+        turn(variance=2.0, error_variance=1.0),
+        turn(number=300, variance=4.0, error_variance=2.0),
+    ]
+    summary, _, _ = write(tmp_path, [[first], [first], [late[0]], [late[1]]])
+    (told,) = summary["algorithms"]["collm_cc"]["critic"]["turns"]
+    assert told["explained"]["mean"] == pytest.approx(1 - 700 / 1400)
+
+
+def test_each_turn_has_explained_variance_bias_item_means_and_a_ceiling(tmp_path: Path) -> None:
+    summary, table, _ = write(tmp_path, [[turn(0), turn(1, freedom=0, within=0.0)]] * 4)
+    first, second = summary["algorithms"]["collm_cc"]["critic"]["turns"]
+    assert first["explained"]["mean"] == pytest.approx(0.25)
+    assert first["r2"]["mean"] == pytest.approx(1 - 3.5 / 4)
+    assert first["item_mean"]["mean"] == pytest.approx(1 - 2.5 / 4)
+    assert first["ceiling"] == pytest.approx([0.75, 0.75, 0.75])  # 1 - 1 / 4
+    assert second["ceiling"] is None
+    section = table.partition("## What the critics explain")[2]
+    assert "| collm_cc, turn 0 | 0.25 " in section and "0.75 [0.75, 0.75]" in section
+    assert summary["algorithms"]["magrpo"]["critic"] is None and "magrpo, turn" not in section
+
+
+def test_the_sentence_judges_noise_ceiling_and_critic(tmp_path: Path) -> None:
+    # a share of 0.2 repeats: the noise is sqrt(1 / 0.2 - 1) = 2 times the gradient
+    summary, _, page = write(tmp_path, [[turn()]] * 4)
+    sentence = (
+        "collm_cc: noise limits learning (2 times the gradient in a step); a critic can explain up "
+        "to 0.75 of it; this one explains up to 0.25, so this says nothing about critics; means by "
+        "item explain 0.375 (critic.baseline: item)."
+    )
+    assert summary["headline"].endswith(sentence)
+    assert "says nothing about critics" in page
+
+
+def test_a_critic_that_explains_what_can_be_explained_needs_no_caution(tmp_path: Path) -> None:
+    summary, _, _ = write(tmp_path, [[turn(error_variance=1.1, item_error_variance=3.0)]] * 4)
+    assert "says nothing" not in summary["headline"]
+    assert summary["headline"].endswith("this one explains up to 0.722.")
+
+
+def test_little_noise_and_a_low_ceiling_are_told(tmp_path: Path) -> None:
+    quiet = turn(within=114.0, error_variance=3.5, item_error_variance=3.9)
+    summary, _, _ = write(tmp_path, [[quiet]] * 4, signal=0.8)
+    assert "noise hardly limits learning (0.5 times the gradient" in summary["headline"]
+    assert "a critic can explain little of it (at most 0.05)" in summary["headline"]
+
+
+def test_what_was_not_measured_is_told(tmp_path: Path) -> None:
+    unknown = turn(freedom=0, within=0.0)
+    summary, _, _ = write(tmp_path, [[unknown]] * 4, signal=None)
+    assert "whether noise limits learning was not measured" in summary["headline"]
+    assert "is not known, as no joint history came up twice" in summary["headline"]
+
+
+def test_values_are_drawn_against_returns(tmp_path: Path) -> None:
+    _, _, page = write(tmp_path, [[turn()]] * 4)
+    assert "Values against returns" in page and "collm_cc: value against return" in page
