@@ -1,14 +1,30 @@
-"""`colearn study`: cross-play of a comparison's agents, and rewards by role."""
+"""`colearn study`: cross-play of a comparison's agents, and what a run's critic is worth."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
+
+_TEAMS = "teams"
 
 
-def study(
+class _Studies(TyperGroup):
+    """`colearn study FOLDER ...` is `colearn study teams FOLDER ...`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if args and args[0] not in self.commands and args[0] != "--help":
+            args = [_TEAMS, *args]
+        return super().parse_args(ctx, args)
+
+
+app = typer.Typer(name="study", cls=_Studies, help="Studies of finished runs.")
+
+
+@app.command()
+def teams(
     folder: Annotated[Path, typer.Argument(help="A comparison's folder.")],
     together: Annotated[str, typer.Option(help="The algorithm whose agents were trained as one.")],
     alone: Annotated[
@@ -29,3 +45,41 @@ def study(
     members = {agent: label for agent, _, label in pairs}
     page = write_study(folder, together=together, alone=members, metric=metric, turns=turns)
     print(f"report: {page}")
+
+
+@app.command()
+def critic(
+    run: Annotated[Path, typer.Argument(help="A run's folder.")],
+    given: Annotated[
+        Path | None, typer.Option("--critic", help="Judge this kept critic instead of the run's.")
+    ] = None,
+    step: Annotated[
+        str, typer.Option(help="Checkpoint: last, best (by evaluation return) or an iteration.")
+    ] = "last",
+    repeats: Annotated[int, typer.Option(help="Trees of each held-out item.")] = 4,
+    branches: Annotated[int, typer.Option(help="Joint actions after a joint history.")] = 3,
+) -> None:
+    """Judge a run's critics on fresh episodes: what they explain by turn, beside what can be."""
+    from colearn.report.show import show_number
+    from colearn.study.critic import study_critic
+
+    from .options import read_step
+
+    def shown(value: float | None) -> str:
+        return "-" if value is None else show_number(value)
+
+    for study in study_critic(
+        run, critic=given, step=read_step(step), repeats=repeats, branches=branches
+    ):
+        print(f"{study.name}, on {study.joint_actions} fresh joint actions")
+        for turn in study.turns:
+            found = (turn.explained, turn.r2, turn.item_mean)
+            explained, r2, item = (shown(None if one is None else one.mean) for one in found)
+            bounds = (
+                "-" if turn.ceiling is None else "{} [{}, {}]".format(*map(shown, turn.ceiling))
+            )
+            print(
+                f"  turn {turn.turn}: explains {explained} (R^2 {r2}); means by item {item}; "
+                f"can be explained: {bounds}"
+            )
+        print(study.sentence)

@@ -59,15 +59,20 @@ def critic_summary(label: str, runs: Sequence[Run]) -> CriticSummary | None:
     late = [lines for lines in late if lines]
     if not late:
         return None
-    numbers = sorted({turn.turn for lines in late for line in lines for turn in line.turns})
-    turns = tuple(_turn(number, late) for number in numbers)
-    noise = _noise(runs)
+    noise = gradient_noise(runs)
+    turns = turn_summaries(late)
     return CriticSummary(
         turns=turns,
         noise=noise,
         calibration=_calibration(late),
-        sentence=_sentence(label, turns, noise),
+        sentence=judged(label, turns, noise),
     )
+
+
+def turn_summaries(by_seed: Sequence[Sequence[CriticLine]]) -> tuple[TurnSummary, ...]:
+    """What critics explain by turn, from the lines of each seed."""
+    numbers = sorted({turn.turn for lines in by_seed for line in lines for turn in line.turns})
+    return tuple(_turn(number, by_seed) for number in numbers)
 
 
 def _second_half(lines: Sequence[CriticLine]) -> list[CriticLine]:
@@ -120,7 +125,7 @@ def _explainable(sums: np.ndarray) -> float | None:
     return float(1 - (within / freedom) / (squares / others))
 
 
-def _noise(runs: Sequence[Run]) -> float | None:
+def gradient_noise(runs: Sequence[Run]) -> float | None:
     """Noise over norm of the mean actor's gradient, from the second half of the updates."""
     shares = [
         value
@@ -150,7 +155,7 @@ def _calibration(late: Sequence[Sequence[CriticLine]]) -> tuple[tuple[float, flo
     )
 
 
-def _sentence(label: str, turns: Sequence[TurnSummary], noise: float | None) -> str:
+def judged(label: str, turns: Sequence[TurnSummary], noise: float | None) -> str:
     """The three conditions: noise limits, it can be explained, the critic has explained it."""
     if noise is None:
         limits = "whether noise limits learning was not measured"

@@ -1,0 +1,128 @@
+"""What a critic is worth on fresh episodes of a finished run's team."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from colearn.config import resolve
+from colearn.contract import NetworkKey, Rollout
+from colearn.contract.asking import item_name
+from colearn.contract.optional import ProgramEpisodes
+from colearn.errors import ConfigError
+from colearn.experiment.update.critic_watch import CriticWatch
+from colearn.experiment.update.item_means import ItemMeans
+from colearn.record import open_run, read_run
+from colearn.record.checkpoints import Step
+from colearn.record.fields import CriticLine
+from colearn.report.critic_worth import TurnSummary, gradient_noise, judged, turn_summaries
+from colearn.rollout.shapes import KaryTree, Parallel
+from colearn.types import Credited
+from colearn.value_model.ceiling import ceilings
+from colearn.value_model.given import with_given_critic
+from colearn.value_model.keep import keep_critic
+from colearn.value_model.loaded import LoadedCritic, load_critic
+
+from .held_out import held_out_episodes
+
+MOST = 512
+"""Joint actions of one tree up to which every turn is played several times; above, only the first
+one is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CriticStudy:
+    """A critic on fresh episodes."""
+
+    name: str
+    """The value model's."""
+    turns: tuple[TurnSummary, ...]
+    line: CriticLine
+    """The figures that `turns` are made of."""
+    joint_actions: int
+    """Played for the study."""
+    sentence: str
+
+
+def study_critic(
+    run: str | Path,
+    *,
+    critic: str | Path | None = None,
+    step: Step = "last",
+    repeats: int = 4,
+    branches: int = 3,
+) -> list[CriticStudy]:
+    """Play the held-out items of a run's evaluation `repeats` times with the team of a checkpoint,
+    each with several joint actions after every joint history, and judge its critics by the returns.
+
+    critic: the folder of a kept critic to judge instead. Errors: ConfigError for a run without a
+    critic of its own; CheckpointError.
+    """
+    if repeats < 2 or branches < 2:
+        raise ConfigError("--repeats, --branches: must be 2 or more, for returns to compare")
+    folder = open_run(run)
+    checkpoint = folder.checkpoints.choose(step)
+    config = with_given_critic(folder.config())
+    resolved = resolve(config, agents=folder.record().agents)
+    with tempfile.TemporaryDirectory() as scratch:
+        critics = [load_critic(critic)] if critic is not None else []
+        for key in () if critics else _own(resolved, folder.path):
+            kept = Path(scratch) / str(key)
+            kept.mkdir()
+            keep_critic(resolved, key, checkpoint.path, kept, joint_actions=0)
+            critics.append(load_critic(kept, device="cpu"))
+    evaluation = config.evaluation.model_copy(update={"repeats": repeats})
+    played = config.model_copy(update={"evaluation": evaluation})
+    forks = not ProgramEpisodes.of(resolved.task).program
+    shape = _shape(resolved.task.horizon, branches, forks=forks)
+    episodes = held_out_episodes(played, checkpoint.path, shape=shape)
+    noise = gradient_noise([read_run(folder)])
+    return [_studied(one, episodes, noise) for one in critics]
+
+
+def _own(run: Any, folder: Path) -> Sequence[NetworkKey]:
+    """Errors: ConfigError for a run whose critics' values are not their networks'."""
+    keys = [key for key in run.learners if key.kind == "critic"]
+    if not keys or run.config.critic.baseline != "none":
+        raise ConfigError(
+            f"{folder}: has no critic whose network alone is the value; give one with --critic, "
+            "such as that of: colearn critic fit"
+        )
+    return keys
+
+
+def _shape(horizon: int, branches: int, *, forks: bool) -> Rollout:
+    joint_actions = sum(branches**turn for turn in range(1, horizon + 1))
+    if forks and joint_actions <= MOST:
+        return KaryTree(k=branches)
+    return Parallel(k=branches)
+
+
+def _studied(
+    critic: LoadedCritic, episodes: Sequence[Credited[Any]], noise: float | None
+) -> CriticStudy:
+    trees = [episode.tree for episode in episodes]
+    watch = CriticWatch(critic.critic)
+    watch.add(range(len(trees)), episodes, critic.values(trees))
+    line = watch.take(0, trees, ItemMeans().offsets(critic.critic, episodes, trees))
+    known = {one.turn: one for one in ceilings(episodes, [item_name(tree.item) for tree in trees])}
+    turns = tuple(
+        replace(
+            turn,
+            ceiling=None
+            if (one := known.get(turn.turn)) is None
+            else (one.explainable, one.low, one.high),
+        )
+        for turn in turn_summaries([[line]])
+    )
+    name = critic.manifest.value_model
+    return CriticStudy(
+        name=name,
+        turns=turns,
+        line=line,
+        joint_actions=sum(len(tree.nodes) - 1 for tree in trees),
+        sentence=judged(name, turns, noise),
+    )
