@@ -40,6 +40,9 @@ class GAE(Advantage):
 
     lam: Annotated[float, Field(ge=0.0, le=1.0, description="0.95 is usual")] = 0.0
     """lambda"""
+    target_lam: Annotated[float, Field(ge=0.0, le=1.0, description="1.0 is usual")] | None = None
+    """lambda of the critic's targets; None: `lam`. At 1 the critic learns from whole returns, while
+    the policy's advantages bootstrap from it (VC-PPO's decoupled GAE)."""
     steps: Annotated[int, Field(ge=1, description="1 is the TD error")] | None = None
     """n: bootstrap at the latest from the n-th next node with a V: the agent's n-th next decision,
     with a central critic the team's. With lam=1 this is the n-step return."""
@@ -78,10 +81,11 @@ class GAE(Advantage):
         return normalized(advantages) if self.normalize else advantages
 
     def targets(self, episodes: Episodes, values: Sequence[AgentValues]) -> list[AgentValues]:
+        part = self if self.target_lam is None else replace(self, lam=self.target_lam)
         return [
             {
                 agent: backed_up(
-                    episode, own_rewards(episode, agent), own, self._worth(episode, agent, own)
+                    episode, own_rewards(episode, agent), own, part._worth(episode, agent, own)
                 )
                 for agent, own in by_agent.items()
             }

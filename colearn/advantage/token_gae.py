@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isnan, nan
 from typing import Annotated, Any
 
@@ -39,6 +39,13 @@ class TokenGAE(Advantage):
     """Discount between the tokens of an action."""
     lam: Decay = 1.0
     """lambda: 1 is the return minus V at every token, 0 the one-token TD error."""
+    target_lam: Annotated[float, Field(ge=0.0, le=1.0, description="1.0 is usual")] | None = None
+    """lambda of the critic's targets; None: `lam`. At 1 the critic learns from whole returns, while
+    the policy's advantages bootstrap from it (VC-PPO's decoupled GAE)."""
+    length_lam: Annotated[float, Field(gt=0.0, description="0.05 is VAPO's")] | None = None
+    """alpha: the lambda of an action of l tokens is 1 - 1 / (alpha l), at least 0, instead of `lam`
+    (VAPO's length-adaptive GAE), so that the return at the end of a long action reaches all of it.
+    It does not hold for targets with `target_lam`."""
     clip: Clip | None = None
     """Clip each advantage to [-clip, clip]; targets stay unclipped."""
     normalize: bool = False
@@ -74,9 +81,12 @@ class TokenGAE(Advantage):
         ]
 
     def targets(self, episodes: Episodes, values: Sequence[AgentValues]) -> list[AgentValues]:
+        part = self
+        if self.target_lam is not None:
+            part = replace(self, lam=self.target_lam, length_lam=None)
         return [
             {
-                agent: _targets(episode, _tokens(own), self._worths(episode, agent, _tokens(own)))
+                agent: _targets(episode, _tokens(own), part._worths(episode, agent, _tokens(own)))
                 for agent, own in by_agent.items()
             }
             for episode, by_agent in zip(episodes, values, strict=True)
@@ -101,24 +111,31 @@ class TokenGAE(Advantage):
         ahead = [0.0] * len(tree.nodes)  # value of the edge into a node before its first token
         for node in reversed(tree.nodes):
             children, value = below[node.index], values.by_node[node.index]
+            spoken = node.actions.get(agent)
+            lam = self._lam(0 if spoken is None else len(spoken.tokens))
             future = mean_scored(ahead[c] for c in children)
             if value is not None:
-                future = bootstrapped(value, future, self.lam) if children else value
+                future = bootstrapped(value, future, lam) if children else value
             last = rewards[node.index] + episode.discount * future
-            spoken = node.actions.get(agent)
             if spoken is not None and spoken.tokens and node.parent is not None:
                 inside = values.inside[node.index]
                 worths[node.index] = (
-                    (nan,) * len(spoken.tokens) if isnan(last) else self._back(last, inside)
+                    (nan,) * len(spoken.tokens) if isnan(last) else self._back(last, inside, lam)
                 )
                 last = worths[node.index][0]
             ahead[node.index] = last
         return tuple(worths)
 
-    def _back(self, last: float, inside: Sequence[float]) -> tuple[float, ...]:
+    def _lam(self, tokens: int) -> float:
+        """lambda for an action of so many tokens."""
+        if self.length_lam is None or not tokens:
+            return self.lam
+        return max(0.0, 1.0 - 1.0 / (self.length_lam * tokens))
+
+    def _back(self, last: float, inside: Sequence[float], lam: float) -> tuple[float, ...]:
         backward = [last]
         for value in reversed(inside):
-            backward.append(self.gamma * bootstrapped(value, backward[-1], self.lam))
+            backward.append(self.gamma * bootstrapped(value, backward[-1], lam))
         return tuple(reversed(backward))
 
 

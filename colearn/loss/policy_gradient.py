@@ -37,6 +37,13 @@ class PolicyGradient(PolicyLoss):
     """epsilon of the upper bound (DAPO); None: `clip`."""
     dual_clip: Annotated[float, Field(gt=1.0, description="3 is usual")] | None = None
     """c > 1: with A < 0 the loss is at most -c A (Ye et al. 2020)."""
+    mask: Annotated[float, Field(gt=0.0, lt=1.0, description="0.2 is usual")] | None = None
+    """A term whose ratio lies below 1 - mask or above 1 + mask adds nothing, whatever the sign of
+    its advantage: outside of a trust region nothing is learned, on both sides. `clip` keeps terms
+    that lead back into it. With `old_logprobs: behaviour` the ratio is that to the policy that
+    played."""
+    mask_high: Annotated[float, Field(gt=0.0, description="0.28 is usual")] | None = None
+    """mask of the upper bound; None: `mask`."""
     kl: Weight = 0.0
     """Weight of KL(policy || reference), per token: the k3 estimator exp(d) - d - 1 on the policy's
     own samples. It penalises tokens that are unlikely under the reference, and does not penalise
@@ -63,6 +70,8 @@ class PolicyGradient(PolicyLoss):
         super().__post_init__()
         if self.clip_high is not None and self.clip is None:
             raise ConfigError("clip_high: is the upper side of clip; set clip too")
+        if self.mask_high is not None and self.mask is None:
+            raise ConfigError("mask_high: is the upper side of mask; set mask too")
         if self.importance_cap is not None and self.old_logprobs == "behaviour":
             raise ConfigError(
                 "importance_cap: nothing differs where the behaviour policy is the old one; "
@@ -111,6 +120,9 @@ class PolicyGradient(PolicyLoss):
             high=self.clip if self.clip_high is None else self.clip_high,
             dual=self.dual_clip,
         )
+        inside = self._inside(ratio)
+        if inside is not None:
+            kept = torch.where(inside, kept, 0.0)
         gain = kept * weights if self.ratio == "token" else kept
         if self.importance_cap is not None:
             trust = self._per_term(batch.old_logprobs - batch.behaviour, batch).exp()
@@ -122,6 +134,8 @@ class PolicyGradient(PolicyLoss):
             "ratio_mean": ratio.sum() / terms,
             "clip_fraction": (kept != plain).sum() / terms,
         }
+        if inside is not None:
+            metrics["mask_fraction"] = (~inside).sum() / terms
         if self.importance_cap is not None:
             metrics["importance_capped"] = (trust > self.importance_cap).sum() / terms
         if self.kl > 0.0:
@@ -137,6 +151,13 @@ class PolicyGradient(PolicyLoss):
             loss = loss - self.entropy * (batch.entropy * weights).sum() / divisor
             metrics["entropy"] = batch.entropy.sum() / batch.total_tokens
         return loss, floats(metrics)
+
+    def _inside(self, ratio: Tensor) -> Tensor | None:
+        """Which terms lie in the trust region; None without one."""
+        if self.mask is None:
+            return None
+        high = self.mask if self.mask_high is None else self.mask_high
+        return (ratio.detach() >= 1.0 - self.mask) & (ratio.detach() <= 1.0 + high)
 
     def _per_term(self, log_ratio: Tensor, batch: PolicyBatch) -> Tensor:
         """Log-ratio of each term: [N] for tokens, else [S], summed over an action's tokens."""

@@ -157,6 +157,7 @@ ACTOR = {
     "MODEL/policy_loss": Metric("Policy loss per joint transition.", "loss"),
     "MODEL/ratio_mean": Metric("Mean importance ratio; 1 on fresh data.", "ratio"),
     "MODEL/clip_fraction": Metric("Terms that the clip changes.", "share"),
+    "MODEL/mask_fraction": Metric("Terms whose ratio lies outside of `loss.mask`.", "share"),
     "MODEL/importance_capped": Metric(
         "Terms whose importance weight reaches `loss.importance_cap`.", "share"
     ),

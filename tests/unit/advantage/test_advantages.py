@@ -57,6 +57,14 @@ def test_the_td_target_is_the_mean_over_the_edges_of_a_node():
     assert list(targets) == [3.0, 4.0, 2.0, None, None, None, None]
 
 
+def test_targets_may_be_whole_returns_while_advantages_bootstrap():
+    part, told = GAE(target_lam=1.0), [team(FORK_VALUES)]
+    assert part(credited([FORK], 0.5), told) == GAE()(credited([FORK], 0.5), told)
+    # FORK.returns: (3 + 4) / 2 at the root, then (2 + 6) / 2 and (0 + 4) / 2
+    targets = part.targets(credited([FORK], 0.5), told)[0]["alice"]
+    assert list(targets) == [3.5, 4.0, 2.0, None, None, None, None]
+
+
 def test_the_clip_clamps_the_advantage_and_leaves_the_target():
     part = GAE(clip=2.0)
     assert of(part(credited([FORK], 0.5), [team(FORK_VALUES)])[0]) == [

@@ -158,3 +158,34 @@ def test_tokens_of_many_calls_are_those_of_torchrl():
 
 def _last(length: int) -> list[bool]:
     return [k == length - 1 for k in range(length)]
+
+
+# --- two lambdas, and one that follows the length -------------------------------------------------
+
+
+def test_the_critic_s_targets_have_a_lambda_of_their_own():
+    """Advantages are those of lambda 1/2, targets the whole return of 2."""
+    episode, values = one_call()
+    part = TokenGAE(lam=0.5, target_lam=1.0)
+    told = [{"ada": values}]
+    assert part([episode], told) == TokenGAE(lam=0.5)([episode], told)
+    (targets,) = part.targets([episode], told)
+    assert targets["ada"].by_node == (2.0, None) and targets["ada"].inside == ((), (2.0, 2.0))
+
+
+def test_lambda_follows_the_length_of_an_action():
+    """Three tokens, alpha 2/3: lambda = 1 - 1 / 2, so as with 0.5."""
+    episode, values = one_call()
+    told = [{"ada": values}]
+    ((_, after),) = TokenGAE(length_lam=2 / 3)([episode], told)
+    ((_, expected),) = TokenGAE(lam=0.5)([episode], told)
+    assert after["ada"] == pytest.approx(expected["ada"])
+
+
+def test_a_short_action_has_no_negative_lambda_and_targets_keep_their_own():
+    episode, values = one_call()
+    told = [{"ada": values}]
+    part = TokenGAE(length_lam=0.05, target_lam=1.0)
+    ((_, after),) = part([episode], told)
+    assert after["ada"] == pytest.approx((0.5, 0.5, 0.5))  # the one-token TD errors
+    assert part.targets([episode], told)[0]["ada"].by_node == (2.0, None)

@@ -461,3 +461,38 @@ def test_clipped_tokens_are_a_share_of_all_tokens():
     _, _, metrics = gradient(PolicyGradient(ratio="token", clip=0.2), moved)
     assert metrics["clip_fraction"] == pytest.approx(1 / 5)
     assert metrics["policy_loss"] == pytest.approx(-(2 * 1.2 + 2 - 3) / 2)
+
+
+# --- a trust region on both sides ----------------------------------------------------------------
+
+
+def test_a_mask_drops_terms_outside_of_both_bounds_whatever_their_advantage():
+    """Ratios 1.5, 0.5, 1.2, 1.0, 0.5 within [0.8, 1.25]: -(1.2 * -1 + 1.0 * -1) / 2 actions."""
+    ratios = torch.tensor([1.5, 0.5, 1.2, 1.0, 0.5])
+    loss = PolicyGradient(ratio="token", mask=0.2, mask_high=0.25)
+    value, grad, metrics = gradient(loss, OLD + ratios.log())
+    assert value == pytest.approx((1.2 + 1.0) / 2)
+    assert grad == pytest.approx([0.0, 0.0, 0.6, 0.5, 0.0])
+    assert metrics["mask_fraction"] == pytest.approx(3 / 5)
+
+
+def test_a_clip_learns_where_a_mask_does_not():
+    """A > 0 with a ratio that has fallen, and A < 0 with one that has risen."""
+    ratios = torch.tensor([0.5, 0.5, 1.5, 1.5, 1.5])
+    _, by_clip, _ = gradient(PolicyGradient(ratio="token", clip=0.2), OLD + ratios.log())
+    _, by_mask, _ = gradient(PolicyGradient(ratio="token", mask=0.2), OLD + ratios.log())
+    assert by_clip == pytest.approx([-0.5, -0.5, 0.75, 0.75, 0.75])
+    assert by_mask == [0.0] * 5
+
+
+def test_a_mask_drops_whole_actions_where_the_ratio_is_that_of_a_sequence():
+    """Sequence ratios 1.44 and 1.0: the first action is outside of 1 +- 0.2."""
+    ratios = torch.tensor([1.2, 1.2, 1.0, 1.0, 1.0])
+    _, grad, metrics = gradient(PolicyGradient(mask=0.2), OLD + ratios.log())
+    assert grad == pytest.approx([0.0, 0.0, 0.5, 0.5, 0.5])
+    assert metrics["mask_fraction"] == pytest.approx(1 / 2)
+
+
+def test_the_upper_side_of_a_mask_needs_the_mask():
+    with pytest.raises(ConfigError, match="mask_high: is the upper side of mask; set mask too"):
+        PolicyGradient(mask_high=0.3)
