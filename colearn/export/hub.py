@@ -10,7 +10,7 @@ from pathlib import Path
 
 from colearn.errors import ConfigError, reason_of
 
-from .manifest import AgentManifest, read_manifest
+from .manifest import read_manifest
 from .team_card import team_card
 
 
@@ -40,7 +40,7 @@ def push_agents(
     from huggingface_hub import HfApi
 
     manifests = {agent: read_manifest(folder) for agent, folder in folders.items()}
-    _check_bases(manifests, namespace)
+    _check_bases({agent: one.base for agent, one in manifests.items()}, namespace)
     api = HfApi()
     at = {agent: f"{namespace}/{name}-{agent}" for agent in folders}
     team = f"{namespace}/{name}"
@@ -74,9 +74,15 @@ def push_critics(
     folders: Mapping[str, Path], namespace: str, name: str, *, private: bool = False
 ) -> dict[str, str]:
     """Upload exported critics as NAMESPACE/NAME-critic-MODEL; the repositories by value model.
-    Errors: ConfigError with the hub's answer if it refuses."""
+
+    Errors: ConfigError, before anything is uploaded, for an adapter whose base is a local folder;
+    and with the hub's answer if it refuses.
+    """
     from huggingface_hub import HfApi
 
+    from colearn.models.critic_folder import read_critic
+
+    _check_bases({m: read_critic(folder, m).base for m, folder in folders.items()}, namespace)
     at = {model: f"{namespace}/{name}-critic-{model}" for model in folders}
     api = HfApi()
     with _told(namespace):
@@ -91,12 +97,13 @@ def push_critics(
     return at
 
 
-def _check_bases(manifests: Mapping[str, AgentManifest], namespace: str) -> None:
-    for agent, manifest in manifests.items():
-        if manifest.base is not None and Path(manifest.base).is_absolute():
+def _check_bases(bases: Mapping[str, str | None], namespace: str) -> None:
+    """`bases` of the adapters by agent or value model; None where it is merged."""
+    for name, base in bases.items():
+        if base is not None and Path(base).is_absolute():
             raise ConfigError(
-                f"--push {namespace}: the adapter of '{agent}' is on a local base, "
-                f"{manifest.base}; leave --adapter out, or train on a base of the hub"
+                f"--push {namespace}: the adapter of '{name}' is on a local base, {base}; leave "
+                "--adapter out, or train on a base of the hub"
             )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fake_hub import fake_hub
 from tiny import register, save_model
 
 import colearn
@@ -207,6 +209,32 @@ def test_the_command_writes_critics_instead_of_agents(
         main()
     assert not stop.value.code
     assert [path.name for path in tmp_path.iterdir()] == ["critic-team"]
+
+
+PUSH = """
+import sys
+from pathlib import Path
+from colearn.export import push_critics
+print(push_critics({"team": Path(sys.argv[1])}, "us", "walls", private=True)["team"])
+"""
+
+
+def test_a_pushed_critic_has_a_repository_with_exactly_its_folder(kept: Path) -> None:
+    with fake_hub() as hub:
+        environment = os.environ | {
+            "HF_ENDPOINT": hub.url,
+            "HF_TOKEN": hub.token,
+            "HF_HUB_OFFLINE": "0",
+            "HF_HUB_DISABLE_XET": "1",
+            "HF_HUB_DISABLE_PROGRESS_BARS": "1",
+        }
+        command = [sys.executable, "-c", PUSH, str(kept)]
+        told = subprocess.run(command, capture_output=True, text=True, env=environment)
+        assert told.returncode == 0, told.stderr
+        assert told.stdout.strip() == "us/walls-critic-team" and hub.private[told.stdout.strip()]
+        sent = hub.repositories["us/walls-critic-team"]
+    mine = {path.name: path.read_bytes() for path in kept.iterdir()}
+    assert {name: sent[name] for name in mine} == mine
 
 
 def test_a_run_without_a_critic_has_none_to_keep(model: str, tmp_path: Path) -> None:
