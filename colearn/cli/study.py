@@ -60,8 +60,8 @@ def critic(
     branches: Annotated[int, typer.Option(help="Joint actions after a joint history.")] = 3,
 ) -> None:
     """Judge a run's critics on fresh episodes: what they explain by turn, beside what can be."""
+    from colearn.experiment.study.critic import study_critic
     from colearn.report.show import show_number
-    from colearn.study.critic import study_critic
 
     from .options import read_step
 

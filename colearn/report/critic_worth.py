@@ -10,7 +10,7 @@ import numpy as np
 
 from colearn.record import Run
 from colearn.record.fields import CriticLine, CriticTurn
-from colearn.statistics import MeanEstimate, estimate
+from colearn.statistics.over_seeds import MeanEstimate, estimate
 
 from .show import show_number
 

@@ -15,8 +15,8 @@ from colearn.cli import main
 from colearn.config import load_config
 from colearn.errors import ConfigError
 from colearn.experiment.loop import Experiment
+from colearn.experiment.study.critic import study_critic
 from colearn.export import export_critics
-from colearn.study.critic import study_critic
 
 
 @pytest.fixture(scope="module", autouse=True)
