@@ -20,7 +20,7 @@ from colearn.advantage.group_baseline import GroupMean
 from colearn.advantage.raw_return import RawReturn
 from colearn.config import OptimizerSettings
 from colearn.contract import Parts
-from colearn.credit.team import SharedReward as Shared
+from colearn.credit.team import Team as Shared
 from colearn.experiment.evaluation.exact import ExactEvaluator
 from colearn.learn.batch import make_batch
 from colearn.learn.next_tokens import mark_states
@@ -41,7 +41,7 @@ from _propositions_estimators import (
     samples_of,
 )
 from _propositions_statistics import bias
-from _propositions_team import SharedReward, credited, rows_of
+from _propositions_team import Team, credited, rows_of
 from propositions import calls, library_cosine
 
 LEVEL = 0.05
@@ -72,7 +72,7 @@ def distance(one, other):
 
 
 def test_the_gradient_of_the_tables_is_the_slope_of_j():
-    team = SharedReward("two_step", 2)
+    team = Team("two_step", 2)
     agent = team.agents[0]
     scores = np.log(team.tables[agent])
 
@@ -87,7 +87,7 @@ def test_the_gradient_of_the_tables_is_the_slope_of_j():
 
 
 def test_an_estimate_is_the_sum_over_turns_of_the_mean_over_the_turns_joint_actions():
-    team = SharedReward("two_step", 2)
+    team = Team("two_step", 2)
     [tree], _ = team.play(KaryTree(2), 1, seed=3)
     places, returns = rows_of(team, tree), tree.returns(1.0)
     by_hand = []
@@ -105,14 +105,14 @@ def test_an_estimate_is_the_sum_over_turns_of_the_mean_over_the_turns_joint_acti
 
 @pytest.mark.parametrize(("samples", "trees"), [(1, 1000), (2, 600), (4, 200)])
 def test_k_sampling_without_a_baseline_is_unbiased(samples, trees):
-    team, shape = SharedReward("two_step", 2), KaryTree(samples)
+    team, shape = Team("two_step", 2), KaryTree(samples)
     estimates = estimates_of(team, shape, trees, RawReturn(), per_turn_of(2))
     result = bias(estimates, team.gradient, team.tested(shape, trees), seed=0)
     assert min(result.max_t_p, result.norm_p) > LEVEL / FAMILY
 
 
 def test_the_same_test_finds_that_the_group_mean_shortens_the_gradient_by_half():
-    team, shape = SharedReward("two_step", 2), KaryTree(2)
+    team, shape = Team("two_step", 2), KaryTree(2)
     estimates = estimates_of(team, shape, 400, GroupMean(), per_turn_of(2))
     result = bias(estimates, team.gradient, team.tested(shape, 400), seed=0)
     halved = bias(estimates, team.gradient / 2, team.tested(shape, 400), seed=0)
@@ -120,7 +120,7 @@ def test_the_same_test_finds_that_the_group_mean_shortens_the_gradient_by_half()
 
 
 def test_dividing_by_all_samples_turns_the_gradient_towards_the_late_turns():
-    team = SharedReward("two_step", 2)
+    team = Team("two_step", 2)
     parts = [float(((team.gradient * (team.turns == t)) ** 2).sum()) for t in (0, 1)]
     # K = 4: turn 0 has 4 of 20 joint actions, turn 1 has 16
     by_hand = (0.2 * parts[0] + 0.8 * parts[1]) / (
@@ -130,14 +130,14 @@ def test_dividing_by_all_samples_turns_the_gradient_towards_the_late_turns():
 
 
 def test_both_weights_are_the_same_up_to_the_horizon_in_a_chain():
-    team = SharedReward("two_step", 2)
+    team = Team("two_step", 2)
     paper = estimates_of(team, Chain(), 5, RawReturn(), per_turn_of(2))
     library = estimates_of(team, Chain(), 5, RawReturn(), per_sample)
     assert distance(2.0 * library, paper) < EXACT
 
 
 def test_with_equal_turns_the_librarys_update_is_the_papers_estimator_up_to_the_horizon():
-    team = SharedReward("two_step", 2)
+    team = Team("two_step", 2)
     paper = estimates_of(team, KaryTree(3), 5, RawReturn(), per_turn_of(2))
     library = estimates_of(team, KaryTree(3), 5, RawReturn(equal_turns=True), per_sample)
     assert distance(2.0 * library, paper) < EXACT
@@ -151,12 +151,12 @@ def test_generator_calls_are_those_of_proposition_4_3():
 
 @pytest.mark.parametrize("central", [True, False])
 def test_an_exact_critic_gives_the_exact_gradient(central):
-    team = SharedReward("dec_tiger", 3)
+    team = Team("dec_tiger", 3)
     assert distance(expected_gradient(exact(team, central)), team.gradient) < EXACT
 
 
 def test_a_fresh_critic_leaves_the_gradient_of_each_turns_own_reward():
-    team = SharedReward("two_step", 2)
+    team = Team("two_step", 2)
     gradient = expected_gradient(fresh(team, central=True))
     # turn 0 of two_step pays nothing, turn 1 is the last
     assert distance(gradient, team.gradient * (team.turns == 1)) < EXACT
@@ -164,7 +164,7 @@ def test_a_fresh_critic_leaves_the_gradient_of_each_turns_own_reward():
 
 @pytest.mark.parametrize("central", [True, False])
 def test_td_converges_to_the_mean_return_of_the_chains_through_a_history(central):
-    team = SharedReward("dec_tiger", 3)
+    team = Team("dec_tiger", 3)
     trees, _ = team.play(Chain(), 50, seed=1)
     critic, _ = converged(team, central, trees)
     agent = team.agents[1]
