@@ -13,6 +13,9 @@ from typing import Any
 import colearn
 from colearn.algorithms.magrpo import MAGRPO
 from colearn.config import ModelSettings, TrainSettings
+from colearn.contract import Callback, UpdateEvent
+from colearn.experiment.callbacks import EarlyStopping, OwnMetric
+from colearn.types import Tree
 
 def columns(prompts: list[str], completions: list[str], colour: list[str], **_: Any) -> list[float]:
     return [1.0]
@@ -32,6 +35,13 @@ def one_text(text: str) -> list[float]:
 def one_number(prompts: list[str], completions: list[str], **_: Any) -> float:
     return 1.0
 
+class Tell(Callback):
+    def on_update(self, event: UpdateEvent) -> None:
+        event.metrics["trees"] = float(len(event.trees))
+
+def turns(tree: Tree[Any]) -> float:
+    return float(len(tree.nodes))
+
 rows = [{"prompt": "a", "colour": "red"}]
 """
 RIGHT = """
@@ -40,6 +50,13 @@ colearn.train("str_build", MAGRPO(), models={"a": "m", "b": ModelSettings(path="
 result = colearn.train("str_build", train=TrainSettings(episodes=2), agents={}, seed=1, out="run")
 colearn.Trainer("str_build", "magrpo", models="m", evaluation={"every": 1})
 reveal_type(result.metrics)
+with colearn.Trainer("str_build", callbacks=[Tell(), EarlyStopping(patience=2)]) as trainer:
+    reveal_type(trainer.step())
+    trainer.evaluate()
+    trainer.save()
+compared = colearn.compare("str_build", "out", algorithms=["magrpo", MAGRPO()], seeds=2, models="m")
+colearn.compare(colearn.load_config("quickstart"), callbacks=[OwnMetric(function=turns)])
+reveal_type(compared.report)
 """
 WRONG = {
     'colearn.train("str_build", modles="m")': 'Unexpected keyword argument "modles"',
@@ -50,6 +67,12 @@ WRONG = {
     "colearn.train(data=rows, reward=[short, one_number])": "List item 1 has incompatible type",
     "colearn.Trainer(data=rows, reward=one_number)": 'Argument "reward" to "Trainer" has',
     "colearn.train(data=3, reward=short)": 'Argument "data" to "train" has incompatible type',
+    'colearn.compare("str_build", modles="m")': 'Unexpected keyword argument "modles"',
+    'colearn.compare("str_build", algorithms=3)': 'Argument "algorithms" to "compare" has',
+    'colearn.train("str_build", callbacks=[one_text])': "List item 0 has incompatible type",
+    'colearn.Trainer("str_build").step(3)': 'Too many arguments for "step"',
+    "EarlyStopping(patiense=2)": 'Unexpected keyword argument "patiense"',
+    "OwnMetric(function=one_number)": 'Argument "function" to "OwnMetric" has incompatible',
     "colearn.train(3)": 'Argument 1 to "train" has incompatible type "int"',
 }
 
@@ -76,4 +99,6 @@ def test_mypy_finds_a_wrong_keyword_and_a_reward_of_the_wrong_signature(
     assert sorted(by_line) == list(range(first, first + len(WRONG))), told
     for number, expected in enumerate(WRONG.values(), start=first):
         assert expected in by_line[number]
-    assert 'note: Revealed type is "dict[str, float | None]"' in told.replace("builtins.", "")
+    said = told.replace("builtins.", "")
+    for revealed in ("dict[str, float | None]", "dict[str, float]", "pathlib.Path"):
+        assert f'note: Revealed type is "{revealed}"' in said
