@@ -90,10 +90,10 @@ def compare(
     config = load_config({**plain, "compare": chosen})
     names.tell(Path(out))
     if not names.objects:
-        return Compared(run_comparison(config, out))
+        return Compared(run_comparison(config, out).parent)
     from .runs_here import make_here  # loads torch
 
-    return Compared(run_comparison(config, out, make=make_here))
+    return Compared(run_comparison(config, out, make=make_here).parent)
 
 
 def _entries(

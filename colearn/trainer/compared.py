@@ -14,13 +14,13 @@ from markupsafe import Markup
 class Compared:
     """A comparison whose runs are finished. A notebook shows its table."""
 
-    report: Path
-    """report.html, which has the curves and the transcripts."""
+    folder: Path
+    """What `colearn report` and `compare` with the same arguments read."""
 
     @property
-    def folder(self) -> Path:
-        """What `colearn report` and `compare` with the same arguments read."""
-        return self.report.parent
+    def report(self) -> Path:
+        """The page with the curves and the transcripts."""
+        return self.folder / "report.html"
 
     @property
     def summary(self) -> dict[str, Any]:
