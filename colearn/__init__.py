@@ -5,7 +5,7 @@
     Result(run)                             what `train` returns: metrics, curve, folder
     load_config("quickstart")               settings from a shipped config, a .yaml or a mapping
     compare(task, "out", algorithms=...)    algorithms x seeds on one task; writes a report
-    Compared(folder)                        what `compare` returns: report, summary, folder
+    ComparisonResult(folder)                        what `compare` returns: report, summary, folder
     Experiment(config, "out").run()         one run: one algorithm, one seed
     open_run("out"), read_run("out")        a run's folder: its config, checkpoints and metrics
     write_report("out")                     the report of finished runs
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from .report import write_report
     from .trainer.api import train
     from .trainer.compare import compare
-    from .trainer.compared import Compared
+    from .trainer.comparison_result import ComparisonResult
     from .trainer.result import Result
     from .trainer.trainer import Trainer
     from .types import Tree
@@ -39,7 +39,7 @@ _HOMES = {
     "Config": "config",
     "load_config": "config",
     "Experiment": "experiment.loop",
-    "Compared": "trainer.compared",
+    "ComparisonResult": "trainer.comparison_result",
     "compare": "trainer.compare",
     "write_report": "report",
     "open_run": "record",
@@ -55,7 +55,7 @@ _HOMES = {
 
 # spelled out for type checkers
 __all__ = [
-    "Compared",
+    "ComparisonResult",
     "Config",
     "Experiment",
     "LoadedCritic",

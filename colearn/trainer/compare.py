@@ -11,7 +11,7 @@ from colearn.config import Config, load_config
 from colearn.contract import Callback
 from colearn.errors import ConfigError
 
-from .compared import Compared
+from .comparison_result import ComparisonResult
 from .kinds import (
     AlgorithmGiven,
     CriticGiven,
@@ -43,7 +43,7 @@ def compare(
     data: DataGiven | None = None,
     callbacks: Sequence[Callback] = (),
     **settings: Unpack[Sections],
-) -> Compared:
+) -> ComparisonResult:
     """Train several algorithms with several seeds on one task, and write a report of them.
 
     task: a `Config`, which says all but algorithms, seeds and workers; or a task as for `train`,
@@ -90,10 +90,10 @@ def compare(
     config = load_config({**plain, "compare": chosen})
     names.tell(Path(out))
     if not names.objects:
-        return Compared(run_comparison(config, out).parent)
+        return ComparisonResult(run_comparison(config, out).parent)
     from .runs_here import make_here  # loads torch
 
-    return Compared(run_comparison(config, out, make=make_here).parent)
+    return ComparisonResult(run_comparison(config, out, make=make_here).parent)
 
 
 def _entries(

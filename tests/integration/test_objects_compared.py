@@ -35,26 +35,28 @@ def three() -> MAGRPO:
 
 
 @pytest.fixture(scope="module")
-def compared(tmp_path_factory: pytest.TempPathFactory) -> colearn.Compared:
+def compared(tmp_path_factory: pytest.TempPathFactory) -> colearn.ComparisonResult:
     out = tmp_path_factory.mktemp("compared") / "out"
     return colearn.compare(TEAM, out, algorithms=["magrpo", three()], seeds=2, **GIVEN)
 
 
 def test_each_run_of_a_comparison_is_that_of_train(
-    compared: colearn.Compared, tmp_path: Path
+    compared: colearn.ComparisonResult, tmp_path: Path
 ) -> None:
     for label, algorithm in (("magrpo", "magrpo"), ("magrpo_2", three())):
         alone = colearn.train(TEAM, algorithm, seed=1, out=tmp_path / label, **GIVEN)
         assert measured(compared.folder / "runs" / f"{label}-s1") == measured(alone.folder)
 
 
-def test_a_comparison_has_a_report_and_its_numbers(compared: colearn.Compared) -> None:
+def test_a_comparison_has_a_report_and_its_numbers(compared: colearn.ComparisonResult) -> None:
     assert compared.report.name == "report.html" and compared.report.is_file()
     assert list(compared.summary["algorithms"]) == ["magrpo", "magrpo_2"]
     assert "| magrpo_2 |" in str(compared) and compared.summary["headline"] in str(compared)
 
 
-def test_finished_runs_are_kept_and_another_seed_extends(compared: colearn.Compared) -> None:
+def test_finished_runs_are_kept_and_another_seed_extends(
+    compared: colearn.ComparisonResult,
+) -> None:
     before = {p: p.stat().st_mtime_ns for p in compared.folder.glob("runs/*/metrics.jsonl")}
     again = colearn.compare(
         TEAM, compared.folder, algorithms=["magrpo", three()], seeds=[0, 1, 5], **GIVEN

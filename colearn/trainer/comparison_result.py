@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 
 @dataclass(frozen=True)
-class Compared:
+class ComparisonResult:
     """A comparison whose runs are finished. A notebook shows its table."""
 
     folder: Path
