@@ -5,7 +5,7 @@
     Result(run)                             what `train` returns: metrics, curve, folder
     load_config("quickstart")               settings from a shipped config, a .yaml or a mapping
     compare(task, "out", algorithms=...)    algorithms x seeds on one task; writes a report
-    ComparisonResult(folder)                        what `compare` returns: report, summary, folder
+    ComparisonResult(folder)                what `compare` returns: report, summary, folder
     Experiment(config, "out").run()         one run: one algorithm, one seed
     open_run("out"), read_run("out")        a run's folder: its config, checkpoints and metrics
     write_report("out")                     the report of finished runs
