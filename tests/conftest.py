@@ -3,6 +3,8 @@ which tests are the fast tier: `pytest -m fast -n 2`, within a minute on two cor
 
 from __future__ import annotations
 
+import gc
+import multiprocessing
 import sys
 import threading
 from collections.abc import Iterator
@@ -55,6 +57,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if _fast(item.path) and item.get_closest_marker("slow") is None:
             item.add_marker("fast")
+
+
+def pytest_collection_finish() -> None:
+    """Undoes what a long session has and a user's process has not.
+
+    torchrl makes `spawn` the start method of the whole process, so that each worker would import
+    everything anew. And a million objects of tests and libraries live to the end: frozen, they cost
+    no second whenever a run collects garbage.
+    """
+    multiprocessing.set_start_method(None, force=True)
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

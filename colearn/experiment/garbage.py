@@ -10,8 +10,14 @@ from contextlib import contextmanager
 @contextmanager
 def few_collections() -> Iterator[None]:
     """Freezes all live objects out of garbage collection: trees come and go by the hundred
-    thousand nodes. Collects once before, and unfreezes at the end."""
+    thousand nodes. Collects once before, and unfreezes at the end.
+
+    A program that has frozen most of its objects itself keeps them so: unfreezing would undo it.
+    """
     gc.collect()
+    if gc.get_freeze_count() > len(gc.get_objects()):
+        yield
+        return
     gc.freeze()
     try:
         yield
