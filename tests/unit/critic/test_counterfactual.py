@@ -109,9 +109,9 @@ def answered(alternatives):
     return replace(tree, nodes=(replace(root, observations=shown), leaf))
 
 
-def readings(row):
+def all_readings(row):
     """What each mark reads, as text: its piece and all pieces above it."""
-    texts = {}
+    texts = []
     for mark in row.marks:
         number = next(n for n, p in enumerate(row.pieces) if p.start <= mark.index < p.end)
         text = ""
@@ -119,8 +119,14 @@ def readings(row):
             piece = row.pieces[number]
             text = bytes(row.tokens[piece.start : piece.end]).decode() + text
             number = piece.parent
-        texts[mark.agent, mark.inside] = text
+        texts.append(text)
     return texts
+
+
+def readings(row):
+    """The same, by agent and alternative."""
+    keys = [(mark.agent, mark.inside) for mark in row.marks]
+    return dict(zip(keys, all_readings(row), strict=True))
 
 
 def read(method, alternatives):
@@ -139,6 +145,20 @@ def test_each_answer_is_read_last_after_what_the_others_said():
         ("ben", None): seen + "\n[ada 0]\nx\n[ben 0]\ny",
         ("ben", 0): seen + "\n[ada 0]\nx\n[ben 0]\nr",
     }
+
+
+def test_later_answers_are_read_after_the_joint_actions_before_them():
+    """Two turns: every reading of the second has what both said in the first."""
+    tree = chain([1.0, 1.0], agents=AGENTS)
+    root, first, second = tree.nodes
+    first = replace(first, actions={"ada": said("x"), "ben": said("y")})
+    second = replace(second, actions={"ada": said("v"), "ben": said("w")})
+    tree = replace(tree, nodes=(root, first, second))
+    row = Counterfactual().row(tree, "team", lambda text: text.encode(), limit=1000)
+    later = [text for text in all_readings(row) if text.endswith(("\nv", "\nw"))]
+    assert len(later) == 2
+    for text in later:
+        assert "[ada 0]\nx" in text and "[ben 0]\ny" in text
 
 
 def test_readings_of_one_agent_share_all_of_the_row_but_the_answer():

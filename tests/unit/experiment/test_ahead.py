@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 
+from colearn.contract import NetworkKey
 from colearn.experiment.ahead import Ahead
 from colearn.experiment.experience import At
 from colearn.experiment.processes import Processes
@@ -34,3 +36,89 @@ def test_the_reported_staleness_counts_the_updates_since_the_trees_weights():
         ahead.published(after)
     ahead.close()
     assert reported == [0.0, 1.0, 2.0, 1.0, 2.0]
+
+
+class Weighed:
+    """An actor with one weight."""
+
+    def __init__(self, weight):
+        self.weight, self.steps = torch.tensor([weight]), 0
+
+    def weights(self):
+        return {"weight": self.weight}
+
+
+class Recorded(NoEpisodes):
+    """Two episodes per iteration; records what is drawn and the weight that generators had."""
+
+    count = 2
+
+    def __init__(self):
+        self.grown, self.published = {}, None
+
+    def grow(self, at, items, *, first=0, pool=None):
+        self.grown[at.iteration] = (at.episodes, at.done, self.published)
+        return [], Counts()
+
+
+def ahead_of(episodes, actor, staleness):
+    def publish():
+        episodes.published = float(actor.weight)
+
+    key = NetworkKey("actor", "team")
+    return Ahead(
+        episodes, Processes(torch.device("cpu")), {key: actor}, publish, staleness
+    ), publish
+
+
+def trained(ahead, actor, publish, iterations):
+    """The loop's calls: each update adds 1 to the weight and uses a tenth of the budget."""
+    for iteration in iterations:
+        ahead.take(At(iteration, 2 * iteration, iteration / 10))
+        after = At(iteration + 1, 2 * iteration + 2, (iteration + 1) / 10)
+        if ahead.refresh(after):
+            actor.weight += 1.0
+            publish()
+        else:
+            actor.weight += 1.0
+        ahead.published(after)
+
+
+def test_a_block_has_the_weights_of_its_start_and_each_iteration_its_own_items_and_temperature():
+    """S = 2: 0 to 2 have the initial weight 0, 3 and 4 what generators received after update 2.
+    Two episodes per iteration; a tenth of the budget each, known once some of it is used."""
+    episodes, actor = Recorded(), Weighed(0.0)
+    ahead, publish = ahead_of(episodes, actor, 2)
+    publish()
+    trained(ahead, actor, publish, range(4))
+    ahead.settle()
+    ahead.close()
+    assert {at: grown[0] for at, grown in episodes.grown.items()} == {0: 0, 1: 2, 2: 4, 3: 6, 4: 8}
+    assert [episodes.grown[at][1] for at in (0, 1, 2)] == [0.0, 0.0, 0.0]
+    assert [episodes.grown[at][1] for at in (3, 4)] == pytest.approx([0.3, 0.4])
+    assert [episodes.grown[at][2] for at in range(5)] == [0.0, 0.0, 0.0, 2.0, 2.0]
+
+
+def test_generators_receive_weights_at_every_staleness_th_update_alone():
+    ahead, _ = ahead_of(Recorded(), Weighed(0.0), 3)
+    ahead.take(At(0, 0, 0.0))
+    refreshed = [ahead.refresh(At(iteration, 2 * iteration, 0.1)) for iteration in range(1, 7)]
+    ahead.close()
+    assert refreshed == [False, False, True, False, False, True]
+
+
+def test_a_resumed_run_grows_pending_iterations_with_the_weights_that_they_had(tmp_path):
+    """Stopped after update 3: iteration 4 is pending, and was grown with the weight 2."""
+    episodes, actor = Recorded(), Weighed(0.0)
+    ahead, publish = ahead_of(episodes, actor, 2)
+    publish()
+    trained(ahead, actor, publish, range(3))
+    ahead.settle()
+    ahead.save(tmp_path)
+    ahead.close()
+    again, resumed = Recorded(), Weighed(3.0)
+    ahead, publish = ahead_of(again, resumed, 2)
+    ahead.restore(tmp_path, At(3, 6, 0.3))
+    ahead.close()
+    assert {at: grown[2] for at, grown in again.grown.items()} == {3: 2.0, 4: 2.0}
+    assert float(resumed.weight) == 3.0 == again.published
