@@ -76,11 +76,9 @@ def trained(ahead, actor, publish, iterations):
     for iteration in iterations:
         ahead.take(At(iteration, 2 * iteration, iteration / 10))
         after = At(iteration + 1, 2 * iteration + 2, (iteration + 1) / 10)
+        actor.weight += 1.0
         if ahead.refresh(after):
-            actor.weight += 1.0
             publish()
-        else:
-            actor.weight += 1.0
         ahead.published(after)
 
 

@@ -13,7 +13,7 @@ from colearn.gateway.program_run import Paid, ProgramRun
 from colearn.gateway.state import GatewayCall, GatewayState
 from colearn.gateway.task import Gateway
 from colearn.types import Prompt
-from colearn.workflow.record import Event, Payment
+from colearn.workflow.record import CallResult, Payment
 
 EMPTY = Context(None, ())
 
@@ -21,7 +21,7 @@ EMPTY = Context(None, ())
 def answered(*agents: str) -> GatewayState[Any]:
     """An episode in which these agents answered in turn, by requests `r0`, `r1`, ..."""
     events = tuple(
-        Event(
+        CallResult(
             call=GatewayCall(
                 number=turn,
                 name=agent,
