@@ -1,0 +1,132 @@
+"""Decoding on a device in name only: what one token of every row costs, and what it says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from tiny import byte_tokenizer
+from transformers import Qwen3Config, Qwen3ForCausalLM
+
+from colearn.agents import ChatFormat, Voice
+from colearn.config import LoRASettings
+from colearn.contract import Sampling, TokenHistory, TokenRequest
+from colearn.generate.kv_cache import Slab
+from colearn.generate.transformers import TransformersEngine
+from colearn.models.base import Base
+
+from . import costs
+
+DEVICE = "cuda:1"
+"""Not the first, which code that names no index would mean."""
+LAYERS = 28
+"""Of Qwen3-1.7B."""
+
+
+def model(layers: int = LAYERS, dtype: torch.dtype = torch.float32) -> Any:
+    """The layers of Qwen3-1.7B, each much narrower."""
+    config = Qwen3Config(
+        vocab_size=len(byte_tokenizer()),
+        hidden_size=64,
+        intermediate_size=128,
+        num_hidden_layers=layers,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        head_dim=16,
+        tie_word_embeddings=True,
+        max_position_embeddings=4096,
+    )
+    torch.manual_seed(0)
+    return Qwen3ForCausalLM(config).to(dtype).eval()
+
+
+def team(
+    adapters: int, compute: str, layers: int = LAYERS, **sampling: Any
+) -> tuple[Base, dict[str, Voice]]:
+    """Two agents on one base: in full weights, with one adapter, or with one each."""
+    dtype: torch.dtype = getattr(torch, compute)
+    base = Base(model(layers, dtype if adapters else torch.float32), dtype)
+    for number in range(adapters):
+        if not number:
+            base.causal.requires_grad_(False)
+        base.add_adapter(f"adapter-{number}", LoRASettings(rank=16, alpha=32.0))
+        torch.manual_seed(number)
+        for parameter in base.adapter_parameters(f"adapter-{number}").values():
+            torch.nn.init.normal_(parameter.detach(), std=0.1)
+    chat = ChatFormat(byte_tokenizer(), chat="plain")
+    names = [f"adapter-{number % adapters}" if adapters else None for number in range(2)]
+    voices = {
+        agent: Voice(adapter=name, chat=chat, sampling=Sampling(**sampling))
+        for agent, name in zip(("ada", "ben"), names, strict=True)
+    }
+    return base, voices
+
+
+def request(agent: str, voice: Voice, prompt: Sequence[int], forks: int) -> TokenRequest:
+    return TokenRequest(
+        agent=agent,
+        history=TokenHistory().observe(prompt, None),
+        sampling=voice.sampling,
+        seeds=tuple(range(forks)),
+    )
+
+
+def requests(voices: Mapping[str, Voice]) -> list[TokenRequest]:
+    return [
+        request(agent, voice, [(place * 31 + number * 7) % 250 for place in range(24)], 4)
+        for agent, voice in voices.items()
+        for number in range(2)
+    ]
+
+
+def per_token(adapters: int, compute: str) -> dict[str, Any]:
+    """Costs of decoding one token of 16 rows, by place, and the types of the KV cache."""
+    spent, cached = [], set()
+    update = Slab.update
+
+    def noting(slab: Slab, *given: Any, **settings: Any) -> Any:
+        result = update(slab, *given, **settings)
+        cached.update(str(tensor.dtype) for tensor in result)
+        return result
+
+    Slab.update = noting  # type: ignore[method-assign]
+    for tokens in (8, 16):
+        base, voices = team(adapters, compute, max_tokens=tokens)
+        generator = TransformersEngine(base, voices)
+        base.to(DEVICE)
+        with costs.counted() as counts:
+            answers = generator.generate(requests(voices))
+        assert {len(one.action.tokens) for some in answers for one in some} == {tokens}
+        spent.append(counts)
+    of_eight = spent[1].minus(spent[0])
+    each = {
+        kind: {where: number / 8 for where, number in sorted(by.items(), key=lambda one: -one[1])}
+        for kind, by in of_eight.items()
+        if kind != "squares"
+    }
+    return {**each, "cache": sorted(cached)}
+
+
+def said(adapters: int, compute: str, device: str, move: str = "before") -> list[Any]:
+    """Tokens and log-probabilities of every row; `move`: whether the base moves to the device
+    before or after its generator is built."""
+    base, voices = team(adapters, compute, layers=2, max_tokens=12, temperature=0.8)
+    if move == "before":
+        base.to(device)
+    generator = TransformersEngine(base, voices)
+    if move == "after":
+        base.to(device)
+    answers = generator.generate(requests(voices))
+    assert str(base.device) == device
+    return [[one.action.tokens, one.action.logprobs] for some in answers for one in some]
+
+
+def counted_twice() -> dict[str, Any]:
+    """Counts of operators whose costs are known by hand."""
+    with costs.counted() as counts:
+        here = torch.ones(3, 4).to(DEVICE)
+        total = (here @ here.T).sum()
+        float(total)
+        here.half()
+    return counts.minus(costs.Costs())

@@ -1,0 +1,65 @@
+"""Decoding on devices in name only: what one token costs, and that it says what the CPU says."""
+
+from __future__ import annotations
+
+import pytest
+
+SETUPS = {0: "full weights", 1: "one adapter", 2: "two adapters"}
+KERNELS = {0: 1020, 1: 1280, 2: 1470}
+"""Most kernels of one token of every row in a model of 28 layers, by number of adapters."""
+
+
+def worst(places):
+    return "\n".join(f"  {number:7.1f}  {where}" for where, number in list(places.items())[:12])
+
+
+@pytest.fixture(scope="module")
+def costs(server):
+    return {}
+
+
+@pytest.fixture(params=SETUPS, ids=SETUPS.get)
+def token(request, rehearse, costs):
+    """The number of adapters, and costs of one decoded token in bfloat16."""
+    adapters = request.param
+    if adapters not in costs:
+        costs[adapters] = rehearse(
+            "decoding_cases:per_token", adapters=adapters, compute="bfloat16"
+        )
+    return adapters, costs[adapters]
+
+
+def test_a_token_runs_few_kernels(token):
+    adapters, each = token
+    assert sum(each["kernels"].values()) <= KERNELS[adapters], worst(each["kernels"])
+
+
+def test_a_token_waits_for_the_device_once(token):
+    _, each = token
+    assert sum(each["waits"].values()) <= 1, worst(each["waits"])
+
+
+def test_a_token_is_one_copy_to_the_device(token):
+    _, each = token
+    assert sum(each["copies"].values()) <= 1, worst(each["copies"])
+
+
+def test_a_token_casts_no_weight(token):
+    _, each = token
+    assert not each["weight_casts"], worst(each["weight_casts"])
+
+
+def test_keys_and_values_are_kept_in_the_compute_type(token):
+    _, each = token
+    assert each["cache"] == ["torch.bfloat16"]
+
+
+@pytest.mark.parametrize("move", ["before", "after"])
+@pytest.mark.parametrize("adapters", SETUPS, ids=SETUPS.get)
+def test_a_device_says_what_the_cpu_says(rehearse, adapters, move):
+    ask = {"adapters": adapters, "compute": "float32", "move": move}
+    device = rehearse("decoding_cases:said", device="cuda:1", **ask)
+    cpu = rehearse("decoding_cases:said", device="cpu", **ask)
+    assert [tokens for tokens, _ in device] == [tokens for tokens, _ in cpu]
+    for (_, one), (_, other) in zip(device, cpu, strict=True):
+        assert one == pytest.approx(other, abs=1e-5)
