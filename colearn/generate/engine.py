@@ -23,7 +23,7 @@ from .kv_cache import CachedRow, Slab
 from .prefill import Entry, Prefill, group
 from .prefix_cache import PrefixCache
 from .running import Running
-from .sampling import TokenDrawing
+from .sampling import TokenDrawing, read
 
 SPARE = 2
 """Allocated over used memory of a batch: room for spare rows and for slots to grow into."""
@@ -242,7 +242,7 @@ class Engine:
         drawn, scores = drawing.choose(logits, draw_uniforms(rows, logits.device))
         for number, top in likeliest(rows, logits, drawing).items():
             rows[number].choice.top.append(top)
-        for row, token, logprob in zip(rows, drawn.tolist(), scores.tolist(), strict=True):
+        for row, token, logprob in zip(rows, *read(drawn, scores), strict=True):
             grown = row.push(token, logprob)
             job = row.job
             if job.streams:

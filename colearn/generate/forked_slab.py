@@ -51,8 +51,10 @@ class ForkedSlab(Slab):
         super().__init__(len(owners), capacity, histories.device, room)
         self.histories, self.owners, self.used = histories, list(owners), used
         """The slab of the shared histories, each row's history and the longest one's length."""
-        self.offsets = (histories.lengths + histories.offsets)[self._owning()]
+        self.offsets = [histories.lengths[owner] + histories.offsets[owner] for owner in owners]
         self._groups: tuple[Tensor, Tensor] | None = None
+        self._owning: Tensor
+        """[R] The owners, on the device with the groups."""
         self._layer = 0
 
     @property
@@ -69,14 +71,12 @@ class ForkedSlab(Slab):
         """As `Slab.mask` for one new token per row, over the history's keys and the row's own."""
         if self._groups is None:
             members, places = in_groups(self.owners, self.histories.rows)
-            self._groups = (
-                torch.tensor(members, device=self.device),
-                torch.tensor(places, device=self.device),
-            )
-        own, owning = super().mask(positions, visible_from), self._owning()
+            self._groups = self._integers(members), self._integers(places)
+            self._owning = self._integers(self.owners)
+        own, owning = super().mask(positions, visible_from), self._owning
         slots = torch.arange(self.used, device=self.device)
-        first = visible_from - self.histories.offsets[owning][:, None]
-        shared = (slots < self.histories.lengths[owning][:, None]) & (slots >= first)
+        first = visible_from - self.histories.device_offsets[owning][:, None]
+        shared = (slots < self.histories.device_lengths[owning][:, None]) & (slots >= first)
         visible = torch.cat([shared[:, None, None], own], -1)
         return ForkMask.of(self._read, *self._groups, visible)
 
@@ -91,7 +91,7 @@ class ForkedSlab(Slab):
     def segments(self, row: CachedRow) -> Iterator[tuple[Slab, int, int, int]]:
         place = self.place(row.row)
         owner = self.owners[place]
-        shared = int(self.histories.lengths[owner])
+        shared = self.histories.lengths[owner]
         yield self.histories, owner, 0, shared
         yield self, place, shared, row.length - shared
 
@@ -128,6 +128,3 @@ class ForkedSlab(Slab):
         shared = (slice(0, self.histories.rows), slice(None), slice(0, self.used))
         keys, values = self.histories.keys, self.histories.values
         return keys[self._layer][shared], values[self._layer][shared]
-
-    def _owning(self) -> Tensor:
-        return torch.tensor(self.owners, dtype=torch.long, device=self.device)

@@ -56,27 +56,76 @@ class Slab:
         self.device = device
         self.keys: list[Tensor] = []
         self.values: list[Tensor] = []
-        self.lengths = torch.zeros(rows, dtype=torch.long, device=device)
-        self.offsets = torch.zeros(rows, dtype=torch.long, device=device)
+        self._device_lengths: Tensor | None
+        self._device_offsets: Tensor | None
+        self.lengths = [0] * rows
+        """Positions of each row. The host decides them, and never reads them from the device."""
+        self.offsets = [0] * rows
         self._slots = torch.zeros((rows, 0), dtype=torch.long, device=device)
         self._used = 0
         self._level: int | None = None
-        """First new slot of every row, if they are equal and it is known."""
+        """First new slot of every row, if they are equal and it is one token."""
         self._places: dict[int, int] | None = None
         """Rows by earlier rows, after `split`."""
 
-    def begin(self, count: int, used: int, level: int | None = None) -> Tensor:
+    @property
+    def lengths(self) -> list[int]:
+        return self._lengths
+
+    @lengths.setter
+    def lengths(self, lengths: list[int]) -> None:
+        self._lengths, self._device_lengths = lengths, None
+
+    @property
+    def offsets(self) -> list[int]:
+        return self._offsets
+
+    @offsets.setter
+    def offsets(self, offsets: list[int]) -> None:
+        self._offsets, self._device_offsets = offsets, None
+
+    @property
+    def device_lengths(self) -> Tensor:
+        """[R] The lengths on the device; copied once after they were set."""
+        if self._device_lengths is None:
+            self._device_lengths = self._integers(self._lengths)
+        return self._device_lengths
+
+    @property
+    def device_offsets(self) -> Tensor:
+        """[R] As `device_lengths`."""
+        if self._device_offsets is None:
+            self._device_offsets = self._integers(self._offsets)
+        return self._device_offsets
+
+    def grow(self, places: Sequence[int] | None = None, held: Tensor | None = None) -> None:
+        """One more position in each row, or in the rows `places`, which are also given as `held`
+        on the device."""
+        lengths = self.device_lengths
+        if places is None or held is None:
+            self.lengths = [length + 1 for length in self._lengths]
+            self._device_lengths = lengths + 1
+            return
+        grown = self._lengths
+        for place in places:
+            grown[place] += 1
+        lengths[held] += 1
+
+    def _integers(self, values: Sequence[int]) -> Tensor:
+        return torch.tensor(values, dtype=torch.long, device=self.device)
+
+    def begin(self, count: int, used: int) -> Tensor:
         """Prepare for `count` new tokens per row, after which at most `used` slots are in use.
-        `level` is the first new slot, if the caller knows that it is the same for every row.
 
         Returns their positions [R, count]. Slots beyond a row's real tokens hold undefined values
         that no query sees before they are overwritten.
         """
         steps = torch.arange(count, device=self.device)
-        self._slots = self.lengths[:, None] + steps
-        self._level = level
+        self._slots = self.device_lengths[:, None] + steps
+        alike = count == 1 and len(set(self._lengths)) == 1
+        self._level = self._lengths[0] if alike else None
         self._used = min(-(-used // BLOCK) * BLOCK, self.capacity)
-        return self._slots + self.offsets[:, None]
+        return self._slots + self.device_offsets[:, None]
 
     def mask(self, positions: Tensor, visible_from: Tensor) -> Tensor:
         """[R, 1, T, used] Causal mask of queries at `positions` [R, T], without keys before
@@ -89,7 +138,7 @@ class Slab:
 
     def key_positions(self) -> Tensor:
         """[R, used] Position of each slot."""
-        return torch.arange(self._used, device=self.device) + self.offsets[:, None]
+        return torch.arange(self._used, device=self.device) + self.device_offsets[:, None]
 
     def update(
         self, keys: Tensor, values: Tensor, layer: int, *_: object, **__: object
@@ -97,14 +146,16 @@ class Slab:
         """Write one layer's new keys and values [R, heads, T, width]; returns all slots in use."""
         if layer == len(self.keys):
             for store, new in ((self.keys, keys), (self.values, values)):
-                store.append(new.new_zeros(self.room, new.shape[1], self.capacity, new.shape[3]))
+                shape = (self.room, new.shape[1], self.capacity, new.shape[3])
+                store.append(new.new_zeros(shape, dtype=_read_as(new)))
         rows = torch.arange(self.rows, device=self.device)[:, None]
         for store, new in ((self.keys, keys), (self.values, values)):
             if self._level is not None:  # several times faster than by indices
                 end = self._level + new.shape[2]
                 store[layer][: self.rows, :, self._level : end] = new
             else:
-                store[layer][rows, :, self._slots] = rearrange(new, HEADS_BEFORE_SLOTS)
+                placed = rearrange(new.to(store[layer].dtype), HEADS_BEFORE_SLOTS)
+                store[layer][rows, :, self._slots] = placed
         used = (slice(0, self.rows), slice(None), slice(0, self._used))
         return self.keys[layer][used], self.values[layer][used]
 
@@ -122,9 +173,9 @@ class Slab:
     def select(self, rows: Sequence[int], used: int, capacity: int) -> Slab:
         """A new slab of the given rows, repeated ones included; `used` is the length of the longest
         of them."""
-        picked = torch.tensor(rows, dtype=torch.long, device=self.device)
+        picked = self._integers(rows)
         taken = Slab(len(rows), capacity, self.device)
-        taken.lengths, taken.offsets = self.lengths[picked], self.offsets[picked]
+        taken._copy_lengths(self, rows)
         for old, new in ((self.keys, taken.keys), (self.values, taken.values)):
             new += [_copied(layer, picked, used, taken) for layer in old]
         return taken
@@ -138,19 +189,17 @@ class Slab:
         """
         gone = set(rows)
         kept = [row for row in range(self.rows) if row not in gone]
-        moved, left = (
-            torch.tensor(some, dtype=torch.long, device=self.device) for some in (rows, kept)
-        )
+        moved, left = self._integers(rows), self._integers(kept)
         taken = Slab(len(rows), capacity, self.device, room)
-        taken.lengths, taken.offsets = self.lengths[moved], self.offsets[moved]
-        used = int(taken.lengths.max()) if len(rows) else 0
-        longest = int(self.lengths[left].max()) if kept else 0
+        taken._copy_lengths(self, rows)
+        used = max(taken.lengths, default=0)
+        longest = max((self.lengths[row] for row in kept), default=0)
         for old, new in ((self.keys, taken.keys), (self.values, taken.values)):
             for number, layer in enumerate(old):
                 new.append(_copied(layer, moved, used, taken))
                 old[number] = layer[left, :, :longest]
                 del layer
-        self.lengths, self.offsets = self.lengths[left], self.offsets[left]
+        self._copy_lengths(self, kept)
         self.rows = self.room = len(kept)
         self.capacity = longest
         self._places = {row: number for number, row in enumerate(kept)}
@@ -162,8 +211,7 @@ class Slab:
 
     def handed_out(self, places: Sequence[int]) -> list[CachedRow]:
         """Cache locations of the histories at `places`."""
-        lengths, offsets = self.lengths.tolist(), self.offsets.tolist()
-        return [CachedRow(self, place, lengths[place], offsets[place]) for place in places]
+        return [CachedRow(self, row, self.lengths[row], self.offsets[row]) for row in places]
 
     def segments(self, row: CachedRow) -> Iterator[tuple[Slab, int, int, int]]:
         """Where a history's positions lie: slab, row, the first position's place in the history
@@ -174,29 +222,40 @@ class Slab:
         """A slab in which `rows` have their histories to themselves."""
         return self
 
-    def append(self, source: Slab, rows: Tensor) -> None:
+    def append(self, source: Slab, rows: Sequence[int]) -> None:
         """Copy rows of another slab after the rows in use; there must be room for them."""
-        lengths, offsets = source.lengths[rows], source.offsets[rows]
-        first, used = self.rows, int(lengths.max())
+        lengths = [source.lengths[row] for row in rows]
+        first, used, picked = self.rows, max(lengths), self._integers(rows)
         for old, new in ((source.keys, self.keys), (source.values, self.values)):
             for layer, into in zip(old, new, strict=True):
-                into[first : first + len(rows), :, :used] = layer[rows, :, :used]
+                into[first : first + len(rows), :, :used] = layer[picked, :, :used]
         self.rows += len(rows)
-        self.lengths = torch.cat([self.lengths, lengths])
-        self.offsets = torch.cat([self.offsets, offsets])
+        self.lengths = self.lengths + lengths
+        self.offsets = self.offsets + [source.offsets[row] for row in rows]
 
     def reduce(self, order: Sequence[int]) -> Slab:
         """Keep only the rows in `order`, in this order; in place where that is the better."""
         moved = [(place, row) for place, row in enumerate(order) if place != row]
-        kept = torch.tensor(order, dtype=torch.long, device=self.device)
-        self.lengths, self.offsets = self.lengths[kept], self.offsets[kept]
+        self._copy_lengths(self, order)
         self.rows = len(order)
         if moved:
             places, rows = torch.tensor(moved, device=self.device).T
-            used = int(self.lengths[places].max())
+            used = max(self.lengths[place] for place, _ in moved)
             for layer in (*self.keys, *self.values):
                 layer[places, :, :used] = layer[rows, :, :used]
         return self
+
+    def _copy_lengths(self, source: Slab, rows: Sequence[int]) -> None:
+        """Take over the lengths and offsets of `rows` of another slab."""
+        self.lengths, self.offsets = (
+            [of[row] for row in rows] for of in (source.lengths, source.offsets)
+        )
+
+
+def _read_as(new: Tensor) -> torch.dtype:
+    """The type in which attention reads keys and values: under autocast it casts float32 ones."""
+    kind = new.device.type
+    return torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else new.dtype
 
 
 def _copied(layer: Tensor, rows: Tensor, used: int, into: Slab) -> Tensor:
@@ -214,14 +273,13 @@ def gather(
     """A slab with one row per source (None: an empty history), without the first `cuts[r]`
     positions of row r."""
     slab = Slab(len(sources), capacity, device)
-    kept = [0 if s is None else s.length - cut for s, cut in zip(sources, cuts, strict=True)]
-    offsets = [0 if s is None else s.offset + cut for s, cut in zip(sources, cuts, strict=True)]
-    slab.lengths = torch.tensor(kept, dtype=torch.long, device=device)
-    slab.offsets = torch.tensor(offsets, dtype=torch.long, device=device)
+    both = list(zip(sources, cuts, strict=True))
+    slab.lengths = [0 if source is None else source.length - cut for source, cut in both]
+    slab.offsets = [0 if source is None else source.offset + cut for source, cut in both]
     for old, copies in _copies(sources, cuts):
         to_rows, from_rows, first, into, counts = torch.tensor(copies, device=device).T
         # a short copy repeats its last slot
-        steps = torch.arange(int(counts.max()), device=device)
+        steps = torch.arange(max(count for *_, count in copies), device=device)
         steps = steps.minimum(counts[:, None] - 1)
         from_slots, to_slots = first[:, None] + steps, into[:, None] + steps
         for olds, news in ((old.keys, slab.keys), (old.values, slab.values)):

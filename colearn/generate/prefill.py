@@ -61,8 +61,8 @@ class Prefill:
         self._ids = _padded(new, width, base.device)
         self._visible = _padded(visible, width, base.device)
         self._adapters = [job.adapter for job, _ in entries]
-        self._counts = torch.tensor(counts, device=base.device)
-        self._ends = self.slab.lengths + self._counts
+        self._counts = counts
+        self._ends = [*map(sum, zip(kept, counts, strict=True))]
         self._done = 0
         self._last: Tensor | None = None
 
@@ -77,9 +77,10 @@ class Prefill:
         end = self._ids.shape[1] if self.piece is None else start + self.piece
         ids, visible = self._ids[:, start:end], self._visible[:, start:end]
         width = ids.shape[1]
-        positions = slab.begin(width, int(slab.lengths.max()) + width)
-        place = self._counts - 1 - start
-        (ending,) = ((place >= 0) & (place < width)).nonzero(as_tuple=True)
+        positions = slab.begin(width, max(slab.lengths) + width)
+        last = [(row, end - 1 - start) for row, end in enumerate(self._counts)]
+        last = [(row, column) for row, column in last if 0 <= column < width]
+        ending, column = torch.tensor(last, dtype=torch.long, device=ids.device).view(-1, 2).T
         # rows of several adapters are told apart by their number, which a selection would change
         alike = len(ending) > 0 and len(set(self._adapters)) == 1
         with self.base.using(self._adapters), self.base.packed():
@@ -88,13 +89,13 @@ class Prefill:
                 position_ids=positions,
                 mask=slab.mask(positions, visible),
                 cache=slab,
-                read=ending * width + place[ending] if alike else None,
+                read=ending * width + column if alike else None,
             )
             if self._last is None:
                 self._last = hidden.new_zeros(len(self._adapters), hidden.shape[-1])
-            self._last[ending] = hidden[ending, place[ending]]
+            self._last[ending] = hidden[ending, column]
             self._done += width
-            slab.lengths = slab.lengths + width
+            slab.lengths = [length + width for length in slab.lengths]
             if self._done < self._ids.shape[1]:
                 return None
             slab.lengths = self._ends

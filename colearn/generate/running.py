@@ -56,10 +56,9 @@ class Running:
         """Append `rows` with their first drawn tokens. Row n continues row owners[n] of `source`;
         a row named twice is forked, with `reserve` free slots. The source must not be used
         afterwards."""
-        picked = torch.tensor(owners, device=self.base.device)
         if not self.rows:
             forks = list(owners) != list(range(source.rows))
-            used = int(source.lengths.max())
+            used = max(source.lengths)
             self._slab = fork(source, owners, used, reserve, self.base) if forks else source
             self._places, self._adapters, self._visible = [], [], []
             first = 0
@@ -69,20 +68,19 @@ class Running:
                 self._slab = slab
                 self._rearrange(self._places)
             count = slab.rows + len(owners)
-            longest = int(torch.cat([slab.lengths, source.lengths]).max())
+            longest = max(slab.lengths + source.lengths)
             if count > slab.room or longest > slab.capacity:
                 count = len(self.rows) + len(owners)
                 room = slab.room if count <= slab.room else max(count, slab.room + slab.room // 4)
                 self._move(room, max(longest, slab.capacity))
             first = self._slab.rows
-            self._slab.append(source, picked)
+            self._slab.append(source, owners)
+        self.drawn = torch.cat([self.drawn, drawn]) if self.rows else drawn
         self.rows += rows
-        self.drawn = torch.cat([self.drawn, drawn])
         self._places += range(first, first + len(rows))
         self._adapters += [row.job.adapter for row in rows]
         self._visible += [row.job.request.history.visible_from for row in rows]
-        places = torch.tensor(self._places, device=self.base.device)
-        self._held = places if self._gaps else None
+        self._held = self._on_device(self._places) if self._gaps else None
         self._sees = None
 
     def cached(self, numbers: Sequence[int]) -> list[CachedRow]:
@@ -99,7 +97,7 @@ class Running:
         if self._gaps or keeps:
             gone = set(numbers)
             order = [number for number in order if number not in gone]
-            kept = torch.tensor(order, device=self.base.device)
+            kept = self._on_device(order)
             self._places = [self._places[number] for number in order]
             self._held = kept if self._held is None else self._held[kept]
             if len(order) <= self._slab.rows // 2:
@@ -108,7 +106,7 @@ class Running:
             for number in reversed(numbers):
                 order[number] = order[-1]
                 order.pop()
-            kept = torch.tensor(order, device=self.base.device)
+            kept = self._on_device(order)
             self._slab = self._slab.reduce(order)
             self._rearrange(order)
         self.rows = [self.rows[number] for number in order]
@@ -125,7 +123,7 @@ class Running:
     def shrink(self) -> None:
         """Free memory if most of the slab is unused."""
         if self.rows:
-            slab, longest = self._slab, int(self._slab.lengths.max())
+            slab, longest = self._slab, max(self._slab.lengths)
             if 4 * slab.rows <= slab.room or 4 * longest + 4 * BLOCK <= slab.capacity:
                 self._move(min(slab.room, 2 * slab.rows), longest)
 
@@ -133,13 +131,12 @@ class Running:
         """Logits [rows, V] after the last drawn tokens; there must be room for them."""
         slab, held, drawn = self._slab, self._held, self.drawn
         if self._sees is None:
-            self._sees = torch.tensor(self._visible, device=drawn.device)[:, None]
+            self._sees = self._on_device(self._visible)[:, None]
         ids = drawn[:, None]
         if held is not None:
             ids = torch.zeros((slab.rows, 1), dtype=torch.long, device=drawn.device)
             ids[held, 0] = drawn
-        shortest, longest = (int(length) for length in slab.lengths.aminmax())
-        positions = slab.begin(1, longest + 1, shortest if shortest == longest else None)
+        positions = slab.begin(1, self._used)
         with self.base.using(self._adapters), self.base.packed():
             hidden = self.base.hidden(
                 ids, position_ids=positions, mask=slab.mask(positions, self._sees), cache=slab
@@ -148,10 +145,7 @@ class Running:
                 logits = self.base.logits(hidden)
             else:
                 logits = self.base.logits(hidden[held], self._places)
-        if held is None:
-            slab.lengths = slab.lengths + 1
-        else:
-            slab.lengths[held] += 1
+        slab.grow(self._places, held)
         return logits
 
     @property
@@ -160,7 +154,10 @@ class Running:
 
     @property
     def _used(self) -> int:
-        return int(self._slab.lengths.max()) + 1
+        return max(self._slab.lengths) + 1
+
+    def _on_device(self, numbers: Sequence[int]) -> Tensor:
+        return torch.tensor(numbers, dtype=torch.long, device=self.base.device)
 
     def _move(self, room: int, slots: int) -> None:
         """Move to a slab of `room` rows and somewhat more than `slots` slots."""

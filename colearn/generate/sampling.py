@@ -68,3 +68,12 @@ class TokenDrawing:
         # a rounded sum may pass 1 too early; the first token stays, though a tiny top_p rounds to 0
         drop = drop | ((self._top_p < 1) & (above >= self._top_p) & (rank > 0))
         return logits.masked_fill(torch.zeros_like(drop).scatter(-1, order, drop), -torch.inf)
+
+
+def read(tokens: Tensor, scores: Tensor) -> tuple[list[int], list[float]]:
+    """Tokens [R] and log-probabilities [R] as numbers. The host waits for an accelerator once:
+    float64 holds both exactly."""
+    if tokens.device.type == "cpu":
+        return tokens.tolist(), scores.tolist()
+    numbers, values = torch.stack([tokens.double(), scores.double()]).tolist()
+    return [int(number) for number in numbers], values

@@ -17,7 +17,7 @@ def histories() -> Slab:
     """One layer, two histories of 5 and 3 tokens; the second has lost its first two positions."""
     made = Slab(2, 64, CPU)
     made.keys, made.values = [torch.rand(2, 1, 64, 3)], [torch.rand(2, 1, 64, 3)]
-    made.lengths, made.offsets = torch.tensor([5, 3]), torch.tensor([0, 2])
+    made.lengths, made.offsets = [5, 3], [0, 2]
     return made
 
 
@@ -25,10 +25,10 @@ def said(slab: Slab, tokens: int) -> list[Tensor]:
     """Every row says `tokens` random tokens; returns their keys [R, 1, tokens, 3]."""
     news = []
     for number in range(tokens):
-        slab.begin(1, number + 1, number)
+        slab.begin(1, number + 1)
         news.append(torch.rand(slab.rows, 1, 1, 3))
         slab.update(news[-1], news[-1], 0)
-        slab.lengths = slab.lengths + 1
+        slab.grow()
     return news
 
 
@@ -61,7 +61,7 @@ def test_a_cut_may_fall_into_the_history_and_into_the_own_tokens() -> None:
     slab, expected = forks()
     rows = slab.handed_out([0, 3])
     again = gather(rows, [6, 2], 64, CPU)
-    assert (again.lengths.tolist(), again.offsets.tolist()) == ([1, 3], [6, 4])
+    assert (again.lengths, again.offsets) == ([1, 3], [6, 4])
     torch.testing.assert_close(again.keys[0][0, :, :1], expected[0][:, 6:])
     torch.testing.assert_close(again.keys[0][1, :, :3], expected[3][:, 2:])
 
@@ -101,7 +101,7 @@ def test_forks_need_the_memory_of_a_history_once() -> None:
 @pytest.mark.parametrize("first", [0, 3])
 def test_a_row_sees_its_history_from_its_window_on(first: int) -> None:
     slab, _ = forks()
-    positions = slab.begin(1, 3, 2)
+    positions = slab.begin(1, 3)
     mask = slab.mask(positions, torch.full((6, 1), first))
     seen = (mask.added[:, 0, 0] == 0)[:, : 5 + 3]  # type: ignore[attr-defined]
     # slots 0 to 4 of the history, then 5 to 7 of the row; the second history begins at position 2
@@ -112,8 +112,8 @@ def test_a_row_sees_its_history_from_its_window_on(first: int) -> None:
 
 def test_rows_are_grouped_anew_when_some_have_left() -> None:
     slab, _ = forks()
-    slab.mask(slab.begin(1, 3, 2), torch.zeros((6, 1), dtype=torch.long))
+    slab.mask(slab.begin(1, 3), torch.zeros((6, 1), dtype=torch.long))
     kept = slab.reduce([5, 1, 2, 3])
-    mask = kept.mask(kept.begin(1, 3, 2), torch.zeros((4, 1), dtype=torch.long))
+    mask = kept.mask(kept.begin(1, 3), torch.zeros((4, 1), dtype=torch.long))
     assert mask.members.tolist() == [1, 2, 0, 3]  # type: ignore[attr-defined]
     assert mask.places.tolist() == [2, 0, 1, 3]  # type: ignore[attr-defined]
