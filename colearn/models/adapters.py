@@ -82,6 +82,11 @@ class Adapted(nn.Module):
                 "never be trained; name other layers"
             )
 
+    @property
+    def row_adapters(self) -> list[str] | None:
+        """peft's adapter name for each row of a mixed batch; None if all rows use one or none."""
+        return self._row_adapters
+
     def _check_targets(self, adapter: str, targets: str | Sequence[str]) -> None:
         """Errors: ConfigError for a listed name without a layer, which peft passes over."""
         layers = [f".{name}" for name in self.targeted(adapter)]

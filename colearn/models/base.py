@@ -16,6 +16,7 @@ from colearn.contract.rows import Visibility
 from colearn.errors import ConfigError
 
 from .adapters import Adapted
+from .device_layers import DeviceLayers
 from .last_layer import WORTHWHILE, reading, saved
 from .lean_layers import LARGE, Lean, kept_inputs, lean_layers
 from .packed_products import PackedProducts, worthwhile
@@ -45,6 +46,7 @@ class Base(Adapted):
         self.in_use = threading.RLock()
         """Held while a generator runs: the selected adapter belongs to one thread at a time."""
         self._packed: PackedProducts | None = None
+        self._device_layers: DeviceLayers | None = None
         self._lean: Lean = lean_layers(model)
         self.config: Any = model.config.get_text_config()
         """Config of the text model, also for models that read images."""
@@ -118,8 +120,13 @@ class Base(Adapted):
         return bool(self._causal.config._attn_implementation == NAME)
 
     def packed(self) -> AbstractContextManager[None]:
-        """Run linear layers on packed weights, where that is faster; for inference only. The
-        copies are kept until `unpack`, which must come before the weights change."""
+        """Run layers on copies of weights in the form that is fastest here, inside `using`; for
+        inference only. The copies are kept until `unpack`, which must come before the weights
+        change."""
+        if self.device.type != "cpu":
+            if self._device_layers is None:
+                self._device_layers = DeviceLayers(self, self.compute)
+            return self._device_layers.used()
         if not worthwhile(self.device, self.compute):
             return nullcontext()
         if self._packed is None:
@@ -127,8 +134,8 @@ class Base(Adapted):
         return self._packed.used()
 
     def unpack(self) -> None:
-        """Free the packed weights."""
-        self._packed = None
+        """Free the copies of weights."""
+        self._packed = self._device_layers = None
 
     def _reading(
         self, read: Tensor | None, positions: int

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -49,17 +49,25 @@ def kept_inputs(layers: Lean) -> Iterator[None]:
 
 
 def _kind(module: type[nn.Module]) -> Callable[[Any, Tensor], Tensor] | None:
-    from transformers.models.llama.modeling_llama import LlamaMLP, LlamaRMSNorm
+    from transformers.models.llama.modeling_llama import LlamaMLP
 
     if _same_code(module, LlamaMLP):
         return _mlp
+    norm = norm_kind(module)
+    return None if norm is None else _llama_norm if norm == "llama" else _gemma_norm
+
+
+def norm_kind(module: type[nn.Module]) -> Literal["llama", "gemma"] | None:
+    """Whether a class is RMSNorm: Llama's, or Gemma's, which multiplies by 1 + weight."""
+    from transformers.models.llama.modeling_llama import LlamaRMSNorm
+
     if _same_code(module, LlamaRMSNorm):
-        return _llama_norm
+        return "llama"
     if module.__name__.startswith("Gemma"):
         from transformers.models.gemma3.modeling_gemma3 import Gemma3RMSNorm
 
         if _same_code(module, Gemma3RMSNorm, "forward", "_norm"):
-            return _gemma_norm
+            return "gemma"
     return None
 
 
