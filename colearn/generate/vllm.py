@@ -27,6 +27,7 @@ from .model_folder import (
     write_model,
     write_zeros,
 )
+from .vllm_memory import memory_share
 from .vllm_worker import score_before_cuts
 
 _ZEROS = "__zeros__"
@@ -41,6 +42,7 @@ _DEFAULTS = {
 }
 
 
+_SHARE = "gpu_memory_utilization"
 _LOWEST_TEMPERATURE = 0.01
 """vLLM silently raises lower temperatures to this; 0 is greedy."""
 _CPU_HEAD_SIZES = (32, 64, 80, 96, 112, 128, 160, 192, 224, 256, 512)
@@ -101,6 +103,10 @@ class VLLMEngine(CheckedEngine):
                 "max_loras": len(names) + self._zeros,
                 "max_lora_rank": rank_limit(base, names),
             }
+        cache_bytes = int((cache_gib or (1.0 if on_cpu else 4.0)) * 2**30)
+        share = {}
+        if _SHARE not in (options or {}) and (needed := memory_share(base, cache_bytes)):
+            share[_SHARE] = needed
         with _global_state_kept(base.device):
             from vllm import LLM
 
@@ -109,7 +115,8 @@ class VLLMEngine(CheckedEngine):
                 dtype=str(base.compute).removeprefix("torch."),
                 max_model_len=max_length or -1,
                 max_num_seqs=max_rows,
-                kv_cache_memory_bytes=int((cache_gib or (1.0 if on_cpu else 4.0)) * 2**30),
+                kv_cache_memory_bytes=cache_bytes,
+                **share,
                 enable_prefix_caching=True,
                 enforce_eager=on_cpu if eager is None else eager,
                 # of softmax(logits / temperature), and greedy rows at temperature 1

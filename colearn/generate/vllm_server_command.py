@@ -11,6 +11,7 @@ from colearn.models.base import Base
 
 from .model_folder import rank_limit
 from .server_process import ServerStart
+from .vllm_memory import memory_share
 from .vllm_server_checks import adapters_of, slots_of
 
 _ENVIRONMENT = {
@@ -27,6 +28,7 @@ _FLAGS = (
     *("--enable-prompt-tokens-details", "--enable-prefix-caching"),
     *("--worker-extension-cls", "colearn.generate.vllm_worker.WorkerExtension"),
 )
+_SHARE = "--gpu-memory-utilization"
 _CPU_FLAGS = ("--enforce-eager", "--block-size", "32", "--no-enable-chunked-prefill")
 
 
@@ -45,6 +47,10 @@ def server_command(
         *_FLAGS,
         *(_CPU_FLAGS if on_cpu else ()),
     ]
+    # on devices of its own a server takes what it finds
+    if start.gpus is None and not any(_SHARE in argument for argument in start.arguments):
+        share = memory_share(base, _cache_bytes(start.cache_gib, on_cpu))
+        command += [] if share is None else [_SHARE, str(share)]
     if start.max_length is not None:
         command += ["--max-model-len", str(start.max_length)]
     if names := adapters_of(roles):

@@ -104,8 +104,36 @@ class OnGPU:
 
     device, compute = torch.device("cuda"), torch.bfloat16
 
+    causal = torch.nn.Linear(2**15, 2**15, bias=False, device="meta")
+    """2 GiB in half precision."""
 
-def test_a_server_on_a_gpu_has_a_larger_cache_and_none_of_the_cpus_options() -> None:
+
+@pytest.fixture
+def half_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A device of 80 GiB, half of which a trainer holds."""
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda _: (40 * 2**30, 80 * 2**30))
+
+
+def test_a_server_beside_a_trainer_asks_for_what_it_needs_of_the_device(half_free: None) -> None:
+    """2 GiB of weights, 4 of cache and 3 besides, of 80. vLLM refuses more than what is free."""
+    options = dict(
+        itertools.pairwise(server_command(OnGPU(), PLAIN, start(), Path("/m"), "8001"))  # type: ignore[arg-type]
+    )
+    assert options["--gpu-memory-utilization"] == "0.113"
+
+
+def test_a_server_that_does_not_fit_beside_a_trainer_is_one_line(half_free: None) -> None:
+    with pytest.raises(ConfigError, match=r"needs 44\.0 GiB of cuda .* 40\.0 are free; lower"):
+        server_command(OnGPU(), PLAIN, start(cache_gib=39), Path("/m"), "8001")  # type: ignore[arg-type]
+
+
+def test_a_share_that_is_given_is_the_servers_own(half_free: None) -> None:
+    given = start(cache_gib=39, arguments=("--gpu-memory-utilization", "0.9"))
+    command = server_command(OnGPU(), PLAIN, given, Path("/m"), "8001")  # type: ignore[arg-type]
+    assert command.count("--gpu-memory-utilization") == 1
+
+
+def test_a_server_on_a_gpu_has_a_larger_cache_and_none_of_the_cpus_options(half_free: None) -> None:
     command = server_command(OnGPU(), PLAIN, start(), Path("/m"), "8001")  # type: ignore[arg-type]
     options = dict(itertools.pairwise(command))
     assert options["--kv-cache-memory-bytes"] == "4294967296" and options["--dtype"] == "bfloat16"
