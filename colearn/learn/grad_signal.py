@@ -10,29 +10,34 @@ ENOUGH = 10
 
 
 @torch.no_grad()
-def grad_signal(optimizer: torch.optim.Optimizer, betas: tuple[float, float]) -> float | None:
-    """|E g|^2 / E |g|^2 of the latest gradients as clipped: 1 without noise, 0 for noise alone.
+def grad_signal(
+    optimizer: torch.optim.Optimizer, betas: tuple[float, float], steps: int
+) -> float | None:
+    """|E g|^2 / E |g|^2 of the gradients of `steps` steps, as clipped: 1 without noise, 0 for noise
+    alone. It waits for the device once.
 
     The first moment is a mean of gradients with weights w, whose noise has sum w^2 of a gradient's;
     the second is a mean of their squares. None in the first steps, without a first moment, and
     without any gradient. Steps on one batch count its noise as signal.
     """
     states = [state for state in optimizer.state.values() if "exp_avg" in state]
-    if not states or betas[0] == 0.0:
+    if not states or betas[0] == 0.0 or steps < ENOUGH:
         return None
-    count = max(float(state["step"]) for state in states)
-    if count < ENOUGH:
-        return None
-    first, second = betas[0] ** count, betas[1] ** count
-    squares = _total([state["exp_avg"] for state in states], 2.0) / (1 - first) ** 2
-    mean_square = _total([state["exp_avg_sq"] for state in states], 1.0) / (1 - second)
+    first, second = betas[0] ** steps, betas[1] ** steps
+    totals = torch.stack(
+        [
+            _total([state["exp_avg"] for state in states], 2.0),
+            _total([state["exp_avg_sq"] for state in states], 1.0),
+        ]
+    ).tolist()
+    squares, mean_square = totals[0] / (1 - first) ** 2, totals[1] / (1 - second)
     if mean_square <= 0:
         return None
     noise = (1 - betas[0]) / (1 + betas[0]) * (1 + first) / (1 - first)
     return min(1.0, max(0.0, (squares / mean_square - noise) / (1 - noise)))
 
 
-def _total(tensors: list[Tensor], power: float) -> float:
+def _total(tensors: list[Tensor], power: float) -> Tensor:
     """Sum of |x|^power over all tensors."""
-    norms = torch.stack([norm.float().cpu() for norm in torch._foreach_norm(tensors, power)])
-    return float((norms**power).sum())
+    norms = torch.stack([norm.float() for norm in torch._foreach_norm(tensors, power)])
+    return (norms**power).sum()

@@ -80,7 +80,7 @@ class LocalLearner(NetworkLearner):
         self.optimizer.zero_grad(set_to_none=True)
         self.steps += 1
         self.network.base.revision += 1
-        signal = grad_signal(self.optimizer, self.settings.betas)
+        signal = grad_signal(self.optimizer, self.settings.betas, self.steps)
         told = {} if signal is None else {"grad_signal": signal}
         return {"grad_norm": norm, "learning_rate": rate, **told}
 

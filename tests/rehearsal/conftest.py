@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from colearn.cache import cache_folder
+from colearn.models.cache import cache_folder
 from tests.rehearsal.guard_library import NoGuard, compiled
 
 ROOT = Path(__file__).parents[2]
@@ -30,7 +30,7 @@ def server() -> Iterator[subprocess.Popen[str]]:
         library = compiled(cache_folder() / "rehearsal")
     except NoGuard as why:
         pytest.skip(str(why))
-    paths = [str(ROOT), str(ROOT / "tests"), os.environ.get("PYTHONPATH", "")]
+    paths = [str(ROOT), str(ROOT / "tests" / "helpers"), os.environ.get("PYTHONPATH", "")]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": "1"}
     environment |= {"HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
     process = subprocess.Popen(

@@ -6,15 +6,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
-from tiny import byte_tokenizer
 from transformers import Qwen3Config, Qwen3ForCausalLM
 
-from colearn.agents import ChatFormat, Voice
+from colearn.agents import AgentSpec, ChatFormat
 from colearn.config import LoRASettings
 from colearn.contract import Sampling, TokenHistory, TokenRequest
 from colearn.generate.kv_cache import Slab
 from colearn.generate.transformers import TransformersEngine
 from colearn.models.base import Base
+from tests.helpers.tiny import byte_tokenizer
 
 from . import costs
 
@@ -43,7 +43,7 @@ def model(layers: int = LAYERS, dtype: torch.dtype = torch.float32) -> Any:
 
 def team(
     adapters: int, compute: str, layers: int = LAYERS, **sampling: Any
-) -> tuple[Base, dict[str, Voice]]:
+) -> tuple[Base, dict[str, AgentSpec]]:
     """Two agents on one base: in full weights, with one adapter, or with one each."""
     dtype: torch.dtype = getattr(torch, compute)
     base = Base(model(layers, dtype if adapters else torch.float32), dtype)
@@ -56,26 +56,26 @@ def team(
             torch.nn.init.normal_(parameter.detach(), std=0.1)
     chat = ChatFormat(byte_tokenizer(), chat="plain")
     names = [f"adapter-{number % adapters}" if adapters else None for number in range(2)]
-    voices = {
-        agent: Voice(adapter=name, chat=chat, sampling=Sampling(**sampling))
+    specs = {
+        agent: AgentSpec(adapter=name, chat=chat, sampling=Sampling(**sampling))
         for agent, name in zip(("ada", "ben"), names, strict=True)
     }
-    return base, voices
+    return base, specs
 
 
-def request(agent: str, voice: Voice, prompt: Sequence[int], forks: int) -> TokenRequest:
+def request(agent: str, spec: AgentSpec, prompt: Sequence[int], forks: int) -> TokenRequest:
     return TokenRequest(
         agent=agent,
         history=TokenHistory().observe(prompt, None),
-        sampling=voice.sampling,
+        sampling=spec.sampling,
         seeds=tuple(range(forks)),
     )
 
 
-def requests(voices: Mapping[str, Voice]) -> list[TokenRequest]:
+def requests(specs: Mapping[str, AgentSpec]) -> list[TokenRequest]:
     return [
-        request(agent, voice, [(place * 31 + number * 7) % 250 for place in range(24)], 4)
-        for agent, voice in voices.items()
+        request(agent, spec, [(place * 31 + number * 7) % 250 for place in range(24)], 4)
+        for agent, spec in specs.items()
         for number in range(2)
     ]
 
@@ -92,11 +92,11 @@ def per_token(adapters: int, compute: str) -> dict[str, Any]:
 
     Slab.update = noting  # type: ignore[method-assign]
     for tokens in (8, 16):
-        base, voices = team(adapters, compute, max_tokens=tokens)
-        generator = TransformersEngine(base, voices)
+        base, specs = team(adapters, compute, max_tokens=tokens)
+        generator = TransformersEngine(base, specs)
         base.to(DEVICE)
         with costs.counted() as counts:
-            answers = generator.generate(requests(voices))
+            answers = generator.generate(requests(specs))
         assert {len(one.action.tokens) for some in answers for one in some} == {tokens}
         spent.append(counts)
     of_eight = spent[1].minus(spent[0])
@@ -111,13 +111,13 @@ def per_token(adapters: int, compute: str) -> dict[str, Any]:
 def said(adapters: int, compute: str, device: str, move: str = "before") -> list[Any]:
     """Tokens and log-probabilities of every row; `move`: whether the base moves to the device
     before or after its generator is built."""
-    base, voices = team(adapters, compute, layers=2, max_tokens=12, temperature=0.8)
+    base, specs = team(adapters, compute, layers=2, max_tokens=12, temperature=0.8)
     if move == "before":
         base.to(device)
-    generator = TransformersEngine(base, voices)
+    generator = TransformersEngine(base, specs)
     if move == "after":
         base.to(device)
-    answers = generator.generate(requests(voices))
+    answers = generator.generate(requests(specs))
     assert str(base.device) == device
     return [[one.action.tokens, one.action.logprobs] for some in answers for one in some]
 

@@ -73,7 +73,8 @@ def main() -> None:
     torch.set_num_threads(1)
     from tests.rehearsal import nominal_device
 
-    for module in ("peft", "transformers.models.qwen3", "colearn.experiment.loop", "tests.tiny"):
+    imported_once = ("peft", "transformers.models.qwen3", "colearn.experiment.loop")
+    for module in (*imported_once, "tests.helpers.tiny"):
         import_module(module)
     nominal_device.install()
     print(flush=True)

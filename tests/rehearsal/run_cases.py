@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from safetensors.torch import load_file
-from tiny import save_model
 
 from colearn.config import load_config
 from colearn.experiment.loop import Experiment
+from tests.helpers.tiny import save_model
 
 CRITIC = {"collm_cc", "collm_dc", "coma", "mappo"}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from colearn.agents import Voice
+from colearn.agents import AgentSpec
 from colearn.config import OptimizerSettings
 from colearn.contract.rows import Row
 from colearn.generate.transformers import TransformersEngine
@@ -56,12 +56,12 @@ def per_micro_batch(
 ) -> dict[str, Any]:
     """Costs of an update by rows of `forks` branches, by place: of its passes, for each
     micro-batch, and of its step."""
-    base, voices = team(adapters, compute, layers=4, max_tokens=12)
+    base, specs = team(adapters, compute, layers=4, max_tokens=12)
     base.to(DEVICE)
     groups = rows_of(
-        trees(TransformersEngine(base, voices), forks), value="observation" if values else None
+        trees(TransformersEngine(base, specs), forks), value="observation" if values else None
     )
-    learner = _learner(base, voices["ada"], values, checkpointing)
+    learner = _learner(base, specs["ada"], values, checkpointing)
 
     def objective(outputs: Any, batch: Any) -> Any:
         loss = -1e-3 * outputs.logprobs.sum()
@@ -80,12 +80,12 @@ def per_micro_batch(
     }
 
 
-def _learner(base: Any, voice: Voice, values: bool, checkpointing: bool) -> LocalLearner:
+def _learner(base: Any, spec: AgentSpec, values: bool, checkpointing: bool) -> LocalLearner:
     for name, parameter in base.model.named_parameters():
-        mine = voice.adapter is None or (".lora_" in name and f".{voice.adapter}." in name)
+        mine = spec.adapter is None or (".lora_" in name and f".{spec.adapter}." in name)
         parameter.requires_grad_(mine)
     head = ValueHead(base.config.hidden_size).to(base.device) if values else None
-    network = Network(base, voice.adapter, head, checkpointing=checkpointing)
+    network = Network(base, spec.adapter, head, checkpointing=checkpointing)
     return LocalLearner("actor", network, OptimizerSettings(learning_rate=1e-3), token_budget=4096)
 
 

@@ -18,7 +18,7 @@ def share(mean: float, noise: float, steps: int, size: int = 40_000) -> float | 
     for _ in range(steps):
         weight.grad = mean + noise * torch.randn(size, generator=generator)
         optimizer.step()
-    return grad_signal(optimizer, BETAS)
+    return grad_signal(optimizer, BETAS, steps)
 
 
 @pytest.mark.parametrize("steps", [10, 60])
