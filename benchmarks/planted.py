@@ -202,13 +202,6 @@ FAULTS = (
         "",
         "export",
     ),
-    Fault(
-        "export: training's sampling instead of the deployed one",
-        "colearn/export/run.py",
-        "        sampling=settings.sampling.deployed,\n",
-        "        sampling=settings.sampling,\n",
-        "export",
-    ),
 )
 
 
