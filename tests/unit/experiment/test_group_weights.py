@@ -142,7 +142,7 @@ def test_the_rows_of_a_shared_model_carry_the_weights():
     rows = ActorRows(
         trees=[episode.tree for episode in episodes],
         parts=parts,
-        voices={agent: AgentSpec(model="model") for agent in ("a", "b")},
+        specs={agent: AgentSpec(model="model") for agent in ("a", "b")},
         actors={"model": None},
         shared_head=False,
     )
