@@ -29,14 +29,15 @@ class Program(Player):
 
     async def act(self, request: ActionRequest) -> list[TokenAnswer]:
         loop = asyncio.get_running_loop()
-        return [
-            await loop.run_in_executor(self._thread, self._answer, request, seed)
-            for seed in request.seeds
-        ]
+        return await loop.run_in_executor(self._thread, self._answers, request)
 
     def close(self) -> None:
         """Ends the thread."""
         self._thread.shutdown()
+
+    def _answers(self, request: ActionRequest) -> list[TokenAnswer]:
+        """All actions of a request, before those of the next one."""
+        return [self._answer(request, seed) for seed in request.seeds]
 
     def _answer(self, request: ActionRequest, seed: int) -> TokenAnswer:
         view = View(

@@ -318,8 +318,8 @@ def test_a_dotted_key_adds_a_setting_to_a_name_that_stands_alone():
         ({"name": "vllm", "cache_gb": 8}, r"^run\.generator\.cache_gb: .*'cache_gib'"),
         ({"name": "vllm", "cache_gib": 0}, r"^run\.generator\.cache_gib: must be above 0"),
         (
-            {"cache_gib": 8},
-            r"^run\.generator\.cache_gib: unknown setting; 'transformers' has only batch",
+            {"eager": True},
+            r"^run\.generator\.eager: unknown setting; 'transformers' has only batch",
         ),
         ("vlm", r"^run\.generator: unknown generator 'vlm'; did you mean 'vllm'"),
     ],
