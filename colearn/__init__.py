@@ -9,7 +9,8 @@
     Experiment(config, "out").run()         one run: one algorithm, one seed
     open_run("out"), read_run("out")        a run's folder: its config, checkpoints and metrics
     write_report("out")                     the report of finished runs
-    load_critic("critic-team")              a critic that outlived its run; scores episodes
+    load_critic("critic-team")              a critic that outlived its run
+    LoadedCritic(...).score(episode)        its values, by agent and turn
 
 Interfaces to implement are in `colearn.contract` (`DecPOMDP` is a task), a check of a task is
 `colearn.testing.check_task`. On the command line: `colearn --help`.

@@ -112,8 +112,9 @@ class Experiment:
         self._resources = contextlib.ExitStack()
         self._resources.callback(self.record.close)
         self._opened = self._resources.enter_context(contextlib.ExitStack())
-        for closes in (Services.of(run.task).close, host.close, self.experience.close):
+        for closes in (Services.of(run.task).close, host.close):
             self._resources.callback(closes)
+        self._resources.callback(lambda: self.experience.close())
         for player in self.assembly.players.values():
             self._resources.callback(player.close)
         self.interruption = Interruption(self.processes)

@@ -20,7 +20,10 @@ def grad_signal(
     the second is a mean of their squares. None in the first steps, without a first moment, and
     without any gradient. Steps on one batch count its noise as signal.
     """
-    states = [state for state in optimizer.state.values() if "exp_avg" in state]
+    parameters = (one for group in optimizer.param_groups for one in group["params"])
+    states = [
+        optimizer.state[one] for one in parameters if "exp_avg" in optimizer.state.get(one, {})
+    ]
     if not states or betas[0] == 0.0 or steps < ENOUGH:
         return None
     first, second = betas[0] ** steps, betas[1] ** steps

@@ -34,7 +34,7 @@ def new_updater(
     parts: Parts,
     actors: Mapping[str, Learner],
     *,
-    voices: Mapping[str, AgentSpec] | None = None,
+    specs: Mapping[str, AgentSpec] | None = None,
     critic: Critics | None = None,
     epochs: int = 1,
     minibatch: int | None = None,
@@ -50,7 +50,7 @@ def new_updater(
     }
     return Updater(
         parts=parts,
-        voices=voices or {agent: AgentSpec(model=agent) for agent in actors},
+        specs=specs or {agent: AgentSpec(model=agent) for agent in actors},
         actors=actors,
         critic=critic,
         **(usual | settings),

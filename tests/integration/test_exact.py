@@ -68,7 +68,7 @@ def usual(team, agent, action):
     """Whether a reply is a legal word in its usual tokens, the end token included."""
     if action.text not in team.run.task.action_words(agent):
         return False
-    chat = team.players[agent].chat
+    chat = team.players[agent].spec.spoken_to
     return list(action.tokens) == [*chat.tokenizer(action.text)["input_ids"], chat.end_id]
 
 
@@ -121,7 +121,7 @@ def test_a_table_holds_the_generators_own_probabilities(team):
 
 def test_a_small_token_budget_changes_nothing(team):
     small = team.exact.__class__(
-        team.run.task, team.exact.voices, team.exact.networks, token_budget=12
+        team.run.task, team.exact.specs, team.exact.networks, token_budget=12
     )
     for agent, tables in team.exact.evaluate()[0].items():
         for table, other in zip(tables, small.evaluate()[0][agent], strict=True):
@@ -143,7 +143,7 @@ def test_the_rows_of_a_sharp_policy_sum_to_at_most_one(token_budget):
             with torch.no_grad():
                 network.base.causal.model.norm.weight *= 8.0  # all logits
         evaluator = ExactEvaluator(
-            parts.run.task, parts.exact.voices, parts.exact.networks, token_budget=token_budget
+            parts.run.task, parts.exact.specs, parts.exact.networks, token_budget=token_budget
         )
         sums = [
             table.sum(axis=1).max()
@@ -204,7 +204,7 @@ def test_a_run_writes_its_exact_learning_curve(tmp_path: Path):
 
 def test_a_task_that_is_not_finite_cannot_be_evaluated_exactly(team):
     with pytest.raises(ConfigError, match=r"^evaluation\.exact: needs a finite task [^\n]+$"):
-        ExactEvaluator(Notes(), team.exact.voices, team.exact.networks, token_budget=100)
+        ExactEvaluator(Notes(), team.exact.specs, team.exact.networks, token_budget=100)
 
 
 @pytest.mark.parametrize("cut", [{"top_p": 0.9}, {"top_k": 2}, {"stop": ["a"]}, {"temperature": 0}])

@@ -71,5 +71,7 @@ def test_a_seat_may_be_played_by_a_server_and_is_not_trained(tmp_path: Path) -> 
 
 def test_team_credit_in_a_game_that_pays_no_team_is_an_error_with_a_remedy(tmp_path: Path) -> None:
     config = load_config({**PENNIES, "algorithm": {"name": "magrpo"}})
-    with pytest.raises(ConfigError, match=r"^algorithm\.credit: Team reads team rewards, .*payoff"):
+    with pytest.raises(
+        ConfigError, match=r"^algorithm\.credit: SharedReward reads team rewards, .*payoff"
+    ):
         Experiment(config, tmp_path / "run")

@@ -254,7 +254,7 @@ def test_a_policy_step_is_reinforce_written_by_hand(kind, shape):
 
         parts = replace(parts, advantage=RawReturn())
     voices = {a: AgentSpec(model=a, sampling=Sampling(temperature=0.8)) for a in team.voices}
-    by_agent = one_step_gradients(new_updater(parts, learners, voices=voices), trees, team.voices)
+    by_agent = one_step_gradients(new_updater(parts, learners, specs=voices), trees, team.voices)
     advantages = parts.advantage(credited(trees))
     for number, agent in enumerate(team.voices):
         model = tiny_model(kind, seed=number, dtype=torch.float64)
@@ -268,7 +268,7 @@ def test_a_shared_model_gets_the_mean_over_both_agents_actions():
     parts = MAGRPO(rollout=KaryTree(2)).parts()
     learners = {"both": learner_of(Network(team.bases["ada"]))}
     voices = {agent: AgentSpec(model="both") for agent in team.voices}
-    gradient = one_step_gradients(new_updater(parts, learners, voices=voices), trees, ["both"])[
+    gradient = one_step_gradients(new_updater(parts, learners, specs=voices), trees, ["both"])[
         "both"
     ]
     advantages = parts.advantage(credited(trees))

@@ -380,7 +380,7 @@ def updater(team, parts, *, epochs=1, minibatch=None):
         for a in AGENTS
     }
     settings = {"epochs": epochs, "minibatch": minibatch, "token_budget": 256}
-    return new_updater(parts, learners, voices=voices, **settings)
+    return new_updater(parts, learners, specs=voices, **settings)
 
 
 @pytest.mark.parametrize("ratio", ["sequence", "token"])

@@ -60,7 +60,14 @@ def lines(path: Path) -> list[dict[str, Any]]:
 
 def test_a_run_leaves_these_files_and_no_others(run: Path) -> None:
     names = {path.name for path in run.iterdir() if path.name != ".lock"}
-    assert names == {"config.yaml", "run.json", "metrics.jsonl", "episodes.jsonl", "checkpoints"}
+    assert names == {
+        "config.yaml",
+        "run.json",
+        "metrics.jsonl",
+        "episodes.jsonl",
+        "critic.jsonl",
+        "checkpoints",
+    }
 
 
 def test_run_json_holds_what_a_comparison_reads(run: Path) -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from types import SimpleNamespace
 from typing import Any
 
+from colearn.contract import ItemHorizons
 from colearn.estimate.workload import _longest
 
 
@@ -24,8 +24,18 @@ class Drawn(Sequence[int]):
         return turns
 
 
+class Turns(ItemHorizons):
+    """An item is its number of turns."""
+
+    def __init__(self, horizon: int) -> None:
+        self.horizon = horizon
+
+    def horizon_of(self, item: Any) -> int:
+        return item
+
+
 def task(horizon: int) -> Any:
-    return SimpleNamespace(horizon=horizon, horizon_of=lambda turns: turns)
+    return Turns(horizon)
 
 
 def test_no_item_is_drawn_behind_one_with_as_many_turns_as_the_task_can_have() -> None:
