@@ -13,4 +13,4 @@ if __name__ == "__main__":
             "compare.seeds": [0, 1],
         },
     )
-    print("read", colearn.compare(config, "runs/compare_methods"))
+    print(colearn.compare(config, "runs/compare_methods"))
