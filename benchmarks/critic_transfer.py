@@ -59,10 +59,10 @@ def fit(out: Path, runs: list[Path], epochs: int) -> Path:
         sets += ["critic.schedule=linear", "critic.path=embedded-tiny:900"]
         config = fit_config([open_run(run) for run in runs], overrides=sets)
 
-        def told(epoch: int, worth: Any) -> None:
+        def print_epoch(epoch: int, worth: Any) -> None:
             print(f"epoch {epoch}: R^2 {[one.r2 for one in worth]}", flush=True)
 
-        write_fit(fit_critic(runs, config, FitSettings(epochs=epochs), told), out)
+        write_fit(fit_critic(runs, config, FitSettings(epochs=epochs), print_epoch), out)
     return out
 
 
@@ -76,15 +76,15 @@ def given(
     lines = open_run(folder).lines()
     curve = [(n.environment_steps, n.metrics["share"]) for n in lines if n.kind == "evaluation"]
     key = "critic/explained_variance"
-    told = [n.metrics[key] for n in lines if n.metrics.get(key) is not None]
+    explained = [n.metrics[key] for n in lines if n.metrics.get(key) is not None]
     return {
         "label": label,
         "team": team,
         "seed": seed,
         "curve": curve,
         "to_90": stakes.reached(curve, 0.9),
-        "explained_first": [round(one or 0.0, 3) for one in told[:5]],
-        "explained_late": statistics.mean(told[len(told) // 2 :]),
+        "explained_first": [round(one or 0.0, 3) for one in explained[:5]],
+        "explained_late": statistics.mean(explained[len(explained) // 2 :]),
         "critic_joint_actions": record.critic_joint_actions,
     }
 

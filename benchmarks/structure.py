@@ -196,8 +196,8 @@ def _passing(kind: ast.ClassDef) -> list[str]:
         if not isinstance(function, ast.FunctionDef) or not function.decorator_list:
             continue
         body = function.body[1:] if ast.get_docstring(function) else function.body
-        told = ast.unparse(body[-1]) if body else ""
-        if len(body) == 1 and re.fullmatch(r"return self\.\w+\.\w+", told):
+        returned = ast.unparse(body[-1]) if body else ""
+        if len(body) == 1 and re.fullmatch(r"return self\.\w+\.\w+", returned):
             names.append(function.name)
     return names
 

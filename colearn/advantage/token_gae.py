@@ -111,16 +111,16 @@ class TokenGAE(Advantage):
         ahead = [0.0] * len(tree.nodes)  # value of the edge into a node before its first token
         for node in reversed(tree.nodes):
             children, value = below[node.index], values.by_node[node.index]
-            spoken = node.actions.get(agent)
-            lam = self._lam(0 if spoken is None else len(spoken.tokens))
+            action = node.actions.get(agent)
+            lam = self._lam(0 if action is None else len(action.tokens))
             future = mean_scored(ahead[c] for c in children)
             if value is not None:
                 future = bootstrapped(value, future, lam) if children else value
             last = rewards[node.index] + episode.discount * future
-            if spoken is not None and spoken.tokens and node.parent is not None:
+            if action is not None and action.tokens and node.parent is not None:
                 inside = values.inside[node.index]
                 worths[node.index] = (
-                    (nan,) * len(spoken.tokens) if isnan(last) else self._back(last, inside, lam)
+                    (nan,) * len(action.tokens) if isnan(last) else self._back(last, inside, lam)
                 )
                 last = worths[node.index][0]
             ahead[node.index] = last

@@ -339,8 +339,8 @@ class CriticSettings(TrainedNetworkSettings):
             raise ValueError("set either path or share: actor, or from")
         if self.from_ is None and (self.frozen or self.foreign):
             raise ValueError("frozen and foreign describe a given critic; set from, or leave them")
-        apart = self.epochs or self.minibatch or self.baseline != "none"
-        if self.share is not None and apart:
+        needs_own_critic = self.epochs or self.minibatch or self.baseline != "none"
+        if self.share is not None and needs_own_critic:
             raise ValueError(
                 "epochs, minibatch and baseline need a critic of its own; set path, not share"
             )
