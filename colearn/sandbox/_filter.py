@@ -2,8 +2,8 @@
 
 Refused are: access to other processes' memory, new namespaces and mounts, all sockets except local
 pairs, allocations outside the memory limit (memfd, System V, extended attributes), file state that
-other runs could observe (locks, watches, times, waiters, page cache), machine-wide counters, and
-new processes where only one is allowed.
+other runs could observe (locks, watches, times, waiters, page cache), machine-wide counters, limits
+of other processes, and new processes where only one is allowed.
 """
 
 from __future__ import annotations
@@ -96,8 +96,11 @@ _REFUSED: dict[str, tuple[int | None, int | None]] = {
     # page cache state, which all runs share
     "mincore": (27, 232),
     "fadvise64": (221, 223),
-    # the memory, the processes and the load of the whole machine
+    # the memory, the processes and the load of the whole machine, and the fill of its disks
     "sysinfo": (99, 179),
+    "statfs": (137, 43),
+    "fstatfs": (138, 44),
+    "ustat": (136, None),
     # the kernel and its clock
     "bpf": (321, 280),
     "perf_event_open": (298, 241),
@@ -171,6 +174,9 @@ _FCNTL_REFUSED = {
 }
 _MADVISE = (28, 233)
 _MADVISE_REFUSED = {"MADV_COLD": 20, "MADV_PAGEOUT": 21}
+_GETSOCKOPT = (55, 209)
+_GETSOCKOPT_REFUSED = {"SO_COOKIE": 57, "SO_NETNS_COOKIE": 71}  # counters of the machine
+_PRLIMIT = (302, 261)
 _CLOSE_RANGE = (436, 436)
 _CLOSE_RANGE_UNSHARE = 2
 _FUTEX = (202, 98)
@@ -215,7 +221,15 @@ def filter_program(processes: int) -> bytes | None:
             code += [(_JUMP_EQUAL, 0, 1, number), (_RETURN, 0, 0, answer)]
     code += _by_argument(_FCNTL[column], _SECOND_ARGUMENT, tuple(_FCNTL_REFUSED.values()))
     code += _by_argument(_MADVISE[column], _THIRD_ARGUMENT, tuple(_MADVISE_REFUSED.values()))
+    code += _by_argument(_GETSOCKOPT[column], _THIRD_ARGUMENT, tuple(_GETSOCKOPT_REFUSED.values()))
     code += [
+        # a process may limit itself (process 0); without root the sandbox's first process is also
+        # the program's user's
+        (_JUMP_EQUAL, 0, 4, _PRLIMIT[column]),
+        (_LOAD, 0, 0, _FIRST_ARGUMENT),
+        (_JUMP_EQUAL, 1, 0, 0),
+        (_RETURN, 0, 0, _ERRNO | EPERM),
+        (_RETURN, 0, 0, _ALLOW),
         # refuses a private descriptor table for one thread, which would escape the limit
         (_JUMP_EQUAL, 0, 4, _CLOSE_RANGE[column]),
         (_LOAD, 0, 0, _THIRD_ARGUMENT),

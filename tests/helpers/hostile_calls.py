@@ -202,6 +202,25 @@ CALLS: dict[str, str] = {
     "the mounts, writable again": _if_allowed("""
         got = libc.mount(None, b"/usr/lib", None, 0x1020, None) == 0
     """),
+    # the machine, and other processes of the sandbox
+    "a counter of the machine, by a socket": _if_allowed("""
+        got = socket.socketpair()[0].getsockopt(socket.SOL_SOCKET, 57, 8)
+    """),
+    "a counter of the machine's networks": _if_allowed("""
+        got = socket.socketpair()[0].getsockopt(socket.SOL_SOCKET, 71, 8)
+    """),
+    "the fill of the machine's disk": _if_allowed("got = os.statvfs(os.__file__)"),
+    "the fill of the machine's disk, by a descriptor": _if_allowed("""
+        with open(os.__file__) as file: got = os.fstatvfs(file.fileno())
+    """),
+    "the limits of the first process": _if_allowed("""
+        import resource
+        got = resource.prlimit(1, resource.RLIMIT_NOFILE)
+    """),
+    "limits by the number of a process": _if_allowed("""
+        import resource
+        got = resource.prlimit(os.getpid(), resource.RLIMIT_CORE, (0, 0))
+    """),
     # time
     "a pattern that takes for ever": "import re\ndef add(a, b): re.match('(a+)+$', 'a' * 64 + 'b')",
     "sleeps in C": "import ctypes\ndef add(a, b): ctypes.CDLL(None).sleep(60)",

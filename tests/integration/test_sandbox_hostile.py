@@ -55,6 +55,8 @@ FOUND = (
     *("what is cached, by a map", "system call cachestat", "a hint on a file"),
     *("a waiter at the library", "a waiter that is moved", "system call futex_waitv"),
     *("the load of the machine", "descriptors of a thread's own, later"),
+    *("a counter of the machine, by a socket", "the fill of the machine's disk"),
+    "limits by the number of a process",
 )
 """Holes that there were once; of the others every third program is in the default run."""
 CASES = [
