@@ -15,7 +15,10 @@ AUX = "aux"
 LONGEST = 10_000
 """Characters of an answer; more count as a syntax error."""
 _MOST_ATTEMPTS = 200
-"""At parsing the parts of one answer, so that text made to be slow is not."""
+"""At parsing the parts of one answer; each also copies what is left of it."""
+_MOST_READINGS = 10
+"""How often the parser may read a character of one answer, on average: any text takes a time linear
+in its length. Honest code is read twice: up to its first error, and without it."""
 
 _FENCED = re.compile(r"^[ \t]*```[^\n]*\n(.*?)(?:^[ \t]*```|\Z)", re.M | re.S)
 _DEF = re.compile(r"(?:async[ \t]+)?def\b")
@@ -120,24 +123,28 @@ def _pieces(lines: list[str]) -> Iterator[_Piece]:
     """The longest runs of lines that parse, each from a line that may open a statement; and the
     definitions that do not parse."""
     attempts = 0
+    budget = _MOST_READINGS * sum(len(text) + 1 for text in lines)
     line = 0
-    while line < len(lines) and attempts < _MOST_ATTEMPTS:
+    while line < len(lines) and attempts < _MOST_ATTEMPTS and budget > 0:
         if not _OPENS.match(lines[line]):
             line += 1
             continue
         end, tree, error = len(lines), None, ""
-        while tree is None and attempts < _MOST_ATTEMPTS:
+        while tree is None and attempts < _MOST_ATTEMPTS and budget > 0:
             attempts += 1
+            read = end
             try:
                 tree = parse_quietly("\n".join(lines[line:end]))
             except SyntaxError as failure:
                 error = f"line {failure.lineno or 1}, column {failure.offset or 1}: {failure.msg}"
-                earlier = _margin_before(
-                    lines, line, min(end - 1, line + (failure.lineno or 1) - 1)
-                )
+                # the parser stops there
+                read = min(end, line + (failure.lineno or 1))
+                earlier = _margin_before(lines, line, read - 1)
                 if earlier is None:
                     break
                 end = earlier
+            finally:
+                budget -= sum(len(text) + 1 for text in lines[line:read])
         if tree is not None:
             yield _Piece(tuple(lines[line:end]), tree, "")
             line = end

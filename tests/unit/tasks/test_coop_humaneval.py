@@ -8,7 +8,6 @@ import json
 import os
 import pickle
 import sys
-import time
 import types
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
@@ -18,7 +17,7 @@ import pytest
 
 from colearn.errors import ConfigError, MissingExtra
 from colearn.sandbox.mechanism import works
-from colearn.tasks.coop_humaneval import CoopHumanEval
+from colearn.tasks.coop_humaneval import CoopHumanEval, parse
 from colearn.tasks.coop_humaneval.parse import read_answer
 from colearn.tasks.coop_humaneval.reward import Findings, raw_reward
 from colearn.tasks.coop_humaneval.use import Use, find_use
@@ -561,14 +560,34 @@ def test_without_a_sandbox_programs_run_when_the_user_says_so():
     assert outcome.reward == 0
 
 
-def test_slow_text_is_read_in_bounded_time():
-    started = time.process_time()
-    for text in (
+@pytest.mark.parametrize(
+    "text",
+    [
         "a=(\n" * 2500,
         "def f(\n" * 1400,
         "x = '''\n" * 1200,
         "-" * 9_000,
         "```\n" * 2500,
-    ):
-        read_answer(text, "aux")
-    assert time.process_time() - started < 20
+        "@a\n" * 3330,
+        "@a(1)\n" * 1600,
+        "b = f(x, y)\n" * 700 + "a=(\n" * 200,
+        "a=1\n" * 2000 + "@a\n" * 600,
+        "b==(\n" * 190 + "c==f(x,y),\n" * 800,
+        "from here we go on\n" * 500,
+    ],
+)
+def test_the_parser_reads_slow_text_a_bounded_number_of_times(text, monkeypatch):
+    read, parse_quietly = [], parse.parse_quietly
+
+    def counts(source):
+        try:
+            tree = parse_quietly(source)
+        except SyntaxError as error:
+            read.append(len("\n".join(source.split("\n")[: error.lineno or 1])))
+            raise
+        read.append(len(source))
+        return tree
+
+    monkeypatch.setattr(parse, "parse_quietly", counts)
+    read_answer(text, "aux")
+    assert sum(read) <= 11 * len(text)
