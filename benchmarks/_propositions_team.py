@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from colearn.agents import AgentSpec, language_players
-from colearn.contract import BatchEngine, Branching, Rollout, TokenAnswer, TokenRequest
+from colearn.contract import BatchEngine, FrontierNode, Rollout, TokenAnswer, TokenRequest
 from colearn.contract.seeding import derive_rng
 from colearn.credit.team import SharedReward as Shared
 from colearn.rollout.counts import Counts
@@ -139,7 +139,7 @@ class Team:
         each row's last, as a softmax's row of a gradient sums to 0."""
         histories = [1.0]
         for turn in range(self.horizon - 1):
-            live = self._live(turn)
+            live = self._frontier(turn)
             drawn = shape.joint_actions(live, shape.samples(live))
             histories.append(histories[-1] * len(drawn))
         # The root is tested however few the trees are.
@@ -152,13 +152,13 @@ class Team:
             parts.append(kept.ravel())
         return np.concatenate(parts)
 
-    def _live(self, turn: int) -> Branching:
+    def _frontier(self, turn: int) -> FrontierNode:
         """A node of this turn, as shapes see it."""
         seen = {agent: Observation("", ()) for agent in self.agents}
         node: Node[Any] = Node(
             index=turn, parent=None, path=(0,) * turn, state=None, observations=seen
         )
-        return Branching(item=None, node=node, keys=(0,), acted=dict.fromkeys(self.agents, turn))
+        return FrontierNode(item=None, node=node, keys=(0,), acted=dict.fromkeys(self.agents, turn))
 
     @cached_property
     def reached(self) -> dict[str, Array]:

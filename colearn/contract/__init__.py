@@ -67,7 +67,7 @@ from .optional import (
 from .player import ActionRequest, Acts, Cast, Player, SampledAction, View, text_of
 from .reward import RewardFunction
 from .reward_credit import Credit, Paid
-from .rollout import Branching, Child, Rollout, Round
+from .rollout import Child, FrontierNode, Rollout, Round
 from .task import DecPOMDP, joint_observations
 from .tracker import Tracker
 from .weight_sync import WeightUpdate
@@ -84,7 +84,6 @@ __all__ = [
     "AnswerGroup",
     "BatchEngine",
     "Better",
-    "Branching",
     "Callback",
     "Cast",
     "Child",
@@ -99,6 +98,7 @@ __all__ = [
     "ExactlyMeasured",
     "FiniteTask",
     "Follower",
+    "FrontierNode",
     "GeneratorKind",
     "Headline",
     "HostKind",

@@ -12,12 +12,14 @@ import numpy as np
 
 from colearn.contract.bounds import check_bounds
 from colearn.contract.seeding import Key, derive_rng
-from colearn.types import Node, Outcome
+from colearn.types import Action, Node, Outcome
+
+from .engine import TokenAnswer
 
 
 @dataclass(frozen=True)
-class Branching:
-    """A live node, as a rollout shape sees it."""
+class FrontierNode:
+    """A node from which the tree continues."""
 
     item: Any
     node: Node[Any]
@@ -25,6 +27,8 @@ class Branching:
     """Keys of the shape's random generator at this node."""
     acted: Mapping[str, int] = field(default_factory=dict)
     """Number of earlier actions by agent; an agent left out has none."""
+    answers: Mapping[str, TokenAnswer] = field(default_factory=dict)
+    """Each agent's last action with its history; an agent left out has none."""
     programs: frozenset[str] = frozenset()
     """Agents played by programs, whose actions are not compared."""
 
@@ -49,15 +53,21 @@ class Branching:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Child:
-    """One joint action tried at a node, with its outcome."""
+    """A joint action at a node, and its outcome once it was executed."""
 
+    number: int
+    """Its place among the node's children."""
     chosen: Mapping[str, int]
     """By acting agent, the number of the action taken."""
-    outcome: Outcome[Any]
-    rewards: Mapping[str, float]
-    """The edge's own credit by agent (`Credit.step`)."""
+    answers: Mapping[str, TokenAnswer] = field(default_factory=dict)
+    """By acting agent, the action taken."""
     candidate_of: str | None = None
     """As in its `Round`."""
+    alternatives: Mapping[str, tuple[Action, ...]] = field(default_factory=dict)
+    """As in `Node.alternatives`."""
+    outcome: Outcome[Any] | None = None
+    rewards: Mapping[str, float] = field(default_factory=dict)
+    """The edge's own credit by agent (`Credit.step`), for shapes that compare children."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +84,7 @@ class Round:
 class Rollout(ABC):
     """A stateless strategy, a frozen dataclass that makes five decisions.
 
-    The grower advances live nodes. The shape decides five things: how many trees an item has
+    The grower advances the frontier. The shape decides five things: how many trees an item has
     (`trees`), how many actions to draw at a node (`samples`), how to pair them (`joint_actions`),
     what to try after the first outcomes (`next_round`), and which children continue (`continues`).
     AT-GRPO's greedy tree scores one agent's candidates after another's and keeps the best. MHGPO's
@@ -95,12 +105,12 @@ class Rollout(ABC):
         return (self,)
 
     @abstractmethod
-    def samples(self, at: Branching) -> Mapping[str, int]:
+    def samples(self, at: FrontierNode) -> Mapping[str, int]:
         """Number of actions that each acting agent draws at a node."""
 
     @abstractmethod
     def joint_actions(
-        self, at: Branching, counts: Mapping[str, int]
+        self, at: FrontierNode, counts: Mapping[str, int]
     ) -> Sequence[Mapping[str, int]]:
         """The joint actions to execute: for each, the number of every agent's action."""
 
@@ -111,7 +121,7 @@ class Rollout(ABC):
         return False
 
     def next_round(
-        self, at: Branching, counts: Mapping[str, int], tried: Sequence[Child]
+        self, at: FrontierNode, counts: Mapping[str, int], tried: Sequence[Child]
     ) -> Round | None:
         """The next joint actions to execute, given the outcomes of those `tried`; None: no more. By
         default all joint actions are one round."""
@@ -123,7 +133,7 @@ class Rollout(ABC):
         future, so returns and values of siblings cannot be compared."""
         return type(self).continues is not Rollout.continues
 
-    def continues(self, at: Branching, children: Sequence[Child]) -> Sequence[int]:
+    def continues(self, at: FrontierNode, children: Sequence[Child]) -> Sequence[int]:
         """Numbers of the children to expand further; all by default."""
         return range(len(children))
 

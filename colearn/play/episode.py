@@ -104,7 +104,7 @@ class _Seat(Player):
 
 
 class _Play:
-    """One episode: asks the endpoints and informs the followers."""
+    """One episode: asks the endpoints and informs the listeners."""
 
     def __init__(self, room: PlaySetting, number: int, item: Any) -> None:
         self.room, self.number, self.item = room, number, item
@@ -129,7 +129,7 @@ class _Play:
         beside, step = (partial(_beside, pool) for pool in (room.thread, room.steps))
         failed: _Lost | None = None
         try:
-            await advance(self.growth, self.act, beside=beside, step=step, follower=self)
+            await advance(self.growth, self.act, beside=beside, step=step, listener=self)
         except _Lost as error:
             failed = error
         lost: Loss | None = None

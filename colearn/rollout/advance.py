@@ -11,11 +11,11 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from colearn.contract import ActionRequest, TokenAnswer
+from colearn.contract import ActionRequest, Child, FrontierNode, TokenAnswer
 from colearn.types import Node, Outcome
 
 from .barrier import TreeBarrier
-from .growth import Edge, Growth, Live, Tried
+from .growth import Growth
 from .transition import transition
 
 Act = Callable[[ActionRequest], Awaitable[list[TokenAnswer]]]
@@ -24,7 +24,7 @@ Beside = Callable[..., Awaitable[Any]]
 """Runs a possibly slow function outside the event loop: (function, arguments)."""
 
 
-class GrowthFollower(Protocol):
+class GrowthListener(Protocol):
     """Receives events of a growing tree."""
 
     async def stepped(self, at: Node[Any], outcome: Outcome[Any]) -> None:
@@ -41,7 +41,7 @@ async def advance(
     beside: Beside,
     step: Beside,
     barrier: TreeBarrier | None = None,
-    follower: GrowthFollower | None = None,
+    listener: GrowthListener | None = None,
 ) -> None:
     """Grow one tree to its end. `step` runs the task's transitions and `beside` its other methods.
     `barrier` holds the requests of a branch until all other branches have reached the same turn.
@@ -49,12 +49,12 @@ async def advance(
     Errors: TaskError if the task breaks its contract; errors of `act`. The first one withdraws all
     other requests.
     """
-    live: list[Live] = await beside(growth.start)
-    if follower is not None:
-        await follower.grown(growth.nodes[0])
+    root: list[FrontierNode] = await beside(growth.start)
+    if listener is not None:
+        await listener.grown(growth.nodes[0])
     try:
         async with asyncio.TaskGroup() as group:
-            _Branches(growth, act, beside, step, barrier, follower, group).go_on(live)
+            _Branches(growth, act, beside, step, barrier, listener, group).go_on(root)
     except BaseExceptionGroup as failures:
         raise first_error(failures) from None
 
@@ -69,10 +69,10 @@ class _Branches:
     beside: Beside
     step: Beside
     barrier: TreeBarrier | None
-    follower: GrowthFollower | None
+    listener: GrowthListener | None
     group: asyncio.TaskGroup
 
-    def go_on(self, live: Sequence[Live]) -> None:
+    def go_on(self, live: Sequence[FrontierNode]) -> None:
         """Continue a branch at these nodes; none: it has ended."""
         self._split(self._turn(at) for at in live)
 
@@ -81,22 +81,22 @@ class _Branches:
         if self.barrier is not None:
             self.barrier.split(len(tasks))
 
-    async def _turn(self, at: Live) -> None:
+    async def _turn(self, at: FrontierNode) -> None:
         drawn = await self._act(at)
-        edges = self.growth.edges(at, drawn)
-        if not self.growth.compares and len(edges) > 1:
-            self._split(self._follow(at, edge) for edge in edges)
+        joint_actions = self.growth.joint_actions(at, drawn)
+        if not self.growth.compares and len(joint_actions) > 1:
+            self._split(self._execute(at, joint_action) for joint_action in joint_actions)
             return
-        tried: list[Tried] = []
-        while edges:
-            tried += await self._step(at, edges)
-            edges = self.growth.edges(at, drawn, tried)
+        tried: list[Child] = []
+        while joint_actions:
+            tried += await self._step(at, joint_actions)
+            joint_actions = self.growth.joint_actions(at, drawn, tried)
         self.go_on(await self._settle(at, tried))
 
-    async def _follow(self, at: Live, edge: Edge) -> None:
-        self.go_on(await self._settle(at, await self._step(at, [edge])))
+    async def _execute(self, at: FrontierNode, joint_action: Child) -> None:
+        self.go_on(await self._settle(at, await self._step(at, [joint_action])))
 
-    async def _act(self, at: Live) -> dict[str, list[TokenAnswer]]:
+    async def _act(self, at: FrontierNode) -> dict[str, list[TokenAnswer]]:
         requests = self.growth.requests(at)
         if self.barrier is not None:
             await self.barrier.wait(at.node.path)
@@ -104,21 +104,23 @@ class _Branches:
             answers = [group.create_task(_awaited(self.act, request)) for request in requests]
         return {one.seat: answer.result() for one, answer in zip(requests, answers, strict=True)}
 
-    async def _step(self, at: Live, edges: list[Edge]) -> list[Tried]:
-        steps = (self.step(transition, *edge.stepping) for edge in edges)
+    async def _step(self, at: FrontierNode, joint_actions: list[Child]) -> list[Child]:
+        growth = self.growth
+        steps = (self.step(transition, *growth.step_arguments(at, one)) for one in joint_actions)
         outcomes: list[Outcome[Any]] = list(await asyncio.gather(*steps))
-        if self.follower is not None:
+        if self.listener is not None:
             for outcome in outcomes:
-                await self.follower.stepped(at.node, outcome)
-        return list(zip(edges, outcomes, strict=True))
+                await self.listener.stepped(at.node, outcome)
+        both = zip(joint_actions, outcomes, strict=True)
+        return [growth.executed(one, outcome) for one, outcome in both]
 
-    async def _settle(self, at: Live, tried: list[Tried]) -> list[Live]:
+    async def _settle(self, at: FrontierNode, tried: list[Child]) -> list[FrontierNode]:
         """Add the nodes of the executed joint actions."""
         known = len(self.growth.nodes)
-        following: list[Live] = await self.beside(self.growth.settle, at, tried)
-        if self.follower is not None:
+        following: list[FrontierNode] = await self.beside(self.growth.settle, at, tried)
+        if self.listener is not None:
             for node in self.growth.nodes[known:]:
-                await self.follower.grown(node)
+                await self.listener.grown(node)
         return following
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from colearn.contract import Branching, Rollout
+from colearn.contract import FrontierNode, Rollout
 from colearn.errors import ConfigError
 
 from .shapes import Aligned, Group, Parallel
@@ -31,7 +31,7 @@ class ForkOn(Group, Aligned):
     occasion: int = 0
     """The number of the forked action of this agent, counted from 0."""
 
-    def samples(self, at: Branching) -> Mapping[str, int]:
+    def samples(self, at: FrontierNode) -> Mapping[str, int]:
         counts = dict.fromkeys(at.acting, 1)
         if self.agent in counts and at.acted.get(self.agent, 0) == self.occasion:
             counts[self.agent] = self.k
@@ -51,7 +51,7 @@ class ForkOnFirst(Parallel):
 class _Forest(Group, Aligned):
     """Base of strategies with a shape per tree, returned by `trees`; the default is a chain."""
 
-    def samples(self, at: Branching) -> Mapping[str, int]:
+    def samples(self, at: FrontierNode) -> Mapping[str, int]:
         return dict.fromkeys(at.acting, 1)
 
 

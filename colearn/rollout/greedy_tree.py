@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import inf, isnan
 
-from colearn.contract import Branching, Child, Round
+from colearn.contract import Child, FrontierNode, Round
 from colearn.contract.seeding import derive_rng
 
 from .shapes import Group
@@ -31,17 +31,17 @@ class GreedyTree(Group):
     visits the histories of a better team than the evaluated one.
     """
 
-    def samples(self, at: Branching) -> Mapping[str, int]:
+    def samples(self, at: FrontierNode) -> Mapping[str, int]:
         return at.candidates(self.k)
 
     def joint_actions(
-        self, at: Branching, counts: Mapping[str, int]
+        self, at: FrontierNode, counts: Mapping[str, int]
     ) -> Sequence[Mapping[str, int]]:
         """The first agent's candidates, each with the first sample of every other agent."""
         return _candidates_of(_compared(counts)[0], dict.fromkeys(counts, 0), counts)
 
     def next_round(
-        self, at: Branching, counts: Mapping[str, int], tried: Sequence[Child]
+        self, at: FrontierNode, counts: Mapping[str, int], tried: Sequence[Child]
     ) -> Round | None:
         agents = _compared(counts)
         if not tried:
@@ -52,7 +52,7 @@ class GreedyTree(Group):
         executed = tried[_best_of_last(at, tried)].chosen
         return Round(_candidates_of(following[0], executed, counts), following[0])
 
-    def continues(self, at: Branching, children: Sequence[Child]) -> Sequence[int]:
+    def continues(self, at: FrontierNode, children: Sequence[Child]) -> Sequence[int]:
         return [_best_of_last(at, children)]
 
 
@@ -73,7 +73,7 @@ def _last_agent(tried: Sequence[Child]) -> str:
     return agent
 
 
-def _best_of_last(at: Branching, tried: Sequence[Child]) -> int:
+def _best_of_last(at: FrontierNode, tried: Sequence[Child]) -> int:
     """Index of the best candidate of the agent that was scored last."""
     agent = _last_agent(tried)
     worth = {

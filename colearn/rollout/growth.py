@@ -1,22 +1,22 @@
 """State of one tree during a rollout: pending requests, candidates, new nodes.
 
-A growth neither generates nor steps the task: `advance` does. All
-randomness is a function of (seed, episode, path), so results do not depend on the order.
+A growth neither generates nor steps the task: `advance` does. All randomness is a function of
+(seed, episode, path), so results do not depend on the order.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from colearn.contract import (
     ActionRequest,
-    Branching,
     Child,
     Credit,
     DecPOMDP,
+    FrontierNode,
     Player,
     ProgramEpisodes,
     ReadsActions,
@@ -29,41 +29,14 @@ from colearn.contract.length import check_length, overlong
 from colearn.contract.seeding import Key, action_seed, derive_rng
 from colearn.errors import TaskError
 from colearn.text.reasoning import without_reasoning
-from colearn.types import Action, Node, Observation, Outcome, Tree
+from colearn.types import Node, Observation, Outcome, Tree
 
 from .size import check_size
 from .transition import begin, global_information, measured, privileged, prompts
 from .validate import validate_earned
 
-Joint = Mapping[str, TokenAnswer]
-Stepping = tuple[DecPOMDP[Any, Any], Any, dict[str, Any], tuple[Key, ...], str]
+StepArguments = tuple[DecPOMDP[Any, Any], Any, dict[str, Any], tuple[Key, ...], str]
 """Arguments of `transition`."""
-
-
-@dataclass(frozen=True, slots=True)
-class Live:
-    """A node that continues, with each seat's history, last action and number of actions."""
-
-    node: Node[Any]
-    histories: Mapping[str, Any]
-    last: Mapping[str, Action]
-    acted: Mapping[str, int]
-
-
-@dataclass(frozen=True, slots=True)
-class Edge:
-    """A joint action to execute."""
-
-    child: int
-    chosen: Mapping[str, int]
-    candidate_of: str | None
-    joint: Joint
-    stepping: Stepping
-    alternatives: Mapping[str, tuple[Action, ...]]
-
-
-Tried = tuple[Edge, Outcome[Any]]
-"""An executed joint action and its outcome."""
 
 
 class Growth:
@@ -102,18 +75,18 @@ class Growth:
         the children that continue."""
         return self.shape.cuts or type(self.shape).next_round is not Rollout.next_round
 
-    def start(self) -> list[Live]:
+    def start(self) -> list[FrontierNode]:
         """Add the root; return it unless it is terminal."""
         rng = derive_rng(self.seed, "reset", self.episode)
         state = begin(self.task, self.item, rng, self.item_name)
         outcome: Outcome[Any] = Outcome(state=state, reward=0.0)
-        root = self._add(None, 0, outcome, {}, {})
-        return [] if root.terminal else [Live(root, {}, {}, {})]
+        root = self._add(None, outcome, Child(number=0, chosen={}), {})
+        return [] if root.terminal else [self._frontier(root, {}, {})]
 
-    def requests(self, at: Live) -> list[ActionRequest]:
+    def requests(self, at: FrontierNode) -> list[ActionRequest]:
         """The requests to the acting seats of a node. Errors: ConfigError for a tree too large."""
         node = at.node
-        counts = self.shape.samples(self._branching(at))
+        counts = self.shape.samples(at)
         self._drawn += sum(counts.values())
         check_size(self._drawn, self.shape, node.turn)
         requests = []
@@ -121,6 +94,7 @@ class Growth:
             seeds = tuple(
                 action_seed(self.seed, self.key, node.path, seat, k) for k in range(counts[seat])
             )
+            before = None if observation.fresh else at.answers.get(seat)
             requests.append(
                 ActionRequest(
                     player=self.seats[seat],
@@ -128,19 +102,22 @@ class Growth:
                     task=self.task,
                     state=node.state,
                     observation=observation,
-                    history=None if observation.fresh else at.histories.get(seat),
+                    history=None if before is None else before.history,
                     seeds=seeds,
                 )
             )
         return requests
 
-    def edges(
-        self, at: Live, drawn: Mapping[str, Sequence[TokenAnswer]], tried: Sequence[Tried] = ()
-    ) -> list[Edge]:
-        """The next round of joint actions, given each seat's answers and the outcomes in `tried`;
-        empty if none is left."""
+    def joint_actions(
+        self,
+        at: FrontierNode,
+        drawn: Mapping[str, Sequence[TokenAnswer]],
+        tried: Sequence[Child] = (),
+    ) -> list[Child]:
+        """The next round of joint actions to execute, given each seat's answers and the executed
+        ones; empty if none is left."""
         counts = {seat: len(options) for seat, options in drawn.items()}
-        following = self.shape.next_round(self._branching(at), counts, self._children(tried))
+        following = self.shape.next_round(at, counts, tried)
         if following is None:
             return []
         self._joined += len(following.joint_actions)
@@ -152,43 +129,45 @@ class Growth:
                 seat: tuple(o.action for k, o in enumerate(options) if (seat, k) not in taken)
                 for seat, options in drawn.items()
             }
-        edges = []
-        for child, chosen in enumerate(following.joint_actions, start=len(tried)):
-            joint = {seat: drawn[seat][k] for seat, k in chosen.items()}
-            given = self._given(at.node, joint)
-            keys = (self.seed, "step", self.key, *at.node.path, child)
-            stepping = (self.task, at.node.state, given, keys, self.item_name)
-            edges.append(Edge(child, chosen, following.candidate_of, joint, stepping, alternatives))
-        return edges
-
-    def settle(self, at: Live, tried: Sequence[Tried]) -> list[Live]:
-        """Add the outcomes' nodes; return the children that continue. If the shape `compares`,
-        `tried` must hold all joint actions of the node."""
-        if self.shape.cuts and "local" in self.credit.reads:
-            for _, outcome in tried:
-                self._check_at_once(outcome, at.node.turn)
-        executed = {edge.child for edge, _ in tried}
-        if self.compares:
-            children = self._children(tried)
-            executed = set(self.shape.continues(self._branching(at), children))
-        following = []
-        for edge, outcome in tried:
-            actions = {seat: answer.action for seat, answer in edge.joint.items()}
-            last = {**at.last, **actions}
-            node = self._add(
-                at.node,
-                edge.child,
-                outcome,
-                actions,
-                last,
-                alternatives=edge.alternatives,
-                candidate_of=edge.candidate_of,
-                cut=edge.child not in executed,
+        return [
+            Child(
+                number=number,
+                chosen=chosen,
+                answers={seat: drawn[seat][k] for seat, k in chosen.items()},
+                candidate_of=following.candidate_of,
+                alternatives=alternatives,
             )
-            if not (node.terminal or node.cut):
-                kept = {seat: answer.history for seat, answer in edge.joint.items()}
-                acted = {**at.acted, **{seat: at.acted.get(seat, 0) + 1 for seat in actions}}
-                following.append(Live(node, {**at.histories, **kept}, last, acted))
+            for number, chosen in enumerate(following.joint_actions, start=len(tried))
+        ]
+
+    def step_arguments(self, at: FrontierNode, child: Child) -> StepArguments:
+        """The arguments of `transition` that execute a joint action."""
+        keys = (self.seed, "step", self.key, *at.node.path, child.number)
+        actions = self._as_read(at.node, child.answers)
+        return self.task, at.node.state, actions, keys, self.item_name
+
+    def executed(self, child: Child, outcome: Outcome[Any]) -> Child:
+        """A joint action with its outcome, and with its credit if the shape `compares`."""
+        rewards = self.credit.step(outcome, self.task.agents) if self.compares else {}
+        return replace(child, outcome=outcome, rewards=rewards)
+
+    def settle(self, at: FrontierNode, tried: Sequence[Child]) -> list[FrontierNode]:
+        """Add the nodes of executed joint actions; return those that continue. If the shape
+        `compares`, `tried` must hold all joint actions of the node."""
+        if self.shape.cuts and "local" in self.credit.reads:
+            for child in tried:
+                self._check_at_once(_outcome(child), at.node.turn)
+        continuing = {child.number for child in tried}
+        if self.compares:
+            continuing = set(self.shape.continues(at, tried))
+        following = []
+        for child in tried:
+            cut = child.number not in continuing
+            answers = {**at.answers, **child.answers}
+            node = self._add(at.node, _outcome(child), child, answers, cut=cut)
+            if not (node.terminal or cut):
+                acted = {seat: at.acted.get(seat, 0) + 1 for seat in child.answers}
+                following.append(self._frontier(node, answers, {**at.acted, **acted}))
         return following
 
     def end_overlong(self, seat: str) -> None:
@@ -220,13 +199,13 @@ class Growth:
             cast=self.cast,
         )
 
-    def _given(self, at: Node[Any], joint: Joint) -> dict[str, Any]:
+    def _as_read(self, at: Node[Any], answers: Mapping[str, TokenAnswer]) -> dict[str, Any]:
         """The joint action as the task's `step` receives it."""
         if not ReadsActions.of(self.task).reads_actions:
-            return {seat: without_reasoning(s.action.text) for seat, s in joint.items()}
+            return {seat: without_reasoning(one.action.text) for seat, one in answers.items()}
         return {
-            seat: SampledAction(answer.action, self.seats[seat], self._context_tokens(at, seat))
-            for seat, answer in joint.items()
+            seat: SampledAction(one.action, self.seats[seat], self._context_tokens(at, seat))
+            for seat, one in answers.items()
         }
 
     def _context_tokens(self, node: Node[Any], seat: str) -> int:
@@ -253,43 +232,37 @@ class Growth:
                     "True on the task, and train it by mappo or mhgpo"
                 )
 
-    def _children(self, tried: Sequence[Tried]) -> list[Child]:
-        return [
-            Child(
-                chosen=edge.chosen,
-                outcome=outcome,
-                rewards=self.credit.step(outcome, self.task.agents),
-                candidate_of=edge.candidate_of,
-            )
-            for edge, outcome in tried
-        ]
-
-    def _branching(self, at: Live) -> Branching:
-        keys = (self.seed, "shape", self.key, *at.node.path)
-        return Branching(
-            item=self.item, node=at.node, keys=keys, acted=at.acted, programs=self.programs
+    def _frontier(
+        self, node: Node[Any], answers: Mapping[str, TokenAnswer], acted: Mapping[str, int]
+    ) -> FrontierNode:
+        return FrontierNode(
+            item=self.item,
+            node=node,
+            keys=(self.seed, "shape", self.key, *node.path),
+            acted=acted,
+            answers=answers,
+            programs=self.programs,
         )
 
     def _add(
         self,
         parent: Node[Any] | None,
-        child: int,
         outcome: Outcome[Any],
-        actions: Mapping[str, Action],
-        last: Mapping[str, Action],
+        child: Child,
+        answers: Mapping[str, TokenAnswer],
         *,
-        alternatives: Mapping[str, tuple[Action, ...]] | None = None,
-        candidate_of: str | None = None,
         cut: bool = False,
     ) -> Node[Any]:
-        """Add an outcome's node, with the observation of each acting seat."""
-        path = () if parent is None else (*parent.path, child)
+        """Add an outcome's node, with the observation of each acting seat; `answers` are each
+        seat's last ones."""
+        path = () if parent is None else (*parent.path, child.number)
         with placed(self.task, self.item_name):
             validate_earned(outcome, len(path))
         observations: dict[str, Observation] = {}
         if not outcome.done and len(path) < self.task.horizon:
             for seat, prompt in prompts(self.task, outcome.state, self.item_name).items():
-                before = None if prompt.fresh else last.get(seat)
+                last = None if prompt.fresh else answers.get(seat)
+                before = None if last is None else last.action
                 with placed(self.task, self.item_name):
                     observations[seat] = self.seats[seat].read(prompt, before)
         info = global_information(self.task, outcome.state, self.item_name)
@@ -302,13 +275,13 @@ class Growth:
             observations=observations,
             global_info=info,
             privileged_info=hidden,
-            actions=actions,
-            alternatives={} if alternatives is None else alternatives,
+            actions={seat: answer.action for seat, answer in child.answers.items()},
+            alternatives=child.alternatives,
             reward=outcome.reward,
             local_rewards=outcome.local_rewards,
             earned=outcome.earned,
             done=outcome.done,
-            candidate_of=candidate_of,
+            candidate_of=child.candidate_of,
             cut=cut,
         )
         ended_by = self._overlong(node)
@@ -341,3 +314,8 @@ class Growth:
                     raise overlong(seat, tokens, player.positions)
                 return seat
         return None
+
+
+def _outcome(child: Child) -> Outcome[Any]:
+    assert child.outcome is not None, "only executed joint actions become nodes"
+    return child.outcome

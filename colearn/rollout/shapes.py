@@ -10,7 +10,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from colearn.contract import Branching, Rollout
+from colearn.contract import FrontierNode, Rollout
 
 from .size import check_size
 
@@ -20,7 +20,7 @@ class Aligned(Rollout):
     fewer samples repeats its last one."""
 
     def joint_actions(
-        self, at: Branching, counts: Mapping[str, int]
+        self, at: FrontierNode, counts: Mapping[str, int]
     ) -> Sequence[Mapping[str, int]]:
         most = max(counts.values(), default=0)
         return [{a: min(k, count - 1) for a, count in counts.items()} for k in range(most)]
@@ -47,7 +47,7 @@ class Chain(Aligned):
 
     forks_later = False
 
-    def samples(self, at: Branching) -> Mapping[str, int]:
+    def samples(self, at: FrontierNode) -> Mapping[str, int]:
         return dict.fromkeys(at.acting, 1)
 
 
@@ -66,11 +66,11 @@ class CounterfactualChain(Chain):
     def draws_alternatives(self) -> bool:
         return True
 
-    def samples(self, at: Branching) -> Mapping[str, int]:
+    def samples(self, at: FrontierNode) -> Mapping[str, int]:
         return dict.fromkeys(at.acting, 1 + self.k)
 
     def joint_actions(
-        self, at: Branching, counts: Mapping[str, int]
+        self, at: FrontierNode, counts: Mapping[str, int]
     ) -> Sequence[Mapping[str, int]]:
         return [dict.fromkeys(counts, 0)]
 
@@ -84,7 +84,7 @@ class Parallel(Group, Aligned):
 
     forks_later = False
 
-    def samples(self, at: Branching) -> Mapping[str, int]:
+    def samples(self, at: FrontierNode) -> Mapping[str, int]:
         return dict.fromkeys(at.acting, self.k if at.turn == 0 else 1)
 
 
@@ -97,7 +97,7 @@ class KaryTree(Group, Aligned):
     Wrong when the horizon is long: K=4, H=4 is 340 joint actions for one item.
     """
 
-    def samples(self, at: Branching) -> Mapping[str, int]:
+    def samples(self, at: FrontierNode) -> Mapping[str, int]:
         return at.candidates(self.k)
 
 
@@ -111,11 +111,11 @@ class Cross(Group):
     the actions per agent; K^m depends on how many agents act, and is never smaller.
     """
 
-    def samples(self, at: Branching) -> Mapping[str, int]:
+    def samples(self, at: FrontierNode) -> Mapping[str, int]:
         return at.candidates(self.k)
 
     def joint_actions(
-        self, at: Branching, counts: Mapping[str, int]
+        self, at: FrontierNode, counts: Mapping[str, int]
     ) -> Sequence[Mapping[str, int]]:
         check_size(prod(counts.values()), self, at.turn)  # before they are listed
         numbers = product(*(range(count) for count in counts.values()))

@@ -301,7 +301,7 @@ class Notebook:
         self.grown_paths.append(node.path)
 
 
-def test_a_follower_is_told_of_every_step_and_every_node() -> None:
+def test_a_listener_receives_every_step_and_every_node() -> None:
     task, notes = Notes(horizon=2, items=1), Notebook()
     players = dict.fromkeys(task.agents, Program(Words(text="oak")))
     item = task.items("train")[0]
@@ -315,6 +315,6 @@ def test_a_follower_is_told_of_every_step_and_every_node() -> None:
     async def here(work: Any, *arguments: Any) -> Any:
         return work(*arguments)
 
-    asyncio.run(advance(growth, act, beside=here, step=here, follower=notes))
+    asyncio.run(advance(growth, act, beside=here, step=here, listener=notes))
     assert notes.grown_paths == [(), (0,), (0, 0)]
     assert notes.steps == [((), False), ((0,), False)]

@@ -11,7 +11,7 @@ from tiny import Notes, cast
 
 from colearn.advantage.agent_turn_groups import AgentQuestion, AgentTurn
 from colearn.config import build_algorithm, load_config
-from colearn.contract import Branching, Child
+from colearn.contract import Child, FrontierNode
 from colearn.credit.mixed import Mixed
 from colearn.credit.team import SharedReward
 from colearn.rollout.greedy_tree import GreedyTree
@@ -111,27 +111,31 @@ def test_question_groups_pool_the_turns_of_an_agent_and_no_other_question():
 def child(number, **rewards):
     outcome = Outcome(state=None, reward=0.0)
     return Child(
-        chosen={"ada": number}, outcome=outcome, rewards=rewards, candidate_of=next(iter(rewards))
+        number=number,
+        chosen={"ada": number},
+        outcome=outcome,
+        rewards=rewards,
+        candidate_of=next(iter(rewards)),
     )
 
 
-def branching(*acting, key=0):
-    return Branching(item="", node=node(0, None, (), acting), keys=("test", key))
+def frontier(*acting, key=0):
+    return FrontierNode(item="", node=node(0, None, (), acting), keys=("test", key))
 
 
 def test_the_best_candidate_of_whoever_acts_goes_on():
     of_ada = [child(0, ada=0.1, ben=9), child(1, ada=0.3, ben=0), child(2, ada=0.2, ben=5)]
-    assert GreedyTree(3).continues(branching("ada"), of_ada) == [1]
+    assert GreedyTree(3).continues(frontier("ada"), of_ada) == [1]
     of_ben = [child(0, ben=9, ada=0.1), child(1, ben=0, ada=0.3), child(2, ben=5, ada=0.2)]
-    assert GreedyTree(3).continues(branching("ben"), of_ben) == [0]
+    assert GreedyTree(3).continues(frontier("ben"), of_ben) == [0]
 
 
 def test_ties_are_broken_by_the_rng_alike_for_all_that_are_best():
     children = [child(0, ada=1.0), child(1, ada=0.0), child(2, ada=1.0)]
-    kept = [GreedyTree(3).continues(branching("ada", key=k), children)[0] for k in range(400)]
+    kept = [GreedyTree(3).continues(frontier("ada", key=k), children)[0] for k in range(400)]
     assert np.bincount(kept, minlength=3)[1] == 0
     assert 150 < kept.count(0) < 250
-    again = [GreedyTree(3).continues(branching("ada", key=k), children)[0] for k in range(400)]
+    again = [GreedyTree(3).continues(frontier("ada", key=k), children)[0] for k in range(400)]
     assert again == kept
 
 

@@ -13,7 +13,7 @@ import pytest
 from tiny import Notes, Scene
 
 from colearn.agents.cast.seats import Own
-from colearn.contract import ActionRequest, Branching, Player, TokenAnswer
+from colearn.contract import ActionRequest, FrontierNode, Player, TokenAnswer
 from colearn.contract.seeding import Key, action_seed, derive_rng
 from colearn.learn.minibatch import UpdateSchedule
 from colearn.rollout.grow import Order, grow
@@ -52,7 +52,7 @@ class Twice(KaryTree):
         self.trees_drawn.append(number(rng))
         return (self, self)
 
-    def samples(self, at: Branching) -> Mapping[str, int]:
+    def samples(self, at: FrontierNode) -> Mapping[str, int]:
         self.nodes_drawn.append(number(at.rng))
         return super().samples(at)
 

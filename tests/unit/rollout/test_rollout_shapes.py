@@ -1,6 +1,6 @@
 import pytest
 
-from colearn.contract import Branching
+from colearn.contract import FrontierNode
 from colearn.errors import ConfigError
 from colearn.rollout.counts import Counts
 from colearn.rollout.shapes import Chain, Cross, KaryTree, Parallel
@@ -10,7 +10,7 @@ TEAM = ("alice", "bob")
 
 
 def at(turn, agents, **acted):
-    """A live node of this turn at which these agents act."""
+    """A frontier node of this turn at which these agents act."""
     node = Node(
         index=turn,
         parent=turn - 1 if turn else None,
@@ -18,17 +18,17 @@ def at(turn, agents, **acted):
         state=None,
         observations={agent: Observation("", ()) for agent in agents},
     )
-    return Branching(item=None, node=node, keys=(0,), acted=acted)
+    return FrontierNode(item=None, node=node, keys=(0,), acted=acted)
 
 
 def calls(shape, agents, horizon):
     """Generations of one episode without early end."""
     nodes, total = 1, 0
     for turn in range(horizon):
-        branching = at(turn, agents)
-        counts = shape.samples(branching)
+        node = at(turn, agents)
+        counts = shape.samples(node)
         total += nodes * sum(counts.values())
-        nodes *= len(shape.joint_actions(branching, counts))
+        nodes *= len(shape.joint_actions(node, counts))
     return total
 
 
@@ -71,21 +71,19 @@ def test_a_cross_meets_every_action_with_every_other():
 
 @pytest.mark.parametrize("shape", [Chain(), Parallel(2), KaryTree(2), Cross(2)])
 def test_only_agents_that_act_draw_actions(shape):
-    branching = at(0, ("bob",))
-    counts = shape.samples(branching)
+    node = at(0, ("bob",))
+    counts = shape.samples(node)
     assert list(counts) == ["bob"]
-    joint = shape.joint_actions(branching, counts)
+    joint = shape.joint_actions(node, counts)
     assert list(joint) == [{"bob": j} for j in range(counts["bob"])]
 
 
 @pytest.mark.parametrize("shape", [Chain(), Parallel(2), KaryTree(2), Cross(2)])
 def test_every_drawn_action_is_executed(shape):
-    branching = at(0, TEAM)
-    counts = shape.samples(branching)
+    node = at(0, TEAM)
+    counts = shape.samples(node)
     for agent, count in counts.items():
-        assert {joint[agent] for joint in shape.joint_actions(branching, counts)} == set(
-            range(count)
-        )
+        assert {joint[agent] for joint in shape.joint_actions(node, counts)} == set(range(count))
 
 
 @pytest.mark.parametrize("shape", [Parallel, KaryTree, Cross])
