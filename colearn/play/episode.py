@@ -27,6 +27,7 @@ from colearn.client.endpoint import TOO_LONG, Refused, RemoteError
 from colearn.contract import ActionRequest, DecPOMDP, Player, TokenAnswer
 from colearn.credit.team import SharedReward
 from colearn.rollout.advance import advance
+from colearn.rollout.executors import run_in
 from colearn.rollout.growth import Growth
 from colearn.rollout.shapes import Chain
 from colearn.rollout.transition import pictured, rendered
@@ -126,7 +127,7 @@ class _Play:
     async def run(self) -> PlayedEpisode:
         room = self.room
         self._tell("started", item=str(self.item))
-        beside, step = (partial(_beside, pool) for pool in (room.thread, room.steps))
+        beside, step = (partial(run_in, pool) for pool in (room.thread, room.steps))
         failed: _Lost | None = None
         try:
             await advance(self.growth, self.act, beside=beside, step=step, listener=self)
@@ -198,7 +199,7 @@ class _Play:
         if self.room.tell is None:
             return
         name = self.growth.item_name
-        shown = await _beside(self.room.thread, _look, self.room.task, node.state, name)
+        shown = await run_in(self.room.thread, _look, self.room.task, node.state, name)
         texts = {agent: seen.text for agent, seen in node.observations.items()}
         self._tell("observed", turn=node.turn, observations=texts, **shown)
 
@@ -227,11 +228,6 @@ class _Play:
     def _tell(self, kind: str, **fields: Any) -> None:
         if self.room.tell is not None:
             self.room.tell({"kind": kind, "episode": self.number, **fields})
-
-
-async def _beside(pool: Executor, work: Callable[..., Any], *arguments: Any) -> Any:
-    """Run slow work in a pool, without blocking the event loop."""
-    return await asyncio.get_running_loop().run_in_executor(pool, work, *arguments)
 
 
 def _look(task: DecPOMDP[Any, Any], state: Any, item: str) -> dict[str, Any]:

@@ -31,7 +31,7 @@ from colearn.errors import TaskError
 from colearn.text.reasoning import without_reasoning
 from colearn.types import Node, Observation, Outcome, Tree
 
-from .size import check_size
+from .shapes import check_size
 from .transition import begin, global_information, measured, privileged, prompts
 from .validate import validate_earned
 

@@ -19,7 +19,7 @@ from colearn.experiment.interruption import Interrupted
 from colearn.experiment.loop import Experiment
 from colearn.experiment.update.updater import Updater
 from colearn.record import open_run
-from colearn.rollout.driver import Driver
+from colearn.rollout.grow import Driver
 
 
 @pytest.fixture(autouse=True)

@@ -58,11 +58,11 @@ def said(tree: Tree[Any]) -> list[dict[str, str]]:
 
 def test_a_tree_without_end_is_an_error_that_names_k(monkeypatch):
     """Two agents, K=3: 6 actions at turn 1, 18 more at turn 2, 54 more at turn 3: 78."""
-    monkeypatch.setattr("colearn.rollout.size.MOST_ACTIONS", 77)
+    monkeypatch.setattr("colearn.rollout.shapes.MOST_ACTIONS", 77)
     told = r"^algorithm\.rollout\.k: one tree of KaryTree has more than 77 actions by turn 3; lower"
     with pytest.raises(ConfigError, match=told):
         grown(Notes(horizon=3, items=1), KaryTree(3))
-    monkeypatch.setattr("colearn.rollout.size.MOST_ACTIONS", 78)
+    monkeypatch.setattr("colearn.rollout.shapes.MOST_ACTIONS", 78)
     (tree,), _ = grown(Notes(horizon=3, items=1), KaryTree(3))
     assert len(tree.nodes) == 1 + 3 + 9 + 27
 
