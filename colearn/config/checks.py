@@ -40,13 +40,12 @@ def check_learning(run: ResolvedRun) -> None:
 
 
 def _check_critic_apart(run: ResolvedRun, *, fixed: bool) -> None:
-    """Errors: ConfigError for a critic's own epochs, minibatch size or baseline where its values
-    are read in each joint minibatch."""
+    """Errors: ConfigError for a critic's own epochs or minibatch size where its values are
+    read in each joint minibatch."""
     critic = run.config.critic
     if fixed or critic is None:
         return
     chosen = {"epochs": critic.epochs, "minibatch": critic.minibatch}
-    chosen["baseline"] = None if critic.baseline == "none" else 1
     for key, value in chosen.items():
         if value is not None:
             raise ConfigError(

@@ -72,6 +72,8 @@ class Row:
     ref_logprobs: tuple[float, ...] = ()
     targets: tuple[float, ...] = ()
     old_values: tuple[float, ...] = ()
+    baselines: tuple[float, ...] = ()
+    """Added to the value head's output at each mark; empty: nothing."""
 
     @property
     def plain(self) -> bool:
@@ -136,6 +138,11 @@ class RowBatch:
     """[P] Positions whose hidden states are read: unique indices into the flattened [B, T]."""
     rows: tuple[Row, ...]
     _fields: dict[str, Tensor] = field(default_factory=dict, repr=False, compare=False)
+
+    @property
+    def baselined(self) -> bool:
+        """Whether its rows have baselines."""
+        return any(row.baselines for row in self.rows)
 
     def per_action(self, name: str) -> Tensor:
         """[S] or [N] or [M]: a field of the rows, row after row, as float32 on the device."""

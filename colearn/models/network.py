@@ -87,6 +87,8 @@ class Network(nn.Module):
             values = self.head(hidden[batch.mark_rows, batch.mark_columns])
             if batch.mark_places is not None:
                 values = values[batch.mark_places]
+            if batch.baselined:
+                values = values + batch.per_action("baselines")
         hot = any(row.temperature != 1.0 for row in batch.rows)
         logprobs, entropies = self._logprobs(
             states, batch.token_ids, batch.temperatures if hot else None, entropy, reference

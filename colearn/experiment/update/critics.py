@@ -20,6 +20,7 @@ from colearn.contract import (
 from colearn.types import Credited, Tree
 
 from .critic_objective import CriticObjective
+from .item_means import Offsets, baselined
 from .model_rows import ModelRows
 
 Trees = Sequence[Tree[Any]]
@@ -48,11 +49,16 @@ class Critics:
     """The value model of a reader."""
 
     def rows(
-        self, trees: Trees, learns: Learns = anybody, *, training: bool = True
+        self,
+        trees: Trees,
+        learns: Learns = anybody,
+        baselines: Offsets | None = None,
+        *,
+        training: bool = True,
     ) -> dict[str, ModelRows]:
         """The rows of each value model, of every reader one of whose agents `learns`: opponents
-        and programs have no values. `training` False: the rows to read, where they differ
-        (`Critic.read_once`)."""
+        and programs have no values. `baselines` are added to the network's values. `training`
+        False: the rows to read, where they differ (`Critic.read_once`)."""
         make = self.critic.training_row if training else self.critic.row
         rows = {model: ModelRows(learner) for model, learner in self.learners.items()}
         for number, tree in enumerate(trees):
@@ -61,17 +67,23 @@ class Critics:
                     row = make(tree, reader, self.tokenize, limit=self.max_length)
                     if row.marks:
                         row = replace(row, tree=number, reader=reader)
+                        if baselines is not None:
+                            row = baselined(row, self.critic, tree, agents, baselines[number])
                         by_tree = rows[self.value_model(reader)].by_tree
                         by_tree.setdefault(number, []).append(row)
         return rows
 
     def read(
-        self, trees: Trees, learns: Learns = anybody, rows: Mapping[str, ModelRows] | None = None
+        self,
+        trees: Trees,
+        learns: Learns = anybody,
+        rows: Mapping[str, ModelRows] | None = None,
+        baselines: Offsets | None = None,
     ) -> list[AgentValues]:
         """Values of every tree by the current weights, without gradient; `rows` are the training
-        rows of these trees if they exist already."""
+        rows of these trees, with `baselines`, if they exist already."""
         if rows is None or self.critic.read_once:
-            rows = self.rows(trees, learns, training=False)
+            rows = self.rows(trees, learns, baselines, training=False)
         by_tree: list[dict[str, Values]] = [{} for _ in trees]
         for model_rows in rows.values():
             groups = [[row] for some in model_rows.by_tree.values() for row in some]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import isnan
 from statistics import fmean as mean
 from typing import Any
@@ -17,6 +17,7 @@ from colearn.contract import (
     Values,
 )
 from colearn.contract.asking import item_name
+from colearn.contract.rows import Mark, Row
 from colearn.types import Credited, Tree
 from colearn.value_model.ceiling import PRIOR
 
@@ -113,15 +114,22 @@ def added(
     ]
 
 
-def taken(
-    critic: Critic, trees: Sequence[Tree[Any]], values: Sequence[AgentValues], offsets: Offsets
-) -> list[AgentValues]:
-    """Targets with the means taken off: what is left for the network."""
-    negative = [
-        {agent: {turn: -mean for turn, mean in means.items()} for agent, means in one.items()}
-        for one in offsets
-    ]
-    return added(critic, trees, values, negative)
+def baselined(
+    row: Row,
+    critic: Critic,
+    tree: Tree[Any],
+    agents: Sequence[str],
+    means: Mapping[str, Mapping[int, float]],
+) -> Row:
+    """A reader's row with the mean of each mark's turn as its baseline; `agents` are the reader's,
+    `means` those of the tree."""
+
+    def mean_at(mark: Mark) -> float:
+        before = mark.inside is not None or not critic.of_state
+        turn = tree.nodes[mark.node].turn - before
+        return means.get(mark.agent or agents[0], {}).get(turn, 0.0)
+
+    return replace(row, baselines=tuple(map(mean_at, row.marks)))
 
 
 def _shifted(critic: Critic, tree: Tree[Any], series: Values, means: Mapping[int, float]) -> Values:

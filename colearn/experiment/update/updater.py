@@ -37,7 +37,7 @@ from .actor_rows import ActorRows, AdvantageRows, Trees
 from .critic_watch import CriticWatch
 from .critics import Critics
 from .given_critics import GivenCritics
-from .item_means import ItemMeans, Offsets, added, taken
+from .item_means import ItemMeans, Offsets
 from .model_rows import ModelRows
 from .objective import ActorObjective
 from .random_rewards import rewards_are_random
@@ -59,7 +59,7 @@ class Iteration:
     rows: ActorRows
     critic_rows: Mapping[str, ModelRows]
     """By value model; empty without separate value models."""
-    offsets: Offsets
+    item_means: Offsets
     """Means of returns by item and turn, of every tree; empty without a critic."""
     fixed: AdvantageRows | None
     """Advantages of the whole iteration, if values are read once; None if they are read before each
@@ -106,7 +106,7 @@ class Updater:
     item_means: ItemMeans = field(default_factory=ItemMeans)
     """Means of returns by item and turn, with which a critic is compared."""
     item_baseline: bool = False
-    """Whether they are added to the value models' values, which must then be read once."""
+    """Whether they are added to the value models' values."""
     critic_line: CriticLine | None = None
     """What the critic explained in the last update; None without a critic, or without values."""
     _watch: CriticWatch | None = None
@@ -162,7 +162,7 @@ class Updater:
             for reference in self.references.values():
                 reference.follow()
         if self._watch is not None:
-            self.critic_line = self._watch.take(iteration + 1, trees, shared.offsets)
+            self.critic_line = self._watch.take(iteration + 1, trees, shared.item_means)
         result = {key: float(np.mean(values)) for key, values in by_metric.items()}
         result |= similarity_metrics(self.parts.advantage.answer_groups(shared.episodes))
         result["optimizer_steps"] = float(steps)
@@ -190,33 +190,32 @@ class Updater:
         if self.parts.loss.needs_reference:
             rows.add_reference_logprobs(self.references)
         episodes = [without_states(episode) for episode in self.parts.credited(trees)]
-        critic_rows = {} if self.critic is None else self.critic.rows(trees, rows.learns)
         means: Offsets = ()
         if self.parts.critic is not None:
             self._watch = CriticWatch(self.parts.critic)
             means = self.item_means.offsets(self.parts.critic, episodes, trees)
-        offsets = means if self.item_baseline else None
+        baselines = means if self.item_baseline else None
+        critic_rows: Mapping[str, ModelRows] = {}
+        if self.critic is not None:
+            critic_rows = self.critic.rows(trees, rows.learns, baselines)
+        read = partial(self._read, trees, rows, critic_rows, baselines)
         if self.given is not None and self.critic is not None and iteration == 0:
             self.changing()
-            self.given.recentre(self.critic, episodes, self._read(trees, rows, critic_rows))
+            self.given.recentre(self.critic, episodes, read())
         elif self.parts.critic is not None and self.parts.value_loss.rescale and not still:
-            self._rescale(episodes, rows, parts.value_loss.expectile, offsets)
+            self._rescale(episodes, rows, parts.value_loss.expectile, baselines)
         frozen = parts.value_loss.frozen_targets or still
         clipped = parts.value_loss.clip is not None
         values = None
         if self.parts.critic is not None and (frozen or clipped):
-            values = self._read(trees, rows, critic_rows)
+            values = read()
             if self.critic is not None:
                 self.critic.add("old_values", critic_rows, trees, values)
             else:
                 rows.add_old_values(values)
         fixed = None
         if self.critic is not None and frozen and values is not None:
-            if offsets is not None:
-                values = added(self.critic.critic, trees, values, offsets)
             targets = parts.advantage.targets(episodes, values)
-            if offsets is not None:
-                targets = taken(self.critic.critic, trees, targets, offsets)
             self.critic.add("targets", critic_rows, trees, targets)
         if self._watch is not None and frozen and values is not None:
             self._watch.add(range(len(trees)), episodes, values)
@@ -231,16 +230,20 @@ class Updater:
             rows=rows,
             critic_rows=critic_rows,
             fixed=fixed,
-            offsets=means,
+            item_means=means,
         )
 
     def _read(
-        self, trees: Trees, rows: ActorRows, critic_rows: Mapping[str, ModelRows]
+        self,
+        trees: Trees,
+        rows: ActorRows,
+        critic_rows: Mapping[str, ModelRows],
+        baselines: Offsets | None,
     ) -> list[AgentValues]:
         """Values of the current critic, without gradient."""
         if self.critic is None:
             return rows.read_values(range(len(trees)))
-        return self.critic.read(trees, rows.learns, critic_rows)
+        return self.critic.read(trees, rows.learns, critic_rows, baselines)
 
     def _train(
         self,
@@ -349,10 +352,10 @@ class Updater:
         return parts.risk_neutral() if self.random_rewards else parts
 
     def _rescale(
-        self, episodes: Episodes, rows: ActorRows, level: float, offsets: Offsets | None
+        self, episodes: Episodes, rows: ActorRows, level: float, baselines: Offsets | None
     ) -> None:
         """Update every value head's scale from the returns of the agents it values, centred at the
-        expectile it is trained to; with `offsets`, from what these leave of the returns."""
+        expectile it is trained to; with `baselines`, from what these leave of the returns."""
         assert self.parts.critic is not None
         heads: dict[str, tuple[Learner, list[float]]] = {}
         for number, episode in enumerate(episodes):
@@ -369,7 +372,7 @@ class Updater:
                     if rows.model(tree, agent) is None:
                         continue  # a rival's returns
                     returns = episode.returns(agent)
-                    means = {} if offsets is None else offsets[number].get(agent, {})
+                    means = {} if baselines is None else baselines[number].get(agent, {})
                     head_returns += [
                         returns[node.index] - means.get(node.turn - 1, 0.0)
                         for node in tree.nodes

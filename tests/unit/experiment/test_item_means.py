@@ -9,11 +9,12 @@ import pytest
 from trees import chain, tree
 
 from colearn.contract import CounterfactualValues
+from colearn.contract.rows import Mark, Row
 from colearn.credit.team import SharedReward
 from colearn.critic.centralized import Centralized
 from colearn.critic.counterfactual import Counterfactual
 from colearn.critic.decentralized import Decentralized
-from colearn.experiment.update.item_means import ItemMeans, added, taken
+from colearn.experiment.update.item_means import ItemMeans, added, baselined
 from colearn.types import Credited, Tree
 
 V = Centralized()
@@ -65,13 +66,12 @@ def test_the_first_episode_has_nothing_before_it() -> None:
     assert offsets_of(ItemMeans(), of("a", 3.0)) == [{0: 0.0}]
 
 
-def test_values_before_an_action_get_the_mean_of_its_turn_and_targets_lose_it() -> None:
+def test_values_before_an_action_get_the_mean_of_its_turn() -> None:
     trees = [of("a", 1.0, 2.0)]
     values = [{"alice": (0.5, 0.25, None), "bob": (0.0, 0.0, None)}]
     means = [{"alice": {0: 10.0, 1: 20.0}, "bob": {0: 30.0, 1: 40.0}}]
     whole = added(V, trees, values, means)
     assert whole == [{"alice": (10.5, 20.25, None), "bob": (30.0, 40.0, None)}]
-    assert taken(V, trees, whole, means) == values
 
 
 def test_values_of_joint_actions_and_of_alternatives_get_the_mean_of_the_turn_before() -> None:
@@ -90,3 +90,28 @@ def test_each_reader_has_the_means_of_its_agents() -> None:
     episodes = [Credited(tree=one, rewards=({}, {"alice": 0.0, "bob": 0.0}))]
     (told,) = means.offsets(Decentralized(), episodes, [one])
     assert told == {"alice": {0: pytest.approx(1.0)}, "bob": {0: pytest.approx(7.0)}}
+
+
+def marks(*numbers: tuple[int, int | None, str | None]) -> Row:
+    read = tuple(Mark(node, 0, inside, agent) for node, inside, agent in numbers)
+    return Row(tokens=(1,), pieces=(), marks=read)
+
+
+MEANS = {"alice": {0: 10.0, 1: 20.0}, "bob": {0: 30.0, 1: 40.0}}
+TWO_TURNS = of("a", 1.0, 2.0)
+
+
+def test_a_row_of_v_has_the_mean_of_each_mark_s_turn_for_its_baseline() -> None:
+    row = baselined(marks((0, None, None), (1, None, None)), V, TWO_TURNS, ("bob",), MEANS)
+    assert row.baselines == (30.0, 40.0)
+
+
+def test_a_row_of_q_has_the_mean_of_the_turn_before_each_mark_by_the_mark_s_agent() -> None:
+    read = marks((1, None, "alice"), (1, 0, "bob"), (2, None, "bob"))
+    row = baselined(read, Counterfactual(), TWO_TURNS, ("alice", "bob"), MEANS)
+    assert row.baselines == (10.0, 30.0, 40.0)
+
+
+def test_values_before_the_tokens_of_an_action_get_the_mean_of_its_turn() -> None:
+    row = baselined(marks((0, None, None), (1, 0, None)), V, TWO_TURNS, ("alice",), MEANS)
+    assert row.baselines == (10.0, 10.0)

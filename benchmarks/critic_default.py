@@ -1,0 +1,142 @@
+"""What a critic explains by turn beside means by item, and the processor time of its update.
+
+    python benchmarks/critic_default.py --out default --seeds 3      # resumable, one core
+    python benchmarks/critic_default.py --out default --report
+
+CoLLM-CC on four tasks, with each of the settings in `VARIANTS`. The figures are those of the second
+half of the updates, as in a report; processor time is that of the process, so that other work on
+the machine counts little.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import time
+from collections.abc import Callable, Mapping
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from colearn.comparison.plan import config_of
+from colearn.config import load_config
+from colearn.experiment.loop import Experiment
+from colearn.experiment.update.critics import Critics
+from colearn.experiment.update.updater import Updater
+from colearn.record import open_run, read_run
+from colearn.report.critic_worth import critic_summary
+
+CONFIGS = Path(__file__).parents[1] / "configs"
+TASKS: dict[str, tuple[str, dict[str, Any]]] = {
+    "quickstart": ("quickstart.yaml", {}),
+    "house_build": ("tiny/house_build.yaml", {}),
+    "arxiv": ("tiny/arxiv.yaml", {}),
+    "plan_path": ("tiny/stronger_mas_plan_path.yaml", {"train.environment_steps": 3000}),
+}
+VARIANTS: dict[str, dict[str, Any]] = {
+    "none": {"critic.baseline": "none"},
+    "item": {"critic.baseline": "item"},
+}
+
+
+class Clock:
+    """Processor seconds within some calls."""
+
+    def __init__(self) -> None:
+        self.seconds: list[float] = []
+
+    def around(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        def timed(*given: Any, **named: Any) -> Any:
+            started = time.process_time()
+            try:
+                return call(*given, **named)
+            finally:
+                self.seconds.append(time.process_time() - started)
+
+        return timed
+
+
+def run(out: Path, task: str, variant: str, seed: int) -> dict[str, Any]:
+    file, changes = TASKS[task]
+    config = config_of(load_config(CONFIGS / file), "collm_cc")
+    own: Mapping[str, Any] = {"run.seed": seed, "run.device": "cpu", "evaluation.every": 10**6}
+    config = load_config(config.model_dump(), {**changes, **VARIANTS[variant], **own})
+    update, critic = Clock(), Clock()
+    before = Updater.update, Updater._fit_critic, Critics.read
+    Updater.update = update.around(Updater.update)  # type: ignore[method-assign]
+    Updater._fit_critic = critic.around(Updater._fit_critic)  # type: ignore[method-assign]
+    Critics.read = critic.around(Critics.read)  # type: ignore[method-assign]
+    folder = out / "runs" / f"{task}-{variant}-{seed}"
+    try:
+        Experiment(config, folder).run()
+    finally:
+        Updater.update, Updater._fit_critic, Critics.read = before  # type: ignore[method-assign]
+    summary = critic_summary(task, [read_run(open_run(folder))])
+    assert summary is not None
+    final = [line.metrics["return"] for line in open_run(folder).evaluations()][-1]
+    return {
+        "task": task,
+        "variant": variant,
+        "seed": seed,
+        "explained": [one.explained and one.explained.mean for one in summary.turns],
+        "r2": [one.r2 and one.r2.mean for one in summary.turns],
+        "item_mean": [one.item_mean and one.item_mean.mean for one in summary.turns],
+        "ceiling": [one.ceiling for one in summary.turns],
+        "update_seconds": statistics.median(update.seconds),
+        "critic_seconds": sum(critic.seconds) / len(update.seconds),
+        "return": final,
+    }
+
+
+def report(path: Path) -> str:
+    runs = [json.loads(line) for line in path.read_text().splitlines()]
+    lines = [
+        "| task | critic | seeds | explained, by turn | R^2 | means by item "
+        "| processor seconds of an update | of the critic | return at the end |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    for task, variant in dict.fromkeys((one["task"], one["variant"]) for one in runs):
+        some = [one for one in runs if (one["task"], one["variant"]) == (task, variant)]
+        cells = [task, variant, str(len(some))]
+        cells += [_by_turn([one[key] for one in some]) for key in ("explained", "r2", "item_mean")]
+        for key in ("update_seconds", "critic_seconds", "return"):
+            cells.append(f"{statistics.fmean(one[key] for one in some):.2f}")
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def _by_turn(seeds: list[list[float | None]]) -> str:
+    """Means over seeds, by turn."""
+    return " / ".join(
+        f"{statistics.fmean(told):.2f}"
+        if (told := [one for one in turn if one is not None])
+        else "-"
+        for turn in zip(*seeds, strict=True)
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--tasks", nargs="+", default=list(TASKS))
+    parser.add_argument("--variants", nargs="+", default=list(VARIANTS))
+    parser.add_argument("--report", action="store_true")
+    options = parser.parse_args()
+    options.out.mkdir(parents=True, exist_ok=True)
+    path = options.out / "runs.jsonl"
+    told = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    done = {(one["task"], one["variant"], one["seed"]) for one in told}
+    jobs = product(range(options.seeds), options.tasks, options.variants)
+    for seed, task, variant in () if options.report else jobs:
+        if (task, variant, seed) not in done:
+            made = run(options.out, task, variant, seed)
+            with path.open("a") as file:
+                file.write(json.dumps(made) + "\n")
+            print(json.dumps(made), flush=True)
+    print(report(path))
+
+
+if __name__ == "__main__":
+    main()
