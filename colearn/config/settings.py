@@ -312,15 +312,21 @@ class CriticSettings(TrainedNetworkSettings):
     """Passes of the critic over the iteration's experience; None: `train.epochs`."""
     minibatch: int | None = Field(default=None, ge=1)
     """Joint transitions per optimiser step of the critic; None: `train.minibatch`."""
-    baseline: Literal["none", "item"] = "none"
+    baseline: Literal["none", "item"] | None = None
     """`item`: the value is a running mean of returns by item and turn, without the episode's own
-    return, plus the network's estimate of the residual. For items that recur in training."""
+    return, plus the network's estimate of the residual. An item that has not come up before has the
+    mean of the turn. None: `none`; a given critic has its own."""
     warmup_iterations: int = Field(default=0, ge=0)
     """Iterations at the start that train the critic alone; the actors keep their weights."""
     readers: dict[str, str] = Field(default_factory=lambda: {EACH: EACH})
     """Value model by reader. `*` as a reader stands for all agents that are not named. `*` as a
     model stands for the model named after the reader. `{"*": team}` is one value model for all
     readers."""
+
+    @property
+    def item_baseline(self) -> bool:
+        """Whether means by item and turn are part of its values."""
+        return self.baseline == "item"
 
     def longest_stream(self, architecture: Any) -> int:
         """`max_length`, or what a model of this transformers config reads if that is less."""
@@ -339,13 +345,13 @@ class CriticSettings(TrainedNetworkSettings):
             raise ValueError("set either path or share: actor, or from")
         if self.from_ is None and (self.frozen or self.foreign):
             raise ValueError("frozen and foreign describe a given critic; set from, or leave them")
-        needs_own_critic = self.epochs or self.minibatch or self.baseline != "none"
+        needs_own_critic = self.epochs or self.minibatch or self.baseline
         if self.share is not None and needs_own_critic:
             raise ValueError(
                 "epochs, minibatch and baseline need a critic of its own; set path, not share"
             )
-        if self.from_ is not None and self.baseline != "none":
-            raise ValueError("a given critic knows the whole return; leave baseline out, or from")
+        if self.from_ is not None and self.baseline is not None:
+            raise ValueError("a given critic has its own baseline; leave baseline out, or from")
         if self.frozen and self.warmup_iterations:
             raise ValueError("a frozen critic has no iterations alone; leave warmup_iterations out")
         if self.share not in (None, "actor"):

@@ -18,6 +18,7 @@ from colearn.models.load import Tokenizers, read_config
 from colearn.models.run_bases import Bases, bases_of
 from colearn.text.masking import check_unmasked
 from colearn.value_model.given import given_critics, with_given_critic
+from colearn.value_model.item_means import ItemMeans
 
 from .evaluation.checked import check_evaluation
 from .evaluation.exact import ExactEvaluator
@@ -126,7 +127,10 @@ def _updater(
         critic_alone=0 if config.critic is None else config.critic.warmup_iterations,
         given=_given(config, given),
         critic_schedule=_critic_schedule(run),
-        item_baseline=config.critic is not None and config.critic.baseline == "item",
+        item_means=ItemMeans(
+            {key: told for one in given.values() for key, told in one.item_means.items()}
+        ),
+        item_baseline=config.critic is not None and config.critic.item_baseline,
     )
 
 

@@ -86,7 +86,8 @@ class Experiment:
             run.parts.advantage.restore(self.progress.baselines)
             if updater is not None:
                 updater.random_rewards = self.progress.random_rewards
-                updater.item_means.state = dict(self.progress.item_means)
+                if resumed is not None:
+                    updater.item_means.state = dict(resumed.item_means)
             run.cast.restore(self.progress.cast)
             self.episodes = TrainingEpisodes(
                 task=run.task,

@@ -11,6 +11,7 @@ import yaml
 import colearn
 from colearn.models.critic_folder import CriticManifest, TurnWorth
 from colearn.text.masking import masked_settings
+from colearn.value_model.ceiling import PRIOR
 
 _KINDS = {
     "v": "V of the history before a joint action",
@@ -59,6 +60,7 @@ def _table(manifest: CriticManifest, origin: Mapping[str, str]) -> str:
         "turns": f"at most {manifest.horizon}",
         "rewards": f"{_cell(manifest.credit)}, discount {manifest.discount:g}",
         "returns": f"centre {manifest.centre:.4g}, deviation {manifest.deviation:.4g}",
+        **({"baseline": "means by item and turn"} if manifest.item_means else {}),
         "trained on": f"{manifest.joint_actions} joint actions",
         **origin,
         "exported with": f"colearn {colearn.__version__}",
@@ -72,7 +74,8 @@ def _use(manifest: CriticManifest) -> str:
     loading = _TRANSFORMERS
     if manifest.base is not None:
         loading = _PEFT.format(base=json.dumps(manifest.base))
-    return _USE.format(loading=loading, numbers=numbers)
+    means = _MEANS.format(prior=PRIOR) if manifest.item_means else ""
+    return _USE.format(loading=loading, numbers=numbers) + means
 
 
 def _cell(value: Any) -> str:
@@ -118,5 +121,22 @@ for role, turn, text in pieces:
 with torch.no_grad():
     logit = model(torch.tensor([ids])).logits.item()
 value = {numbers}
+```
+"""
+
+_MEANS = """
+To this its baseline is added, the mean of an item's returns at a turn, shrunk to the turn's:
+
+```python
+import json
+
+means = json.load(open("critic.json"))["item_means"]
+
+
+def baseline(reader, turn, item):
+    total, number = means.get(f"{{reader}}\x1f{{turn}}", (0.0, 0.0))
+    usual = total / number if number else 0.0
+    total, number = means.get(f"{{reader}}\x1f{{turn}}\x1f{{item}}", (0.0, 0.0))
+    return (total + {prior} * usual) / (number + {prior})
 ```
 """

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from colearn.config import resolve
 from colearn.contract import NetworkKey
 from colearn.errors import ConfigError
-from colearn.record.checkpoints import Step
+from colearn.record.checkpoints import Checkpoint, Step
 from colearn.record.checksums import write_checksums
 
 from .run import Dtype, share_files
@@ -67,7 +67,7 @@ def export_critics(
             manifest = keep_critic(
                 trained.run,
                 key,
-                trained.checkpoint,
+                Checkpoint(trained.checkpoint),
                 folder,
                 joint_actions=joint_actions,
                 adapter=adapter,
@@ -94,12 +94,6 @@ def _critics(trained: Trained, *, adapter: bool) -> list[NetworkKey]:
             f"--critics: {trained.folder.path} has no critic of its own"
             + (f": {told}" if told else f"; {run.config.algorithm.name} trains none")
             + "; take a run with critic.path"
-        )
-    given = run.config.critic
-    if given is not None and given.baseline != "none":
-        raise ConfigError(
-            "--critics: with critic.baseline the network knows only what means by item leave; fit "
-            "one on recorded episodes with: colearn critic fit"
         )
     if adapter and run.settings(keys[0]).lora is None:
         raise ConfigError(

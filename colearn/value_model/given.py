@@ -26,8 +26,8 @@ _FIELD = "critic.from"
 
 
 def with_given_critic(config: Config) -> Config:
-    """The config with a folder of kept critics in `critic.from`: a run's critics are written into
-    the cache, a hub's repository is downloaded.
+    """The config with a folder of kept critics in `critic.from`, and their `critic.baseline`: a
+    run's critics are written into the cache, a hub's repository is downloaded.
 
     Errors: ConfigError for a place without a critic; CheckpointError for a run that has none.
     """
@@ -39,7 +39,24 @@ def with_given_critic(config: Config) -> Config:
         path = _kept_from_run(path)
     elif not is_critic(path) and not any(map(is_critic, path.glob("critic-*"))):
         read_critic(path, _FIELD)
-    return config.model_copy(update={"critic": critic.model_copy(update={"from_": str(path)})})
+    baseline = "item" if _has_means(path) else "none"
+    changed = critic.model_copy(update={"from_": str(path), "baseline": baseline})
+    return config.model_copy(update={"critic": changed})
+
+
+def _has_means(path: Path) -> bool:
+    """Whether the critics in a folder have means by item under their networks' values.
+
+    Errors: ConfigError if some have and others not.
+    """
+    folders = [path] if is_critic(path) else list(filter(is_critic, path.glob("critic-*")))
+    told = {bool(read_critic(folder, _FIELD).item_means) for folder in folders}
+    if len(told) > 1:
+        raise ConfigError(
+            f"{_FIELD}: some critics of {path} have means by item and others none; export or fit "
+            "all of them alike"
+        )
+    return told == {True}
 
 
 def given_critics(run: ResolvedRun) -> dict[str, CriticManifest]:
@@ -141,7 +158,7 @@ def _kept_from_run(folder: Path) -> Path:
                 keep_critic(
                     run,
                     key,
-                    checkpoint.path,
+                    checkpoint,
                     aside / str(key),
                     joint_actions=critic_joint_actions(run, checkpoint.progress.environment_steps),
                 )

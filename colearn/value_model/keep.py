@@ -12,6 +12,9 @@ from colearn.learn.checkpoint_network import checkpoint_network
 from colearn.models.critic_folder import CriticManifest, head_numbers, named_part, save_critic
 from colearn.models.folders import base_folders
 from colearn.models.load import load_tokenizer, read_config
+from colearn.record.checkpoints import Checkpoint
+
+from .item_means import ItemMeans
 
 Dtype = Literal["float32", "bfloat16", "float16"]
 
@@ -19,7 +22,7 @@ Dtype = Literal["float32", "bfloat16", "float16"]
 def keep_critic(
     run: ResolvedRun,
     key: NetworkKey,
-    checkpoint: Path,
+    checkpoint: Checkpoint,
     folder: Path,
     *,
     joint_actions: int,
@@ -28,6 +31,7 @@ def keep_critic(
 ) -> CriticManifest:
     """Write weights, tokenizer and manifest of the value model `key` into an empty folder.
 
+    run: of a config with its given critic, if it has one (`with_given_critic`).
     joint_actions: what the run's critic was trained on until the checkpoint. Errors: as for
     `checkpoint_network` and `save_critic`.
     """
@@ -38,11 +42,14 @@ def keep_critic(
     # an adapter is folded into weights that were not rounded to 4 bits
     changed: dict[str, Any] = {"path": path, "device": "cpu", "devices": {}, "quantization": None}
     config = run.config.model_copy(update={"critic": given.model_copy(update=changed)})
-    network = checkpoint_network(replace(run, config=config), key, checkpoint)
+    network = checkpoint_network(replace(run, config=config), key, checkpoint.path)
     assert network.head is not None, "a critic has a value head"
     base = _reference(path) if adapter else None
+    shown = described(run, key)
+    means = ItemMeans(checkpoint.progress.item_means if given.item_baseline else {})
     manifest = CriticManifest(
-        **described(run, key),
+        **shown,
+        item_means=means.of_readers(shown["readers"]),
         max_length=given.longest_stream(read_config(path, "critic.path")),
         joint_actions=joint_actions,
         dtype=dtype or given.dtype,

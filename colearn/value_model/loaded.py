@@ -23,6 +23,7 @@ from colearn.models.network import Network
 from colearn.models.value_head import ValueHead
 from colearn.types import Tree
 
+from .item_means import ItemMeans, baselined
 from .judgement import pairs, worth_by_turn
 from .transcript_tree import transcript_tree
 
@@ -68,11 +69,17 @@ class LoadedCritic:
         Errors: ConfigError for a stream that is longer than the critic reads.
         """
         limit = self.manifest.max_length
+        kept = ItemMeans(self.manifest.item_means)
         by_tree: list[dict[str, Values]] = []
         for tree in trees:
             by_agent: dict[str, Values] = {}
             for reader in self.manifest.readers:
                 row = self.critic.row(tree, reader, self.tokenize, limit=limit)
+                if self.manifest.item_means:
+                    agents = self.critic.readers(tree.agents)[reader]
+                    row = baselined(
+                        row, self.critic, tree, agents, means.of_tree(self.critic, tree)
+                    )
                 ((outputs,),) = evaluate(self.network, [[row]], token_budget=_TOKENS)
                 by_agent |= self.critic.values(tree, reader, row, outputs.values.tolist())
             by_tree.append(by_agent)

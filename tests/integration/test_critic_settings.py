@@ -13,7 +13,6 @@ from colearn.config import load_config
 from colearn.contract import NetworkKey
 from colearn.errors import ConfigError
 from colearn.experiment.loop import Experiment
-from colearn.export import export_critics
 from colearn.record import RunFolder
 
 TEAM = NetworkKey("critic", "team")
@@ -109,10 +108,3 @@ def test_values_that_are_read_in_each_minibatch_have_no_other_schedule(
     (name,) = setting
     with pytest.raises(ConfigError, match=rf"^critic\.{name}: .*frozen_targets: true"):
         resolve(load_config(settings(model, frozen=False, **setting)))
-
-
-def test_residuals_are_not_kept_as_a_critic(model: str, tmp_path: Path) -> None:
-    config = load_config(settings(model, baseline="item"), {"train.environment_steps": 8})
-    Experiment(config, tmp_path / "run").run()
-    with pytest.raises(ConfigError, match=r"^--critics: with critic\.baseline .*critic fit"):
-        export_critics(tmp_path / "run", tmp_path / "out")

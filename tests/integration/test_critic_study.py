@@ -89,7 +89,7 @@ def test_a_run_without_a_critic_is_one_line_or_is_given_one(
 ) -> None:
     algorithm = {"name": "magrpo", "rollout": {"k": 2}}
     groups = train(tmp_path / "groups", model, algorithm=algorithm, critic=None)
-    with pytest.raises(ConfigError, match=r"no critic whose network.*--critic"):
+    with pytest.raises(ConfigError, match=r"no critic of its own.*--critic"):
         study_critic(groups)
     kept = export_critics(run, tmp_path / "kept")["team"]
     (study,) = study_critic(groups, critic=kept, repeats=2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -18,6 +19,7 @@ import colearn
 from colearn.cli import main
 from colearn.config import build_task, load_config
 from colearn.contract import AgentValues
+from colearn.contract.asking import item_name
 from colearn.critic.stream import piece_tag
 from colearn.errors import ConfigError
 from colearn.experiment.assemble import assemble
@@ -188,6 +190,25 @@ def test_a_critic_of_joint_actions_scores_each_turn_s_action(model: str, tmp_pat
     built = build_task(RunFolder(run).config())
     told = critic.score(transcript(built, trees[0]))
     assert told["ben"] == pytest.approx(values[0]["ben"][1:], abs=1e-5)
+
+
+def test_a_critic_with_means_by_item_is_kept_with_them(model: str, tmp_path: Path) -> None:
+    """Its network's value by transformers, plus the baseline as its card computes it."""
+    critic = {"path": model, "learning_rate": 3e-2, "baseline": "item"}
+    run = train(tmp_path / "run", model, critic=critic)
+    folder = export_critics(run, tmp_path / "out")["team"]
+    trees, networks = played(run)
+    card = (folder / "README.md").read_text()
+    code = card.split("```python")[-1].split("```")[0]
+    names: dict[str, Any] = {}
+    with contextlib.chdir(folder):
+        exec(code, names)
+    for tree, network in zip(trees, networks, strict=True):
+        (by_agent,) = colearn.load_critic(folder, device="cpu").values([tree])
+        means = [names["baseline"]("team", turn, item_name(tree.item)) for turn in (0, 1)]
+        expected = [v + m for v, m in zip(network["ada"][:-1], means, strict=True)]
+        assert by_agent["ada"][:-1] == pytest.approx(expected, abs=1e-5)
+        assert min(map(abs, means)) > 1e-3
 
 
 def test_the_card_says_what_it_explains_of_held_out_returns(run: Path, kept: Path) -> None:

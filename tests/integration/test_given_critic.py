@@ -93,6 +93,26 @@ def test_a_run_s_folder_gives_its_newest_critic(model: str, run: Path, kept: Pat
         assert torch.equal(tensor, by_run[name])
 
 
+def test_a_run_goes_on_from_the_means_by_item_of_its_critic(model: str, tmp_path: Path) -> None:
+    critic = {"path": model, "learning_rate": 3e-2, "baseline": "item"}
+    Experiment(load_config(settings(model, critic=critic)), tmp_path / "run").run()
+    means = RunFolder(tmp_path / "run").checkpoints.choose().progress.item_means
+    updater = assemble(load_config(given(model, tmp_path / "run"))).updater
+    assert updater is not None and updater.item_baseline
+    assert updater.item_means.state == means != {}
+
+
+def test_critics_with_and_without_means_by_item_are_one_line(model: str, tmp_path: Path) -> None:
+    algorithm = {"name": "collm_dc"}
+    Experiment(load_config(settings(model, algorithm=algorithm)), tmp_path / "run").run()
+    folders = export_critics(tmp_path / "run", tmp_path / "out")
+    manifest = read_critic(folders["ada"], "ada")
+    manifest.model_copy(update={"item_means": {"ada\x1f0": (1.0, 1.0)}}).write(folders["ada"])
+    config = given(model, tmp_path / "out", algorithm=algorithm)
+    with pytest.raises(ConfigError, match=r"^critic\.from: some critics of .* have means by item"):
+        assemble(load_config(config))
+
+
 def test_each_agent_is_given_the_critic_of_its_name(model: str, tmp_path: Path) -> None:
     algorithm = {"name": "collm_dc"}
     Experiment(load_config(settings(model, algorithm=algorithm)), tmp_path / "run").run()

@@ -14,7 +14,6 @@ from colearn.contract.asking import item_name
 from colearn.contract.optional import ProgramEpisodes
 from colearn.errors import ConfigError
 from colearn.experiment.update.critic_watch import CriticWatch
-from colearn.experiment.update.item_means import ItemMeans
 from colearn.record import open_run, read_run
 from colearn.record.checkpoints import Step
 from colearn.record.fields import CriticLine
@@ -23,6 +22,7 @@ from colearn.rollout.shapes import KaryTree, Parallel
 from colearn.types import Credited
 from colearn.value_model.ceiling import ceilings
 from colearn.value_model.given import with_given_critic
+from colearn.value_model.item_means import ItemMeans
 from colearn.value_model.keep import keep_critic
 from colearn.value_model.loaded import LoadedCritic, load_critic
 
@@ -72,7 +72,7 @@ def study_critic(
         for key in () if critics else _own(resolved, folder.path):
             kept = Path(scratch) / str(key)
             kept.mkdir()
-            keep_critic(resolved, key, checkpoint.path, kept, joint_actions=0)
+            keep_critic(resolved, key, checkpoint, kept, joint_actions=0)
             critics.append(load_critic(kept, device="cpu"))
     evaluation = config.evaluation.model_copy(update={"repeats": repeats})
     played = config.model_copy(update={"evaluation": evaluation})
@@ -84,12 +84,12 @@ def study_critic(
 
 
 def _own(run: Any, folder: Path) -> Sequence[NetworkKey]:
-    """Errors: ConfigError for a run whose critics' values are not their networks'."""
+    """Errors: ConfigError for a run without a critic of its own."""
     keys = [key for key in run.learners if key.kind == "critic"]
-    if not keys or run.config.critic.baseline != "none":
+    if not keys:
         raise ConfigError(
-            f"{folder}: has no critic whose network alone is the value; give one with --critic, "
-            "such as that of: colearn critic fit"
+            f"{folder}: has no critic of its own; give one with --critic, such as that of: "
+            "colearn critic fit"
         )
     return keys
 

@@ -18,9 +18,9 @@ from colearn.contract import (
     Values,
 )
 from colearn.types import Credited, Tree
+from colearn.value_model.item_means import Offsets, baselined
 
 from .critic_objective import CriticObjective
-from .item_means import Offsets, baselined
 from .model_rows import ModelRows
 
 Trees = Sequence[Tree[Any]]

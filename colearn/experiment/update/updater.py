@@ -32,12 +32,12 @@ from colearn.contract.host import Together, one_by_one
 from colearn.learn.minibatch import UpdateSchedule
 from colearn.record.fields import CriticLine
 from colearn.types import Credited
+from colearn.value_model.item_means import ItemMeans, Offsets
 
 from .actor_rows import ActorRows, AdvantageRows, Trees
 from .critic_watch import CriticWatch
 from .critics import Critics
 from .given_critics import GivenCritics
-from .item_means import ItemMeans, Offsets
 from .model_rows import ModelRows
 from .objective import ActorObjective
 from .random_rewards import rewards_are_random

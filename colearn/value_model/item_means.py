@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import isnan
 from statistics import fmean as mean
@@ -19,7 +19,8 @@ from colearn.contract import (
 from colearn.contract.asking import item_name
 from colearn.contract.rows import Mark, Row
 from colearn.types import Credited, Tree
-from colearn.value_model.ceiling import PRIOR
+
+from .ceiling import PRIOR
 
 KEPT = 0.75
 """Share of a mean's weight that is left after an iteration: about the last four count."""
@@ -74,13 +75,39 @@ class ItemMeans:
             )
         return offsets
 
+    def of_tree(self, critic: Critic, tree: Tree[Any]) -> Mapping[str, Mapping[int, float]]:
+        """The means for a tree whose returns are not part of them, by agent and turn."""
+        item = item_name(tree.item)
+        turns = range(max(node.turn for node in tree.nodes) + 1)
+        return {
+            agent: {
+                turn: self._mean(
+                    f"{reader}{_BETWEEN}{turn}{_BETWEEN}{item}",
+                    self._mean(f"{reader}{_BETWEEN}{turn}"),
+                )
+                for turn in turns
+            }
+            for reader, agents in critic.readers(tree.agents).items()
+            for agent in agents
+        }
+
+    def of_readers(self, readers: Collection[str]) -> dict[str, tuple[float, float]]:
+        """The part of the state that concerns some readers."""
+        return {k: told for k, told in self.state.items() if k.split(_BETWEEN)[0] in readers}
+
     def _without(self, key: str, actual: float, usual: float | None = None) -> float:
         """A mean without one of its returns, shrunk to `usual`."""
         total, n = self.state[key]
-        total, n = total - actual, n - 1.0
-        if usual is None:
-            return total / n if n > 0 else 0.0
-        return (total + PRIOR * usual) / (n + PRIOR)
+        return _shrunk(total - actual, n - 1.0, usual)
+
+    def _mean(self, key: str, usual: float | None = None) -> float:
+        return _shrunk(*self.state.get(key, (0.0, 0.0)), usual)
+
+
+def _shrunk(total: float, n: float, usual: float | None) -> float:
+    if usual is None:
+        return total / n if n > 0 else 0.0
+    return (total + PRIOR * usual) / (n + PRIOR)
 
 
 def _returns(

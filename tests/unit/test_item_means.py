@@ -14,8 +14,8 @@ from colearn.credit.team import SharedReward
 from colearn.critic.centralized import Centralized
 from colearn.critic.counterfactual import Counterfactual
 from colearn.critic.decentralized import Decentralized
-from colearn.experiment.update.item_means import ItemMeans, added, baselined
 from colearn.types import Credited, Tree
+from colearn.value_model.item_means import ItemMeans, added, baselined
 
 V = Centralized()
 
