@@ -77,9 +77,8 @@ class LoadedCritic:
                 row = self.critic.row(tree, reader, self.tokenize, limit=limit)
                 if self.manifest.item_means:
                     agents = self.critic.readers(tree.agents)[reader]
-                    row = baselined(
-                        row, self.critic, tree, agents, means.of_tree(self.critic, tree)
-                    )
+                    means = kept.of_tree(self.critic, tree)
+                    row = baselined(row, self.critic, tree, agents, means)
                 ((outputs,),) = evaluate(self.network, [[row]], token_budget=_TOKENS)
                 by_agent |= self.critic.values(tree, reader, row, outputs.values.tolist())
             by_tree.append(by_agent)
