@@ -35,7 +35,7 @@ class AgentSpec:
         return self.training_temperature(done)
 
     @property
-    def spoken_to(self) -> ChatFormat:
+    def chat_format(self) -> ChatFormat:
         """`chat`, which must be set."""
         assert self.chat is not None, "this spec was made without a tokenizer"
         return self.chat

@@ -296,8 +296,10 @@ def _dated(source: str, today: date) -> str:
     """The template with a fixed date: a macro replaces transformers' `strftime_now`."""
     if "strftime_now" not in source:
         return source
-    told = ((f"%{letter}", today.strftime(f"%{letter}")) for letter in _DIRECTIVES)
-    return _CLOCK.format(replaced="".join(f" | replace({a!r}, {b!r})" for a, b in told)) + source
+    directives = ((f"%{letter}", today.strftime(f"%{letter}")) for letter in _DIRECTIVES)
+    return (
+        _CLOCK.format(replaced="".join(f" | replace({a!r}, {b!r})" for a, b in directives)) + source
+    )
 
 
 def _cut(

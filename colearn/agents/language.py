@@ -54,17 +54,17 @@ class Language(Player):
     async def act(self, request: ActionRequest) -> list[TokenAnswer]:
         """Errors: ConfigError for an observation that exceeds the agent's window."""
         version = self.version()
-        opened = self.spec.spoken_to.opened_reasoning(request.observation.text)
+        opened = self.spec.chat_format.opened_reasoning(request.observation.text)
         answers = await self.engine.submit(self._request(request, opened))
         return [
             replace(answer, action=_completed(answer.action, version, opened)) for answer in answers
         ]
 
     def read(self, prompt: Prompt, last: Action | None) -> Observation:
-        return read_prompt(self.spec.spoken_to, prompt, last)
+        return read_prompt(self.spec.chat_format, prompt, last)
 
     def spell(self, action: Action) -> Sequence[str]:
-        return [self.spec.spoken_to.decode((token,)) for token in action.tokens]
+        return [self.spec.chat_format.decode((token,)) for token in action.tokens]
 
     def at(self, done: float) -> Language:
         if self.spec.training_temperature is None:

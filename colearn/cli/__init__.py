@@ -94,14 +94,14 @@ def _run(arguments: list[str]) -> None:
     try:
         code = app(args=arguments or ["--help"], standalone_mode=False)
     except (ColearnError, typer.TyperException) as error:
-        told = error.format_message() if isinstance(error, typer.TyperException) else str(error)
-        print(f"error: {_one_line(told)}", file=sys.stderr)
+        message = error.format_message() if isinstance(error, typer.TyperException) else str(error)
+        print(f"error: {_one_line(message)}", file=sys.stderr)
         raise SystemExit(2) from None
     except SystemExit as stop:
         if stop.code not in (None, 0):
             raise
-        told = f"{line_of(stop)}: code of the config's ended the program; let it raise instead"
-        print(f"error: {_one_line(told)}", file=sys.stderr)
+        message = f"{line_of(stop)}: code of the config's ended the program; let it raise instead"
+        print(f"error: {_one_line(message)}", file=sys.stderr)
         raise SystemExit(2) from None
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)

@@ -52,8 +52,8 @@ def _list(kind: Any) -> None:
     modules = Counter(one.__module__ for one in classes.values())
     for name, one in classes.items():
         # a class that shares its file speaks for itself
-        told = one if modules[one.__module__] > 1 else inspect.getmodule(one)
-        _print_row(name, (inspect.getdoc(told) or "").partition("\n")[0], 16)
+        documented = one if modules[one.__module__] > 1 else inspect.getmodule(one)
+        _print_row(name, (inspect.getdoc(documented) or "").partition("\n")[0], 16)
 
 
 def _print_row(name: str, text: str, room: int) -> None:

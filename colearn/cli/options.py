@@ -58,10 +58,10 @@ def read_step(text: str) -> Step:
 def tell_own_code(config: Config) -> None:
     """Print on stderr which code a config names, before it is imported."""
     from colearn.config import own_code
-    from colearn.registry.own_code import told_of
+    from colearn.registry.own_code import mark_announced
     from colearn.text.notes import note
 
     if targets := own_code(config):
-        told_of(targets.values())
-        told = ", ".join(f"{key}: {target}" for key, target in targets.items())
-        note(f"runs code that the config names ({told})")
+        mark_announced(targets.values())
+        listed = ", ".join(f"{key}: {target}" for key, target in targets.items())
+        note(f"runs code that the config names ({listed})")

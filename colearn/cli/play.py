@@ -93,7 +93,7 @@ def play(
 
     async def all_of_it() -> Played:
         async with contextlib.AsyncExitStack() as stack:
-            followers: list[Tell] = []
+            listeners: list[Tell] = []
             if watch:
                 from colearn.play.watch import watched
 
@@ -102,7 +102,7 @@ def play(
                 )
                 for seat, url in page.urls.items():
                     print(f"watch{seat and f' as {seat}'}: {url}", file=sys.stderr)
-                followers.append(page.tell)
+                listeners.append(page.tell)
             # event loop and threads are running, and a fork would copy their locks
             with (
                 step_workers(config.run.step_workers, built, get_context("spawn")) as pool,
@@ -116,7 +116,7 @@ def play(
                     at_once=1 if people else at_once,
                     pool=pool,
                     credit=build_algorithm(config).parts().credit,
-                    tell=_each([progress, *followers]),
+                    tell=_each([progress, *listeners]),
                 )
             _report(played, {name: agent.endpoint.shown for name, agent in team.items()})
             if out is not None:
@@ -131,10 +131,10 @@ def play(
         raise typer.Exit(1)
 
 
-def _each(followers: list[Tell]) -> Tell:
+def _each(listeners: list[Tell]) -> Tell:
     def tell(event: dict[str, Any]) -> None:
-        for follower in followers:
-            follower(event)
+        for listener in listeners:
+            listener(event)
 
     return tell
 

@@ -62,9 +62,11 @@ class RunDisplay:
             values = f"{_shown(first)} -> {_shown(last)}"
             print(f"evaluation {self._judged.label} {values}; run in {self._out}")
             lines = RunFolder(self._out).lines()
-            told = bottleneck(shares(line.metrics for line in lines if line.kind == "update"))
-            if told:
-                print(told)
+            line_of_use = bottleneck(
+                shares(line.metrics for line in lines if line.kind == "update")
+            )
+            if line_of_use:
+                print(line_of_use)
 
     def _ended(self, outcome: str) -> None:
         if self._watcher is not None:

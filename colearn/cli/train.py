@@ -127,7 +127,7 @@ def _train(settings: Config, out: Path, resume: bool) -> None:
     with RunDisplay(name, out) as display:
         try:
             record = run_with_restarts(settings, out, resume=resume, started=display.started)
-        except Interrupted as told:
+        except Interrupted as interrupted:
             display.interrupted()
-            raise SystemExit(128 + told.number) from None
+            raise SystemExit(128 + interrupted.number) from None
         display.finished(record)

@@ -142,11 +142,11 @@ def _remedy(cls: type[Any], key: str, known: Iterable[str]) -> str:
         and any(field.name == key and field.init for field in fields(part))
     ]
     has = hint.removeprefix("known: ")
-    told = f"'{name}' has " + ("no settings" if has == "none" else f"only {has}")
+    reason = f"'{name}' has " + ("no settings" if has == "none" else f"only {has}")
     return (
-        f"{told}; {', '.join(others)} {'has' if len(others) == 1 else 'have'} it"
+        f"{reason}; {', '.join(others)} {'has' if len(others) == 1 else 'have'} it"
         if others
-        else told
+        else reason
     )
 
 

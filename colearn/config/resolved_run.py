@@ -110,7 +110,7 @@ class ResolvedRun:
         return self.parts.loss.reference_update_every is not None
 
     @property
-    def paced(self) -> list[str]:
+    def with_own_schedule(self) -> list[str]:
         """Names of the trained models with their own epochs or minibatch size."""
         return [
             name
@@ -173,7 +173,7 @@ class ResolvedRun:
         chosen = settings.device
         return (run, "run.device") if chosen is None else (chosen, f"{key.section}.device")
 
-    def pace(self, key: NetworkKey) -> tuple[int, int | None]:
+    def schedule_of(self, key: NetworkKey) -> tuple[int, int | None]:
         """Epochs and minibatch size of a network."""
         train, settings = self.config.train, self.settings(key)
         return settings.epochs or train.epochs, settings.minibatch or train.minibatch

@@ -58,7 +58,7 @@ def parse_yaml(text: bytes | str) -> Any:
         _expanded(node, {}, 0)
         return loader.construct_document(node)
     except yaml.MarkedYAMLError as error:
-        raise ValueError(f"not YAML ({_told(error, source)})") from None
+        raise ValueError(f"not YAML ({_located(error, source)})") from None
     except yaml.YAMLError as error:
         raise ValueError(f"not YAML ({reason_of(error)})") from None
     except RecursionError:
@@ -69,7 +69,7 @@ def _problem(text: str, node: yaml.Node) -> yaml.MarkedYAMLError:
     return yaml.MarkedYAMLError(problem=text, problem_mark=node.start_mark)
 
 
-def _told(error: yaml.MarkedYAMLError, source: str) -> str:
+def _located(error: yaml.MarkedYAMLError, source: str) -> str:
     """The problem with its line, as written in the text."""
     mark = error.problem_mark or error.context_mark
     problem = " ".join((error.problem or error.context or "cannot be read").split())

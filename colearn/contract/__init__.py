@@ -37,7 +37,7 @@ from .engine import (
 )
 from .headline import OWN_METRICS, Better, Headline
 from .history import TokenHistory, WindowExceeded
-from .host import Follower, Hosted, HostKind, HostWorker, ModelHost
+from .host import FrozenCopy, Hosted, HostKind, HostWorker, ModelHost
 from .learner import (
     Accumulated,
     Learner,
@@ -97,8 +97,8 @@ __all__ = [
     "Event",
     "ExactlyMeasured",
     "FiniteTask",
-    "Follower",
     "FrontierNode",
+    "FrozenCopy",
     "GeneratorKind",
     "Headline",
     "HostKind",

@@ -30,12 +30,12 @@ Expectile = Annotated[float, Field(gt=0.0, lt=1.0, description="0.5 is the mean"
 
 def check_bounds(settings: Any) -> None:
     """Errors: ConfigError that names the first field out of bounds and the remedy."""
-    for name, (adapter, told) in _bounded(type(settings)).items():  # type: ignore[arg-type]
+    for name, (adapter, message) in _bounded(type(settings)).items():  # type: ignore[arg-type]
         value = getattr(settings, name)
         try:
             adapter.validate_python(value)
         except ValidationError:
-            raise ConfigError(f"{name}: {told.format(value)}") from None
+            raise ConfigError(f"{name}: {message.format(value)}") from None
 
 
 @cache
@@ -48,16 +48,19 @@ def _bounded(cls: type) -> dict[str, tuple[TypeAdapter[Any], str]]:
         for inner in get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,):
             if get_origin(inner) is Literal:
                 *others, last = map(str, get_args(inner))
-                told = f"unknown '{{}}'; use {', '.join(others)} or {last}"
-                checks[name] = TypeAdapter[Any](hint), told
+                message = f"unknown '{{}}'; use {', '.join(others)} or {last}"
+                checks[name] = TypeAdapter[Any](hint), message
             elif get_origin(inner) is Annotated:
                 (bound,) = (one for one in get_args(inner) if isinstance(one, FieldInfo))
                 remedy = f"; {bound.description}" if bound.description else ""
-                checks[name] = TypeAdapter[Any](hint), f"must {_told(bound)}, got {{}}{remedy}"
+                checks[name] = (
+                    TypeAdapter[Any](hint),
+                    f"must {_bound_text(bound)}, got {{}}{remedy}",
+                )
     return checks
 
 
-def _told(bound: FieldInfo) -> str:
+def _bound_text(bound: FieldInfo) -> str:
     bounds = {
         name: f"{getattr(one, name):g}"
         for one in bound.metadata

@@ -1,4 +1,4 @@
-"""Host interface: learners, followers and engines of one placement."""
+"""Host interface: learners, frozen copies and engines of one placement."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ def in_threads(
     return {key: futures[key].result()[key] for key in calls}
 
 
-class Follower(ABC):
+class FrozenCopy(ABC):
     """A copy of a trained model: a reference policy, or a past self as an opponent. It holds the
-    weights of the run's start until `follow`."""
+    weights of the run's start until `copy_weights`."""
 
     @abstractmethod
-    def follow(self) -> None:
+    def copy_weights(self) -> None:
         """Copy the model's current weights."""
 
     @abstractmethod
@@ -87,7 +87,7 @@ class ModelHost(ABC):
 
     learners: Mapping[NetworkKey, Learner]
     """Learners of every trained network, actors and critics."""
-    followers: Mapping[NetworkKey, Follower]
+    copies: Mapping[NetworkKey, FrozenCopy]
     """References and past selves."""
     players: Mapping[str, Hosted]
     """By player name, including past selves."""

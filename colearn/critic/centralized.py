@@ -40,13 +40,13 @@ class Centralized(StreamCritic):
         shown = [Segment(agent, seen.text) for agent, seen in node.observations.items()]
         if len(shown) > 1 and len({segment.text for segment in shown}) == 1:
             shown = [Segment("all", shown[0].text)]
-        return (*shown, *told(node, self.global_info, self.privileged_info))
+        return (*shown, *information(node, self.global_info, self.privileged_info))
 
     def done(self, node: Node[Any], reader: str) -> Sequence[Segment]:
         return tuple(Segment(agent, action.text) for agent, action in node.actions.items())
 
 
-def told(node: Node[Any], global_info: bool, privileged_info: bool) -> tuple[Segment, ...]:
+def information(node: Node[Any], global_info: bool, privileged_info: bool) -> tuple[Segment, ...]:
     """m_t and the privileged information, each if switched on and not empty."""
     texts = (
         ("global", global_info, node.global_info),

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from colearn.contract import Segment
 from colearn.types import Node
 
-from .centralized import told
+from .centralized import information
 from .stream import StreamCritic
 
 
@@ -37,7 +37,7 @@ class Decentralized(StreamCritic):
         if reader not in node.observations:
             return ()
         own = Segment(reader, node.observations[reader].text)
-        return (own, *told(node, self.global_info, self.privileged_info))
+        return (own, *information(node, self.global_info, self.privileged_info))
 
     def done(self, node: Node[Any], reader: str) -> Sequence[Segment]:
         return (Segment(reader, node.actions[reader].text),) if reader in node.actions else ()

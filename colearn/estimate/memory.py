@@ -70,7 +70,7 @@ def count_networks(
             others = {}
         base = bases.setdefault(id(network.base), len(bases))
         held = sum(p.numel() * p.element_size() for p in others.values())
-        if settings is None and network.adapter is not None:  # a follower has its own adapter
+        if settings is None and network.adapter is not None:  # a frozen copy has its own adapter
             held += sum(p.numel() * p.element_size() for p in network.trained().values())
         kept = (
             replace(_NOTHING, weights=held)

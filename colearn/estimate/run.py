@@ -23,7 +23,7 @@ from .machine import Machine
 from .memory import NetworkMemory, count_networks
 from .phases import PhasePlay, Phases, Rehearsed
 from .script import Script, check_lengths, overflows, rehearse
-from .voices import read_voices, tokenizer_bytes
+from .specs import read_specs, tokenizer_bytes
 from .work import Updates
 from .workload import Workload, read_workload
 
@@ -121,7 +121,7 @@ def estimate(
 
         scripts = work.scripts
         memory = count_networks(run, networks, builder.missing, processes, machine)
-        specs, warnings = read_voices(run, architectures), {}
+        specs, warnings = read_specs(run, architectures), {}
         if specs is not None:
             check_lengths(work.task, work.train, scripts, specs)
             warnings = overflows(

@@ -49,7 +49,7 @@ class ScriptedTurn:
 
     seen: Mapping[str, Prompt]
     """Prompts of the acting agents."""
-    told: str
+    global_info: str
     """m_t"""
     hidden: str
     """Privileged information, for a central critic only."""
@@ -140,17 +140,17 @@ def overflows(
                 asked = before + len(read_prompt(spec.chat, prompt, None).tokens)
                 longest[agent] = max(longest[agent], asked)
                 lengths[agent] = asked + spec.sampling.max_tokens
-    told = {}
+    warnings = {}
     for agent, tokens in longest.items():
         positions = specs[agent].positions
         if positions is not None and tokens >= positions:
             then = "stops the run" if limits.get(agent) == "error" else "ends the episode"
-            told[f"agents.{agent}.overflow"] = (
+            warnings[f"agents.{agent}.overflow"] = (
                 f"a history may reach {tokens} tokens and its model reads {positions}: what does "
                 f"not fit {then}; show less, play fewer turns, lower sampling.max_tokens, or name "
                 "a model with a longer context"
             )
-    return told
+    return warnings
 
 
 def _check_window(agent: str, tokens: int, window: int | None) -> None:
@@ -220,7 +220,7 @@ class _Played(DecPOMDP[Script, _ScriptPlace], PrivilegedInfo):
         return Outcome(state=_ScriptPlace(state.script, state.turn + 1), reward=0.0)
 
     def global_info(self, state: _ScriptPlace) -> str:
-        return state.script[state.turn].told if state.turn < len(state.script) else ""
+        return state.script[state.turn].global_info if state.turn < len(state.script) else ""
 
     def privileged_info(self, state: _ScriptPlace) -> str:
         return state.script[state.turn].hidden if state.turn < len(state.script) else ""

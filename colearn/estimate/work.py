@@ -43,7 +43,7 @@ def plan_updates(run: ResolvedRun, trees: Trees, architectures: Architectures) -
         return None
     works, padded = {}, {}
     for key, groups in rows.items():
-        epochs, minibatch = run.pace(key)
+        epochs, minibatch = run.schedule_of(key)
         planned = [
             plan_work([groups[number] for number in batch], run.config.train.token_budget)
             for batch in _groups_of(minibatch, trees, len(groups))

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from colearn.agents import AgentSpec, ChatFormat, Language
 from colearn.config import Config, ResolvedRun, resolve
-from colearn.contract import Follower, ModelHost, NetworkKey, Player
+from colearn.contract import FrozenCopy, ModelHost, NetworkKey, Player
 from colearn.contract.optional import QueriedTask
 from colearn.errors import ConfigError
 from colearn.learn.minibatch import UpdateSchedule
@@ -46,9 +46,9 @@ class Assembly:
     bases: Bases
     """Digests of the files of its models."""
 
-    followers: Mapping[NetworkKey, Follower]
-    """Copies of trained models that belong to the run's state."""
-    past: Mapping[int, Mapping[str, Follower]]
+    copies: Mapping[NetworkKey, FrozenCopy]
+    """Frozen copies of trained models that belong to the run's state."""
+    past: Mapping[int, Mapping[str, FrozenCopy]]
     """Past selves by slot of the cast's pool and model name."""
 
 
@@ -74,22 +74,22 @@ def assemble(config: Config) -> Assembly:
         updater=_updater(run, host, tokenizers, given) if run.algorithm.learns else None,
         exact=_exact(run, host, players) if run.config.evaluation.exact else None,
         bases=bases_of(resolved, folders),
-        followers=_state_followers(resolved, host),
+        copies=_state_copies(resolved, host),
         past=_past(host),
     )
 
 
-def _state_followers(run: ResolvedRun, host: ModelHost) -> dict[NetworkKey, Follower]:
+def _state_copies(run: ResolvedRun, host: ModelHost) -> dict[NetworkKey, FrozenCopy]:
     """Past selves, and references if they move: what does not move is loaded, not restored."""
-    followers = host.followers.items()
-    return {key: one for key, one in followers if key.kind == "past" or run.moving}
+    copies = host.copies.items()
+    return {key: one for key, one in copies if key.kind == "past" or run.moving}
 
 
-def _past(host: ModelHost) -> dict[int, dict[str, Follower]]:
-    by_slot: dict[int, dict[str, Follower]] = {}
-    for key, follower in host.followers.items():
+def _past(host: ModelHost) -> dict[int, dict[str, FrozenCopy]]:
+    by_slot: dict[int, dict[str, FrozenCopy]] = {}
+    for key, copy in host.copies.items():
         if key.slot is not None:
-            by_slot.setdefault(key.slot, {})[key.model] = follower
+            by_slot.setdefault(key.slot, {})[key.model] = copy
     return by_slot
 
 
@@ -113,16 +113,15 @@ def _updater(
         actors=actors,
         critic=critic,
         shared_head=run.heads,
-        references={
-            key.model: one for key, one in host.followers.items() if key.kind == "reference"
-        },
+        references={key.model: one for key, one in host.copies.items() if key.kind == "reference"},
         seed=config.run.seed,
         schedule=UpdateSchedule(config.train.epochs, config.train.minibatch),
         target_kl=config.train.target_kl,
         token_budget=config.train.token_budget,
         together=host.together,
         own_schedules={
-            name: UpdateSchedule(*run.pace(NetworkKey("actor", name))) for name in run.paced
+            name: UpdateSchedule(*run.schedule_of(NetworkKey("actor", name)))
+            for name in run.with_own_schedule
         },
         critic_alone=0 if config.critic is None else config.critic.warmup_iterations,
         given=_given(config, given),
@@ -188,7 +187,7 @@ def _exact(
 
 def _chat(player: Player) -> ChatFormat:
     assert isinstance(player, Language), "resolving the run refuses other players"
-    return player.spec.spoken_to
+    return player.spec.chat_format
 
 
 def _critic_trainer(run: ResolvedRun, host: ModelHost, tokenizers: Tokenizers) -> Critics | None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from time import monotonic
 
 from colearn.config import RunSettings
-from colearn.contract import Follower, Learner, NetworkKey
+from colearn.contract import FrozenCopy, Learner, NetworkKey
 from colearn.models.run_bases import Bases, check_bases
 from colearn.record import Progress, RunWriter
 from colearn.record.checkpoints import BASES
@@ -31,13 +31,13 @@ class CheckpointManager:
         learners: Mapping[NetworkKey, Learner],
         settings: RunSettings,
         processes: Processes,
-        followers: Mapping[NetworkKey, Follower],
+        copies: Mapping[NetworkKey, FrozenCopy],
         bases: Bases,
     ) -> None:
         self.writer = writer
         self.checkpoints = writer.folder.checkpoints
         self.learners = learners
-        self.followers = followers
+        self.copies = copies
         self.bases = bases
         self.settings = settings
         self.processes = processes
@@ -62,8 +62,8 @@ class CheckpointManager:
             checkpoint.say_passed()
         check_bases(checkpoint.path, checkpoint.bases, self.bases)
         load_learners(checkpoint.path, self.learners)
-        for key, follower in self.followers.items():
-            follower.load(checkpoint.path / str(key))
+        for key, copy in self.copies.items():
+            copy.load(checkpoint.path / str(key))
         self._kept = checkpoint.progress
         return checkpoint.progress
 
@@ -86,8 +86,8 @@ class CheckpointManager:
             if self.processes.main:
                 keep = self.settings.keep_checkpoints
                 stack.enter_context(self.checkpoints.writing(progress, keep=keep))
-                for key, follower in self.followers.items():
-                    follower.save(aside / str(key))
+                for key, copy in self.copies.items():
+                    copy.save(aside / str(key))
                 if self.experience is not None:
                     self.experience.save(aside)
                 write_text(aside / BASES, json.dumps(self.bases, indent=1))

@@ -143,18 +143,18 @@ def fit_critic(
         lambda epoch: _tell(report, epoch, critics, held),
     )
     of_state = critics.critic.of_state
-    told = _judged(critics, held)
+    predictions = _judged(critics, held)
     return Fitted(
         networks=networks,
         run=run,
         joint_actions=sum(len(one.tree.nodes) - 1 for one in episodes),
         episodes=(len(trained), len(held)),
-        worth=worth_by_turn(told),
+        worth=worth_by_turn(predictions),
         item_mean=item_mean_worth(
             list(
                 pairs(trained, _returns(trained, of_state=of_state), of_state=of_state, single=True)
             ),
-            told,
+            predictions,
         ),
         ceilings=ceilings(episodes) if of_state else (),
         metrics={key: worth_by_turn(_judged(critics, held, model=key.model)) for key in networks},
@@ -233,7 +233,7 @@ def _train(
     advantage: Advantage,
     episodes: Sequence[Credited[Any]],
     settings: FitSettings,
-    told: Callable[[int], None],
+    report: Callable[[int], None],
 ) -> None:
     trees = [episode.tree for episode in episodes]
     targets = _returns(episodes, of_state=critics.critic.of_state)
@@ -263,7 +263,7 @@ def _train(
                     model_rows.learner.accumulate(prepared, objective)
                     model_rows.learner.step(steps / total)
             steps += 1
-        told(epoch)
+        report(epoch)
 
 
 def _returns(episodes: Sequence[Credited[Any]], *, of_state: bool) -> list[AgentValues]:

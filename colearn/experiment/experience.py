@@ -19,8 +19,8 @@ from .processes import Processes
 
 
 @dataclass(frozen=True, slots=True)
-class At:
-    """Progress of a run; with the seed it determines the next episodes."""
+class TrainingPoint:
+    """A point of a run's training; with the seed it determines the next episodes."""
 
     iteration: int
     """Number of updates: the version of the team's weights."""
@@ -48,7 +48,7 @@ class TrainingEpisodes:
     at_once: int | None = None
     """Episodes that grow together, in each process; None: all."""
 
-    def draw(self, at: At) -> list[Any]:
+    def draw(self, at: TrainingPoint) -> list[Any]:
         """The next items of an endless sequence of shuffled passes over all of them."""
         chosen = []
         for place in range(at.episodes, at.episodes + self.count):
@@ -58,7 +58,12 @@ class TrainingEpisodes:
         return chosen
 
     def grow(
-        self, at: At, items: Sequence[Any], *, first: int = 0, pool: Executor | None = None
+        self,
+        at: TrainingPoint,
+        items: Sequence[Any],
+        *,
+        first: int = 0,
+        pool: Executor | None = None,
     ) -> tuple[list[Tree[Any]], Counts]:
         """Trees of these items with the current weights, and their counts. `first` is the number of
         the first item within the iteration."""
@@ -81,20 +86,22 @@ class Experience(ABC):
     """The source of trees for a run's updates. Every process has one and makes the same calls."""
 
     @abstractmethod
-    def take(self, at: At, *, pool: Executor | None = None) -> tuple[Sequence[Tree[Any]], Counts]:
+    def take(
+        self, at: TrainingPoint, *, pool: Executor | None = None
+    ) -> tuple[Sequence[Tree[Any]], Counts]:
         """Trees for the next update, identical on all ranks, and their counts since the last call.
         `pool` steps tasks. After a resume the first call starts at `at`."""
 
-    def sampled_at(self, at: At) -> float:
+    def sampled_at(self, at: TrainingPoint) -> float:
         """Used fraction of the budget that set the temperatures of the trees taken at `at`."""
         return at.done
 
-    def refresh(self, at: At) -> bool:
+    def refresh(self, at: TrainingPoint) -> bool:
         """Called after the update that ends at `at`: whether generators receive the weights now.
         If so, what grows with the previous ones has been finished."""
         return True
 
-    def published(self, at: At) -> None:  # noqa: B027 - what grows on demand has nothing to do
+    def published(self, at: TrainingPoint) -> None:  # noqa: B027 - what grows on demand has nothing to do
         """Called after an update, when every generator has the weights of `at.iteration`, or
         `refresh` has kept the previous ones."""
 
@@ -108,7 +115,7 @@ class Experience(ABC):
     def save(self, folder: Path) -> None:  # noqa: B027 - what grows on demand has no state
         """Write the state beside the learners'; the main process calls."""
 
-    def restore(self, folder: Path, at: At) -> None:  # noqa: B027
+    def restore(self, folder: Path, at: TrainingPoint) -> None:  # noqa: B027
         """Go on from a checkpoint, after the learners have loaded theirs.
 
         Errors: CheckpointError for a state that cannot be read.
@@ -119,12 +126,14 @@ class Experience(ABC):
 
 
 @dataclass(frozen=True, slots=True)
-class Now(Experience):
+class SynchronousRollouts(Experience):
     """Grows trees on demand with the newest weights; each process grows its share."""
 
     episodes: TrainingEpisodes
     processes: Processes
 
-    def take(self, at: At, *, pool: Executor | None = None) -> tuple[Sequence[Tree[Any]], Counts]:
+    def take(
+        self, at: TrainingPoint, *, pool: Executor | None = None
+    ) -> tuple[Sequence[Tree[Any]], Counts]:
         first, items = self.processes.share_of(self.episodes.draw(at))
         return self.processes.exchange(*self.episodes.grow(at, items, first=first, pool=pool))

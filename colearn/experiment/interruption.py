@@ -39,11 +39,11 @@ class Interruption:
     def __init__(self, processes: Processes) -> None:
         self._processes = processes
         self._held = processes.count > 1
-        self._told: int | None = None
+        self._received: int | None = None
         self._before: dict[signal.Signals, Any] = {}
 
     def __enter__(self) -> Interruption:
-        self._told = None
+        self._received = None
         if threading.current_thread() is threading.main_thread():
             self._before = {number: signal.signal(number, self._handle) for number in SIGNALS}
         return self
@@ -74,16 +74,16 @@ class Interruption:
     def check(self) -> None:
         """Raise a deferred `Interrupted`."""
         if self._processes.count > 1:
-            told = self._processes.any(self._told is not None)
-            if told:
-                raise Interrupted(self._told or signal.SIGTERM)
-        elif self._told is not None and not self._held:
-            raise Interrupted(self._told)
+            received = self._processes.any(self._received is not None)
+            if received:
+                raise Interrupted(self._received or signal.SIGTERM)
+        elif self._received is not None and not self._held:
+            raise Interrupted(self._received)
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
-        if self._told is not None:
+        if self._received is not None:
             raise KeyboardInterrupt
-        self._told = number
+        self._received = number
         if not self._held:
             raise Interrupted(number)
         if speaks():

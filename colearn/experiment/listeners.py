@@ -1,4 +1,4 @@
-"""Who is told what a run does: its files, its callbacks, and its trackers."""
+"""Events of a run: sent to its callbacks and trackers, and written to its files."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ class Listeners:
         self.stop: str | None = None
         """The first reason that a callback gave to end the run."""
         self._run, self._processes, self._progress = run, processes, progress
-        self._told: list[Callback] = []
-        """Those that were told of the start."""
+        self._started: list[Callback] = []
+        """Callbacks and trackers that received the start."""
 
     def start(self, *, resumed: bool) -> None:
         """Open the trackers, and tell of the start.
@@ -57,18 +57,18 @@ class Listeners:
             *self._run.callbacks,
             *(build_tracker(one, folder.path, plain) for one in chosen),
         ):
-            self._told.append(callback)
+            self._started.append(callback)
             callback.on_start(event)
         self._heed(event)
 
     def end(self) -> None:
         """Tell of the end, in reverse order; the trackers close."""
-        while self._told:
-            self._told.pop().on_end()
+        while self._started:
+            self._started.pop().on_end()
 
     def rollout(self, trees: Sequence[Tree[Any]]) -> None:
         event = RolloutEvent(**self._place, trees=trees)
-        for callback in self._told:
+        for callback in self._started:
             callback.on_rollout(event)
         self._heed(event)
 
@@ -96,7 +96,7 @@ class Listeners:
 
     def saved(self, checkpoint: Path) -> None:
         event = SaveEvent(**self._place, folder=self.writer.folder.path, checkpoint=checkpoint)
-        for callback in self._told:
+        for callback in self._started:
             callback.on_save(event)
         self._heed(event)
 
@@ -113,8 +113,8 @@ class Listeners:
         self, kind: Literal["update", "evaluation"], event: UpdateEvent | EvaluateEvent
     ) -> None:
         """The line holds what callbacks have added, and is written before a tracker is told."""
-        trackers = [one for one in self._told if isinstance(one, Tracker)]
-        for callback in self._told:
+        trackers = [one for one in self._started if isinstance(one, Tracker)]
+        for callback in self._started:
             if not isinstance(callback, Tracker):
                 _tell(callback, event)
         if isinstance(event, EvaluateEvent):

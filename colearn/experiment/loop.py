@@ -27,17 +27,17 @@ from colearn.rollout.counts import Counts
 from colearn.rollout.transition import items_of
 from colearn.types import Tree
 
-from .ahead import Ahead
 from .assemble import Assembly, assemble
 from .checkpoint_manager import CheckpointManager
 from .evaluation.evaluate import evaluate_team
 from .evaluation.played import lost_episodes, mean_objective, mean_overflow, mean_returns
-from .experience import At, Experience, Now, TrainingEpisodes
+from .experience import Experience, SynchronousRollouts, TrainingEpisodes, TrainingPoint
 from .garbage import few_collections
 from .interruption import Interrupted, Interruption
 from .listeners import Listeners
 from .processes import Processes
 from .run_summary import RunStatus, RunSummary
+from .stale_rollouts import StaleRollouts
 from .step_workers import StepWorkers, step_workers
 from .update.updater import Updater
 
@@ -74,7 +74,7 @@ class Experiment:
                 host.learners,
                 run.config.run,
                 self.processes,
-                self.assembly.followers,
+                self.assembly.copies,
                 self.assembly.bases,
             )
             resumed = self.checkpoints.load() if resume else None
@@ -126,10 +126,10 @@ class Experiment:
         run, host = self.assembly.run, self.assembly.host
         staleness = run.config.train.staleness if run.algorithm.learns else 0
         if not staleness:
-            return Now(self.episodes, self.processes)
+            return SynchronousRollouts(self.episodes, self.processes)
         for generator in host.engines:
             generator.lags = True
-        return Ahead(self.episodes, self.processes, host.learners, host.publish, staleness)
+        return StaleRollouts(self.episodes, self.processes, host.learners, host.publish, staleness)
 
     def run(self, report: Report | None = None) -> RunRecord:
         """Train to the end of the budget, or evaluate once if the algorithm does not learn, with
@@ -233,8 +233,8 @@ class Experiment:
         return self.episodes.grow(self._at, self.episodes.draw(self._at))[0]
 
     @property
-    def _at(self) -> At:
-        return At(self.progress.iteration, self.progress.episodes, self._done)
+    def _at(self) -> TrainingPoint:
+        return TrainingPoint(self.progress.iteration, self.progress.episodes, self._done)
 
     @property
     def _done(self) -> float:
@@ -374,8 +374,8 @@ class Experiment:
         """Report the episodes to the cast, and copy the models into the slot it chooses."""
         slot = self.assembly.run.cast.settle(self.assembly.run.parts.credited(trees))
         if slot is not None:
-            for follower in self.assembly.past[slot].values():
-                follower.follow()
+            for copy in self.assembly.past[slot].values():
+                copy.copy_weights()
         self.progress.cast = dict(self.assembly.run.cast.state())
 
     def _evaluate(self) -> tuple[dict[str, float], bool]:

@@ -247,11 +247,11 @@ def _table(package: Any, episodes: Sequence[Mapping[str, Any]]) -> Any:
 def _rows(episodes: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
     """One row per agent and turn with an observation; an agent may observe without acting."""
     for episode in episodes:
-        told = {key: episode[key] for key in ("iteration", "episode", "item")}
+        columns = {key: episode[key] for key in ("iteration", "episode", "item")}
         for number, turn in enumerate(episode["turns"]):
             for agent, observation in turn["observations"].items():
                 yield {
-                    **told,
+                    **columns,
                     "turn": number,
                     "agent": agent,
                     "observation": observation,

@@ -157,9 +157,9 @@ def _optimiser(model: ModelSettings, epochs: int) -> str:
 
 
 def _choice(name: str, settings: Mapping[str, Any]) -> str:
-    told = ", ".join(f"{key}: {_cell(value)}" for key, value in masked_settings(settings).items())
+    listed = ", ".join(f"{key}: {_cell(value)}" for key, value in masked_settings(settings).items())
     named = f"`{name}`" if name else ""
-    return f"{named} ({told})" if named and told else named or told
+    return f"{named} ({listed})" if named and listed else named or listed
 
 
 def _cell(value: Any) -> str:

@@ -89,10 +89,10 @@ def _critics(trained: Trained, *, adapter: bool) -> list[NetworkKey]:
     keys = [key for key in run.learners if key.kind == "critic"]
     if not keys:
         shared = run.heads
-        told = "its value heads are on the agents' models (critic.share)" if shared else ""
+        reason = "its value heads are on the agents' models (critic.share)" if shared else ""
         raise ConfigError(
             f"--critics: {trained.folder.path} has no critic of its own"
-            + (f": {told}" if told else f"; {run.config.algorithm.name} trains none")
+            + (f": {reason}" if reason else f"; {run.config.algorithm.name} trains none")
             + "; take a run with critic.path"
         )
     if adapter and run.settings(keys[0]).lora is None:

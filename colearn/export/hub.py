@@ -44,7 +44,7 @@ def push_agents(
     api = HfApi()
     at = {agent: f"{namespace}/{name}-{agent}" for agent in folders}
     team = f"{namespace}/{name}"
-    with _told(namespace), tempfile.TemporaryDirectory() as scratch:
+    with _one_line_errors(namespace), tempfile.TemporaryDirectory() as scratch:
         card = team_card(name, folders, manifests, at)
         (Path(scratch) / "README.md").write_text(card, encoding="utf-8")
         for repository, folder in [
@@ -85,7 +85,7 @@ def push_critics(
     _check_bases({m: read_critic(folder, m).base for m, folder in folders.items()}, namespace)
     at = {model: f"{namespace}/{name}-critic-{model}" for model in folders}
     api = HfApi()
-    with _told(namespace):
+    with _one_line_errors(namespace):
         for model, repository in at.items():
             api.create_repo(repository, private=private, exist_ok=True)
             api.upload_folder(
@@ -108,7 +108,7 @@ def _check_bases(bases: Mapping[str, str | None], namespace: str) -> None:
 
 
 @contextmanager
-def _told(namespace: str) -> Iterator[None]:
+def _one_line_errors(namespace: str) -> Iterator[None]:
     """One line for what the hub refuses."""
     # the base of its own errors, whichever HTTP client it uses
     from huggingface_hub.errors import HTTPError  # type: ignore[attr-defined]

@@ -11,7 +11,7 @@ _RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)
 
 
 def usage(manifest: AgentManifest, *, rank: int | None, exact: bool) -> str:
-    """How to serve and load the folder, told from inside of it; `rank` of the adapter, `exact`
+    """How to serve and load the folder, as seen from inside of it; `rank` of the adapter, `exact`
     where the chat template spells training's own ids."""
     adapter = manifest.weights == "adapter"
     base = f'{json.dumps(manifest.base)}, dtype="{manifest.dtype}"'
@@ -54,19 +54,19 @@ def _vllm(manifest: AgentManifest, rank: int | None) -> str:
 
 
 def _limits(manifest: AgentManifest) -> str:
-    told = []
+    paragraphs = []
     if manifest.window is not None:
-        told.append(
+        paragraphs.append(
             f"In training the agent saw the last {manifest.window} tokens of its history only, cut "
             "at the starts of turns; `colearn serve` does the same, other servers show it all."
         )
     if manifest.sampling.stop:
         stops = json.dumps(manifest.sampling.stop, ensure_ascii=False)
-        told.append(
+        paragraphs.append(
             f"Its answers also end at `{stops}`: give them as `stop` in requests (vLLM) or as "
             "`stop_strings` with `tokenizer` to `generate`; `colearn serve` knows them."
         )
-    return "".join(f"{text}\n\n" for text in told).removesuffix("\n")
+    return "".join(f"{text}\n\n" for text in paragraphs).removesuffix("\n")
 
 
 _COLEARN = """\

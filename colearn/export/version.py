@@ -17,13 +17,13 @@ def commit() -> str | None:
     root = Path(colearn.__file__).parents[1]
     git = shutil.which("git")
     if git is not None and (root / ".git").exists():
-        told = subprocess.run(
+        result = subprocess.run(
             [git, "-C", str(root), "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"],
             capture_output=True,
             text=True,
         )
-        if told.returncode == 0:
-            return told.stdout.strip()
+        if result.returncode == 0:
+            return result.stdout.strip()
     try:
         origin = distribution("colearn-llm").read_text("direct_url.json")
     except PackageNotFoundError:

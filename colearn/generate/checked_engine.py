@@ -163,7 +163,7 @@ class CheckedEngine(LoadedWeights, BatchEngine):
 
     def end_ids(self, request: TokenRequest) -> frozenset[int]:
         """Ids that end the action and belong to it."""
-        return self.roles[request.agent].spoken_to.end_ids
+        return self.roles[request.agent].chat_format.end_ids
 
     def answer(
         self,
@@ -179,7 +179,7 @@ class CheckedEngine(LoadedWeights, BatchEngine):
         Errors: BadSample for tokens that are not one whole action of the request.
         """
         tokens = tuple(tokens)
-        text, finish = whole_action(request, tokens, self.roles[request.agent].spoken_to)
+        text, finish = whole_action(request, tokens, self.roles[request.agent].chat_format)
         self.prefilled_tokens += len(request.history) - cached
         action = Action(text=text, tokens=tokens, logprobs=tuple(logprobs), finish=finish)
         return TokenAnswer(action, request.history.act(tokens))

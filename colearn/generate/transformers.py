@@ -139,7 +139,7 @@ class TransformersEngine(LoadedWeights, TokenEngine):
         role = self.roles[request.agent]
         job = Job(
             request,
-            role.spoken_to,
+            role.chat_format,
             adapter=role.adapter,
             streams=request.listener is not None,
             receive=_text_to(request.listener),

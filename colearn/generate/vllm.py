@@ -95,7 +95,7 @@ class VLLMEngine(CheckedEngine):
         # on the CPU a row without an adapter gets the last one (vllm#48421), so it is given zeros
         self._zeros = bool(names) and None in adapters and on_cpu
         model = self._path("model")
-        write_model(model, base, spoken[0].spoken_to.tokenizer)
+        write_model(model, base, spoken[0].chat_format.tokenizer)
         lora = {}
         if names:
             lora = {

@@ -175,7 +175,7 @@ class VLLMServerEngine(CheckedEngine):
             raise MissingExtra("vllm", "vllm")
         check_heads(self.base)
         model = self._folder / "model"
-        write_model(model, self.base, next(iter(roles.values())).spoken_to.tokenizer)
+        write_model(model, self.base, next(iter(roles.values())).chat_format.tokenizer)
         port = self.link.url.rpartition(":")[2]
         self._process = ServerProcess(
             server_command(self.base, roles, start, model, port),

@@ -109,7 +109,7 @@ class _Checks:
             self._is_none(f"/tokenize: {error}")
         served = self._read(Tokenized, answer, "/tokenize").tokens
         for agent, role in self._roles.items():
-            if served != role.spoken_to.tokenizer.encode(_TEXT, add_special_tokens=False):
+            if served != role.chat_format.tokenizer.encode(_TEXT, add_special_tokens=False):
                 raise ConfigError(
                     f"{URL}: the server at {self._link.url} has another tokenizer than agent "
                     f"'{agent}'; serve the trained model's folder, or set --tokenizer to it"

@@ -81,8 +81,8 @@ class LocalLearner(NetworkLearner):
         self.steps += 1
         self.network.base.revision += 1
         signal = grad_signal(self.optimizer, self.settings.betas, self.steps)
-        told = {} if signal is None else {"grad_signal": signal}
-        return {"grad_norm": norm, "learning_rate": rate, **told}
+        signals = {} if signal is None else {"grad_signal": signal}
+        return {"grad_norm": norm, "learning_rate": rate, **signals}
 
     def save(self, folder: Path) -> None:
         if self._state.is_main_process:

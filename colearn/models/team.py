@@ -57,7 +57,7 @@ class TeamBuilder:
             return network
         if key.kind == "actor":
             return self._network(key, settings, trained=key in self.run.learners)
-        # a follower has its own weights or adapter
+        # a frozen copy has its own weights or adapter
         return self._network(key, settings, trained=key.kind == "past" or self.run.moving)
 
     def _network(

@@ -1,6 +1,6 @@
 """Plays one episode: agents act at their endpoints, the task steps in this process.
 
-Followers of a play receive events, mappings with `kind` and `episode`:
+Listeners of a play receive events, mappings with `kind` and `episode`:
 
     started   item
     observed  turn, observations by agent, and the world, None where the task does not show it:

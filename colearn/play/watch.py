@@ -94,8 +94,8 @@ class Watch:
         while True:
             news = self._news
             while after < len(self._log):
-                told = [self._log[after]] if seat is None else seen_from(seat, self._log, after)
-                texts = [f"data: {json.dumps(event)}\n\n" for event in told]
+                events = [self._log[after]] if seat is None else seen_from(seat, self._log, after)
+                texts = [f"data: {json.dumps(event)}\n\n" for event in events]
                 # with the last one alone, so that a reader who comes back misses none
                 texts[-1:] = [f"id: {after}\n{text}" for text in texts[-1:]]
                 after += 1

@@ -65,7 +65,7 @@ def bottleneck(parts: Mapping[str, float]) -> str:
     if not parts:
         return ""
     work = {key: value for key, value in parts.items() if key.partition("/")[0] in _VERBS}
-    said = {key: f"{_told(key)} {value:.0%}" for key, value in work.items()}
+    said = {key: f"{_activity(key)} {value:.0%}" for key, value in work.items()}
     said["idle"] = f"task steps and bookkeeping {parts['idle']:.0%}"
     order = sorted(said, key=lambda key: -parts[key])
     first, *rest = (said[key] for key in order if key == order[0] or parts[key] >= 0.005)
@@ -73,6 +73,6 @@ def bottleneck(parts: Mapping[str, float]) -> str:
     return f"bottleneck: {first} of an iteration{others}; {parts['overlap']:.0%} overlaps"
 
 
-def _told(key: str) -> str:
+def _activity(key: str) -> str:
     activity, _, name = key.partition("/")
     return f"{name} {_VERBS[activity]}"

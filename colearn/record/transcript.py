@@ -33,7 +33,7 @@ def transcript(task: DecPOMDP[Any, Any], tree: Tree[Any]) -> dict[str, Any]:
                 "reward": after.reward,
                 "observations": {a: o.text for a, o in before.observations.items()},
                 "actions": {a: action.text for a, action in after.actions.items()},
-                **_told_critics(before),
+                **_critic_information(before),
                 **_plain_picture(task, after.state, name),
             }
             for before, after in itertools.pairwise(chain)
@@ -41,10 +41,10 @@ def transcript(task: DecPOMDP[Any, Any], tree: Tree[Any]) -> dict[str, Any]:
     }
 
 
-def _told_critics(node: Node[Any]) -> dict[str, str]:
+def _critic_information(node: Node[Any]) -> dict[str, str]:
     """m_t and the privileged information, where there are any."""
-    told = {"global_info": node.global_info, "privileged_info": node.privileged_info}
-    return {name: text for name, text in told.items() if text}
+    texts = {"global_info": node.global_info, "privileged_info": node.privileged_info}
+    return {name: text for name, text in texts.items() if text}
 
 
 def _plain_picture(task: DecPOMDP[Any, Any], state: Any, item: str) -> dict[str, Any]:

@@ -36,8 +36,8 @@ class FolderFinder(MetaPathFinder):
     def __init__(self, folder: str) -> None:
         self.folder = folder
         self.named: set[str] = set()
-        self.told: set[str] = set()
-        """Modules whose import needs no note, as the user was told before."""
+        self.announced: set[str] = set()
+        """Modules whose import needs no note, since the user was told of them."""
         self.found: set[str] = set()
 
     def find_spec(
@@ -52,8 +52,8 @@ class FolderFinder(MetaPathFinder):
         if spec is None:
             return None
         self.found.add(fullname)
-        if fullname in self.named - self.told:
-            self.told.add(fullname)
+        if fullname in self.named - self.announced:
+            self.announced.add(fullname)
             note(f"imports {spec.origin or fullname}, which the config names")
         return spec
 
@@ -82,10 +82,10 @@ def find_in(folder: str | None) -> None:
         sys.meta_path.append(FolderFinder(folder))
 
 
-def told_of(targets: Iterable[str]) -> None:
+def mark_announced(targets: Iterable[str]) -> None:
     """The user was told of these `module:Class`: the import of their modules prints no note."""
     if (finder := _finder()) is not None:
-        finder.told |= {target.partition(":")[0].partition(".")[0] for target in targets}
+        finder.announced |= {target.partition(":")[0].partition(".")[0] for target in targets}
 
 
 def imported(module: str) -> ModuleType:

@@ -83,13 +83,13 @@ def _second_half(lines: Sequence[CriticLine]) -> list[CriticLine]:
 
 def _turn(number: int, late: Sequence[Sequence[CriticLine]]) -> TurnSummary:
     of_seeds = [list(_of_turn(number, lines)) for lines in late]
-    of_seeds = [told for told in of_seeds if told]
+    of_seeds = [turns for turns in of_seeds if turns]
     return TurnSummary(
         turn=number,
-        explained=estimate([_share(told, "error_variance") for told in of_seeds]),
-        r2=estimate([_share(told, "error_square") for told in of_seeds]),
-        item_mean=estimate([_share(told, "item_error_variance") for told in of_seeds]),
-        ceiling=_ceiling([turn for told in of_seeds for turn in told]),
+        explained=estimate([_share(turns, "error_variance") for turns in of_seeds]),
+        r2=estimate([_share(turns, "error_square") for turns in of_seeds]),
+        item_mean=estimate([_share(turns, "item_error_variance") for turns in of_seeds]),
+        ceiling=_ceiling([turn for turns in of_seeds for turn in turns]),
     )
 
 
@@ -97,16 +97,16 @@ def _of_turn(number: int, lines: Sequence[CriticLine]) -> Iterator[CriticTurn]:
     return (turn for line in lines for turn in line.turns if turn.turn == number)
 
 
-def _share(told: Sequence[CriticTurn], left: str) -> float | None:
+def _share(turns: Sequence[CriticTurn], left: str) -> float | None:
     """1 - what is left of the variance, pooled over updates; None if all returns are equal."""
-    spread = sum(turn.number * turn.variance for turn in told)
+    spread = sum(turn.number * turn.variance for turn in turns)
     if spread <= 0:
         return None
-    return 1 - sum(turn.number * getattr(turn, left) for turn in told) / spread
+    return 1 - sum(turn.number * getattr(turn, left) for turn in turns) / spread
 
 
-def _ceiling(told: Sequence[CriticTurn]) -> tuple[float, float, float] | None:
-    sums = np.array([(t.within, t.freedom, t.variance * t.number, t.number - 1) for t in told])
+def _ceiling(turns: Sequence[CriticTurn]) -> tuple[float, float, float] | None:
+    sums = np.array([(t.within, t.freedom, t.variance * t.number, t.number - 1) for t in turns])
     found = _explainable(sums)
     if found is None:
         return None
@@ -141,11 +141,11 @@ def gradient_noise(runs: Sequence[Run]) -> float | None:
 
 
 def _calibration(late: Sequence[Sequence[CriticLine]]) -> tuple[tuple[float, float], ...]:
-    told = sorted(one for lines in late for line in lines for one in line.calibration)
-    if not told:
+    bins = sorted(one for lines in late for line in lines for one in line.calibration)
+    if not bins:
         return ()
-    values, returns, weights = np.array(told).T
-    cut = np.array_split(np.arange(len(told)), min(10, len(told)))
+    values, returns, weights = np.array(bins).T
+    cut = np.array_split(np.arange(len(bins)), min(10, len(bins)))
     return tuple(
         (
             float(np.average(values[part], weights=weights[part])),

@@ -102,7 +102,7 @@ class Drawing:
             f'<div class="panel"><small>{escape(panel.title)}</small>'
             f'<svg viewBox="0 0 {panel.columns * SIDE} {panel.rows * SIDE}" '
             f'width="{panel.columns * side}" height="{panel.rows * side}" role="img" '
-            f'aria-label="{escape(_told(panel))}">{"".join(parts)}</svg></div>'
+            f'aria-label="{escape(_description(panel))}">{"".join(parts)}</svg></div>'
         )
 
     def _discs(self, cells: Sequence[At], owner: str) -> str:
@@ -144,7 +144,7 @@ def _same_panel(panel: Panel, place: int, known: Sequence[Panel]) -> Panel | Non
     return None
 
 
-def _told(panel: Panel) -> str:
+def _description(panel: Panel) -> str:
     """Description of the panel for screen readers."""
     marks = [cell.mark for cell in panel.cells.values()]
     counts = (f"{marks.count(mark)} {mark}" for mark in _MARKS if mark in marks)

@@ -86,26 +86,28 @@ def headline(
     """One sentence: which algorithms improved, from what to what, and which pairs differ."""
     cautions = [_caution(gain) for _, _, gain in changes.values()]
     shared = cautions[0] if len(cautions) > 1 and len(set(cautions)) == 1 else None
-    told = [
+    clauses = [
         f"{label} {_development(ends, judged)}"
         + (f" ({caution.alone})" if caution is not None and shared is None else "")
         for (label, ends), caution in zip(changes.items(), cautions, strict=True)
     ]
     if shared is not None:
-        told.append(shared.together)
-    if len(told) > _SPELLED_OUT:
+        clauses.append(shared.together)
+    if len(clauses) > _SPELLED_OUT:
         rising = [
             label for label, (_, _, gain) in changes.items() if judged.sign * improved(gain) > 0
         ]
         known = [label for label, (_, last, _) in changes.items() if last is not None]
         best = max(known, key=lambda label: judged.sign * _mean(changes[label][1]), default=None)
-        told = [
+        clauses = [
             f"{len(rising)} of {len(changes)} algorithms improved",
         ]
         if best is not None:
             end = "highest" if judged.better == "higher" else "lowest"
-            told.append(f"the {end} final mean is {best}'s, {_shown(changes[best][1])}")
-    return f"Evaluation {judged.label}: " + "; ".join([*told, *_differences(pairs, judged)]) + "."
+            clauses.append(f"the {end} final mean is {best}'s, {_shown(changes[best][1])}")
+    return (
+        f"Evaluation {judged.label}: " + "; ".join([*clauses, *_differences(pairs, judged)]) + "."
+    )
 
 
 def _development(ends: Ends, judged: Headline) -> str:

@@ -18,14 +18,14 @@ class TimeLeft:
 
     def __init__(self, what: str) -> None:
         self._what = what
-        self._started = self._told = time.monotonic()
+        self._started = self._noted = time.monotonic()
 
     def report(self, done: float) -> None:
         """Note the finished fraction, at most every `EVERY` seconds."""
         now = time.monotonic()
-        if now - self._told < EVERY or done >= 1:
+        if now - self._noted < EVERY or done >= 1:
             return
-        self._told = now
+        self._noted = now
         left = (now - self._started) * (1 - done) / done
         note(f"{self._what}: {done:.0%}, about {left:.0f} s left")
 

@@ -38,11 +38,11 @@ def ceilings(episodes: Episodes, items: Sequence[str] | None = None) -> tuple[Ce
     are one history, which is right where all episodes are of one policy. Turns without siblings
     are left out.
     """
-    told = (
+    by_turn = (
         _ceiling(turn, list(units.values()))
         for turn, units in sorted(return_groups(episodes, items).items())
     )
-    return tuple(one for one in told if one is not None)
+    return tuple(one for one in by_turn if one is not None)
 
 
 def return_groups(

@@ -98,8 +98,8 @@ def _check_fit(
                 else "give another, or set critic.foreign: true if its texts mean the same here"
             )
             raise ConfigError(
-                f"{_FIELD}: {folder} was trained with {_WORDS[name]} {_told(its)}, and this run "
-                f"has {_told(wanted)}; {remedy}"
+                f"{_FIELD}: {folder} was trained with {_WORDS[name]} {_text_of(its)}, and this run "
+                f"has {_text_of(wanted)}; {remedy}"
             )
 
 
@@ -124,9 +124,9 @@ _UNSAID: dict[str, Any] = {
 """Fields of a manifest that a config does not decide."""
 
 
-def _told(value: Any) -> str:
+def _text_of(value: Any) -> str:
     if isinstance(value, dict):
-        return ", ".join(f"{name} {_told(one)}" for name, one in value.items())
+        return ", ".join(f"{name} {_text_of(one)}" for name, one in value.items())
     return "+".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 

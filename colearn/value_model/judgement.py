@@ -51,15 +51,15 @@ def pairs(
                         yield Pair(tree.nodes[k].turn - (not of_state), value, actual, item)
 
 
-def explained_variance(told: Iterable[Pair]) -> float | None:
+def explained_variance(predictions: Iterable[Pair]) -> float | None:
     """1 - Var(G - V) / Var(G); None if returns differ by rounding only."""
-    return _fractions(told)[0]
+    return _fractions(predictions)[0]
 
 
-def worth_by_turn(told: Iterable[Pair]) -> tuple[TurnWorth, ...]:
+def worth_by_turn(predictions: Iterable[Pair]) -> tuple[TurnWorth, ...]:
     """Explained variance and R^2 of each turn."""
     by_turn: dict[int, list[Pair]] = {}
-    for pair in told:
+    for pair in predictions:
         by_turn.setdefault(pair.turn, []).append(pair)
     return tuple(
         TurnWorth(turn=turn, values=len(some), **dict(zip(_NAMES, _fractions(some), strict=True)))
@@ -70,8 +70,8 @@ def worth_by_turn(told: Iterable[Pair]) -> tuple[TurnWorth, ...]:
 _NAMES = ("explained_variance", "r2")
 
 
-def _fractions(told: Iterable[Pair]) -> tuple[float | None, float | None]:
-    listed = list(told)
+def _fractions(predictions: Iterable[Pair]) -> tuple[float | None, float | None]:
+    listed = list(predictions)
     if not listed:
         return None, None
     values, actual = np.array([(p.value, p.actual) for p in listed]).T

@@ -36,6 +36,6 @@ class Causes:
         """Registers a call and its sources."""
         self._past[number] = frozenset(after).union(*(self._past[earlier] for earlier in after))
 
-    def told(self, task: Task, number: int) -> None:
+    def received(self, task: Task, number: int) -> None:
         """Registers that a branch has received a call's result."""
         self._seen[task].add(number)

@@ -100,7 +100,7 @@ class Replay:
             )
         future, task = self.waiting.pop(asked.number)
         self.events.append(event)
-        self.causes.told(task, asked.number)
+        self.causes.received(task, asked.number)
         future.set_result(event)
         self._settle()
 

@@ -68,7 +68,7 @@ def usual(team, agent, action):
     """Whether a reply is a legal word in its usual tokens, the end token included."""
     if action.text not in team.run.task.action_words(agent):
         return False
-    chat = team.players[agent].spec.spoken_to
+    chat = team.players[agent].spec.chat_format
     return list(action.tokens) == [*chat.tokenizer(action.text)["input_ids"], chat.end_id]
 
 

@@ -9,7 +9,7 @@ import pytest
 from tiny import register, save_model
 
 from colearn.config import Config
-from colearn.experiment.experience import At, Experience, Now
+from colearn.experiment.experience import Experience, SynchronousRollouts, TrainingPoint
 from colearn.experiment.loop import Experiment
 
 
@@ -42,10 +42,10 @@ def test_items_come_in_shuffled_passes_and_none_twice_in_one(
     model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     episodes = experiment(model, tmp_path / "run", monkeypatch).episodes
-    drawn = [item for n in (0, 2, 4) for item in episodes.draw(At(n // 2, n, 0.0))]
+    drawn = [item for n in (0, 2, 4) for item in episodes.draw(TrainingPoint(n // 2, n, 0.0))]
     assert sorted(drawn[:3]) == sorted(drawn[3:]) == sorted(episodes.items)
     # the same place in the sequence is the same item, wherever a run begins
-    assert episodes.draw(At(0, 1, 0.0)) == drawn[1:3]
+    assert episodes.draw(TrainingPoint(0, 1, 0.0)) == drawn[1:3]
 
 
 def test_now_grows_what_the_next_update_learns_from_and_nothing_before_it_is_asked(
@@ -53,8 +53,8 @@ def test_now_grows_what_the_next_update_learns_from_and_nothing_before_it_is_ask
 ) -> None:
     run = experiment(model, tmp_path / "run", monkeypatch)
     wanted = run.trees()
-    trees, counts = run.experience.take(At(0, 0, 0.0))
-    assert isinstance(run.experience, Now)
+    trees, counts = run.experience.take(TrainingPoint(0, 0, 0.0))
+    assert isinstance(run.experience, SynchronousRollouts)
     assert said(trees) == said(wanted)
     assert counts.joint_actions == sum(len(tree.nodes) - 1 for tree in trees)
 
@@ -80,7 +80,7 @@ def test_at_once_bounds_the_episodes_that_grow_together(
     for name, train in (("all", {}), ("waves", {"at_once": 1})):
         run = experiment(model, tmp_path / name, monkeypatch, **train)
         sizes.append(requested(run, monkeypatch))
-        grown.append(run.experience.take(At(0, 0, 0.0)))
+        grown.append(run.experience.take(TrainingPoint(0, 0, 0.0)))
     tokens = [
         [[a.tokens for n in tree.nodes for a in n.actions.values()] for tree in trees]
         for trees, _ in grown
@@ -99,11 +99,11 @@ class Watched(Experience):
     def __init__(self, run: Experiment) -> None:
         self.run, self.inner, self.told = run, run.experience, list[Any]()
 
-    def take(self, at: At, *, pool: Any = None) -> Any:
+    def take(self, at: TrainingPoint, *, pool: Any = None) -> Any:
         self.told.append(("take", at.iteration, at.episodes))
         return self.inner.take(at, pool=pool)
 
-    def published(self, at: At) -> None:
+    def published(self, at: TrainingPoint) -> None:
         steps = {learner.steps for learner in self.run.assembly.host.learners.values()}
         self.told.append(("published", at.iteration, at.episodes, steps))
 

@@ -15,7 +15,7 @@ from colearn.contract.worker import Worker
 from colearn.estimate import estimate
 from colearn.estimate.ledger import Ledger
 from colearn.experiment.evaluation.evaluate import evaluate_team
-from colearn.experiment.experience import At
+from colearn.experiment.experience import TrainingPoint
 from colearn.experiment.loop import Experiment
 
 EPISODES = 6
@@ -59,7 +59,7 @@ def allocated(shape: str, at_once: int | None, model: str, folder: Path) -> dict
     always = phases["checkpoint"] - 8 * network.trained
     run = Experiment(config, folder)
     plays: dict[str, Callable[[], object]] = {
-        "rollout": lambda: run.experience.take(At(0, 0, 0.0)),
+        "rollout": lambda: run.experience.take(TrainingPoint(0, 0, 0.0)),
         "evaluation": lambda: evaluate_team(
             run.assembly.run.task,
             run.assembly.players,

@@ -86,12 +86,12 @@ def test_a_head_on_the_actor_leaves_the_reference_as_it_is(model, tmp_path):
 @KINDS
 def test_what_follows_shares_no_weight_with_its_model(model, lora):
     parts = assemble(config_of(model, lora=lora))
-    reference = parts.followers[NetworkKey("reference", "player")]
+    reference = parts.copies[NetworkKey("reference", "player")]
     kept = {name: weight.clone() for name, weight in reference.network.trained().items()}
     for parameter in parts.host.learners[NetworkKey("actor", "player")].parameters.values():
         parameter.data.add_(1.0)
     assert all(kept[name].equal(now) for name, now in reference.network.trained().items())
-    reference.follow()
+    reference.copy_weights()
     assert not any(kept[name].equal(now) for name, now in reference.network.trained().items())
 
 

@@ -53,7 +53,7 @@ class AskedAgent:
         """The history that consists of the agent's first observation."""
         if text not in self._roots:
             self._roots[text] = Place(len(self._trees), 0)
-            opening = self.spec.spoken_to.open(text)
+            opening = self.spec.chat_format.open(text)
             self._trees.append([bare_node(0, None, {self.agent: opening}, {})])
             self._asked.append({})
         return self._roots[text]
@@ -64,7 +64,7 @@ class AskedAgent:
         before = self._behind(place, action.tokens[:-1])
         key = before, action.tokens[-1], text
         if key not in self._observed:
-            seen = self.spec.spoken_to.continuation(text, action)
+            seen = self.spec.chat_format.continuation(text, action)
             said = Action(reply, action.tokens[-1:])
             self._observed[key] = self._grow(before, said, {self.agent: seen})
         return self._observed[key]
@@ -117,7 +117,7 @@ class AskedAgent:
 
     def _reply(self, text: str) -> Action:
         if text not in self._replies:
-            chat = self.spec.spoken_to
+            chat = self.spec.chat_format
             ids = chat.tokenizer(text, add_special_tokens=False)["input_ids"]
             self._replies[text] = Action(text, (*ids, chat.end_id))
         return self._replies[text]

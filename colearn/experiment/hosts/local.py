@@ -15,7 +15,7 @@ from colearn.contract.host import Given, in_threads, one_by_one
 from colearn.contract.player import past_self
 from colearn.contract.weight_sync import Publish
 from colearn.generate.transformers import TransformersEngine, share_cores
-from colearn.learn.follower import NetworkFollower
+from colearn.learn.frozen_copy import NetworkCopy
 from colearn.models.base import Base
 from colearn.models.load import Tokenizers, check_vocabulary
 from colearn.models.network import Network
@@ -25,8 +25,8 @@ from colearn.models.weight_update import weight_update
 
 
 class LocalHost(ModelHost):
-    """Loads the run's networks, or those of `keys`: a learner for each trained one, a follower for
-    each reference and past self, with their actors."""
+    """Loads the run's networks, or those of `keys`: a learner for each trained one, a frozen copy
+    for each reference and past self, with their actors."""
 
     def __init__(
         self,
@@ -40,8 +40,8 @@ class LocalHost(ModelHost):
         bases = {id(one.base): one.base.causal for one in networks.values()}
         self._threads_before = use_threads(run.config.run.threads, bases.values())
         self.learners = _learners(run, networks)
-        self.followers = {
-            key: _follower(run, key, self.learners, networks)
+        self.copies = {
+            key: _copy(run, key, self.learners, networks)
             for key in networks
             if key.kind in ("reference", "past")
         }
@@ -86,14 +86,14 @@ def _learners(
     }
 
 
-def _follower(
+def _copy(
     run: ResolvedRun,
     key: NetworkKey,
     learners: Mapping[NetworkKey, Learner],
     networks: Mapping[NetworkKey, Network],
-) -> NetworkFollower:
+) -> NetworkCopy:
     actor = NetworkKey("actor", key.model)
-    return NetworkFollower(
+    return NetworkCopy(
         learners[actor],
         networks[actor],
         networks[key],
@@ -116,7 +116,7 @@ def _players(
     for name, agent, network in _speakers(config, networks):
         key = name if run.generator.apart else id(network.base)
         bases[key] = network.base
-        spec = _voice(run, agent, network, tokenizers)
+        spec = _spec(run, agent, network, tokenizers)
         specs.setdefault(key, {})[name] = spec
         agents[name] = agent
     players: dict[str, Hosted] = {}
@@ -168,7 +168,7 @@ def chat_of(run: ResolvedRun, agent: str, tokenizers: Tokenizers) -> ChatFormat:
     return ChatFormat(tokenizer, model_end_ids=ends, **settings.chat_format)
 
 
-def _voice(run: ResolvedRun, agent: str, network: Network, tokenizers: Tokenizers) -> AgentSpec:
+def _spec(run: ResolvedRun, agent: str, network: Network, tokenizers: Tokenizers) -> AgentSpec:
     settings = run.config.language_agents[agent]
     key = NetworkKey("actor", settings.model)
     field = f"{key.section}.path"

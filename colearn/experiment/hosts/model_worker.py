@@ -82,9 +82,9 @@ class ModelWorker:
         rows: Prepared = self._kept[prepared]
         return self.host.learners[key].accumulate(rows, objective)
 
-    def follower(self, key: NetworkKey, method: str, *args: Any) -> Any:
-        """The result of a follower's method."""
-        return getattr(self.host.followers[key], method)(*args)
+    def frozen_copy(self, key: NetworkKey, method: str, *args: Any) -> Any:
+        """The result of a frozen copy's method."""
+        return getattr(self.host.copies[key], method)(*args)
 
     def generate(self, engine: int, sent: Sequence[SentRequest]) -> list[list[SentAnswer]]:
         """The answers to a batch. Errors: as for the engine's `submit`."""

@@ -15,7 +15,7 @@ from colearn.models.load import Tokenizers
 
 from .local import chat_of
 from .model_worker import WorkerPlayer
-from .remote_models import Call, Link, RemoteEngine, RemoteFollower, RemoteLearner
+from .remote_models import Call, Link, RemoteCopy, RemoteEngine, RemoteLearner
 
 
 class Workers(Protocol):
@@ -56,8 +56,8 @@ class RemoteHost(ModelHost):
         }
         self._links = links
         self.learners = {key: RemoteLearner(key, self._link_of[key]) for key in run.learners}
-        self.followers = {
-            key: RemoteFollower(key, self._link_of[key])
+        self.copies = {
+            key: RemoteCopy(key, self._link_of[key])
             for key in run.networks
             if key.kind in ("reference", "past")
         }
@@ -95,7 +95,7 @@ class RemoteHost(ModelHost):
 
 
 def sharing(run: ResolvedRun) -> list[list[NetworkKey]]:
-    """The run's networks in groups that share memory: an actor and its followers, and actors and
+    """The run's networks in groups that share memory: an actor and its copies, and actors and
     critics without full weights of their own on one base."""
     groups: dict[object, list[NetworkKey]] = {}
     group_of: dict[NetworkKey, object] = {}

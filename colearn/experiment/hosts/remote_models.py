@@ -1,4 +1,4 @@
-"""Learners, followers and engines whose models are in a `ModelWorker` elsewhere."""
+"""Learners, frozen copies and engines whose models are in a `ModelWorker` elsewhere."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 from colearn.contract import (
     Accumulated,
     BatchEngine,
-    Follower,
+    FrozenCopy,
     Learner,
     NetworkKey,
     Objective,
@@ -125,24 +125,24 @@ class RemoteLearner(Learner):
         return weights
 
 
-class RemoteFollower(Follower):
+class RemoteCopy(FrozenCopy):
     """It follows its learner in their worker."""
 
     def __init__(self, key: NetworkKey, link: Link) -> None:
         self.key, self.link = key, link
 
-    def follow(self) -> None:
-        self.link("follower", self.key, "follow")
+    def copy_weights(self) -> None:
+        self.link("frozen_copy", self.key, "copy_weights")
 
     def evaluate(self, groups: Sequence[Sequence[Row]]) -> list[list[Outputs]]:
-        evaluated: list[list[Outputs]] = self.link("follower", self.key, "evaluate", groups)
+        evaluated: list[list[Outputs]] = self.link("frozen_copy", self.key, "evaluate", groups)
         return evaluated
 
     def save(self, folder: Path) -> None:
-        self.link("follower", self.key, "save", folder.absolute())
+        self.link("frozen_copy", self.key, "save", folder.absolute())
 
     def load(self, folder: Path) -> None:
-        self.link("follower", self.key, "load", folder.absolute())
+        self.link("frozen_copy", self.key, "load", folder.absolute())
 
 
 class RemoteEngine(BatchEngine):

@@ -11,7 +11,7 @@ from colearn.agents import AgentSpec
 from colearn.contract import (
     AgentValues,
     Episodes,
-    Follower,
+    FrozenCopy,
     Learner,
     NetworkKey,
     Parts,
@@ -54,7 +54,7 @@ class ActorRows:
         head = self.parts.critic.on_actor if self.parts.critic and self.shared_head else None
         for agent in self.trees[0].agents:
             for number, tree in enumerate(self.trees):
-                spec = self._voice(tree, agent)
+                spec = self._spec_of(tree, agent)
                 if spec is None:
                     continue
                 rows = actor_rows(
@@ -80,7 +80,7 @@ class ActorRows:
         for key, outputs in together(passes).items() if passes else ():
             self._attach(key.model, "old", outputs)
 
-    def add_reference_logprobs(self, references: Mapping[str, Follower]) -> None:
+    def add_reference_logprobs(self, references: Mapping[str, FrozenCopy]) -> None:
         """Add the reference policies' log-probabilities. A model without one in `references` is
         an adapter, whose reference is its base."""
         for name, learner in self.actors.items():
@@ -101,12 +101,12 @@ class ActorRows:
 
     def model(self, tree: Tree[Any], agent: str) -> str | None:
         """The trained model in an agent's seat; None for other players."""
-        spec = self._voice(tree, agent)
+        spec = self._spec_of(tree, agent)
         return None if spec is None else spec.model
 
     def learns(self, tree: Tree[Any], agent: str) -> bool:
         """Whether a trained model plays an agent's seat."""
-        return self._voice(tree, agent) is not None
+        return self._spec_of(tree, agent) is not None
 
     def read_values(self, numbers: Sequence[int]) -> list[AgentValues]:
         """Values of these trees from the heads on the trained actors, without gradient."""
@@ -154,7 +154,7 @@ class ActorRows:
         metrics = advantage_metrics(advantages, batch, values, of_state=of_state)
         return AdvantageRows(by_model, metrics)
 
-    def _voice(self, tree: Tree[Any], agent: str) -> AgentSpec | None:
+    def _spec_of(self, tree: Tree[Any], agent: str) -> AgentSpec | None:
         spec = self.specs.get(tree.player(agent))
         return spec if spec is not None and spec.model in self.actors else None
 

@@ -20,7 +20,7 @@ from colearn.contract import (
     Accumulated,
     AgentValues,
     Episodes,
-    Follower,
+    FrozenCopy,
     Learner,
     NetworkKey,
     Objective,
@@ -83,7 +83,7 @@ class Updater:
     critic: Critics | None
     shared_head: bool
     """Whether the value heads are on the actors, whose rows then have the marks."""
-    references: Mapping[str, Follower]
+    references: Mapping[str, FrozenCopy]
     """Reference policies with separate weights, by model name; without one, the base without its
     adapter is the reference."""
     seed: int
@@ -160,7 +160,7 @@ class Updater:
         if refresh is not None and (iteration + 1) % refresh == 0:
             self.changing()
             for reference in self.references.values():
-                reference.follow()
+                reference.copy_weights()
         if self._watch is not None:
             self.critic_line = self._watch.take(iteration + 1, trees, shared.item_means)
         result = {key: float(np.mean(values)) for key, values in by_metric.items()}

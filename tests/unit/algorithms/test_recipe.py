@@ -18,7 +18,7 @@ from colearn.contract.rows import ActionTokens, Mark, Outputs, Piece, Row
 from colearn.errors import CheckpointError, ConfigError
 from colearn.experiment.update.objective import ActorObjective
 from colearn.learn.batch import make_batch
-from colearn.learn.follower import NetworkFollower
+from colearn.learn.frozen_copy import NetworkCopy
 from colearn.learn.local import LocalLearner
 from colearn.learn.minibatch import minibatches
 from colearn.loss.policy_gradient import PolicyGradient
@@ -246,27 +246,25 @@ class Policy:
         return self.adapter_weights | {"head.linear.weight": torch.tensor([9.0])}
 
 
-def test_a_follower_takes_its_models_words_and_not_its_values():
+def test_a_frozen_copy_takes_its_models_words_and_not_its_values():
     model, copy = Policy("now", 1.0, 2.0), Policy("then", 0.0, 0.0)
-    NetworkFollower(model, model, copy, token_budget=8).follow()
+    NetworkCopy(model, model, copy, token_budget=8).copy_weights()
     assert {name: weight.tolist() for name, weight in copy.adapter_weights.items()} == {
         "adapter.a.then.w": [1.0, 2.0]
     }
 
 
-def test_a_follower_is_kept_beside_its_model(tmp_path):
+def test_a_frozen_copy_is_kept_beside_its_model(tmp_path):
     copy, again = Policy("then", 3.0, 4.0), Policy("then", 0.0, 0.0)
-    NetworkFollower(copy, copy, copy, token_budget=8).save(tmp_path / "reference")
-    NetworkFollower(again, again, again, token_budget=8).load(tmp_path / "reference")
+    NetworkCopy(copy, copy, copy, token_budget=8).save(tmp_path / "reference")
+    NetworkCopy(again, again, again, token_budget=8).load(tmp_path / "reference")
     assert again.adapter_weights["adapter.a.then.w"].tolist() == [3.0, 4.0]
     with pytest.raises(CheckpointError, match=r"another model's weights \(first difference: "):
-        NetworkFollower(again, again, Policy("else", 0.0, 0.0), token_budget=8).load(
+        NetworkCopy(again, again, Policy("else", 0.0, 0.0), token_budget=8).load(
             tmp_path / "reference"
         )
     with pytest.raises(CheckpointError, match=r"has shape \(2,\), the model \(1,\); resume with"):
-        NetworkFollower(again, again, Policy("then", 0.0), token_budget=8).load(
-            tmp_path / "reference"
-        )
+        NetworkCopy(again, again, Policy("then", 0.0), token_budget=8).load(tmp_path / "reference")
 
 
 # --- what an objective tells -------------------------------------------------------------------

@@ -79,7 +79,7 @@ def test_a_device_is_named_by_the_field_that_says_it() -> None:
 def test_a_critics_pace_is_the_teams() -> None:
     frozen = "algorithm.value_loss.frozen_targets=true"
     run = resolved("train.epochs=3", "models.*.epochs=5", frozen)
-    assert (run.pace(ACTORS[0]), run.pace(TEAM)) == ((5, None), (3, None))
+    assert (run.schedule_of(ACTORS[0]), run.schedule_of(TEAM)) == ((5, None), (3, None))
 
 
 @pytest.mark.parametrize(

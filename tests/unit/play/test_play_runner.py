@@ -245,7 +245,7 @@ def test_a_task_that_breaks_its_contract_stops_the_play(
         played(servers, Wrong())
 
 
-def test_followers_hear_every_step_of_an_episode(servers: dict[str, ScriptedEndpoint]) -> None:
+def test_listeners_hear_every_step_of_an_episode(servers: dict[str, ScriptedEndpoint]) -> None:
     events: list[dict[str, Any]] = []
     played(servers, Notes(horizon=1), episodes=1, tell=events.append)
     kinds = [event["kind"] for event in events]
@@ -256,7 +256,7 @@ def test_followers_hear_every_step_of_an_episode(servers: dict[str, ScriptedEndp
     assert set(events[2]["observations"]) == {"ada", "ben"}
 
 
-def test_followers_see_the_world_as_text_and_as_plain_data(
+def test_listeners_see_the_world_as_text_and_as_plain_data(
     servers: dict[str, ScriptedEndpoint],
 ) -> None:
     class World(Notes, Drawable):

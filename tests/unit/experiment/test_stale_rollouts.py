@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from colearn.contract import NetworkKey
-from colearn.experiment.ahead import Ahead
-from colearn.experiment.experience import At
+from colearn.experiment.experience import TrainingPoint
 from colearn.experiment.processes import Processes
+from colearn.experiment.stale_rollouts import StaleRollouts
 from colearn.rollout.counts import Counts
 
 
@@ -26,12 +26,12 @@ class NoEpisodes:
 
 def test_the_reported_staleness_counts_the_updates_since_the_trees_weights():
     """S = 2: iterations 0, 1 and 2 have the initial weights, 3 and 4 those of iteration 2."""
-    ahead = Ahead(NoEpisodes(), Processes(torch.device("cpu")), {}, lambda: None, 2)
+    ahead = StaleRollouts(NoEpisodes(), Processes(torch.device("cpu")), {}, lambda: None, 2)
     reported = []
     for iteration in range(5):
-        ahead.take(At(iteration, iteration, 0.0))
+        ahead.take(TrainingPoint(iteration, iteration, 0.0))
         reported.append(ahead.metrics()["staleness"])
-        after = At(iteration + 1, iteration + 1, 0.0)
+        after = TrainingPoint(iteration + 1, iteration + 1, 0.0)
         ahead.refresh(after)
         ahead.published(after)
     ahead.close()
@@ -66,7 +66,7 @@ def ahead_of(episodes, actor, staleness):
         episodes.published = float(actor.weight)
 
     key = NetworkKey("actor", "team")
-    return Ahead(
+    return StaleRollouts(
         episodes, Processes(torch.device("cpu")), {key: actor}, publish, staleness
     ), publish
 
@@ -74,8 +74,8 @@ def ahead_of(episodes, actor, staleness):
 def trained(ahead, actor, publish, iterations):
     """The loop's calls: each update adds 1 to the weight and uses a tenth of the budget."""
     for iteration in iterations:
-        ahead.take(At(iteration, 2 * iteration, iteration / 10))
-        after = At(iteration + 1, 2 * iteration + 2, (iteration + 1) / 10)
+        ahead.take(TrainingPoint(iteration, 2 * iteration, iteration / 10))
+        after = TrainingPoint(iteration + 1, 2 * iteration + 2, (iteration + 1) / 10)
         actor.weight += 1.0
         if ahead.refresh(after):
             publish()
@@ -99,8 +99,10 @@ def test_a_block_has_the_weights_of_its_start_and_each_iteration_its_own_items_a
 
 def test_generators_receive_weights_at_every_staleness_th_update_alone():
     ahead, _ = ahead_of(Recorded(), Weighed(0.0), 3)
-    ahead.take(At(0, 0, 0.0))
-    refreshed = [ahead.refresh(At(iteration, 2 * iteration, 0.1)) for iteration in range(1, 7)]
+    ahead.take(TrainingPoint(0, 0, 0.0))
+    refreshed = [
+        ahead.refresh(TrainingPoint(iteration, 2 * iteration, 0.1)) for iteration in range(1, 7)
+    ]
     ahead.close()
     assert refreshed == [False, False, True, False, False, True]
 
@@ -116,7 +118,7 @@ def test_a_resumed_run_grows_pending_iterations_with_the_weights_that_they_had(t
     ahead.close()
     again, resumed = Recorded(), Weighed(3.0)
     ahead, publish = ahead_of(again, resumed, 2)
-    ahead.restore(tmp_path, At(3, 6, 0.3))
+    ahead.restore(tmp_path, TrainingPoint(3, 6, 0.3))
     ahead.close()
     assert {at: grown[2] for at, grown in again.grown.items()} == {3: 2.0, 4: 2.0}
     assert float(resumed.weight) == 3.0 == again.published

@@ -1,4 +1,4 @@
-"""Voices of a run without weights, and the memory of its tokenizers."""
+"""Agent specs of a run without weights, and the memory of its tokenizers."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from colearn.models.load import check_vocabulary
 from .architecture import Architectures, NotHere
 
 
-def read_voices(run: ResolvedRun, architectures: Architectures) -> dict[str, AgentSpec] | None:
-    """Voices by agent; None if a tokenizer is not on this machine."""
+def read_specs(run: ResolvedRun, architectures: Architectures) -> dict[str, AgentSpec] | None:
+    """Specs by agent; None if a tokenizer is not on this machine."""
     specs = {}
     for agent, settings in run.config.language_agents.items():
         key = NetworkKey("actor", settings.model)

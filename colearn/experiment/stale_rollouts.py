@@ -1,4 +1,4 @@
-"""Rollouts ahead of updates: generators get new weights every S updates and run in a thread."""
+"""Stale rollouts: generators get new weights every S updates and run ahead in a thread."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from colearn.learn.checkpoint_files import load_weights, save_weights
 from colearn.rollout.counts import Counts
 from colearn.types import Tree
 
-from .experience import At, Experience, TrainingEpisodes
+from .experience import Experience, TrainingEpisodes, TrainingPoint
 from .processes import Processes
 
 Grown = tuple[list[Tree[Any]], Counts]
@@ -28,13 +28,13 @@ _FOLDER, _AT = "behaviour", "at.json"
 class _Behaviour:
     """Weights that generators were given, and the state of the run at that time."""
 
-    at: At
+    at: TrainingPoint
     weights: dict[str, dict[str, Tensor]]
     steps: dict[str, int]
     """Their versions."""
 
 
-class Ahead(Experience):
+class StaleRollouts(Experience):
     """Iterations are grown in blocks of `staleness`: at every S-th update generators receive the
     weights, and the next S iterations grow with them while models go on updating.
 
@@ -59,7 +59,7 @@ class Ahead(Experience):
         self._staleness = staleness
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="rollout")
         self._pending: dict[int, Future[Grown]] = {}
-        self._source: dict[int, At] = {}
+        self._source: dict[int, TrainingPoint] = {}
         """By pending iteration, when its generators were given their weights."""
         self._behaviour: list[_Behaviour] = []
         """The newest last; the one before is needed while its iterations are pending."""
@@ -68,7 +68,9 @@ class Ahead(Experience):
         """Updates between the weights that sampled the last trees taken and the newest."""
         self._done = 0.0
 
-    def take(self, at: At, *, pool: Executor | None = None) -> tuple[Sequence[Tree[Any]], Counts]:
+    def take(
+        self, at: TrainingPoint, *, pool: Executor | None = None
+    ) -> tuple[Sequence[Tree[Any]], Counts]:
         self._pool = pool
         if at.iteration not in self._pending:  # the start of a run
             self._given(at)
@@ -85,10 +87,10 @@ class Ahead(Experience):
         self._done = _expected(source, self.lag)
         return self._processes.exchange(*grown)
 
-    def sampled_at(self, at: At) -> float:
+    def sampled_at(self, at: TrainingPoint) -> float:
         return self._done
 
-    def refresh(self, at: At) -> bool:
+    def refresh(self, at: TrainingPoint) -> bool:
         if at.iteration % self._staleness:
             return False
         self.settle()
@@ -111,7 +113,7 @@ class Ahead(Experience):
                 numbers = {"at": asdict(behaviour.at), "steps": behaviour.steps}
                 (folder / _FOLDER / _AT).write_text(json.dumps(numbers))
 
-    def restore(self, folder: Path, at: At) -> None:
+    def restore(self, folder: Path, at: TrainingPoint) -> None:
         """Grow the pending iterations of a checkpoint again; the learners have its weights.
 
         Errors: CheckpointError for a file that is missing, truncated or of another model.
@@ -124,7 +126,7 @@ class Ahead(Experience):
         for key, weights in older.weights.items():
             load_weights(path / key, weights)
         numbers = json.loads((path / _AT).read_text())
-        source = older.at = At(**numbers["at"])
+        source = older.at = TrainingPoint(**numbers["at"])
         older.steps = numbers["steps"]
         self._put(older)
         self._publish()
@@ -141,11 +143,11 @@ class Ahead(Experience):
     def close(self) -> None:
         self._thread.shutdown(cancel_futures=True)
 
-    def _given(self, at: At) -> None:
+    def _given(self, at: TrainingPoint) -> None:
         """Generators have the weights of `at` from now on."""
         self._behaviour = [*self._behaviour[-1:], self._snapshot(at)]
 
-    def _submit(self, source: At, iteration: int) -> None:
+    def _submit(self, source: TrainingPoint, iteration: int) -> None:
         ahead = iteration - source.iteration
         at = replace(
             source,
@@ -161,7 +163,7 @@ class Ahead(Experience):
         self._source[iteration] = source
         self._pending[iteration] = self._thread.submit(grow)
 
-    def _snapshot(self, at: At) -> _Behaviour:
+    def _snapshot(self, at: TrainingPoint) -> _Behaviour:
         weights = {
             key: {name: tensor.detach().cpu().clone() for name, tensor in one.weights().items()}
             for key, one in self._actors.items()
@@ -176,7 +178,7 @@ class Ahead(Experience):
                 tensor.copy_(weights[name])
 
 
-def _expected(source: At, ahead: int) -> float:
+def _expected(source: TrainingPoint, ahead: int) -> float:
     """The used fraction of the budget so many iterations after `source`, at the mean use so far."""
     if not source.iteration:
         return source.done

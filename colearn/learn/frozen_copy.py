@@ -1,4 +1,4 @@
-"""Follower: a frozen copy of a trained model, updated from it on request."""
+"""Frozen copy of a trained model: a reference policy or a past self."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from colearn.contract import Follower, Learner
+from colearn.contract import FrozenCopy, Learner
 from colearn.contract.rows import Outputs, Row
 from colearn.models.network import Network
 
@@ -16,8 +16,8 @@ from . import checkpoint_files
 from .score import evaluate
 
 
-class NetworkFollower(Follower):
-    """A follower with separate weights or a separate adapter, in this process."""
+class NetworkCopy(FrozenCopy):
+    """A copy with separate weights or a separate adapter, in this process."""
 
     def __init__(
         self, learner: Learner, policy: Network, network: Network, *, token_budget: int
@@ -28,7 +28,7 @@ class NetworkFollower(Follower):
     def evaluate(self, groups: Sequence[Sequence[Row]]) -> list[list[Outputs]]:
         return evaluate(self.network, groups, token_budget=self.token_budget)
 
-    def follow(self) -> None:
+    def copy_weights(self) -> None:
         weights = self._weights()
         with torch.no_grad():
             for name, weight in self.learner.weights().items():
@@ -47,6 +47,6 @@ class NetworkFollower(Follower):
         return self.network.trained()
 
     def _renamed(self, name: str) -> str:
-        """The follower's name of one of the policy's weights."""
+        """The copy's name of one of the policy's weights."""
         own, other = self.network.adapter, self.policy.adapter
         return ".".join(str(own) if part == other else part for part in name.split("."))
