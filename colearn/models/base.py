@@ -19,8 +19,10 @@ from .adapters import Adapted
 from .device_layers import DeviceLayers
 from .last_layer import WORTHWHILE, reading, saved
 from .lean_layers import LARGE, Lean, kept_inputs, lean_layers
+from .logit_scales import scaled_logits
 from .packed_products import PackedProducts, worthwhile
 from .recomputation import recomputing
+from .rotary import steady_positions
 from .tree_attention import NAME, by_blocks
 from .tree_mask import TreeMask
 
@@ -55,8 +57,9 @@ class Base(Adapted):
 
     @property
     def positions(self) -> int | None:
-        """Maximum number of positions, if the model's config names one."""
-        return getattr(self.config, "max_position_embeddings", None)
+        """Maximum number of positions, if the model's config names one. For rotary embeddings whose
+        frequencies change with the longest row of a batch, that up to which they do not."""
+        return steady_positions(self.config)
 
     @property
     def device(self) -> torch.device:
@@ -79,7 +82,7 @@ class Base(Adapted):
         """
         at_read = self._reading(read, input_ids.numel())
         lean = self._keeping_inputs(input_ids.numel(), checkpointing)
-        with self._autocast(), lean, at_read(), self._recomputing(checkpointing, at_read):
+        with self.autocast(), lean, at_read(), self._recomputing(checkpointing, at_read):
             states: Tensor = self._causal.get_decoder()(
                 input_ids=input_ids,
                 attention_mask=None if mask is None else self._masks(mask, position_ids, cache),
@@ -92,19 +95,9 @@ class Base(Adapted):
     def logits(self, hidden: Tensor, rows: Sequence[int] | None = None) -> Tensor:
         """Float32 logits [..., V] of hidden states, with the model's own scaling. `rows`: the
         batch's rows that the states are of, if not all."""
-        with self._autocast(), self.of_rows(rows):
+        with self.autocast(), self.of_rows(rows):
             logits: Tensor = self._causal.get_output_embeddings()(hidden)
-        logits = logits.float()
-        scale = getattr(self.config, "logit_scale", None)  # Cohere
-        if scale is not None:
-            logits = logits * scale
-        divisor = getattr(self.config, "logits_scaling", None)  # Granite
-        if divisor is not None:
-            logits = logits / divisor
-        cap = getattr(self.config, "final_logit_softcapping", None)
-        if cap is not None:
-            logits = torch.tanh(logits / cap) * cap
-        return logits
+        return scaled_logits(self.config, logits.float())
 
     @property
     def shares_histories(self) -> bool:
@@ -171,7 +164,7 @@ class Base(Adapted):
 
         return recomputing(self._causal, again)
 
-    def _autocast(self) -> Any:
+    def autocast(self) -> Any:
         """Without a cache of casts, which would keep a copy of all weights during a pass that uses
         each of them once."""
         return torch.autocast(

@@ -18,6 +18,7 @@ from colearn.errors import ConfigError, reason_of
 
 from .adapter_folder import WEIGHTS, bottom, is_adapter, tokenizer_path
 from .base import Base
+from .logit_scales import check_logits
 from .quantized import keep_layout, nf4
 
 if TYPE_CHECKING:
@@ -199,7 +200,8 @@ def load_base(
     base is stored in the compute type, or `quantized` in 4 bits. Without `head` the LM head is
     dropped. `adapted`: the path may be an adapter's folder, which is put on its base unmerged.
 
-    Errors: ConfigError naming `field` for a missing or unsafe (pickled) model; MissingExtra.
+    Errors: ConfigError naming `field` for a missing or unsafe (pickled) model, and for an
+    architecture whose logits are not known; MissingExtra.
     """
     from transformers import AutoModelForCausalLM
     from transformers.utils import logging
@@ -229,7 +231,11 @@ def load_base(
         model.to(device)
         _align(model)
     model.requires_grad_(trained)
-    return Base(model, dtype)
+    base = Base(model, dtype)
+    if head:
+        with _reading(path, field):
+            check_logits(base)
+    return base
 
 
 @torch.no_grad()

@@ -17,9 +17,20 @@ from tiny import (
     merged,
     plain_logprobs,
     play,
+    save_model,
     tiny_model,
 )
-from transformers import CohereConfig, CohereForCausalLM, GraniteConfig, GraniteForCausalLM
+from transformers import (
+    CohereConfig,
+    CohereForCausalLM,
+    GraniteConfig,
+    GraniteForCausalLM,
+    HyperCLOVAXConfig,
+    HyperCLOVAXForCausalLM,
+    LlamaConfig,
+    LlamaForCausalLM,
+    Qwen3ForCausalLM,
+)
 from updates import new_updater
 
 from colearn.agents import AgentSpec, ChatFormat
@@ -412,18 +423,88 @@ def test_the_ratio_moves_in_a_second_epoch():
 # --- what transformers does between the hidden state and the logits ------------------------------
 
 
-@pytest.mark.parametrize("kind", ["cohere", "granite", "gemma3"])
+@pytest.mark.parametrize("kind", ["cohere", "granite", "hyperclovax", "gemma3"])
 def test_logits_carry_the_models_own_scaling(kind):
     shape = {"vocab_size": 300, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 1}
     shape |= {"num_attention_heads": 4, "num_key_value_heads": 2, "pad_token_id": 0}
     model = {
         "cohere": lambda: CohereForCausalLM(CohereConfig(**shape, logit_scale=0.25)),
         "granite": lambda: GraniteForCausalLM(GraniteConfig(**shape, logits_scaling=4.0)),
+        "hyperclovax": lambda: HyperCLOVAXForCausalLM(
+            HyperCLOVAXConfig(**shape, logits_scaling=0.25)
+        ),
         "gemma3": lambda: tiny_model("gemma3"),
     }[kind]()
     base, ids = Base(model.eval()), torch.arange(20)[None]
     with torch.no_grad():
         assert torch.allclose(base.logits(base.hidden(ids)), model(ids).logits, atol=1e-6)
+
+
+class HalvedLogits(Qwen3ForCausalLM):
+    """An architecture that scales its logits by no setting that is known."""
+
+    def forward(self, *given, **settings):
+        result = super().forward(*given, **settings)
+        result.logits = result.logits / 2
+        return result
+
+
+def test_an_architecture_whose_logits_are_not_known_is_one_line(tmp_path, monkeypatch):
+    from colearn.models.load import load_base
+
+    folder = save_model(tmp_path)
+    arguments = {"compute": "float32", "trained": True, "device": torch.device("cpu")}
+    load_base(folder, field="models.ada.path", **arguments)
+    monkeypatch.setattr(
+        "transformers.AutoModelForCausalLM.from_pretrained", HalvedLogits.from_pretrained
+    )
+    with pytest.raises(
+        ConfigError, match=r"^models\.ada\.path: .*\(its kind, qwen3, computes logits"
+    ):
+        load_base(folder, field="models.ada.path", **arguments)
+
+
+# --- rotary embeddings that change with the longest row of a pass ---------------------------------
+
+
+def rotary_model(kind, trained=40):
+    tokenizer = byte_tokenizer()
+    shape = {"vocab_size": len(tokenizer) + 8, "hidden_size": 32, "intermediate_size": 48}
+    shape |= {"num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2}
+    shape |= {"initializer_range": 0.3, "eos_token_id": tokenizer.eos_token_id, "pad_token_id": 0}
+    rope = {"rope_type": kind, "rope_theta": 1e4, "factor": 4.0}
+    longest = trained
+    if kind == "longrope":
+        longest = 4 * trained
+        rope |= {"short_factor": [1.0] * 4, "long_factor": [4.0] * 4}
+        rope |= {"original_max_position_embeddings": trained}
+    config = LlamaConfig(**shape, max_position_embeddings=longest, rope_parameters=rope)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        return LlamaForCausalLM(config).eval()
+
+
+@pytest.mark.parametrize("kind", ["dynamic", "longrope"])
+def test_positions_end_where_a_rows_logits_begin_to_depend_on_its_batch(kind):
+    """transformers' own pass over a row of 20 tokens, beside one of 40 and one of 41."""
+    model = rotary_model(kind)
+    row = torch.arange(5, 25)[None]
+    alone = model(row).logits
+
+    def beside(length):
+        ids = torch.zeros((2, length), dtype=torch.long)
+        ids[0, :20] = row
+        return model(ids).logits[:1, :20]
+
+    last = Base(model).positions
+    assert last == 40
+    assert torch.allclose(beside(last), alone, atol=1e-5)
+    assert not torch.allclose(beside(last + 1), alone, atol=0.1)
+
+
+def test_positions_of_other_embeddings_are_the_configs():
+    assert Base(rotary_model("linear")).positions == 40
+    assert Base(tiny_model("gemma3")).positions == 1024  # one setting for each kind of layer
 
 
 def test_eager_attention_sees_the_same_mask():

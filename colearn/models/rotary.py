@@ -1,0 +1,23 @@
+"""Rotary position embeddings whose frequencies depend on the longest row of a forward pass."""
+
+from __future__ import annotations
+
+from typing import Any
+
+_BY_LENGTH = ("dynamic", "longrope")
+"""Kinds that transformers computes anew once a pass reaches positions beyond the trained ones. Then
+a cached key has other frequencies than its query, and a row's results depend on its batch."""
+
+
+def steady_positions(config: Any) -> int | None:
+    """Number of positions at which a token's embedding depends on its position alone; None if the
+    config names no number."""
+    longest: int | None = getattr(config, "max_position_embeddings", None)
+    rope = getattr(config, "rope_parameters", None) or {}
+    kinds = rope.values() if all(isinstance(one, dict) for one in rope.values()) else [rope]
+    for one in kinds:
+        if one.get("rope_type") in _BY_LENGTH:
+            trained = one.get("original_max_position_embeddings") or longest
+            if longest is not None and trained is not None:
+                longest = min(longest, trained)
+    return longest
