@@ -16,6 +16,9 @@ from colearn.errors import ConfigError
 
 from .ppo_clip import clipped_gain
 
+_LARGEST = 80.0
+"""Largest logarithm of a ratio; its exponential squared is infinite in float32."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class PolicyGradient(PolicyLoss):
@@ -45,9 +48,10 @@ class PolicyGradient(PolicyLoss):
     mask_high: Annotated[float, Field(gt=0.0, description="0.28 is usual")] | None = None
     """mask of the upper bound; None: `mask`."""
     kl: Weight = 0.0
-    """Weight of KL(policy || reference), per token: the k3 estimator exp(d) - d - 1 on the policy's
-    own samples. It penalises tokens that are unlikely under the reference, and does not penalise
-    dropping tokens that are likely under it."""
+    """Weight of the penalty k3 = exp(d) - d - 1 per sampled token, d = log(reference / policy). On
+    the policy's own samples its mean is KL(policy || reference), the metric `kl`. Its gradient is
+    that of KL(reference || policy), since samples are not differentiated: it penalises dropping
+    tokens that are likely under the reference more than adding unlikely ones."""
     reference_update_every: Count | None = None
     """Number of iterations after which the policy is copied to the reference; None: never. In
     self-play a policy gradient cycles around a mixed equilibrium; regularised towards a recent
@@ -110,7 +114,7 @@ class PolicyGradient(PolicyLoss):
         log_ratio = self._per_term(log_ratio, batch)
         divisor = batch.total_tokens if self.reduction == "token_mean" else batch.total_samples
         weights = self._token_weights(batch)
-        ratio = log_ratio.exp()
+        ratio = bounded(log_ratio).exp()
         plain = ratio * advantages
         kept = clipped_gain(
             plain,
@@ -175,6 +179,16 @@ class PolicyGradient(PolicyLoss):
         actions = int(batch.action_of.max()) + 1 if len(one) else 0
         lengths = one.new_zeros(actions).index_add(0, batch.action_of, one)
         return 1.0 / lengths[batch.action_of]
+
+
+def bounded(log_ratio: Tensor) -> Tensor:
+    """Log-ratios of at most 80, with the gradient of the unbounded ones.
+
+    The exponential of more than 88 is infinite, and 0 times its gradient is NaN: a term that `clip`
+    or `mask` leaves out would still spoil the sum. A term that counts makes a gradient of infinite
+    norm, which the learner reports.
+    """
+    return log_ratio - (log_ratio - _LARGEST).clamp(min=0.0).detach()
 
 
 def floats(metrics: dict[str, Tensor]) -> dict[str, float]:

@@ -210,6 +210,52 @@ def test_the_divergence_to_the_reference_is_k3_per_token():
     assert grad[1] == pytest.approx(0.05 * (1 - math.exp(0.5)))
 
 
+def test_the_penaltys_mean_is_one_divergence_and_its_gradient_that_of_the_other():
+    """Every token of a vocabulary of four, as often as the policy draws it. autograd differentiates
+    KL(reference || policy) itself."""
+    logits = torch.tensor([0.3, -1.0, 0.8, 0.1], dtype=torch.float64, requires_grad=True)
+    policy = logits.log_softmax(-1)
+    ref = torch.tensor([0.1, 0.2, 0.3, 0.4], dtype=torch.float64).log()
+    counts = (1000 * policy.exp()).round().long().detach()
+    logits.data = counts.double().log()  # now exact
+    policy = logits.log_softmax(-1)
+    drawn = torch.arange(4).repeat_interleave(counts)
+    count = len(drawn)
+    loss, metrics = PolicyGradient(kl=1.0)(
+        batch(
+            policy[drawn],
+            torch.zeros(count),
+            action_of=torch.arange(count),
+            old_logprobs=policy[drawn].detach(),
+            behaviour=policy[drawn].detach(),
+            ref_logprobs=ref[drawn],
+            total_samples=count,
+            total_tokens=count,
+        )
+    )
+    (gradient,) = torch.autograd.grad(loss, logits, retain_graph=True)
+    reverse = (policy.exp() * (policy - ref)).sum()
+    (forward,) = torch.autograd.grad((ref.exp() * (ref - policy)).sum(), logits, retain_graph=True)
+    assert metrics["kl"] == pytest.approx(reverse.item(), abs=1e-6)
+    assert torch.allclose(gradient, forward, atol=1e-12)
+
+
+@pytest.mark.parametrize("ratio", ["sequence", "token"])
+@pytest.mark.parametrize("settings", [{"clip": 0.2}, {"mask": 0.2}])
+def test_a_ratio_beyond_floats_adds_nothing_where_it_is_clipped_or_masked(ratio, settings):
+    """exp(89) is infinite. The first action, e^178 times as likely as before, gains nothing; the
+    second, as likely as before, counts -A / 2 per token."""
+    moved = OLD + torch.tensor([89.0, 89.0, 0.0, 0.0, 0.0])
+    value, grad, _ = gradient(PolicyGradient(ratio=ratio, **settings), moved)
+    assert math.isfinite(value)
+    assert grad == [0.0, 0.0, 0.5, 0.5, 0.5]
+
+
+def test_a_ratio_beyond_floats_that_counts_has_a_gradient_of_infinite_norm():
+    _, grad, _ = gradient(PolicyGradient(clip=0.2), OLD + 89.0, advantages=-torch.ones(2))
+    assert math.isinf(torch.tensor(grad).norm().item())
+
+
 def test_the_entropy_bonus_lowers_the_loss():
     loss = PolicyGradient(entropy=0.1)
     assert loss.needs_entropy
