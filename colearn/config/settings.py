@@ -90,7 +90,8 @@ class ModelSettings(TrainedNetworkSettings):
     """A folder, a hub name, `base.NAME`, or `embedded` (`-tiny`, `-tiny-varied`, `-copy`,
     `-large`) for the small model built on this machine; `embedded:N` uses initial weights N."""
     dtype: Literal["float32", "bfloat16", "float16"] = "float32"
-    """Compute type. Trained weights and optimiser state are always float32."""
+    """Compute type; float16 is for models that are not trained. Trained weights and optimiser state
+    are always float32."""
     lora: LoRASettings | None = None
     """Low-rank adapter on a frozen base; None trains all weights."""
     quantization: Literal["nf4"] | None = None

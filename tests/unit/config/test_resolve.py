@@ -34,6 +34,21 @@ def test_what_learns_is_what_is_trained_and_its_critic() -> None:
     assert list(run.learners) == [ACTORS[0], TEAM]
 
 
+@pytest.mark.parametrize(
+    ("section", "rank"), [("models.ben", None), ("models.ben", 2), ("critic", None)]
+)
+def test_a_network_that_is_trained_in_float16_is_one_line(section: str, rank: int | None) -> None:
+    sets = [f"{section}.dtype=float16"]
+    if section != "critic":
+        sets.append("models.ben.path=x")
+    if rank is not None:
+        sets.append(f"{section}.lora.rank={rank}")
+    with pytest.raises(ConfigError, match=rf"^{section}\.dtype: in float16 [^\n]*$"):
+        resolved(*sets)
+    if section == "models.ben":
+        resolved("models.ben.path=x", "models.ben.dtype=float16", "models.ben.trained=false")
+
+
 def test_an_adapters_first_policy_needs_no_network_and_one_that_moves_does() -> None:
     kl = "algorithm.loss.kl=0.1"
     still, moving = (
