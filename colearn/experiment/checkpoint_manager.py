@@ -60,7 +60,7 @@ class CheckpointManager:
         self.loaded = checkpoint.path
         if self.processes.main:
             checkpoint.say_passed()
-        check_bases(checkpoint.path, checkpoint.bases, self.bases)
+        check_bases(checkpoint.path, checkpoint.bases, self.bases, rows=True)
         load_learners(checkpoint.path, self.learners)
         for key, copy in self.copies.items():
             copy.load(checkpoint.path / str(key))

@@ -40,7 +40,7 @@ def file_digests(path: str, field: str, *, weights: bool = True) -> dict[str, st
     names = [name for name in _OTHERS if (folder / name).is_file()]
     if weights:
         names += sorted(file.name for file in folder.glob("*.safetensors"))
-    digests = {name: _digest(folder / name) for name in names}
+    digests = {name: digest(folder / name) for name in names}
     if is_adapter(path):
         config = adapter_config(path, field)
         config.pop("base_model_name_or_path", None)  # the base may be moved
@@ -65,7 +65,8 @@ def _folder(path: str) -> Path | None:
     return Path(known).parent if isinstance(known, str) else None
 
 
-def _digest(path: Path) -> str:
+def digest(path: Path) -> str:
+    """SHA-256 of a file, read once in a process."""
     status = path.stat()
     return _content(path, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
 

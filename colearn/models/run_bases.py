@@ -1,4 +1,4 @@
-"""Which model files a checkpoint builds on: digests, kept in it and compared when it is used."""
+"""Which files a checkpoint builds on: digests, kept in it and compared when it is used."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from colearn.contract import NetworkKey
 from colearn.errors import CheckpointError
 
 from .adapter_folder import is_adapter
-from .digest import file_digests
+from .digest import digest, file_digests
 
 Bases = Mapping[str, Mapping[str, str]]
 """By field of the config: the digests of the files that its path names."""
@@ -22,7 +22,8 @@ def bases_of(run: ResolvedRun, folders: Mapping[str, str]) -> Bases:
     checkpoints do not hold whole. `folders`: as `base_folders` returns them; models that are not
     among them are left out.
 
-    Folders of models that the task or another section names are included.
+    Folders of models that the task or another section names are included, and single files, such as
+    data and chat templates: other rows would be drawn in the place of those that are left.
     """
     weights: dict[str, tuple[str, bool]] = {}
     for key in run.networks:
@@ -31,22 +32,32 @@ def bases_of(run: ResolvedRun, folders: Mapping[str, str]) -> Bases:
             folder = path if is_adapter(path) else folders[path]
             needed = weights.get(field, (folder, False))[1] or not _kept_whole(run, key)
             weights[field] = folder, needed
-    for field, text in _texts(run.config.model_dump(mode="json", exclude={"models", "critic"}), ""):
+    plain = run.config.model_dump(mode="json", exclude={"models", "critic"})
+    for field, text in _texts(plain, ""):
         if _is_model(text):
             weights[field] = text, True
-    return {f: file_digests(path, f, weights=needed) for f, (path, needed) in weights.items()}
+    digests = {f: file_digests(path, f, weights=needed) for f, (path, needed) in weights.items()}
+    files = {f: text for f, text in _texts(plain, "") if f not in digests and _is_file(text)}
+    return digests | {
+        f: {Path(text).name: digest(Path(text).expanduser())} for f, text in files.items()
+    }
 
 
-def check_bases(checkpoint: Path, kept: Bases, bases: Bases) -> None:
-    """Errors: CheckpointError, one line, if a model's files are not those that the checkpoint was
-    trained on. `kept`: its digests; a checkpoint of an earlier version has none."""
+def check_bases(checkpoint: Path, kept: Bases, bases: Bases, *, rows: bool = False) -> None:
+    """Errors: CheckpointError, one line, if files are not those that the checkpoint was trained on.
+    `kept`: its digests; a checkpoint of an earlier version has none. `rows`: whether the task's own
+    files count: a resumed run goes on drawing their rows, while weights may meet others."""
     for field in sorted(kept.keys() & bases.keys()):
+        if field.startswith("task.") and not (rows or "config.json" in bases[field]):
+            continue
         before, now = kept[field], bases[field]
         odd = [n for n in sorted(before.keys() | now.keys()) if before.get(n) != now.get(n)]
         if before and now and odd:
+            model = field.startswith(("models.", "critic.")) or "config.json" in now
+            what, back = (" of this model", "the model") if model else ("", "the file")
             raise CheckpointError(
-                f"{field}: {odd[0]} of this model is not the one that {checkpoint} was trained on; "
-                "put the model back, or start another run"
+                f"{field}: {odd[0]}{what} is not the one that {checkpoint} was trained on; "
+                f"put {back} back, or start another run"
             )
 
 
@@ -72,7 +83,7 @@ def _texts(value: Any, field: str) -> Iterator[tuple[str, str]]:
 
 def _is_model(text: str) -> bool:
     """Whether a text is the path of a model's folder."""
-    if not text or len(text) > 4096 or "\0" in text or "\n" in text:
+    if not _is_path(text):
         return False
     folder = Path(text)
     try:
@@ -80,3 +91,15 @@ def _is_model(text: str) -> bool:
         return described and any(folder.glob("*.safetensors"))
     except OSError:  # a name that is too long for a file
         return False
+
+
+def _is_file(text: str) -> bool:
+    """Whether a text is the path of a file, and no bare word that a file here has as its name."""
+    try:
+        return _is_path(text) and bool(Path(text).suffix) and Path(text).expanduser().is_file()
+    except (OSError, RuntimeError):  # a name that is too long, a home that is not known
+        return False
+
+
+def _is_path(text: str) -> bool:
+    return bool(text) and len(text) <= 4096 and "\0" not in text and "\n" not in text

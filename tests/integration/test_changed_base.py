@@ -60,6 +60,46 @@ def alter(file: Path) -> None:
     os.utime(file, ns=(status.st_atime_ns, status.st_mtime_ns))
 
 
+def asked(folder: Path, **changes: Any) -> dict[str, Any]:
+    """One agent that answers the prompts of a file."""
+    folder.mkdir(exist_ok=True)
+    rows = folder / "rows.jsonl"
+    rows.write_text("".join(json.dumps({"prompt": f"say {k}"}) + "\n" for k in range(6)))
+    if not (folder / "ada").exists():
+        save_model(folder / "ada")
+    return {
+        "task": {"name": "dataset", "path": str(rows), "reward": "reward_functions:length"},
+        "algorithm": {"name": "magrpo"},
+        "models": {"*": {"path": str(folder / "ada")}},
+        "agents": {"*": {"sampling": {"max_tokens": 3}}},
+        "train": {"environment_steps": 2, "episodes": 1},
+        "run": {"device": "cpu"},
+        **changes,
+    }
+
+
+def test_a_resumed_run_on_other_rows_is_one_line(tmp_path: Path) -> None:
+    config = asked(tmp_path)
+    Experiment(load_config(config), tmp_path / "run").run()
+    rows = tmp_path / "rows.jsonl"
+    kept = rows.read_text()
+    rows.write_text(kept.replace("say 1", "say 7"))
+    with pytest.raises(
+        CheckpointError,
+        match=r"^task\.path: rows\.jsonl is not the one .*; put the file back, [^\n]*$",
+    ):
+        Experiment(extended(config), tmp_path / "run", resume=True)
+    rows.write_text(kept)
+    Experiment(extended(config), tmp_path / "run", resume=True).run()
+
+
+def test_other_rows_do_not_hinder_an_export(tmp_path: Path) -> None:
+    Experiment(load_config(asked(tmp_path)), tmp_path / "run").run()
+    (tmp_path / "rows.jsonl").unlink()
+    (tmp_path / "rows.jsonl").write_text(json.dumps({"prompt": "say nothing"}))
+    export_run(tmp_path / "run", tmp_path / "agents")
+
+
 @pytest.mark.parametrize(
     ("name", "ada", "kl"),
     [
