@@ -37,10 +37,10 @@ def check_learning(run: ResolvedRun) -> None:
                     f"train.{key} for all"
                 )
     _check_critic_apart(run, fixed=fixed)
-    for key in run.learners:
-        if run.settings(key).dtype == "float16":
+    for network in run.learners:
+        if run.settings(network).dtype == "float16":
             raise ConfigError(
-                f"{key.section}.dtype: in float16 gradients below 6e-8 are rounded to 0, so that "
+                f"{network.section}.dtype: in float16 gradients below 6e-8 are rounded to 0, so that "
                 "small advantages train nothing; use bfloat16 or float32 (float16 is for models "
                 "with trained: false)"
             )
