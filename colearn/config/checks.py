@@ -40,7 +40,7 @@ def check_learning(run: ResolvedRun) -> None:
     for network in run.learners:
         if run.settings(network).dtype == "float16":
             raise ConfigError(
-                f"{network.section}.dtype: in float16 gradients below 6e-8 are rounded to 0, so that "
+                f"{network.section}.dtype: in float16 gradients below 6e-8 are rounded to 0, so "
                 "small advantages train nothing; use bfloat16 or float32 (float16 is for models "
                 "with trained: false)"
             )
