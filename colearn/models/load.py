@@ -18,7 +18,7 @@ from colearn.errors import ConfigError, reason_of
 
 from .adapter_folder import WEIGHTS, bottom, is_adapter, tokenizer_path
 from .base import Base
-from .logit_scales import check_logits
+from .logit_check import check_logits
 from .quantized import keep_layout, nf4
 
 if TYPE_CHECKING:

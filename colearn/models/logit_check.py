@@ -1,0 +1,28 @@
+"""Checks that a loaded model's logits are those of its own forward pass."""
+
+from __future__ import annotations
+
+import torch
+
+from .base import Base
+
+_CLOSE = {torch.float32: 1e-3}
+"""Largest difference of logits by compute type, as a share of the largest logit."""
+_CLOSE_ROUNDED = 0.05
+
+
+@torch.no_grad()
+def check_logits(base: Base) -> None:
+    """Compare the logits of two tokens with those of the model's own forward pass.
+
+    Errors: ValueError where they differ: the architecture does something else to its logits.
+    """
+    ids = torch.arange(2, device=base.device)[None] % base.config.vocab_size
+    with base.autocast():
+        own = base.causal(input_ids=ids, use_cache=False).logits.float()
+    logits = base.logits(base.hidden(ids))
+    close = _CLOSE.get(base.compute, _CLOSE_ROUNDED)
+    if own.shape != logits.shape or (own - logits).abs().max() > close * own.abs().max():
+        raise ValueError(
+            f"its kind, {base.config.model_type}, computes logits in a way that is not known here"
+        )
