@@ -82,7 +82,11 @@ class Phases:
         for speakers in self._generators():
             network = self._network_of(next(iter(speakers)))
             device = self._device(next(iter(speakers)))
-            calls = plan_calls(speakers, chains, longest, play.shape, play.episodes)
+            calls = plan_calls(
+                speakers, chains, longest, play.shape, play.episodes, agents=self.specs
+            )
+            if not calls:  # these agents act in none of the items that were read
+                continue
             held = [0, *(cache_bytes(network.base, call) for call in calls)]
             planned.setdefault(device, []).append(
                 [earlier + later for earlier, later in itertools.pairwise(held)]

@@ -169,12 +169,18 @@ def rehearse(
     specs: Mapping[str, AgentSpec],
     read: Readings | None = None,
 ) -> Rehearsed:
-    """Grow the trees of one item as a run does, with empty actions of maximum length. Prompts in
-    `read` are not tokenized again; new ones are added."""
+    """Grow the trees of one item as a run does, with empty actions of maximum length. Programs act
+    for agents without specs, as long as the longest of the others: some repeat what those say.
+    Prompts in `read` are not tokenized again; new ones are added."""
     calls = _Calls(Counter(), Counter())
     known: Readings = {} if read is None else read
-    players = {agent: _Silent(agent, calls, one, known) for agent, one in specs.items()}
-    task = _Played(tuple(specs), max(1, len(script)))
+    players: dict[str, Player] = {
+        agent: _Silent(agent, calls, one, known) for agent, one in specs.items()
+    }
+    longest = max((one.sampling.max_tokens for one in specs.values()), default=1)
+    for agent in dict.fromkeys(agent for turn in script for agent in turn.seen):
+        players.setdefault(agent, _Program(Action(_WORD * longest)))
+    task = _Played(tuple(players), max(1, len(script)))
     trees, counts = grow(task, [script], players, shape, seed=0, first_episode=number)
     return Rehearsed(trees, counts, calls.asked, calls.drawn)
 
@@ -259,6 +265,20 @@ class _Silent(Player):
         if key not in self._read:
             self._read[key] = read_prompt(self.chat, prompt, last)
         return self._read[key]
+
+
+@dataclass(frozen=True, slots=True)
+class _Program(Player):
+    """Answers as a program does: every action of a request is the same, without tokens."""
+
+    said: Action
+
+    @property
+    def draws_candidates(self) -> bool:
+        return False
+
+    async def act(self, request: ActionRequest) -> list[TokenAnswer]:
+        return [TokenAnswer(self.said)] * len(request.seeds)
 
 
 def limit_tokens(tokenize: Tokenize) -> Tokenize:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -51,13 +51,17 @@ def plan_calls(
     script: Script,
     shape: Rollout,
     episodes: int,
+    *,
+    agents: Iterable[str],
 ) -> list[GeneratorCall]:
     """Generator calls of a rollout of `episodes` items, with histories as long as in `chains`. All
-    are counted with the turns of `script`, which is the longest."""
+    are counted with the turns of `script`, which is the longest.
+
+    agents: those that language models play, the speakers among them.
+    """
     starts = {(number, agent): 0 for number in range(len(chains)) for agent in speakers}
     calls = []
-    everyone = dict.fromkeys((a for turn in script for a in turn.seen), ONE_TOKEN)
-    rehearsed = rehearse(0, script, shape, everyone)
+    rehearsed = rehearse(0, script, shape, dict.fromkeys(agents, ONE_TOKEN))
     for turn, texts in enumerate(script):
         acting = [agent for agent in texts.seen if agent in speakers]
         if not acting:

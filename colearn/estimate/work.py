@@ -27,7 +27,7 @@ class Updates:
     """Work of each learner in one iteration."""
 
     works: Mapping[NetworkKey, Work]
-    """The minibatch with the largest micro-batch."""
+    """The minibatch with the largest micro-batch; no entry without rows."""
     padded_tokens: Mapping[NetworkKey, int]
     """Over all epochs of an iteration."""
 
@@ -44,10 +44,13 @@ def plan_updates(run: ResolvedRun, trees: Trees, architectures: Architectures) -
     works, padded = {}, {}
     for key, groups in rows.items():
         epochs, minibatch = run.schedule_of(key)
-        planned = [
-            plan_work([groups[number] for number in batch], run.config.train.token_budget)
+        batches = (
+            [groups[number] for number in batch if groups[number]]
             for batch in _groups_of(minibatch, trees, len(groups))
-        ]
+        )
+        planned = [plan_work(batch, run.config.train.token_budget) for batch in batches if batch]
+        if not planned:  # its agents act in none of the items that were read
+            continue
         works[key] = max(planned, key=lambda work: work.size)
         padded[key] = epochs * sum(work.padded_tokens for work in planned)
     return Updates(works, padded)
