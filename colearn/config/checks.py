@@ -47,12 +47,13 @@ def check_learning(run: ResolvedRun) -> None:
 
 
 def _check_critic_apart(run: ResolvedRun, *, fixed: bool) -> None:
-    """Errors: ConfigError for a critic's own epochs or minibatch size where its values are
-    read in each joint minibatch."""
+    """Errors: ConfigError for a critic's own epochs, minibatch size or solved head where its values
+    are read in each joint minibatch."""
     critic = run.config.critic
     if fixed or critic is None:
         return
     chosen = {"epochs": critic.epochs, "minibatch": critic.minibatch}
+    chosen["head"] = 1 if critic.head == "ridge" else None
     for key, value in chosen.items():
         if value is not None:
             raise ConfigError(

@@ -317,6 +317,12 @@ class CriticSettings(TrainedNetworkSettings):
     """`item`: the value is a running mean of returns by item and turn, without the episode's own
     return, plus the network's estimate of the residual. An item that has not come up before has the
     mean of the turn. None: `none`; a given critic has its own."""
+    head: Literal["trained", "ridge"] = "trained"
+    """`ridge`: the language model keeps its weights, and each update solves the value head in
+    closed form, by ridge regression on the hidden states. It costs a forward pass."""
+    replay: int = Field(default=1, ge=1)
+    """Number of updates whose experience `head: ridge` fits, the newest one included. The returns
+    of those before it are off-policy: earlier policies earned them."""
     warmup_iterations: int = Field(default=0, ge=0)
     """Iterations at the start that train the critic alone; the actors keep their weights."""
     readers: dict[str, str] = Field(default_factory=lambda: {EACH: EACH})
@@ -346,11 +352,19 @@ class CriticSettings(TrainedNetworkSettings):
             raise ValueError("set either path or share: actor, or from")
         if self.from_ is None and (self.frozen or self.foreign):
             raise ValueError("frozen and foreign describe a given critic; set from, or leave them")
-        needs_own_critic = self.epochs or self.minibatch or self.baseline
+        solved = self.head == "ridge"
+        needs_own_critic = self.epochs or self.minibatch or self.baseline or solved
         if self.share is not None and needs_own_critic:
             raise ValueError(
-                "epochs, minibatch and baseline need a critic of its own; set path, not share"
+                "epochs, minibatch, baseline and head need a critic of its own; set path, not share"
             )
+        if solved and (self.epochs or self.minibatch or self.lora is not None):
+            raise ValueError(
+                "head: ridge is solved once an update and trains nothing else; leave epochs, "
+                "minibatch and lora out"
+            )
+        if self.replay > 1 and not solved:
+            raise ValueError("replay is for a head that is solved; set head: ridge, or leave it")
         if self.from_ is not None and self.baseline is not None:
             raise ValueError("a given critic has its own baseline; leave baseline out, or from")
         if self.frozen and self.warmup_iterations:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from colearn.config import ResolvedRun
+from colearn.config import CriticSettings, ResolvedRun
 from colearn.contract import MemoryFootprint, NetworkKey
 from colearn.models.load import resolve_device
 from colearn.models.network import Network
@@ -75,6 +75,8 @@ def count_networks(
         kept = (
             replace(_NOTHING, weights=held)
             if settings is None
+            else replace(_NOTHING, weights=held + 4 * trained)  # nothing but a head is solved
+            if isinstance(settings, CriticSettings) and settings.head == "ridge"
             else run.learner.kept(trained, held, settings, processes=processes)
         )
         gone = missing.get(f"{key.section}.path")

@@ -135,6 +135,8 @@ def _updater(
 
 def _critic_schedule(run: ResolvedRun) -> UpdateSchedule | None:
     critic = run.config.critic
+    if critic is not None and critic.head == "ridge":
+        return UpdateSchedule(1, None)
     if critic is None or (critic.epochs is None and critic.minibatch is None):
         return None
     return UpdateSchedule(

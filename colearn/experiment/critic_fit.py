@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import nan
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from colearn.contract import Advantage, AgentValues, Learner, NetworkKey
 from colearn.contract.algorithm import ValueLoss
 from colearn.contract.seeding import derive_rng
 from colearn.errors import ConfigError
+from colearn.learn.constructor import constructor
 from colearn.learn.minibatch import minibatches
 from colearn.models.critic_folder import (
     CriticManifest,
@@ -132,6 +133,8 @@ def fit_critic(
         )
     episodes = run.parts.credited([tree for one in folders for tree in _trees(one, agents)])
     held, trained = _split(episodes, settings)
+    if config.critic is not None and config.critic.head == "ridge":
+        settings = replace(settings, epochs=1, minibatch=sum(len(e.tree.nodes) for e in trained))
     placed = with_folders(run, base_folders(run, keys))
     networks = TeamBuilder(placed).build(keys)
     critics = _critics(placed, networks)
@@ -213,7 +216,7 @@ def _split(
 def _critics(run: ResolvedRun, networks: Mapping[NetworkKey, Network]) -> Critics:
     critic, settings = run.parts.critic, run.config.critic
     assert critic is not None and settings is not None and settings.path is not None
-    construct = run.learner.constructor()
+    construct = constructor(run, settings)
     budget = run.config.train.token_budget
     learners: dict[str, Learner] = {
         key.model: construct(str(key), network, settings, token_budget=budget)

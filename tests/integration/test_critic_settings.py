@@ -7,13 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from tiny import register, save_model
 
 from colearn.config import load_config
 from colearn.contract import NetworkKey
 from colearn.errors import ConfigError
 from colearn.experiment.loop import Experiment
+from colearn.learn.ridge import ridge
 from colearn.record import RunFolder
+from colearn.value_model.item_means import ItemMeans
 
 TEAM = NetworkKey("critic", "team")
 
@@ -99,7 +102,7 @@ def test_an_item_s_mean_is_part_of_the_value(frozen: bool, model: str, tmp_path:
     assert max(told[0]) > 0.05
 
 
-@pytest.mark.parametrize("setting", [{"epochs": 2}, {"minibatch": 4}])
+@pytest.mark.parametrize("setting", [{"epochs": 2}, {"minibatch": 4}, {"head": "ridge"}])
 def test_values_that_are_read_in_each_minibatch_have_no_other_schedule(
     setting: dict[str, Any], model: str
 ) -> None:
@@ -108,3 +111,63 @@ def test_values_that_are_read_in_each_minibatch_have_no_other_schedule(
     (name,) = setting
     with pytest.raises(ConfigError, match=rf"^critic\.{name}: .*frozen_targets: true"):
         resolve(load_config(settings(model, frozen=False, **setting)))
+
+
+@pytest.mark.parametrize("baseline", ["none", "item"])
+def test_a_solved_head_is_the_regression_of_the_returns_on_the_trunk_s_states(
+    baseline: str, model: str, tmp_path: Path
+) -> None:
+    """One update: the head's values after it are those of a ridge regression of what the means by
+    item leave of its own returns."""
+    own = settings(model, head="ridge", baseline=baseline)
+    config = load_config(own, {"train.environment_steps": 8})
+    experiment = Experiment(config, tmp_path / "run")
+    trees, updater = experiment.trees(), experiment.assembly.updater
+    assert updater is not None and updater.critic is not None
+    network = experiment.assembly.host.networks[TEAM]
+    trunk = {k: v.clone() for k, v in network.state().items() if not k.startswith("head.")}
+    states: list[torch.Tensor] = []
+    hook = network.head.register_forward_pre_hook(lambda _, given: states.append(given[0]))
+    for tree in trees:
+        updater.critic.read([tree])  # one row each, its marks in the order of the turns
+    hook.remove()
+    experiment.run()
+    assert all(torch.equal(tensor, network.state()[name]) for name, tensor in trunk.items())
+    read = torch.cat(states)
+    returns = torch.tensor([tree.returns(1.0)[1:] for tree in trees]).flatten()
+    if baseline == "item":
+        parts = experiment.assembly.run.parts
+        means = ItemMeans().offsets(updater.critic.critic, parts.credited(trees), trees)
+        returns -= torch.tensor([one["ada"][turn] for one in means for turn in (0, 1)])
+    values = network.head(read)
+    weights, bias = ridge(read.double(), returns.double())
+    assert values.tolist() == pytest.approx((read.double() @ weights + bias).tolist(), abs=1e-5)
+
+
+def test_a_solved_head_goes_on_with_the_experience_that_it_has_kept(
+    model: str, tmp_path: Path
+) -> None:
+    config = settings(model, head="ridge", replay=2)
+    weights = []
+    for name, steps in (("whole", [24]), ("parts", [16, 24])):
+        for number, budget in enumerate(steps):
+            changed = load_config(config, {"train.environment_steps": budget})
+            experiment = Experiment(changed, tmp_path / name, resume=number > 0)
+            experiment.run()
+        weights.append(experiment.assembly.host.networks[TEAM].head.linear.weight)
+    assert weights[0].any() and torch.equal(*weights)
+
+
+@pytest.mark.parametrize(
+    ("setting", "told"),
+    [
+        ({"head": "ridge", "epochs": 2}, "leave epochs"),
+        ({"replay": 2}, "set head: ridge"),
+        ({"head": "ridge", "path": None, "share": "actor"}, "need a critic of its own"),
+    ],
+)
+def test_settings_that_a_solved_head_has_not_are_one_line(
+    setting: dict[str, Any], told: str, model: str
+) -> None:
+    with pytest.raises(ConfigError, match=told):
+        load_config(settings(model, **setting))

@@ -15,6 +15,7 @@ from colearn.contract.host import Given, in_threads, one_by_one
 from colearn.contract.player import past_self
 from colearn.contract.weight_sync import Publish
 from colearn.generate.transformers import TransformersEngine, share_cores
+from colearn.learn.constructor import constructor
 from colearn.learn.frozen_copy import NetworkCopy
 from colearn.models.base import Base
 from colearn.models.load import Tokenizers, check_vocabulary
@@ -72,9 +73,8 @@ class LocalHost(ModelHost):
 def _learners(
     run: ResolvedRun, networks: Mapping[NetworkKey, Network]
 ) -> dict[NetworkKey, Learner]:
-    construct = run.learner.constructor()
     return {
-        key: construct(
+        key: constructor(run, settings)(
             str(key),
             networks[key],
             settings,

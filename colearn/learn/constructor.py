@@ -1,0 +1,15 @@
+"""The class of a run's learners."""
+
+from __future__ import annotations
+
+from colearn.config import CriticSettings, ModelSettings, ResolvedRun
+from colearn.contract import LearnerConstructor
+
+
+def constructor(run: ResolvedRun, settings: ModelSettings | CriticSettings) -> LearnerConstructor:
+    """That of the run's kind of learner, or of a critic whose head is solved."""
+    if isinstance(settings, CriticSettings) and settings.head == "ridge":
+        from .ridge import RidgeLearner
+
+        return RidgeLearner
+    return run.learner.constructor()

@@ -1,0 +1,155 @@
+"""A value model whose trunk stays as it is: its head is solved in closed form."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from accelerate import PartialState
+from torch import Tensor
+
+from colearn.config import CriticSettings
+from colearn.contract import Accumulated, Objective, Prepared
+from colearn.contract.rows import Outputs, RowBatch
+from colearn.contract.timeline import updates
+from colearn.errors import ConfigError
+from colearn.models.network import Network
+
+from . import checkpoint_files
+from .network_learner import NetworkLearner
+
+_PENALTIES = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)
+"""Candidates for the penalty, in units of the largest eigenvalue of the states' scatter matrix."""
+
+
+@dataclass(frozen=True, slots=True)
+class Experience:
+    """The states at the marks of one update, [N, D], and what their values are to be, [N]."""
+
+    states: Tensor
+    targets: Tensor
+
+
+class RidgeLearner(NetworkLearner):
+    """One ridge regression of the targets on the hidden states at the marks, in each step.
+
+    It fits the experience of the last `critic.replay` updates. Those before the newest are
+    off-policy: their returns are of earlier policies. The penalty is the one of the least
+    leave-one-out error, or none of the states is used where that is better.
+
+    Wrong where the trunk's states do not hold what the return depends on: nothing else is learned.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        network: Network,
+        settings: CriticSettings,
+        *,
+        token_budget: int,
+        pad: int = 0,
+        entropy: bool = False,
+    ) -> None:
+        super().__init__(name, network, token_budget=token_budget, pad=pad, entropy=entropy)
+        assert network.head is not None, "a critic has a value head"
+        if PartialState(cpu=self.device.type == "cpu").num_processes > 1:
+            raise ConfigError(
+                "critic.head: ridge is solved in one process; start one, or leave it out"
+            )
+        self.head = network.head
+        self._seen: list[Experience] = []
+        self._kept: deque[Experience] = deque(maxlen=settings.replay)
+
+    @torch.no_grad()
+    def accumulate(self, prepared: Prepared, objective: Objective) -> Accumulated:
+        self._seen.clear()
+        return super().accumulate(prepared, objective)
+
+    def _forward(self, batch: RowBatch) -> Outputs:
+        states: list[Tensor] = []
+        hook = self.head.register_forward_pre_hook(lambda _, given: states.append(given[0]))
+        try:
+            outputs = super()._forward(batch)
+        finally:
+            hook.remove()
+        if states:
+            read = states[0] if batch.mark_places is None else states[0][batch.mark_places]
+            targets = batch.per_action("targets")
+            if batch.baselined:
+                targets = targets - batch.per_action("baselines")
+            scored = ~targets.isnan()
+            self._seen.append(Experience(read[scored].float(), targets[scored]))
+        return outputs
+
+    @updates
+    @torch.no_grad()
+    def step(self, done: float) -> dict[str, float]:
+        newest = Experience(
+            torch.cat([one.states for one in self._seen]),
+            torch.cat([one.targets for one in self._seen]),
+        )
+        if not len(newest.targets):
+            return {}  # nothing of it is scored
+        self._kept.append(newest)
+        centre, deviation, _ = self.head.scale.double()
+        states = torch.cat([one.states for one in self._kept]).double()
+        targets = torch.cat([one.targets for one in self._kept]).double()
+        weights, bias = ridge(states, (targets - centre) / deviation)
+        self.head.linear.weight.copy_(weights[None])
+        self.head.linear.bias.copy_(bias[None])
+        self.steps += 1
+        self.network.base.revision += 1
+        return {}
+
+    def save(self, folder: Path) -> None:
+        kept = {
+            number: {"states": one.states, "targets": one.targets}
+            for number, one in enumerate(self._kept)
+        }
+        optimizer = {"state": kept, "param_groups": []}
+        checkpoint_files.save_learner(folder, self.network.state(), optimizer, self.steps)
+
+    def load(self, folder: Path) -> None:
+        state, self.steps = checkpoint_files.load_learner(folder, self.network.state())
+        self._kept.clear()
+        self._kept.extend(
+            Experience(one["states"].to(self.device), one["targets"].to(self.device))
+            for _, one in sorted(state["state"].items())
+        )
+        self.network.base.revision += 1
+
+    def _gathered(self, value: Any) -> list[Any]:
+        return [value]
+
+
+def ridge(states: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+    """Weights [D] and bias [] of the ridge regression of `targets` [N] on `states` [N, D] with the
+    least leave-one-out error among the candidates.
+
+    That error of row i is its residual over 1 - h_ii, with h the regression's hat matrix.
+    """
+    mean, level = states.mean(0), targets.mean()
+    left, sizes, right = torch.linalg.svd(states - mean, full_matrices=False)
+    along = left.T @ (targets - level)
+    best, weights = _left_out(targets - level, torch.full_like(targets, 1 / len(targets))), None
+    for penalty in _PENALTIES:
+        shrunk = sizes**2 / (sizes**2 + penalty * sizes[0] ** 2 + torch.finfo(sizes.dtype).tiny)
+        residuals = targets - level - left @ (shrunk * along)
+        error = _left_out(residuals, 1 / len(targets) + left**2 @ shrunk)
+        if error < best:
+            best, weights = error, right.T @ (_ratio(shrunk, sizes) * along)
+    if weights is None:
+        weights = torch.zeros_like(mean)
+    return weights, level - mean @ weights
+
+
+def _left_out(residuals: Tensor, leverage: Tensor) -> float:
+    return float(torch.mean((residuals / (1 - leverage).clamp_min(1e-6)) ** 2))
+
+
+def _ratio(shrunk: Tensor, sizes: Tensor) -> Tensor:
+    """`shrunk` / `sizes`, 0 where a direction has no size."""
+    return torch.where(sizes > 0, shrunk / sizes, 0.0)
