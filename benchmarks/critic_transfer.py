@@ -1,10 +1,13 @@
 """Private stakes with a given critic: joint actions to 90% beside teams that learn one themselves.
 
     python benchmarks/critic_transfer.py --out transfer --team 8     # resumable, one core
+    python benchmarks/critic_transfer.py --out transfer --team 8 --source play
 
 COMA's runs of other seeds are recorded, a critic is fitted on their episodes (as by `colearn critic
-fit`), and fresh teams are given it, frozen. Every line of runs.jsonl counts the joint actions that
-the critic was trained on.
+fit`), and fresh teams are given it, frozen. With `--source play` it is fitted on the play of
+untrained teams of two agents, then of twice as many, up to the team's size, each fit from the
+critic before it. Every line of runs.jsonl counts the joint actions that the critic was trained on.
+A run ends once it has reached 90% at two evaluations in a row.
 """
 
 from __future__ import annotations
@@ -12,15 +15,19 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import stakes
 
 from colearn.config import Config
+from colearn.contract import Callback
+from colearn.contract.callback import EvaluateEvent
 from colearn.experiment.critic_fit import FitSettings, fit_config, fit_critic
 from colearn.experiment.loop import Experiment
 from colearn.export import write_fit
+from colearn.models.embedded import embedded_model
 from colearn.record import open_run
 
 OPTIONS = argparse.Namespace(
@@ -53,11 +60,24 @@ def record(folder: Path, team: int, seed: int, steps: int) -> None:
         Experiment(Config.model_validate(settings), folder).run()
 
 
-def fit(out: Path, runs: list[Path], epochs: int) -> Path:
+def play(folder: Path, team: int, seed: int, steps: int) -> None:
+    """Record the episodes of an untrained team."""
+    if not (folder / "run.json").exists():
+        settings = settings_of(team, seed, steps)
+        settings |= {"algorithm": {"name": "mareinforce"}, "critic": None}
+        model = {"learning_rate": 1e-12, "schedule": "constant", "epochs": 1, "minibatch": 256}
+        settings["models"]["*"] |= model
+        settings["train"] |= {"record": True, "epochs": 1, "episodes": 256, "minibatch": 256}
+        settings["evaluation"] |= {"every": 10**6, "episodes": 8}
+        Experiment(Config.model_validate(settings), folder).run()
+
+
+def fit(out: Path, runs: list[Path], epochs: int, start: str) -> Path:
+    """`start`: the setting that names the network to begin with."""
     if not out.exists():
         sets = ["critic.learning_rate=3e-3", "critic.head_learning_rate=1e-2"]
-        sets += ["critic.schedule=linear", "critic.path=embedded-tiny:900"]
-        config = fit_config([open_run(run) for run in runs], overrides=sets)
+        sets += ["critic.schedule=linear", *start.split()]
+        config = fit_config([open_run(run) for run in runs], algorithm="coma", overrides=sets)
 
         def print_epoch(epoch: int, worth: Any) -> None:
             print(f"epoch {epoch}: R^2 {[one.r2 for one in worth]}", flush=True)
@@ -66,12 +86,39 @@ def fit(out: Path, runs: list[Path], epochs: int) -> Path:
     return out
 
 
+def ladder(out: Path, team: int, joint_actions: int, epochs: int) -> Path:
+    """A critic of untrained play: of two agents first, whose parts are easily told apart. Its base
+    is that of the whole team, whose tokenizer knows all names."""
+    base = embedded_model(stakes.Stakes(team), "embedded-tiny:900", "critic.path")
+    start, size = f"critic.path={base}", 2
+    while True:
+        run = out / f"played-{size}"
+        play(run, size, 920, joint_actions)
+        critic = fit(out / f"critic-played-{size}", [run], epochs, start)
+        if size == team:
+            return critic
+        start, size = f"critic.path=null critic.from={critic} critic.foreign=true", 2 * size
+
+
+@dataclass(frozen=True)
+class Stop(Callback):
+    """Ends a run at the second of two evaluations in a row that reach 90%."""
+
+    shares: list[float] = field(default_factory=list, init=False)
+
+    def on_evaluate(self, event: EvaluateEvent) -> None:
+        self.shares.append(event.metrics["share"])
+        if len(self.shares) > 1 and min(self.shares[-2:]) >= 0.9:
+            event.stop = "reached 90%"
+
+
 def given(
     out: Path, critic: Path, team: int, seed: int, steps: int, label: str, changes: dict[str, Any]
 ) -> dict[str, Any]:
     settings = settings_of(team, seed, steps)
     settings["critic"] |= {"from": str(critic), "path": None, **changes}
     folder = out / "runs" / f"{label}-{team}-{seed}"
+    settings["run"]["callbacks"] = ["critic_transfer:Stop"]
     record = Experiment(Config.model_validate(settings), folder).run()
     lines = open_run(folder).lines()
     curve = [(n.environment_steps, n.metrics["share"]) for n in lines if n.kind == "evaluation"]
@@ -94,6 +141,8 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--team", type=int, default=8)
     parser.add_argument("--critic-team", type=int, help="size of the recorded team; else --team")
+    parser.add_argument("--source", choices=("runs", "play"), default="runs")
+    parser.add_argument("--played", type=int, default=4096, help="joint actions of each size")
     parser.add_argument("--recorded", type=int, default=4, help="runs that are recorded")
     parser.add_argument("--recorded-steps", type=int, default=1280, help="joint actions of each")
     parser.add_argument("--fit-epochs", type=int, default=8)
@@ -103,11 +152,15 @@ def main() -> None:
     parser.add_argument("--frozen", type=float, default=1.0)
     options = parser.parse_args()
     source = options.critic_team or options.team
-    runs = [options.out / f"recorded-{source}-{900 + n}" for n in range(options.recorded)]
-    for number, folder in enumerate(runs):
-        record(folder, source, 900 + number, options.recorded_steps)
-    critic = fit(options.out / f"critic-{source}", runs, options.fit_epochs)
-    label = f"from{source}-frozen{options.frozen:g}"
+    label = f"{options.source}{source}-frozen{options.frozen:g}"
+    if options.source == "play":
+        critic = ladder(options.out, source, options.played, options.fit_epochs)
+    else:
+        runs = [options.out / f"recorded-{source}-{900 + n}" for n in range(options.recorded)]
+        for number, folder in enumerate(runs):
+            record(folder, source, 900 + number, options.recorded_steps)
+        start = "critic.path=embedded-tiny:900"
+        critic = fit(options.out / f"critic-{source}", runs, options.fit_epochs, start)
     changes = {"frozen": options.frozen, "foreign": source != options.team}
     path = options.out / "runs.jsonl"
     lines = path.read_text().splitlines() if path.exists() else []

@@ -33,6 +33,7 @@ from colearn.record.recorded_tree import tree_of
 from colearn.statistics.scored import mean_scored
 from colearn.types import Credited
 from colearn.value_model.ceiling import Ceiling, ceilings, item_mean_worth
+from colearn.value_model.given import critic_joint_actions, with_given_critic
 from colearn.value_model.judgement import Pair, pairs, worth_by_turn
 from colearn.value_model.keep import described
 from colearn.value_model.loaded import tokenizer_of
@@ -69,7 +70,7 @@ class Fitted:
     networks: Mapping[NetworkKey, Network] = field(repr=False)
     run: ResolvedRun = field(repr=False)
     joint_actions: int
-    """Joint actions of all recorded episodes."""
+    """Joint actions of all recorded episodes, and those of the critic that it began with."""
     episodes: tuple[int, int]
     """Number of episodes trained on, and held out."""
     worth: tuple[TurnWorth, ...]
@@ -119,6 +120,7 @@ def fit_critic(
     folders = [open_run(folder) for folder in runs]
     config = fit_config(folders) if config is None else config
     agents = folders[0].record().agents
+    config = with_given_critic(config)
     run = resolve(config, agents=agents)
     keys = [key for key in run.learners if key.kind == "critic"]
     if not keys:
@@ -150,7 +152,7 @@ def fit_critic(
     return Fitted(
         networks=networks,
         run=run,
-        joint_actions=sum(len(one.tree.nodes) - 1 for one in episodes),
+        joint_actions=critic_joint_actions(run, sum(len(one.tree.nodes) - 1 for one in episodes)),
         episodes=(len(trained), len(held)),
         worth=worth_by_turn(predictions),
         item_mean=item_mean_worth(

@@ -31,10 +31,11 @@ def base_folders(run: ResolvedRun, keys: Iterable[NetworkKey]) -> dict[str, str]
 
 
 def with_folders(run: ResolvedRun, folders: Mapping[str, str] | None = None) -> ResolvedRun:
-    """The run with each path replaced by its folder of `base_folders`. Errors: as there."""
+    """The run with each path replaced by its folder of `base_folders`, where it is one of
+    `folders`. Errors: as there."""
     folders, config = folders or base_folders(run, run.networks), run.config
     models = {
-        name: model.model_copy(update={"path": folders[model.path]})
+        name: model.model_copy(update={"path": folders.get(model.path, model.path)})
         for name, model in config.models.items()
     }
     critic = config.critic

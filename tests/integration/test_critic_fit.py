@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
+from safetensors.torch import load_file
 from tiny import register, save_model
 
 import colearn
@@ -16,6 +18,8 @@ from colearn.config import load_config
 from colearn.errors import ConfigError
 from colearn.experiment.critic_fit import FitSettings, fit_config, fit_critic
 from colearn.experiment.loop import Experiment
+from colearn.export import write_fit
+from colearn.models.critic_folder import HEAD, read_critic
 from colearn.record import RunFolder
 from colearn.record.recorded_tree import tree_of
 
@@ -146,3 +150,19 @@ def test_a_run_that_recorded_nothing_is_one_line(model: str, tmp_path: Path) -> 
 def test_an_algorithm_without_a_critic_is_one_line(run: Path) -> None:
     with pytest.raises(ConfigError, match=r"magrpo trains no critic of its own; .*--algorithm"):
         fit_critic([run])
+
+
+def test_a_fit_on_another_base_than_the_agents_goes_on_from_a_critic_and_counts_its_joint_actions(
+    run: Path, tmp_path: Path
+) -> None:
+    base = f"critic.path={save_model(tmp_path / 'base', seed=5)}"
+    config = fit_config([RunFolder(run)], algorithm="collm_cc", overrides=[base])
+    settings = FitSettings(epochs=1, held_out=0.3)
+    (first,) = write_fit(fit_critic([run], config, settings), tmp_path / "first").values()
+    begun = ["critic.path=null", f"critic.from={first}", "critic.learning_rate=1e-12"]
+    begun += ["critic.head_learning_rate=1e-12"]
+    config = fit_config([RunFolder(run)], algorithm="collm_cc", overrides=begun)
+    (second,) = write_fit(fit_critic([run], config, settings), tmp_path / "second").values()
+    one, other = (load_file(folder / HEAD)["linear.weight"] for folder in (first, second))
+    assert one.any() and torch.allclose(one, other, atol=1e-6)
+    assert [read_critic(folder, "kept").joint_actions for folder in (first, second)] == [60, 120]
