@@ -135,7 +135,7 @@ class Environments:
     def notebooks(self) -> Environment:
         """The gate's environment, with a kernel and LangGraph."""
         project = ("-c", "constraints.txt", "-e", ".[dev]")
-        packages = ("nbclient", "ipykernel", "langgraph", "langchain-openai")
+        packages = ("nbclient", "ipykernel", "ipywidgets", "langgraph", "langchain-openai")
         return Environment(self.make("notebooks", project, packages))
 
     def frameworks(self) -> Environment:

@@ -123,8 +123,7 @@ def _train(settings: Config, out: Path, resume: bool) -> None:
 
     if (parent := os.environ.get(PARENT)) is not None:
         end_with(int(parent))
-    name = f"{settings.algorithm.name} seed {settings.run.seed}"
-    with RunDisplay(name, out) as display:
+    with RunDisplay(settings, out) as display:
         try:
             record = run_with_restarts(settings, out, resume=resume, started=display.started)
         except Interrupted as interrupted:

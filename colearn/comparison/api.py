@@ -12,9 +12,10 @@ from colearn.record.place import check_place, held_folder
 
 from .check import check_plans
 from .claim import check_claim, claim
+from .display import watch
 from .launch import Command, Failure, early_forks, launch, launched_runs, raise_failures
 from .plan import Plan, make_plan
-from .progress import Watcher, watch
+from .progress import Watcher
 
 Make = Callable[[Plan, Path, Watcher], tuple[Failure, ...]]
 """Makes the unfinished runs of a plan in a folder, and returns those that failed."""

@@ -227,8 +227,3 @@ class Silence:
 
     def ended(self, name: str, outcome: str) -> None:
         return None
-
-
-def watch(console: Console, goals: Goals) -> Bars | Lines:
-    """Bars on a terminal, lines elsewhere."""
-    return Bars(console, goals) if console.is_terminal else Lines(console, goals)

@@ -36,7 +36,7 @@ def train(
     resume: bool = False,
     **settings: Unpack[Sections],
 ) -> Result:
-    """Train a team and return the result of the run.
+    """Train a team, show the progress and return the result of the run.
 
     task: a DecPOMDP object or class, a name, or a section with `name` and settings; None: `dataset`
     on `data` with `reward`.
@@ -58,6 +58,8 @@ def train(
     """
     from colearn.experiment.restarts import run_with_restarts  # loads torch
 
+    from .run_progress import RunProgress
+
     config, names = config_from(
         task,
         algorithm,
@@ -71,5 +73,7 @@ def train(
     )
     folder = run_folder(config, out, resume=resume)
     names.tell(folder)
-    run_with_restarts(config, folder, resume=resume)
+    with RunProgress(config) as shown:
+        run_with_restarts(config, folder, resume=resume, started=shown.started)
+        shown.ended("finished")
     return read_result(folder)

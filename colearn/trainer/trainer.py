@@ -20,6 +20,7 @@ from .kinds import (
 )
 from .place import run_folder
 from .result import Result, read_result
+from .run_progress import RunProgress
 from .settings import config_from
 
 
@@ -69,10 +70,12 @@ class Trainer(Experiment):
         names.tell(folder)
 
     def train(self) -> Result:
-        """Runs the rest of the budget, with the config's evaluations and checkpoints; returns the
-        result.
+        """Runs the rest of the budget, with the config's evaluations and checkpoints; shows the
+        progress and returns the result.
 
         Errors: as for `run`.
         """
-        self.run()
+        with RunProgress(self.assembly.run.config) as shown:
+            self.run(shown.started(self))
+            shown.ended("finished")
         return read_result(self.folder)

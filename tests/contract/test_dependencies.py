@@ -31,7 +31,15 @@ UNSEEN = {
     "pygame": "PettingZoo's classic games import it",
 }
 """What is needed without an import of ours."""
-ANOTHER_ENVIRONMENT = {"deepspeed", "openenv", "quantized", "ray", "trackio", "vllm"}
+ANOTHER_ENVIRONMENT = {
+    "deepspeed",
+    "notebook",
+    "openenv",
+    "quantized",
+    "ray",
+    "trackio",
+    "vllm",
+}
 """Extras whose versions are not those of the gate."""
 
 

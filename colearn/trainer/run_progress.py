@@ -1,0 +1,68 @@
+"""Progress of one run, which restarts may start several times."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Self
+
+from rich.console import Console
+
+from colearn.comparison.display import watch
+from colearn.comparison.progress import Goal, Silence, Watcher
+from colearn.config import Config
+from colearn.experiment.loop import Experiment, Report
+from colearn.record import Progress
+from colearn.record.meter import Meter
+from colearn.text.notes import speaks
+
+_EVALUATION = "evaluation/"
+"""Prefix of an evaluation's metrics in the reports of an experiment."""
+
+
+class RunProgress:
+    """Shows how a run starts, advances and ends; rank 0 alone shows it."""
+
+    def __init__(self, config: Config) -> None:
+        algorithm = config.algorithm.name.rpartition(":")[2]
+        self._name = f"{algorithm} seed {config.run.seed}"
+        self._stack = contextlib.ExitStack()
+        self._watcher: Watcher | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._stack.close()
+
+    def started(self, experiment: Experiment) -> Report:
+        """Show a start; the result receives the experiment's reports."""
+        run, at = experiment.assembly.run, experiment.progress.iteration
+        self.headline, train = run.headline, run.config.train
+        if self._watcher is None:
+            goal = Goal(train.environment_steps, train.iterations, self.headline.metric)
+            shown = watch(Console(), {self._name: goal}) if speaks() else Silence()
+            self._watcher = self._stack.enter_context(shown)
+        self._watcher.started(self._name, f"resumed at iteration {at}" if at else "started")
+        self._meter = Meter(self.headline.metric)
+        return self._report
+
+    def ended(self, outcome: str) -> None:
+        """Show the outcome, and close the display."""
+        if self._watcher is not None:
+            self._watcher.ended(self._name, outcome)
+        self._stack.close()
+
+    def _report(self, progress: Progress, metrics: dict[str, float]) -> None:
+        steps = (progress.environment_steps, progress.iteration)
+        evaluation = {
+            key.removeprefix(_EVALUATION): value
+            for key, value in metrics.items()
+            if key.startswith(_EVALUATION)
+        }
+        if evaluation:
+            self._meter.evaluated(*steps, evaluation)
+        else:
+            cost = (progress.generated_tokens, progress.wall_seconds)
+            self._meter.updated(*steps, *cost, metrics)
+        assert self._watcher is not None
+        self._watcher.advanced(self._name, self._meter.status)
