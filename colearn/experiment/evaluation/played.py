@@ -36,35 +36,45 @@ def evaluation_items(
 
 
 def mean_returns(trees: Sequence[Tree[Any]], pays: frozenset[Paid]) -> dict[str, float]:
-    """`return`, independent of the algorithm's credit: the team's undiscounted reward. If the task
-    does not pay the team: the players' mean payoff, and each one's as `return/AGENT` if they
-    differ. Means over the scored episodes, absent if there is none; `unscored` counts the others.
+    """`return`, independent of the algorithm's credit: the team's undiscounted reward, or the
+    agents' mean payoff if the task does not pay the team. If the task pays single agents, each
+    one's own payoff is `return/AGENT`. Means over the scored episodes, absent if there is none;
+    `unscored` counts the others.
     """
     credit = SharedReward() if "team" in pays else Payoff()
     unscored = sum(any(map(isnan, _returns(tree, credit).values())) for tree in trees)
-    means = _means(trees, credit, "return")
+    means = _mean_of_agents(trees, credit, "return")
+    if "local" in pays:
+        payoffs = _means_by_agent(trees, Payoff())
+        means |= {agent_name("return", agent): mean for agent, mean in payoffs.items()}
     return means | {"unscored": float(unscored)} if unscored else means
 
 
 def mean_objective(trees: Sequence[Tree[Any]], credit: Credit) -> dict[str, float]:
     """`objective`, which the algorithm maximises: the undiscounted credited return, mean over
     agents and episodes; also `objective/AGENT` if agents are credited differently."""
-    return _means(trees, credit, "objective")
+    return _mean_of_agents(trees, credit, "objective")
 
 
-def _means(trees: Sequence[Tree[Any]], credit: Credit, name: str) -> dict[str, float]:
-    by_agent: dict[str, list[float]] = {agent: [] for agent in trees[0].agents}
-    for tree in trees:
-        for agent, reached in _returns(tree, credit).items():
-            if not isnan(reached):
-                by_agent[agent].append(reached)
-    means = {agent: float(np.mean(returns)) for agent, returns in by_agent.items() if returns}
+def _mean_of_agents(trees: Sequence[Tree[Any]], credit: Credit, name: str) -> dict[str, float]:
+    """The mean over agents as `name`, and each agent's as `name/AGENT` if they differ."""
+    means = _means_by_agent(trees, credit)
     if not means:
         return {}
     if len(set(means.values())) == 1:
         return {name: next(iter(means.values()))}
     by_name = {agent_name(name, agent): mean for agent, mean in means.items()}
     return {name: float(np.mean(list(means.values())))} | by_name
+
+
+def _means_by_agent(trees: Sequence[Tree[Any]], credit: Credit) -> dict[str, float]:
+    """Mean credited return of each agent over its scored episodes."""
+    by_agent: dict[str, list[float]] = {agent: [] for agent in trees[0].agents}
+    for tree in trees:
+        for agent, reached in _returns(tree, credit).items():
+            if not isnan(reached):
+                by_agent[agent].append(reached)
+    return {agent: float(np.mean(returns)) for agent, returns in by_agent.items() if returns}
 
 
 def lost_episodes(trees: Sequence[Tree[Any]], task: DecPOMDP[Any, Any]) -> dict[str, float]:

@@ -113,8 +113,16 @@ def test_an_agents_objective_is_read_where_it_is_logged():
     assert of_agent({"return": 1.0}, "objective", "alice") is None
 
 
-def test_the_return_is_the_teams_reward_whatever_else_is_paid():
-    assert mean_returns([PAID], frozenset({"team", "local"})) == {"return": 5.0}
+def test_the_return_is_the_teams_reward_and_what_an_agent_earns_itself_stands_beside_it():
+    metrics = mean_returns([PAID], frozenset({"team", "local"}))
+    assert metrics == {"return": 5.0, "return/alice": -0.5, "return/bob": 2.0}
+    assert mean_returns([PAID], frozenset({"team"})) == {"return": 5.0}
+
+
+def test_equal_payoffs_are_logged_by_agent_too():
+    even = with_edges(PAID, {2: {"local_rewards": {"alice": 0.0, "bob": 0.5}}})
+    metrics = mean_returns([even], frozenset({"local"}))
+    assert metrics == {"return": 0.5, "return/alice": 0.5, "return/bob": 0.5}
 
 
 def test_the_return_of_a_task_without_a_team_is_the_players_mean_payoff():

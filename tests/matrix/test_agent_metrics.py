@@ -1,0 +1,49 @@
+"""What each agent earns is logged for every shipped task, under every credit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from complete_tasks import COMPLETE_TASKS, NEED_SETTINGS
+from random_play import random_play, task_of
+
+from colearn.contract import Credit, RewardStructure, Services
+from colearn.credit.concise import Concise
+from colearn.credit.mixed import Mixed
+from colearn.credit.payoff import Payoff
+from colearn.credit.team import SharedReward
+from colearn.experiment.evaluation.played import mean_outcomes
+from colearn.record.metrics import of_agent
+
+CREDITS: tuple[Credit, ...] = (SharedReward(), Mixed(alpha=0.5), Payoff(), Concise())
+
+
+# a gateway's programs and an OpenEnv server's sessions: see the tests of each
+@pytest.mark.parametrize("name", [*COMPLETE_TASKS, *sorted(NEED_SETTINGS - {"gateway", "openenv"})])
+def test_an_agents_own_payoff_and_its_objective_are_logged_under_every_credit(
+    name: str, tmp_path: Path
+) -> None:
+    task = task_of(name, tmp_path)
+    trees = random_play(task)
+    pays = RewardStructure.of(task).pays
+    earned = {
+        agent: sum(
+            node.local_rewards.get(agent, 0.0)
+            + sum(late for (_, who), late in node.earned.items() if who == agent)
+            for tree in trees
+            for node in tree.nodes
+        )
+        / len(trees)
+        for agent in task.agents
+    }
+    for credit in CREDITS:
+        if not credit.reads & pays:
+            continue
+        logged = mean_outcomes(trees, pays, credit)
+        own = {key: value for key, value in logged.items() if key.startswith("return/")}
+        expected = earned if "local" in pays else {}
+        assert own == pytest.approx({f"return/{agent}": mean for agent, mean in expected.items()})
+        for agent in task.agents:
+            assert of_agent(logged, "objective", agent) is not None
+    Services.of(task).close()
