@@ -35,6 +35,10 @@ def short(prompts, completions, **kwargs):
     return [0.1 * (len(said) < 5) for said in completions]
 
 
+def vowels(completions, **kwargs):
+    return [0.1 * sum(letter in "aeiou" for letter in said) for said in completions]
+
+
 def measured(folder: Path) -> list[Any]:
     """All lines of a run without what a clock measured."""
     lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
@@ -112,6 +116,42 @@ def test_objects_of_every_kind_give_the_numbers_of_the_same_run_from_yaml(tmp_pa
         "rollout": {"name": "parallel", "k": 3},
         "credit": {"name": "mixed", "alpha": 0.25},
     }
+
+
+def test_models_a_data_set_and_three_functions_resumed_give_the_numbers_of_the_yaml_run(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "rows.jsonl").write_text("\n".join(map(json.dumps, ROWS)))
+    saved = {"path": save_model(tmp_path / "saved", seed=5), "learning_rate": 3e-3}
+    functions = [f"{__name__}:short", f"{__name__}:vowels"]
+    expected = as_yaml(
+        tmp_path,
+        task={
+            **TEAM,
+            "path": str(tmp_path / "rows.jsonl"),
+            "reward": ["tests.helpers.reward_functions:matches", *functions],
+        },
+        models={"*": saved},
+        critic=saved,
+    )
+
+    def continued(steps: int, *, resume: bool = False) -> colearn.Result:
+        given = {"path": (tiny_model(seed=5), byte_tokenizer()), "learning_rate": 3e-3}
+        return colearn.train(
+            TEAM,
+            models=given,
+            critic=given,
+            data=Dataset.from_list(ROWS),
+            reward=[matches, short, vowels],
+            out=tmp_path / "objects",
+            resume=resume,
+            **{**SETTINGS, "train": {"environment_steps": steps, "episodes": 2}},
+        )
+
+    continued(6)
+    result = continued(12, resume=True)
+    seen = {(line["kind"], line["iteration"]): line for line in measured(result.folder)}
+    assert list(seen.values()) == expected and len(expected) > 6
 
 
 def test_a_class_and_a_function_of_a_module_are_recorded_by_name(tmp_path: Path) -> None:
