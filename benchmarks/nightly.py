@@ -129,7 +129,9 @@ class Environments:
 
     def network(self) -> Environment:
         """The gate's environment, with uv on the path."""
-        python = self.make("network", ("-c", "constraints.txt", "-e", ".[dev]"), ("uv",))
+        python = self.make(
+            "network", ("-c", "constraints.txt", "-e", ".[dev]"), ("uv", "pyright[nodejs]")
+        )
         return Environment(python, {"PATH": f"{python.parent}{os.pathsep}{os.environ['PATH']}"})
 
     def notebooks(self) -> Environment:

@@ -1,7 +1,10 @@
-"""What mypy finds in a program that gives objects."""
+"""What mypy and pyright find in a program that gives objects."""
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -77,6 +80,15 @@ WRONG = {
 }
 
 
+WRONG_LINES = [(HEAD + RIGHT).count("\n") + 1 + number for number in range(len(WRONG))]
+
+
+def written(folder: Path) -> Path:
+    script = folder / "script.py"
+    script.write_text(HEAD + RIGHT + "\n".join(WRONG) + "\n")
+    return script
+
+
 @pytest.mark.slow
 def test_mypy_finds_a_wrong_keyword_and_a_reward_of_the_wrong_signature(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -86,19 +98,36 @@ def test_mypy_finds_a_wrong_keyword_and_a_reward_of_the_wrong_signature(
         "[mypy-torch.*,peft.*,accelerate.*,matplotlib.*,scipy.*,transformers.*]\n"
         "follow_imports = skip\n"
     )
-    script = tmp_path / "script.py"
-    script.write_text(HEAD + RIGHT + "\n".join(WRONG) + "\n")
+    script = written(tmp_path)
     monkeypatch.setenv("MYPYPATH", str(ROOT))
     told, errors, _ = api.run([str(script), "--config-file", str(tmp_path / "mypy.ini")])
     assert not errors
-    first = (HEAD + RIGHT).count("\n") + 1
     by_line: dict[int, str] = {}
     for line in told.splitlines():
         if ": error: " in line:
             by_line.setdefault(int(line.split(":")[1]), line)
-    assert sorted(by_line) == list(range(first, first + len(WRONG))), told
-    for number, expected in enumerate(WRONG.values(), start=first):
+    assert sorted(by_line) == WRONG_LINES, told
+    for number, expected in zip(WRONG_LINES, WRONG.values(), strict=True):
         assert expected in by_line[number]
     said = told.replace("builtins.", "")
     for revealed in ("dict[str, float | None]", "dict[str, float]", "pathlib.Path"):
         assert f'note: Revealed type is "{revealed}"' in said
+
+
+@pytest.mark.network  # the package pyright fetches the checker when it first runs
+def test_pyright_finds_each_wrong_line_and_no_other(tmp_path: Path) -> None:
+    pytest.importorskip("pyright")
+    settings = {"extraPaths": [str(ROOT)], "include": [written(tmp_path).name]}
+    (tmp_path / "pyrightconfig.json").write_text(json.dumps(settings))
+    done = subprocess.run(
+        [sys.executable, "-m", "pyright", "--pythonpath", sys.executable, "--outputjson"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    told = json.loads(done.stdout)["generalDiagnostics"]
+    errors = [one for one in told if one["severity"] == "error"]
+    assert sorted({one["range"]["start"]["line"] + 1 for one in errors}) == WRONG_LINES, errors
+    shown = " ".join(one["message"] for one in told if one["severity"] == "information")
+    for revealed in ("dict[str, float | None]", "dict[str, float]", '"Path"'):
+        assert revealed in shown
