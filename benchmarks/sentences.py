@@ -1,4 +1,4 @@
-"""Draws sentences of the documentation by a seed, for a reader who judges whether each is read once.
+"""Draws sentences of the documentation by a seed, for a reader who judges each of them.
 
     python benchmarks/sentences.py --seed 1 --count 60
 

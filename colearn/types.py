@@ -238,8 +238,8 @@ class Tree(Generic[State]):
         """G of every edge from joint rewards: G_k = r_k + discount * mean over children.
 
         Entry `index` is the return of the joint action into node `index`; the root's entry is the
-        mean return of the episode. Cut children are in no mean: they were not executed. A return
-        that includes an unscored reward is NaN and in no mean. Algorithms learn from `Credited`
+        mean return of the episode. Cut children were not executed and count in no mean. A return
+        with an unscored reward is NaN, and means leave it out. Algorithms learn from `Credited`
         instead.
         """
         return _returns(self.nodes, [as_number(node.reward) for node in self.nodes], discount)

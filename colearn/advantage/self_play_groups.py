@@ -123,14 +123,14 @@ def by_node(episodes: Episodes, actions: Actions) -> list[NodeAdvantages]:
 
 
 def grouped(actions: Actions, keys: Mapping[tuple[int, str], Key]) -> dict[Key, list[float]]:
-    """The numbers of each group."""
+    """Values of the actions in each group."""
     return grouped_by(actions, {at: keys[at[0], at[2]] for at in actions})
 
 
 def grouped_by(
     actions: Actions, keys: Mapping[tuple[int, int, str], Any]
 ) -> dict[Any, list[float]]:
-    """The numbers of each group, by a key for each action."""
+    """Values of the actions in each group, by a key for each action."""
     groups: dict[Any, list[float]] = {}
     for at, value in actions.items():
         groups.setdefault(keys[at], []).append(value)

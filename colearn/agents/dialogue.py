@@ -39,7 +39,7 @@ class Part(NamedTuple):
 
 
 class Format(Protocol):
-    """What a dialogue needs of its chat format."""
+    """Part of a chat format that a dialogue uses."""
 
     end_id: int
 
@@ -107,7 +107,7 @@ def split_places(text: str, messages: int) -> tuple[str, ...]:
 
 
 def place(side: str, number: int) -> str:
-    """What stands for a text while a template is rendered."""
+    """Placeholder of a text while a template is rendered."""
     return f"\ue000{side}{number}\ue000"
 
 

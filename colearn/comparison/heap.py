@@ -12,8 +12,8 @@ _ARENA_MAX = -8
 def one_heap() -> None:
     """Give new threads no heaps of their own, for the life of the process.
 
-    What a thread frees in its own heap stays there, and an update in another thread cannot use it:
-    with two models that decode at the same time it is a fifth of a run's peak. To be called before
+    Memory that a thread frees stays in its own heap, and an update in another thread cannot use it.
+    With two models that decode at the same time, it is a fifth of a run's peak. To be called before
     libraries start threads, as numpy and torch do; the environment variable MALLOC_ARENA_MAX=1 does
     the same. Does nothing where the C library is not glibc.
     """

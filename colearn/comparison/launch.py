@@ -178,7 +178,7 @@ def raise_failures(failures: Sequence[Failure], runs: int) -> None:
 
 
 def already_finished(job: LaunchedRun, watcher: Watcher) -> bool:
-    """Whether nothing is left of a run; the watcher is told so."""
+    """Whether a run has nothing left to do; reports this to the watcher."""
     finished = job.folder.status == "finished"
     if finished and job.run.extends(job.folder.record()):
         return False  # it is to be extended

@@ -1,4 +1,4 @@
-"""What follows from a config before weights are loaded: parts, agents, models."""
+"""Resolution of a config before weights are loaded: parts, agents, models."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class ResolvedRun:
 
     @cached_property
     def callbacks(self) -> tuple[Callback, ...]:
-        """Those of `run.callbacks`. Errors: ConfigError for an unknown name or setting."""
+        """The callbacks of `run.callbacks`. Errors: ConfigError for an unknown name or setting."""
         return build_callbacks(self.config)
 
     @property

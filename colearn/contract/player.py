@@ -44,7 +44,7 @@ class SampledAction:
 
     @classmethod
     def of(cls, given: str | SampledAction) -> SampledAction:
-        """What `step` was given; a text without tokens becomes an action without them."""
+        """The action that `step` received; a text becomes an action without tokens."""
         return given if isinstance(given, SampledAction) else cls(Action(given))
 
     @property

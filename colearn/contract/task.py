@@ -80,7 +80,7 @@ class DecPOMDP(ABC, Generic[Item, State]):
     def metrics(self, state: State) -> Mapping[str, float | None]:
         """Further measures of the final state (IoU, pass rate, ...) with fixed keys. In a game
         `payoff_AGENT` is each player's payoff, by which leagues count games. None: not
-        measured, and in no mean."""
+        measured; means leave it out."""
 
     def global_info(self, state: State) -> str:
         """m_t: text for centralised and decentralised critics in training, such as the turn and the

@@ -33,7 +33,7 @@ class PhasePlay:
     scripts: Sequence[Script]
     shape: Rollout
     episodes: int
-    """Those that are played together."""
+    """Agents that are played together."""
 
 
 Rehearsed = dict[Hashable, int]
@@ -184,7 +184,7 @@ class Phases:
         return passing if whole or kept.gradients_stay else passing + kept.gradients
 
     def _kind(self, key: NetworkKey) -> str:
-        """What a network's memory depends on, apart from its device."""
+        """Settings on which a network's memory depends, apart from its device."""
         chosen = self.run.settings(key).model_dump(
             mode="json",
             include={"path", "dtype", "lora", "quantization", "trained", "checkpointing"},

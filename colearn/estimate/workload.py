@@ -1,4 +1,4 @@
-"""What a run's task asks of its models: texts, trees and updates, read once for all estimates."""
+"""Workload of a run's task: texts, trees and updates, read once for all estimates."""
 
 from __future__ import annotations
 

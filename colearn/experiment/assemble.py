@@ -34,7 +34,7 @@ class Assembly:
     """The objects of a run."""
 
     run: ResolvedRun
-    """What its config says: task, parts, cast."""
+    """The resolved config: task, parts, cast."""
     players: dict[str, Player]
     """Every player that may take a seat, by name."""
     host: ModelHost

@@ -36,7 +36,7 @@ class EarlyStopping(Callback):
     patience: int | None = None
     """Evaluations without an improvement that end the run."""
     min_change: float = 0.0
-    """What a value must exceed the best one by to be an improvement."""
+    """Smallest difference from the best value that counts as an improvement."""
     _values: list[float] = field(default_factory=list, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

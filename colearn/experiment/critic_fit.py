@@ -76,9 +76,9 @@ class Fitted:
     worth: tuple[TurnWorth, ...]
     """Of the held-out returns, by turn."""
     item_mean: tuple[TurnWorth, ...]
-    """What means by item and turn of the episodes trained on explain of them."""
+    """Variance that means by item and turn of the training episodes explain."""
     ceilings: tuple[Ceiling, ...]
-    """What can be explained, from all recorded trees with several branches."""
+    """Explainable share of the variance, from all recorded trees with several branches."""
     metrics: Mapping[NetworkKey, tuple[TurnWorth, ...]]
     """`worth` of each value model."""
 

@@ -153,7 +153,7 @@ class Experiment:
             return self._write_run("finished")
 
     def start(self) -> None:
-        """Open what a run holds while it goes on: trackers, worker processes. `run`, `step`,
+        """Open a run's resources: trackers and worker processes. `run`, `step`,
         `evaluate` and `save` call it."""
         if self._started:
             return

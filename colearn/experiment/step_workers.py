@@ -49,7 +49,7 @@ class StepWorkers(Executor):
     ) -> None:
         self._task = task
         self.costs: Counter[str] = Counter()
-        """What the task spent in the workers, by name."""
+        """Costs of the task in the workers, by name."""
         given = (_pickled("the task", task), folder(), added)
         self._pool = ProcessPoolExecutor(count, context, initializer=_begin, initargs=given)
 

@@ -43,7 +43,7 @@ def critic_card(manifest: CriticManifest, origin: Mapping[str, str]) -> str:
 
 
 def worth_table(explained: tuple[TurnWorth, ...]) -> str:
-    """What a critic explains by turn, as a Markdown section."""
+    """A critic's explained variance by turn, as a Markdown section."""
     head = "| turn | values | explained variance | R^2, with bias |\n|---|---|---|---|"
     rows = [
         f"| {one.turn} | {one.values} | {_number(one.explained_variance)} | {_number(one.r2)} |"

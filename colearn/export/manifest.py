@@ -34,7 +34,7 @@ class AgentManifest(BaseModel):
     """C: the most recent key/value pairs kept at the start of a turn; None keeps all."""
     sampling: SamplingSettings = SamplingSettings()
     dtype: Literal["float32", "bfloat16", "float16"] = "float32"
-    """What merged weights are stored in; of an adapter, the type that its base computed in."""
+    """Type of the merged weights; for an adapter, the type in which its base computed."""
     weights: Literal["merged", "adapter"]
     base: str | None = None
     """Path or hub name of the base model, where `weights` is an adapter on it."""

@@ -32,8 +32,8 @@ def export_run(
 
     `adapter` writes a LoRA adapter that names its base instead of merged weights; `step` picks a
     checkpoint by its iteration, the `last` or the `best`, `dtype` the type of merged weights
-    (default: the run's compute type), `comparison` the comparison that the run is a seed of
-    (default: the one whose folder it lies in), for the model card's intervals; `overwrite`
+    (default: the run's compute type), `comparison` the comparison of which the run is a seed
+    (default: the one whose folder contains it), for the model card's intervals; `overwrite`
     replaces exported agents.
 
     Errors: CheckpointError for a run that cannot be read, ConfigError for everything else, each

@@ -27,7 +27,7 @@ class Scores:
 
 
 def read_scores(trained: Trained, comparison: Path | None) -> Scores:
-    """`comparison` None: the one in whose folder the run lies, if it does and has finished runs.
+    """`comparison` None: the comparison whose folder contains the run, if it has finished runs.
 
     Errors: ConfigError for a comparison without this run, CheckpointError for unreadable files.
     """

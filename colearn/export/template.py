@@ -104,7 +104,7 @@ def write_template(
     """The Jinja template of an agent; `settings` as for `ChatFormat`.
 
     Messages are [system], user, assistant, user, ...; without a system message the role prompt
-    `system` is said, with an empty one none is. An answer is closed by the end token.
+    `system` is used, with an empty one none is. An answer is closed by the end token.
     Errors: ConfigError as from `ChatFormat`.
     """
 

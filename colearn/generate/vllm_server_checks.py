@@ -35,7 +35,7 @@ def adapters_of(roles: Mapping[str, AgentSpec]) -> list[str]:
 
 
 def slots_of(roles: Mapping[str, AgentSpec]) -> int:
-    """Adapters that the server holds at once: one of zeros stands for roles without any."""
+    """Adapters that the server keeps at once, one of them of zeros for roles without an adapter."""
     names = adapters_of(roles)
     return len(names) + (bool(names) and any(role.adapter is None for role in roles.values()))
 

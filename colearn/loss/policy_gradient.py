@@ -41,9 +41,9 @@ class PolicyGradient(PolicyLoss):
     dual_clip: Annotated[float, Field(gt=1.0, description="3 is usual")] | None = None
     """c > 1: with A < 0 the loss is at most -c A (Ye et al. 2020)."""
     mask: Annotated[float, Field(gt=0.0, lt=1.0, description="0.2 is usual")] | None = None
-    """A term whose ratio lies below 1 - mask or above 1 + mask adds nothing, whatever the sign of
-    its advantage: outside of a trust region nothing is learned, on both sides. `clip` keeps terms
-    that lead back into it. With `old_logprobs: behaviour` the ratio is that to the policy that
+    """A term whose ratio is below 1 - mask or above 1 + mask adds nothing, whatever the sign of its
+    advantage: nothing is learned outside the trust region, on either side. `clip` keeps terms that
+    lead back into it. With `old_logprobs: behaviour` the ratio is that to the policy that
     played."""
     mask_high: Annotated[float, Field(gt=0.0, description="0.28 is usual")] | None = None
     """mask of the upper bound; None: `mask`."""

@@ -15,8 +15,8 @@ _PROMPTS = ("PROMPT_TUNING", "MULTITASK_PROMPT_TUNING", "PREFIX_TUNING", "P_TUNI
 
 
 def is_adapter(path: str) -> bool:
-    """Whether a path is the folder of an adapter. transformers, too, reads such a folder as one
-    where it also holds a config.json."""
+    """Whether a path is the folder of an adapter. transformers, too, reads the folder as an
+    adapter if it also contains a config.json."""
     return os.path.isfile(os.path.join(path, CONFIG))  # False for a name that no file can have
 
 

@@ -31,7 +31,7 @@ _AGAIN = "export it again with: colearn export RUN --critics --to DIR"
 
 
 class TurnWorth(BaseModel):
-    """What a critic explains at one turn, on episodes that it was not trained on."""
+    """A critic's explained variance at one turn, on episodes that it was not trained on."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -65,7 +65,7 @@ class CriticManifest(BaseModel):
     task_settings: Annotated[dict[str, Any], AfterValidator(masked_settings)] = {}
     algorithm: str
     credit: str | dict[str, Any] = "team"
-    """Which rewards its returns are made of."""
+    """The rewards that its returns add up."""
     discount: float = 1.0
     """gamma, between turns."""
     centre: float

@@ -26,7 +26,7 @@ class ForkMask(Tensor):
     members: Tensor
     """[G K] Rows of each history, filled up with row 0 to K for each."""
     places: Tensor
-    """[R] Where each row stands in `members`."""
+    """[R] Index of each row in `members`."""
     added: Tensor
     """[R, 1, 1, L + own keys] 0, or -inf at keys that the row does not see."""
 

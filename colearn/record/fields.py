@@ -151,7 +151,7 @@ class Episode(_Fields):
 
 
 class CriticTurn(_Fields):
-    """What an update's critic explained of the returns after one turn."""
+    """Variance of the returns after one turn that an update's critic explained."""
 
     turn: Count
     number: Count

@@ -116,8 +116,9 @@ class RunWriter:
     def rewind(self, progress: Progress | None) -> None:
         """Drop the lines written after the state that a run goes on from; None: all of them.
 
-        What the files lack of that state is said on stderr. Errors: CheckpointError, before any
-        line is dropped, for one that cannot be read, and where files of the run are gone.
+        A note on stderr names lines of that state that the files lack. Errors: CheckpointError,
+        before any line is dropped, for one that cannot be read, and where files of the run are
+        gone.
         """
         if not self.writes:
             return

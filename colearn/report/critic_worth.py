@@ -1,4 +1,4 @@
-"""What the critics of finished runs were worth, by turn, and whether one could be worth more."""
+"""Explained variance of the critics of finished runs by turn, beside what can be explained."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class TurnSummary:
     item_mean: MeanEstimate | None
     """Explained variance of means by item and turn."""
     ceiling: tuple[float, float, float] | None
-    """What can be explained, with a 95% interval over updates; None where no joint history has
+    """Explainable share, with a 95% interval over updates; None where no joint history has
     come up twice in an update."""
 
 
@@ -70,7 +70,7 @@ def critic_summary(label: str, runs: Sequence[Run]) -> CriticSummary | None:
 
 
 def turn_summaries(by_seed: Sequence[Sequence[CriticLine]]) -> tuple[TurnSummary, ...]:
-    """What critics explain by turn, from the lines of each seed."""
+    """Explained variance by turn, from the lines of each seed."""
     numbers = sorted({turn.turn for lines in by_seed for line in lines for turn in line.turns})
     return tuple(_turn(number, by_seed) for number in numbers)
 

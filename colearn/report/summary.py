@@ -82,7 +82,7 @@ class AlgorithmSummary:
     bottleneck: str
     """One line on the means of `time_use`; empty without a timeline."""
     critic: CriticSummary | None
-    """What its critics were worth. None without a critic."""
+    """Explained variance of its critics. None without a critic."""
     diagnostics: dict[str, Curve]
     """Update diagnostics over environment steps, by the keys of `DIAGNOSTICS`."""
     interquartile_mean: MeanEstimate | None

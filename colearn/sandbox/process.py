@@ -45,7 +45,7 @@ class Process(ABC):
         """Wait for an ended or killed process; returns its `returncode`."""
 
     def too_many_files(self) -> bool:
-        """Whether its folder exceeds the file limit, for mechanisms that cannot enforce it."""
+        """Whether its folder exceeds the file limit, if the sandbox does not enforce it."""
         return False
 
     def streams(self) -> Iterator[IO[bytes] | io.FileIO]:

@@ -33,7 +33,7 @@ from .fingerprint import fingerprint
 
 Task = DecPOMDP[Any, Any]
 Actions = Callable[[Any, str, np.random.Generator], str]
-"""What an agent says in a state: (state, agent, rng) to text."""
+"""Chooses an agent's action in a state: (state, agent, rng) to text."""
 
 Value = TypeVar("Value")
 
@@ -278,7 +278,7 @@ class _Checker:
 
 
 def _check_frame(task: Task) -> None:
-    """What a task must have before anything is played."""
+    """Check the members that a task needs before it can be played."""
     refuse_unread_members(task)
     agents = getattr(task, "agents", None)
     if (

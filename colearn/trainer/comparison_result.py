@@ -15,7 +15,7 @@ class ComparisonResult:
     """A comparison whose runs are finished. A notebook shows its table."""
 
     folder: Path
-    """What `colearn report` and `compare` with the same arguments read."""
+    """Folder that `colearn report` reads, and that `compare` with the same arguments extends."""
 
     @property
     def report(self) -> Path:

@@ -116,7 +116,7 @@ class Names:
     def rows(self, rows: Any, where: str = "data") -> str:
         """The value of `task.path`: a path, or rows whose name holds their digest.
 
-        Errors: ConfigError for what holds no rows.
+        Errors: ConfigError for a value without rows.
         """
         if isinstance(rows, str | Path):
             return str(rows)

@@ -1,4 +1,4 @@
-"""What can be explained of returns at all, and what a mean for each item explains."""
+"""Explainable variance of returns, and the variance that a mean for each item explains."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def _explainable(sums: np.ndarray) -> float | None:
 
 
 def item_mean_worth(before: Sequence[Pair], judged: Sequence[Pair]) -> tuple[TurnWorth, ...]:
-    """What means of earlier returns by item and turn, shrunk to the turn's, explain."""
+    """Variance that means of earlier returns by item and turn, shrunk to the turn's, explain."""
     return worth_by_turn(item_mean_pairs(before, judged))
 
 

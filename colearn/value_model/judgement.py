@@ -1,4 +1,4 @@
-"""What a critic explains of the returns, by turn."""
+"""Variance of the returns that a critic explains, by turn."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ class LoadedCritic:
         return {agent: list(series[turns]) for agent, series in by_agent.items()}
 
     def worth(self, episodes: Episodes) -> tuple[TurnWorth, ...]:
-        """What it explains of these episodes' returns, by turn."""
+        """Explained variance of these episodes' returns, by turn."""
         values = self.values([episode.tree for episode in episodes])
         return worth_by_turn(pairs(episodes, values, of_state=self.critic.of_state))
 

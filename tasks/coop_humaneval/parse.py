@@ -43,7 +43,7 @@ class ParsedCode:
     defined: bool
     """It is a function of that name with a return statement, whether it parses or not."""
     error: str
-    """The first syntax error, counted from the definition that holds it; '' for none."""
+    """The first syntax error, with its line counted from its definition; '' if there is none."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ class Findings:
     aux_defined: bool
     main_defined: bool
     syntax_error: str
-    """With the function it is in; '' for none."""
+    """Message of the syntax error, with its function; '' if there is none."""
     use: Use
     passed: tuple[bool, ...]
     """One per test; empty if the program was not run."""

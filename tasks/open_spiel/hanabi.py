@@ -24,7 +24,7 @@ class Card:
     face: str
     """Colour and rank, R2; empty if the reader may not see it."""
     colours: str
-    """The colours that its holder holds possible, as letters."""
+    """The colours that its holder considers possible, as letters."""
     ranks: str
 
 

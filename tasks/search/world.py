@@ -21,7 +21,7 @@ TOWN_FACTS = {
     "river": ("water", "brook", "bourne", "flow"),
     "church": ("minster", "kirk", "chapel", "abbey"),
 }
-"""What a town has, and how the names of such things end."""
+"""Things that a town has, and the endings of their names."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -237,7 +237,7 @@ class StrBuild(DecPOMDP[StringItem, StrBuildState], Drawable, LegalActions, Rewa
         }
 
     def global_info(self, state: StrBuildState) -> str:
-        """m_t in the paper's words (E.3)."""
+        """The central critic's extra text m_t, as the paper writes it (E.3)."""
         return (
             f"You are at turn = {min(state.turn + 1, self.horizon)} over a "
             f"{self.horizon}-turn episode.\n"

@@ -42,7 +42,7 @@ class Single(Wrapper[Item, State, SingleState[State]]):
 
         ### summary
 
-    What stands before the first such line belongs to the first part; a part without its line is
+    Text before the first of these lines belongs to the first part; a part without its line is
     empty. The reward is that of the task's `alone()`: as in the paper, without the terms that pay
     for cooperation. A task that is set to one agent is played as it is.
 

@@ -63,7 +63,7 @@ class Wrapper(
     """Items, metrics, m_t and whatever else the task offers are the task's, but for exact measures:
     those hold for the task's own observations.
 
-    What a constructor takes beyond the task are its settings in a config.
+    The further arguments of a constructor are the wrapper's settings in a config.
     """
 
     @classmethod

@@ -11,8 +11,8 @@ class Services(TaskOption):
     """A task that uses more than this process's own memory."""
 
     steps_at_once: bool = False
-    """Whether steps of different episodes may run at once in several threads. Those of a turn do as
-    soon as one is seen to wait; a step that sets an alarm needs the main thread."""
+    """Whether steps of different episodes may run at once in several threads. The steps of a turn
+    run at once as soon as one of them waits; a step that sets an alarm needs the main thread."""
 
     def costs(self) -> Mapping[str, float]:
         """Totals of the services that the task used so far in this process, by name, such as `judge

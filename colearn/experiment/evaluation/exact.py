@@ -41,7 +41,7 @@ def temperatures(spec: AgentSpec) -> list[float]:
 
 
 METRICS = ("exact_return", "exact_return_cold", "exact_return_greedy", "exact_rejected")
-"""What `ExactEvaluator` measures."""
+"""Metrics of `ExactEvaluator`."""
 
 
 class ExactEvaluator:

@@ -1,4 +1,4 @@
-"""What a critic is worth on fresh episodes of a finished run's team."""
+"""Measures a critic on fresh episodes of a finished run's team."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the critic explained in an update, by turn."""
+"""Explained variance of the critic in an update, by turn."""
 
 from __future__ import annotations
 

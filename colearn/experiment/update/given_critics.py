@@ -1,7 +1,7 @@
 """A critic that a run was given: its share of frozen updates, and its centre on the first returns.
 
-What a critic learned of one team's returns is off by a constant for another team, which earns more
-or less. The constant is no part of what it knows, so the first returns set it.
+A critic of one team's returns is off by a constant for another team, which earns more or less. The
+first returns of the new team set this constant.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ this factor are of another scale."""
 
 @dataclass(frozen=True, slots=True)
 class GivenCritics:
-    """What is known of given value models before the first update."""
+    """Known facts of given value models before the first update."""
 
     scales: Mapping[str, tuple[float, float]]
     """Centre and standard deviation of the returns that each was trained on, by value model."""

@@ -48,7 +48,7 @@ Fits = dict[NetworkKey, Callable[[], tuple[Accumulated, dict[str, float]]]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Iteration:
-    """What the minibatches of an iteration share."""
+    """Data that the minibatches of an iteration share."""
 
     parts: Parts
     """The parts at this point of the training budget."""
@@ -99,7 +99,7 @@ class Updater:
     critic_alone: int = 0
     """The first iterations, in which the actors keep their weights."""
     given: GivenCritics | None = None
-    """What is known of value models from elsewhere; None: they start untrained."""
+    """Facts of value models that were trained elsewhere; None: they start untrained."""
     critic_schedule: UpdateSchedule | None = None
     """Epochs and minibatches of the critics, apart from the actors', whose advantages must then be
     computed once; None: `schedule`, together with the actors."""
@@ -108,7 +108,7 @@ class Updater:
     item_baseline: bool = False
     """Whether they are added to the value models' values."""
     critic_line: CriticLine | None = None
-    """What the critic explained in the last update; None without a critic, or without values."""
+    """Variance that the critic explained in the last update; None without a critic or values."""
     _watch: CriticWatch | None = None
     random_rewards: bool = False
     """Whether rewards were found to be random, this iteration's included; saved in checkpoints.

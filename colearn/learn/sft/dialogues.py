@@ -20,7 +20,7 @@ IGNORED = -100
 
 @dataclass(frozen=True, slots=True)
 class Dialogue:
-    """What an agent observed and answered, turn by turn."""
+    """An agent's observations and answers, turn by turn."""
 
     agent: str
     turns: tuple[tuple[str, str], ...]

@@ -39,7 +39,7 @@ class Dense(Retriever):
     trained for this."""
     query_prefix: str = ""
     passage_prefix: str = ""
-    """What the encoder wants before a text (E5: "query: " and "passage: ")."""
+    """Prefix that the encoder expects before a text (E5: "query: " and "passage: ")."""
     longest: int = 256
     """Tokens of a text that are read."""
     batch: int = 64
