@@ -75,7 +75,7 @@ def draw_splits(
     """`sizes[split]` different items for 'train' and for 'test', drawn by `draw`. With `fresh` the
     training items are `FreshItems`.
 
-    key: spells an instance out; instances of one key are one.
+    key: text of an instance; instances with equal text are the same.
     Errors: ConfigError with `remedy` where there are too few different instances.
     """
     splits: dict[str, Sequence[Item]] = {}

@@ -41,7 +41,7 @@ class Language(Player):
     temperature: float | None = None
     """Temperature that replaces the spec's."""
     truncates: bool = True
-    """Whether a history that does not fit its model ends the episode; else the run."""
+    """Whether a history that does not fit its model ends the episode; if not, it ends the run."""
 
     @property
     def positions(self) -> int | None:

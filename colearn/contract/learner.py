@@ -49,8 +49,8 @@ class Learner(Timed, ABC):
 
     `prepare` cuts rows into micro-batches by a token budget. `accumulate` runs forward and backward
     over them. `step` makes one optimiser step from the accumulated gradient. Every process calls
-    with the same rows in the same order and takes its share. An objective returns parts of a sum,
-    so the gradient does not depend on the micro-batch size or the number of processes.
+    it with the same rows in the same order and takes its share. An objective returns parts of a
+    sum, so the gradient does not depend on the micro-batch size or the number of processes.
     """
 
     name: str

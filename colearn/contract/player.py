@@ -69,7 +69,7 @@ class Player(ABC):
     """
 
     truncates: bool = True
-    """Whether a history that does not fit its model ends the episode; else the run."""
+    """Whether a history that does not fit its model ends the episode; if not, it ends the run."""
 
     @abstractmethod
     async def act(self, request: ActionRequest) -> list[TokenAnswer]:

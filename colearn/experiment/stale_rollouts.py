@@ -39,8 +39,8 @@ class StaleRollouts(Experience):
     weights, and the next S iterations grow with them while models go on updating.
 
     The first iteration is grown with the initial weights. Iteration t > 0 has the weights of
-    iteration S * floor((t - 1) / S), so the staleness is between 1 and S. Which weights, items and
-    seeds an iteration has does not depend on timing. Its temperature is that of the budget's
+    iteration S * floor((t - 1) / S), so the staleness is between 1 and S. The weights, items
+    and seeds of an iteration do not depend on timing. Its temperature is that of the budget's
     fraction at which its update will begin if joint actions are used as fast as so far, and the
     start's for what grows with the initial weights. A checkpoint holds the weights with which the
     pending iterations were grown; a resumed run grows them again.

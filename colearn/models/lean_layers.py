@@ -38,7 +38,7 @@ def lean_layers(model: nn.Module) -> Lean:
 
 @contextmanager
 def kept_inputs(layers: Lean) -> Iterator[None]:
-    """Keep less in forward passes inside this context."""
+    """Context in which forward passes store fewer activations."""
     for module, forward in layers:
         module.__dict__["forward"] = forward
     try:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from transformers import PretrainedConfig, PreTrainedTokenizerBase
 
 ALIGNMENT = 64
-"""Bytes: where torch's own CPU allocator begins a tensor."""
+"""Alignment of a tensor in bytes, equal to that of torch's CPU allocator."""
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 BLOCK = 64
 """Weights that share a scale."""
 SCALES = 256
-"""Scales that share a scale of their own: they are stored in 8 bits."""
+"""Number of scales that are stored in 8 bits with one common scale."""
 _REPACKS = "support_avx512bf16_for_cpu"
 """The attribute of bitsandbytes' layers by which they repack their weights."""
 

@@ -60,7 +60,7 @@ class ToolTeam(
     """Instances of each split."""
     fresh: bool = False
     """Draw each of the `train` instances when it is needed, so that there can be any number: the
-    paper draws new environments for every update. False: so many different ones."""
+    paper draws new environments for every update. False: `train` instances, drawn once."""
     seed: int = 0
     """Seed of the instances. The splits are disjoint for every seed."""
     seconds: float = 10.0

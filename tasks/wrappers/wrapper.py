@@ -44,7 +44,7 @@ class Wraps(ABC):
     @classmethod
     @abstractmethod
     def wrap(cls, task: DecPOMDP[Any, Any], **settings: Any) -> DecPOMDP[Any, Any]:
-        """The task as it is played this way."""
+        """The wrapped task."""
 
 
 class Wrapper(
@@ -68,7 +68,7 @@ class Wrapper(
 
     @classmethod
     def wrap(cls, task: DecPOMDP[Any, Any], **settings: Any) -> DecPOMDP[Any, Any]:
-        """The task as it is played this way."""
+        """The wrapped task."""
         return cls(task, **settings)
 
     def __init__(self, inner: DecPOMDP[Item, State]) -> None:

@@ -41,7 +41,7 @@ class CriticStudy:
     """The value model's."""
     turns: tuple[TurnSummary, ...]
     line: CriticLine
-    """The figures that `turns` are made of."""
+    """The sums from which `turns` are computed."""
     joint_actions: int
     """Played for the study."""
     sentence: str
