@@ -134,11 +134,24 @@ class Names:
         if isinstance(given, str):
             return given
         if isinstance(given, Mapping):
-            section = dict(given)
+            section = {key: self._setting(value) for key, value in given.items()}
             if isinstance(section.get("name"), type):
                 section["name"] = self._class(section["name"], kind, base)
             return section
         return {"name": self._class(given, kind, base)}
+
+    def _setting(self, value: Any) -> Any:
+        """A setting of a section as in YAML: functions in it by their names."""
+        if isinstance(value, Mapping):
+            return {key: self._setting(one) for key, one in value.items()}
+        if isinstance(value, list | tuple):
+            return [self._setting(one) for one in value]
+        if isinstance(value, RewardFunction):
+            return self.reward(value)
+        if callable(value) and not isinstance(value, type):
+            label = getattr(value, "__name__", type(value).__name__)
+            return import_name(value) or self.add(value, label)
+        return value
 
     def _class(self, given: Any, kind: Any, base: type) -> str:
         if not (isinstance(given, type) and issubclass(given, base)):

@@ -16,7 +16,9 @@ from colearn.config import load_config
 from colearn.credit.mixed import Mixed
 from colearn.errors import CheckpointError, ColearnError, ConfigError
 from colearn.experiment.loop import Experiment
+from colearn.registry import own_function
 from colearn.rollout.shapes import KaryTree, Parallel
+from colearn.trainer.named import Names
 from tests.helpers.reward_functions import matches
 from tests.helpers.tiny import Notes, byte_tokenizer, save_model, tiny_model
 
@@ -166,6 +168,22 @@ def test_a_class_and_a_function_of_a_module_are_recorded_by_name(tmp_path: Path)
     recorded = yaml.safe_load((tmp_path / "run" / "config.yaml").read_text())
     assert recorded["task"] == {"name": "tests.helpers.tiny:Notes", "items": 2}
     assert recorded["algorithm"]["name"] == "magrpo"
+
+
+def test_functions_in_a_section_of_the_task_are_named_as_arguments_are() -> None:
+    def play(item, endpoints):
+        return 1.0
+
+    names = Names()
+    section = names.task({"name": "gateway", "play": play, "grade": matches, "workers": 0})
+    assert section == {
+        "name": "gateway",
+        "play": "object:play",
+        "grade": "tests.helpers.reward_functions:matches",
+        "workers": 0,
+    }
+    assert names.objects == {"object:play": play}
+    assert own_function("object:play", "task.play") is play
 
 
 def test_a_resumed_run_of_objects_equals_an_uninterrupted_one(tmp_path: Path) -> None:
