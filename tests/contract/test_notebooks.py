@@ -42,6 +42,12 @@ def test_a_notebook_keeps_the_outputs_of_its_exact_cells_alone(name: str) -> Non
         assert bool(cell["outputs"]) == _exact(cell), cell["source"]
 
 
+def test_the_langgraph_program_of_the_page_is_the_notebooks() -> None:
+    page = (FOLDER.parents[1] / "docs" / "howto" / "gateway.md").read_text()
+    for cell in _cells("5_langgraph.ipynb"):
+        assert "".join(cell["source"]) in page
+
+
 @pytest.mark.notebooks
 @pytest.mark.parametrize("name", NOTEBOOKS)
 def test_a_notebook_runs_whole_and_its_exact_outputs_are_the_kept_ones(
