@@ -50,25 +50,41 @@ def options(
         ),
     ] = False,
 ) -> None:
-    """Train teams of language models that run apart."""
+    """Train teams of language models jointly, and deploy each agent independently.
+
+    First comparison, without a download: colearn compare quickstart
+    """
 
 
-app.command()(compare.compare)
-app.command()(sft.sft)
-app.command()(train.train)
-app.command()(evaluate.evaluate)
-app.command()(compare.report)
-app.command()(export.export)
-app.command()(serve.serve)
-app.command()(play.play)
-app.command()(gateway.gateway)
-app.add_typer(new.app)
-app.add_typer(critic.app)
-app.add_typer(study.app)
-app.command()(listing.check)
-app.command()(listing.tasks)
-app.command()(listing.algorithms)
-app.command()(listing.configs)
+TRAIN, RUNS, DEPLOY, SHIPPED = "Train", "Finished runs", "Agents", "Tasks and what is shipped"
+"""Panels of the help."""
+
+app.command(rich_help_panel=TRAIN, short_help="Compare algorithms on a task, over seeds.")(
+    compare.compare
+)
+app.command(rich_help_panel=TRAIN, short_help="Train one algorithm on one task with one seed.")(
+    train.train
+)
+app.command(rich_help_panel=TRAIN, short_help="Teach each agent recorded dialogues (TRL).")(sft.sft)
+app.command(rich_help_panel=RUNS, short_help="Evaluate a checkpoint of a run.")(evaluate.evaluate)
+app.command(rich_help_panel=RUNS, short_help="Write the report again.")(compare.report)
+app.add_typer(critic.app, rich_help_panel=RUNS)
+app.add_typer(study.app, rich_help_panel=RUNS)
+app.command(rich_help_panel=DEPLOY, short_help="Export each agent, or each critic, as a folder.")(
+    export.export
+)
+app.command(rich_help_panel=DEPLOY, short_help="Serve one exported agent behind OpenAI's API.")(
+    serve.serve
+)
+app.command(rich_help_panel=DEPLOY, short_help="Play a task with agents behind servers.")(play.play)
+app.command(rich_help_panel=DEPLOY, short_help="Serve agents to a program that you start.")(
+    gateway.gateway
+)
+app.add_typer(new.app, rich_help_panel=SHIPPED)
+app.command(rich_help_panel=SHIPPED, short_help="Check a task against the contract.")(listing.check)
+app.command(rich_help_panel=SHIPPED)(listing.tasks)
+app.command(rich_help_panel=SHIPPED)(listing.algorithms)
+app.command(rich_help_panel=SHIPPED)(listing.configs)
 
 
 _MOST = 900
