@@ -10,6 +10,7 @@ from typing import Any
 from colearn.contract import Headline
 from colearn.errors import CheckpointError
 from colearn.record import ComparisonFolder, ComparisonRecord, Run, RunFolder, Status, read_run
+from colearn.registry.given import PREFIX
 from colearn.text.masking import masked, masked_settings
 
 from .settings import Setting, settings_table
@@ -99,7 +100,7 @@ def _compared(runs: Sequence[Run], record: ComparisonRecord | None) -> Compared:
     task = dict(config.get("task", {}))
     critic = config.get("critic") or {}
     return Compared(
-        task=str(task.pop("name", runs[0].record.task)),
+        task=str(task.pop("name", runs[0].record.task)).removeprefix(PREFIX),
         task_settings={**task, **({"wrapper": w} if (w := config.get("wrapper")) else {})},
         algorithms={label: dict(configs[label].get("algorithm", {})) for label in order},
         seeds=_different(run.seed for run in runs),

@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 @dataclass(frozen=True)
 class ComparisonResult:
-    """A comparison whose runs are finished. A notebook shows its table."""
+    """A comparison whose runs are finished. A notebook shows curves, table and an episode."""
 
     folder: Path
     """Folder that `colearn report` reads, and that `compare` with the same arguments extends."""
@@ -36,4 +36,7 @@ class ComparisonResult:
         return f"{self.summary['headline']}\n\n{table}\n\nreport: {self.report}"
 
     def _repr_html_(self) -> str:
-        return str(Markup("<pre>{}</pre>").format(str(self)))
+        from .result_html import comparison_html  # draws with matplotlib
+
+        shown = comparison_html(self.folder, self.summary["headline"])
+        return f"{shown}{Markup('<p>report: {}</p>').format(self.report)}"

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from colearn.record import Run, open_run, read_run
+from colearn.registry.given import PREFIX
 
 
 @dataclass(frozen=True, repr=False)
@@ -38,7 +39,8 @@ class Result:
         name = record.headline.metric
         first, last = self.run.evaluations[0].metrics[name], self.metrics[name]
         change = f"{name} {_shown(first)} -> {_shown(last)}"
-        return f"{record.algorithm} on {record.task}: {change} ({self.folder})"
+        names = (record.algorithm.removeprefix(PREFIX), record.task.removeprefix(PREFIX))
+        return f"{' on '.join(names)}: {change} ({self.folder})"
 
     def __repr__(self) -> str:
         return str(self)
@@ -46,7 +48,7 @@ class Result:
     def _repr_html_(self) -> str:
         from .result_html import result_html  # draws with matplotlib
 
-        return result_html(self.run, str(self), self.curve())
+        return result_html(self.run, str(self), self.run.record.headline.label, self.curve())
 
 
 def read_result(folder: Path) -> Result:

@@ -1,24 +1,66 @@
-"""HTML of a result for notebooks: the curve, the metrics and the last transcript."""
+"""HTML of results for notebooks: curves, metrics and a transcript."""
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Sequence
+from pathlib import Path
 
 from markupsafe import Markup
 
-from colearn.record import Run
+from colearn.record import Run, RunFolder
+from colearn.record.comparison import RUNS
 from colearn.record.fields import Episode
 from colearn.report.curves import small_svg
 from colearn.report.show import show_number
 from colearn.report.summary import Curve
 
 
-def result_html(run: Run, title: str, curve: Sequence[tuple[int, float | None]]) -> str:
-    """A finished run as HTML without scripts; texts of agents are escaped."""
-    parts = [Markup("<p>{}</p>").format(title), Markup(_curve_svg(curve)), _metrics(run)]
+def result_html(run: Run, title: str, label: str, curve: Sequence[tuple[int, float | None]]) -> str:
+    """A finished run as HTML without scripts; texts of agents are escaped.
+
+    label: the metric of the curve.
+    """
+    axes = f"evaluation {label} over environment steps (joint actions)"
+    parts = [
+        Markup("<p><b>{}</b></p><p>{}</p>").format(title, axes),
+        Markup(_curve_svg(curve)),
+        _metrics(run),
+    ]
     if episodes := run.folder.episodes():
         parts.append(_transcript(episodes[-1]))
     return str(Markup("").join(parts))
+
+
+def comparison_html(folder: Path, headline: str) -> str:
+    """A finished comparison as HTML without scripts: the headline, the curves with their intervals,
+    the first table and the last transcript."""
+    picture = base64.b64encode((folder / "curves.png").read_bytes()).decode()
+    parts = [
+        Markup("<p><b>{}</b></p>").format(headline),
+        Markup(
+            '<img alt="learning curves" style="max-width: 100%" src="data:image/png;base64,{}">'
+        ).format(picture),
+        _first_table((folder / "table.md").read_text(encoding="utf-8")),
+    ]
+    for path in sorted((folder / RUNS).iterdir()):
+        if episodes := RunFolder(path).episodes():
+            parts.append(_transcript(episodes[-1]))
+            break
+    return str(Markup("").join(parts))
+
+
+def _first_table(text: str) -> Markup:
+    """The first table of a Markdown text."""
+    lines = text[text.index("\n|") + 1 :].partition("\n\n")[0].splitlines()
+    head, _, *rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    parts = [_row(head, Markup("th")), *(_row(row, Markup("td")) for row in rows)]
+    return Markup("<table>{}</table>").format(Markup("").join(parts))
+
+
+def _row(cells: Sequence[str], tag: Markup) -> Markup:
+    shown = [Markup("<{0}>{1}</{0}>").format(tag, cell.replace("**", "")) for cell in cells]
+    return Markup("<tr>{}</tr>").format(Markup("").join(shown))
 
 
 def _curve_svg(curve: Sequence[tuple[int, float | None]]) -> str:
@@ -51,9 +93,9 @@ def _transcript(episode: Episode) -> Markup:
         for agent in turn.actions
     )
     head = Markup("<tr><th>turn</th><th>agent</th><th>observation</th><th>action</th></tr>")
-    title = Markup("<summary>episode of {}</summary>").format(episode.item)
+    title = Markup("<summary>an episode of the last evaluation: {}</summary>").format(episode.item)
     return (
-        Markup("<details>")
+        Markup("<details open>")
         + title
         + Markup("<table>")
         + head
