@@ -82,7 +82,7 @@ class CheckedEngine(LoadedWeights, BatchEngine):
             )
 
     def checked(self) -> Self:
-        """This engine, after its first check. Errors: ParityError, after `close`."""
+        """This engine, if it passes its first check. Errors: ParityError, after `close`."""
         try:
             self.check()
         except BaseException:

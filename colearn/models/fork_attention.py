@@ -24,7 +24,7 @@ class ForkMask(Tensor):
     read: Read
     """Keys and values of the histories [G, key heads, L, D], of the layer that is computed."""
     members: Tensor
-    """[G K] Rows of each history, filled up with row 0 to K for each."""
+    """[G K] Rows of each history, padded with row 0 to K rows per history."""
     places: Tensor
     """[R] Index of each row in `members`."""
     added: Tensor

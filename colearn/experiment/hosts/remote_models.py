@@ -33,7 +33,7 @@ Call = Callable[..., Any]
 
 
 class Link:
-    """The way to one worker. What was collected here is freed there before the next call."""
+    """Connection to one worker. What was collected here is freed there before the next call."""
 
     def __init__(self, call: Call) -> None:
         self._call = call
