@@ -73,9 +73,9 @@ class CoderTester(DecPOMDP[ProgrammingProblem, CodeState], Drawable, LegalAction
     function are left out. In HumanEval and MBPP programs define a function; a test's input is then
     its arguments and the output its value, as Python writes them.
 
-    Where the paper is silent: "pass > tau_mut" (the reference programs that pass a test are more
-    than 0.6 of up to three), the smoke subset (two tests), what a tester sees in sequential play
-    (the new program), the single agent's end (its program stays as it is).
+    Where the paper is silent, this task chooses: "pass > tau_mut" means that more than 0.6 of up to
+    three reference programs pass a test. The smoke subset has two tests. In sequential play a
+    tester sees the new program. The single agent's program stays as it is at its end.
 
     Errors: ConfigError from the constructor, one line that names the setting; MissingExtra.
     """

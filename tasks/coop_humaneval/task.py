@@ -94,14 +94,14 @@ class CoopHumanEval(
     pattern. Its test split is the first 16 items; here the slices are the paper's. It repeats
     prompts and answers at each turn; here they are in the agent's history.
 
-    Where the paper is silent: all weights; what a failed level leaves; whether 8 s are for a test
-    or for all of a problem (all: `seconds`); a valid signature (any that parses: a wrong number of
-    parameters fails the tests); whether a wrapper "effectively utilizes" the helper (no: the
-    episode goes on); what else an answer may define; the words of the feedback beyond its example,
-    whose "expected 2, got 1" is left out (the test itself is shown, and the error); whether an
-    agent is told about the other's syntax errors (it is); the shift; and m_t, as in StrBuild. An
-    exception's text is shown unchanged. Table 1's "pass" is taken for the share of problems whose
-    tests all pass, since it equals pass@1 in table 2.
+    Where the paper is silent, this task chooses all weights, what a failed level leaves, what else
+    an answer may define, the shift, and m_t as in StrBuild. `seconds` (8) are for all tests of a
+    problem. Any signature that parses is valid: a wrong number of parameters fails the tests. A
+    wrapper that does not "effectively utilize" the helper does not end the episode. The feedback
+    shows the test itself and the error, and leaves out the example's "expected 2, got 1". An agent
+    is told about the other's syntax errors. An exception's text is shown unchanged. Table 1's
+    "pass" is taken for the share of problems whose tests all pass, since it equals pass@1 in table
+    2.
 
     `data`: 'packaged', 20 problems made here; 'hub', the paper's `OpenMLRL/CoopHumanEval` (82
     items, extra `tasks`); 'humaneval' or 'mbpp', also from the hub; or a .jsonl/.csv file

@@ -92,15 +92,14 @@ class HouseBuild(DecPOMDP[House, HouseBuildState], Drawable, LegalActions, Rewar
     kinds, repeats the first prompt and the agent's own answer at each turn (here both are in the
     agent's history), and draws its spiders once per run; here they are drawn per episode.
 
-    Where the paper is silent: the houses (it names a data set; the default ones are made here,
-    after figure 3b); whether a cell with a wrong block is covered (no, neither covered nor extra;
-    `coverage='occupied'` counts it as covered, as StrBuild does); all numbers of spiders and health
-    (the peer's: 3 spiders that take 1 to 3 each from 5 HP; attack 6 as in figure 3b); a spider's
-    health (`spider_hp` 6, so that one hit kills one; Minecraft's own is 16); resources and the
-    command limit (the peer's); whether turns add up (no); the words of the feedback; the shift,
-    the threshold for stopping, and m_t, as in StrBuild. Its threat line names `/damage` and its
-    list of commands only `/fill` and `/kill`: all are accepted. Spiders have no position, since
-    nothing in the paper depends on it.
+    Where the paper is silent, this task chooses. The paper names a data set of houses; the default
+    ones are made here, after figure 3b. A cell with a wrong block is neither covered nor extra;
+    `coverage='occupied'` counts it as covered, as StrBuild does. The numbers of spiders and health
+    are the peer's: 3 spiders that take 1 to 3 each from 5 HP; attack 6 as in figure 3b. `spider_hp`
+    is 6, so that one hit kills a spider; Minecraft's own is 16. Resources and the command limit are
+    the peer's. Turns do not add up. The shift, the threshold for stopping and m_t are those of
+    StrBuild. The paper's threat line names `/damage` and its list of commands only `/fill` and
+    `/kill`: all are accepted. Spiders have no position, since nothing in the paper depends on it.
 
     `prompt='compact'` is for small word-level models: one word for a cell (column and row from
     above as on a chess board, then the layer from 1), the house as pieces that the agents can take

@@ -44,10 +44,10 @@ class PlanPath(ToolTeam[Map, Cell, Moves], Drawable):
     `prompt='compact'`: `tool at_c2 goal_a1 wall_a2`, a word for each cell, a1 at the top left;
     moves are answered as `U L`, and `plan` reads `... tool U L` at the end.
 
-    Where the paper is silent: walls (a cell is one with probability 0.22), a list in place of the
-    action of its formulas (legal: all moves, shortest: their share), an empty list (no format), and
-    the team's reward for a
-    tool's step (what its proposal would earn, which the planner's step then does not).
+    Where the paper is silent, this task chooses: a cell is a wall with probability 0.22. The
+    paper's formulas have one action, an answer has a list: it is legal if all its moves are, and
+    shortest by their share. An empty list has no format. A tool's step earns the team what its
+    proposal would earn; the planner's step then does not earn it again.
 
     Errors: ConfigError from the constructor and from `items`, one line that names the setting.
     """

@@ -54,11 +54,11 @@ class Sokoban(ToolTeam[Room, Board, Moves], Drawable):
     walls, a1 at the top left, then where the boxes lie from the player and the goals from the first
     box; moves are answered as `U L`, and `plan` reads `... tool U L` at the end.
 
-    Where the paper is silent: boxes (one), inner walls (an inner cell is one with probability 0.1),
-    a list in place of the action of its formulas (legal and deadlock free: all moves), a deadlocked
-    room (play goes on), an empty list (no format), and the team's reward for a tool's step (what
-    its proposal would earn, which the planner's step then does not). Its appendix has no prompts
-    for Sokoban, so this task uses those of Plan-Path.
+    Where the paper is silent, this task chooses: one box; an inner cell is a wall with probability
+    0.1. The paper's formulas have one action, an answer has a list: it is legal and deadlock free
+    if all its moves are. Play goes on in a deadlocked room. An empty list has no format. A tool's
+    step earns the team what its proposal would earn; the planner's step then does not earn it
+    again. The paper's appendix has no prompts for Sokoban, so this task uses those of Plan-Path.
 
     Errors: ConfigError from the constructor and from `items`, one line that names the setting.
     """

@@ -95,10 +95,10 @@ class StrBuild(DecPOMDP[StringItem, StrBuildState], Drawable, LegalActions, Rewa
     'score' gives turn and reward only. The peer repeats the first prompt and the agent's own
     answer at each turn; here both are in the agent's history.
 
-    Where the paper is silent: the font, the origin (0, 0, 0), the words of the feedback ("a
-    simulated player gives instructions for incomplete building"), the shift, the threshold for
-    stopping, the command limit, whether m_t holds the raw reward (it does) and counts turns from
-    1 (it does), and whether rejected lines use up the limit (they do not).
+    Where the paper is silent, this task chooses: the font, the origin (0, 0, 0), the shift, the
+    threshold for stopping, the command limit and the words of the feedback (the paper: "a simulated
+    player gives instructions for incomplete building"). m_t holds the raw reward and counts turns
+    from 1. Rejected lines do not use up the limit.
 
     `prompt='compact'` is for small word-level models: the grid once, each '#' by its cell's name as
     on a chess board, then one line of feedback, words between single spaces, rewards in quarters

@@ -53,9 +53,9 @@ class Sudoku(ToolTeam[SudokuItem, Grid, Fills], Drawable):
     column or sub-grid, or two blanks that share one; fills are answered as `a_4 b_3`, and earlier
     ones stand before the tool's.
 
-    Where the paper is silent: blanks (8), whether illegal fills stay (they do, and may be
-    overwritten), an empty list (no format), and the team's reward for a
-    tool's step (what its proposal would earn, which the planner's step then does not).
+    Where the paper is silent, this task chooses: 8 blanks. Illegal fills stay and may be
+    overwritten. An empty list has no format. A tool's step earns the team what its proposal would
+    earn; the planner's step then does not earn it again.
 
     Errors: ConfigError from the constructor and from `items`, one line that names the setting.
     """

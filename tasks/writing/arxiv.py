@@ -58,12 +58,11 @@ class ArXiv(WritingTask):
     - diversity: without stop words in paper, all words in comlrl;
     - length: a run of white space is one character in paper, none at the ends; as is in comlrl.
 
-    Where the paper is silent: the weights of its "weighted sum", the bounds and what a failed gate
-    leaves (taken from its code); whether diversity leaves out stop words here as in TLDR (it
-    does); the word lists (this project's own); the base of the logarithm (natural: only so can 12
-    kinds reach 1); the scale of Table 1's score (here reward over highest reward); where the
-    abstracts lie (its code's `OpenMLRL/arXiv_abstract`). With 256 new tokens, 128 words leave each
-    agent little room.
+    Where the paper is silent, this task chooses. The weights of the "weighted sum", the bounds,
+    what a failed gate leaves and the abstracts (`OpenMLRL/arXiv_abstract`) come from the paper's
+    code. Diversity leaves out stop words, as in TLDR. The word lists are this project's own. The
+    logarithm is natural: only so can 12 kinds reach 1. Table 1's score is taken for the reward over
+    the highest reward. With 256 new tokens, 128 words leave each agent little room.
 
     `data`: 'packaged', 32 + 8 invented abstracts of about 75 words; 'generated', 256 + 64 of about
     35 words from a vocabulary of a few hundred, for small models; 'hub', the paper's slices

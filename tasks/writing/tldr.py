@@ -50,11 +50,11 @@ class TLDR(WritingTask):
     - length: a run of white space is one character in paper, none at the ends; as is in comlrl;
     - the prompt: comlrl also asks for facts, and for different words in the second text.
 
-    Where the paper is silent: the weights of its "weighted sum", the bounds and what a failed gate
-    leaves (taken from its code); the word lists (this project's own); the base of the logarithm
-    (natural: only so can 12 kinds reach 1 in `arxiv`); the scale of Table 1's score (here reward
-    over highest reward); whether a long text is cut (it is not). The peer's file of settings
-    takes its test texts from another split; here both variants use the paper's slices.
+    Where the paper is silent, this task chooses. The weights of the "weighted sum", the bounds and
+    what a failed gate leaves come from the paper's code. The word lists are this project's own. The
+    logarithm is natural: only so can 12 kinds reach 1 in `arxiv`. Table 1's score is taken for the
+    reward over the highest reward. A long text is not cut. The peer's file of settings takes its
+    test texts from another split; here both variants use the paper's slices.
 
     `data`: 'packaged', 32 + 8 invented posts of about 90 words; 'generated', 256 + 64 posts of
     about 40 words from a vocabulary of a few hundred, for small models; 'hub', the paper's slices
