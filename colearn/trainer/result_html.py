@@ -9,7 +9,7 @@ from pathlib import Path
 from markupsafe import Markup
 
 from colearn.record import Run, RunFolder
-from colearn.record.comparison import RUNS
+from colearn.record.folder import RUNS
 from colearn.record.fields import Episode
 from colearn.report.curves import small_svg
 from colearn.report.show import show_number
