@@ -94,8 +94,8 @@ def nearest(name: str, known: Iterable[str], *, listed: str | None = None) -> st
 
 
 def line_of(error: BaseException) -> str:
-    """File and line of an exception: the last traceback line outside libraries, else the last; of
-    a text that is no Python its own line."""
+    """File and line of an exception: the last traceback line outside libraries, or else the last
+    line. For a text that is not Python: its own line."""
     if isinstance(error, SyntaxError) and error.filename:
         return f"{error.filename}, line {error.lineno}"
     frames = traceback.extract_tb(error.__traceback__)

@@ -55,8 +55,8 @@ def layers_of(base: Base) -> nn.ModuleList:
 
 @contextmanager
 def marked_layers(ledger: Ledger, base: Base) -> Iterator[None]:
-    """Context in which a stage ends where a forward pass leaves the layers, and where its backward
-    pass enters and leaves them."""
+    """Context that ends a stage when a forward pass leaves the layers, and when its backward pass
+    enters and leaves them."""
 
     def end_stage(_: object) -> None:
         ledger.end_stage()

@@ -88,7 +88,7 @@ class Wrapper(
         return self.inner.items(split)
 
     def horizon_of(self, item: Item) -> int:
-        """The task's, if a turn is a turn of the task; else the horizon."""
+        """The task's own number of turns if the wrapper keeps its turns, else the horizon."""
         own_turns = self.horizon == self.inner.horizon
         return horizon_of(self.inner, item) if own_turns else self.horizon
 
