@@ -9,8 +9,8 @@ from pathlib import Path
 from markupsafe import Markup
 
 from colearn.record import Run, RunFolder
-from colearn.record.folder import RUNS
 from colearn.record.fields import Episode
+from colearn.record.folder import RUNS
 from colearn.report.curves import small_svg
 from colearn.report.show import show_number
 from colearn.report.summary import Curve
