@@ -9,9 +9,9 @@ import typer
 
 import colearn
 from colearn.comparison.heap import one_heap
-from colearn.errors import ColearnError, line_of
+from colearn.errors import ColearnError, ConfigError, line_of
 from colearn.registry.own_code import find_in
-from colearn.text.masking import MaskedStream, masked
+from colearn.text.masking import masked
 
 from . import (
     compare,
@@ -27,6 +27,7 @@ from . import (
     study,
     train,
 )
+from .output import Errors, Output
 
 app = typer.Typer(
     name="colearn",
@@ -97,18 +98,24 @@ def main() -> None:
     find_in("")  # `module:Class` may name a file in the folder one stands in
     arguments = sys.argv[1:]
     sys.argv[1:] = map(masked, arguments)  # trackers record the command line
-    errors = sys.stderr
-    sys.stderr = MaskedStream(errors)
+    output, errors = sys.stdout, sys.stderr
+    sys.stdout = None if output is None else Output(output)  # None: closed by the shell
+    sys.stderr = None if errors is None else Errors(errors)
     try:
         _run(arguments)
     except SystemExit:
         sys.stderr = errors  # not after another error, whose traceback is yet to be printed
         raise
+    finally:
+        sys.stdout = output
 
 
 def _run(arguments: list[str]) -> None:
     try:
+        _check_empty(arguments)
         code = app(args=arguments or ["--help"], standalone_mode=False)
+        if sys.stdout is not None:
+            sys.stdout.flush()
     except (ColearnError, typer.TyperException) as error:
         message = error.format_message() if isinstance(error, typer.TyperException) else str(error)
         print(f"error: {_one_line(message)}", file=sys.stderr)
@@ -123,6 +130,19 @@ def _run(arguments: list[str]) -> None:
         print("interrupted", file=sys.stderr)
         raise SystemExit(130) from None
     raise SystemExit(code or 0)
+
+
+def _check_empty(arguments: list[str]) -> None:
+    """Errors: ConfigError for an empty argument, such as an unset variable of a shell; as a path it
+    would be the current folder."""
+    for before, one in zip(["", *arguments], arguments, strict=False):
+        option, _, value = one.partition("=")
+        if one.startswith("--") and "=" in one and not value.strip():
+            raise ConfigError(f"{option}: is empty; write its value, or leave it out")
+        if not one.strip():
+            if before.startswith("-"):
+                raise ConfigError(f"{before}: is empty; write its value, or leave it out")
+            raise ConfigError("an argument is empty; write a name or a path there")
 
 
 def _one_line(text: str) -> str:

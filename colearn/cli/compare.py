@@ -48,20 +48,16 @@ def compare(
     """Compare algorithms on one task, or on each task of a suite like table1; run it again to
     continue after an interruption."""
     from colearn.comparison import compare as run_comparison
-    from colearn.config import is_suite, load_config
+    from colearn.config import first_seeds, is_suite, load_config
     from colearn.errors import ConfigError
 
     machine = read_devices(devices, dry_run)
-    if seeds is not None and seeds < 1:
-        raise ConfigError(
-            f"--seeds {seeds}: is how many seeds, 1 or more; choose which with "
-            f"--set compare.seeds=[{max(0, seeds)}]"
-        )
+    chosen_seeds = None if seeds is None else first_seeds(seeds, "--seeds")
     chosen = _names(algorithms) if algorithms else None
     if is_suite(config):
         if tasks:
             sets = [*sets, f"tasks=[{','.join(tasks)}]"]
-        suite = _suite(config, sets, chosen=chosen, seeds=seeds, workers=workers)
+        suite = _suite(config, sets, chosen=chosen, seeds=chosen_seeds, workers=workers)
         _run_suite(suite, out, dry_run, machine)
         return
     if tasks:
@@ -69,8 +65,8 @@ def compare(
     settings = load_config(config, sets)
     tell_own_code(settings)
     changes: dict[str, Any] = {}
-    if seeds is not None:
-        changes["seeds"] = tuple(range(seeds))
+    if chosen_seeds is not None:
+        changes["seeds"] = chosen_seeds
     if workers is not None:
         changes["workers"] = workers
     if changes:
@@ -111,7 +107,7 @@ def _suite(
     sets: Sequence[str],
     *,
     chosen: Sequence[str] | None,
-    seeds: int | None,
+    seeds: tuple[int, ...] | None,
     workers: int | None,
 ) -> SuiteSettings:
     from colearn.config import load_suite
@@ -125,7 +121,7 @@ def _suite(
                 raise ConfigError(f"--algorithms: no row '{name}'; {nearest(name, suite.rows)}")
         changes["rows"] = {name: title for name, title in suite.rows.items() if name in chosen}
     if seeds is not None:
-        changes["seeds"] = tuple(range(seeds))
+        changes["seeds"] = seeds
     if workers is not None:
         changes["workers"] = workers
     return suite.model_copy(update=changes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -104,7 +105,9 @@ def _estimate(settings: Config, out: Path | None, processes: int, machine: Machi
     from colearn.estimate.propose import propose
     from colearn.estimate.table import estimate_tables, proposal_text
     from colearn.record.place import check_place
+    from colearn.text.launcher import check_launcher
 
+    check_launcher()
     if out is not None:
         check_place(out)
     estimated = estimate(settings, processes=processes, machine=machine)
@@ -116,12 +119,15 @@ def _estimate(settings: Config, out: Path | None, processes: int, machine: Machi
 
 
 def _train(settings: Config, out: Path, resume: bool) -> None:
+    from colearn.errors import ConfigError
     from colearn.experiment.interruption import Interrupted, end_with
     from colearn.experiment.restarts import run_with_restarts
 
     from .run_display import RunDisplay
 
     if (parent := os.environ.get(PARENT)) is not None:
+        if not re.fullmatch(r"[0-9]{1,9}", parent):
+            raise ConfigError(f"{PARENT}: must be the ID of a process, got {parent!r}; unset it")
         end_with(int(parent))
     with RunDisplay(settings, out) as display:
         try:

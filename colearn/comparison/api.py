@@ -8,7 +8,7 @@ from pathlib import Path
 from rich.console import Console
 
 from colearn.config import Config
-from colearn.record.place import check_place, held_folder
+from colearn.record.place import check_place, held_folder, named_folder
 
 from .check import check_plans
 from .claim import check_claim, claim
@@ -42,7 +42,7 @@ def compare(
     Errors: ConfigError before anything runs; CheckpointError if `out` holds something else;
     ColearnError naming the first failed run, its log and its last error line.
     """
-    folder = Path(out)
+    folder = named_folder(out)
     with early_forks(config, algorithms, command, needed=make is None) as forks:
         from colearn.report import write_report  # imports beside the fork server
 

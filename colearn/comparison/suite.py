@@ -10,7 +10,7 @@ from rich.console import Console
 from colearn.config import Config, SuiteSettings, load_config
 from colearn.errors import CheckpointError, ConfigError
 from colearn.record import ComparisonFolder, RunFolder, SuiteFolder
-from colearn.record.place import check_place, held_folder
+from colearn.record.place import check_place, held_folder, named_folder
 from colearn.report import write_report
 from colearn.report.suite_report import print_suite_table, write_suite_report
 
@@ -37,7 +37,7 @@ def compare_suite(
     Errors: ConfigError before anything runs; CheckpointError if `out` holds something else;
     ColearnError naming the first failed run, its log and its last error line.
     """
-    folder = Path(out)
+    folder = named_folder(out)
     plans = plan_suite(suite)
     check_place(folder)
     if RunFolder(folder).status != "not started" or ComparisonFolder(folder).exists():

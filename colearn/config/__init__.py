@@ -13,6 +13,7 @@ from .parts import build_part, known_settings, own_code, part_name
 from .resolve import resolve
 from .resolved_run import ResolvedRun
 from .seats import bind_agents
+from .seeds import first_seeds
 from .settings import (
     EACH,
     AgentSettings,
@@ -33,7 +34,7 @@ from .settings import (
     TrainSettings,
 )
 from .suite import MetricColumn, SuiteSettings, TaskColumns
-from .yaml_text import parse_yaml
+from .yaml_text import parse_yaml, read_yaml_file
 
 __all__ = [
     "EACH",
@@ -64,6 +65,7 @@ __all__ = [
     "build_task",
     "build_tracker",
     "dump_config",
+    "first_seeds",
     "is_suite",
     "known_settings",
     "load_config",
@@ -71,6 +73,7 @@ __all__ = [
     "own_code",
     "parse_yaml",
     "part_name",
+    "read_yaml_file",
     "recorded_settings",
     "resolve",
     "shipped_configs",

@@ -19,7 +19,7 @@ from .messages import one_line
 from .numbers import EXPONENT, check_numbers
 from .settings import Config
 from .suite import SuiteSettings
-from .yaml_text import parse_yaml
+from .yaml_text import parse_yaml, read_yaml_file
 
 Settings = TypeVar("Settings", bound=BaseModel)
 
@@ -147,7 +147,7 @@ def _read_yaml(source: str | Path) -> dict[str, Any]:
     if not path.is_file():
         raise ConfigError(f"config: no file {path}; give a .yaml path or a shipped name")
     try:
-        data = parse_yaml(path.read_bytes())
+        data = read_yaml_file(path)
     except ValueError as error:
         raise ConfigError(f"config: {path} is {error}; correct the file") from None
     if not isinstance(data, dict):

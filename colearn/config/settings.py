@@ -30,6 +30,8 @@ from pydantic import (
 from colearn.contract import Sampling
 from colearn.contract.anneal import left
 
+from .seeds import Seeds
+
 EACH = "*"
 """As a model's or agent's name: default settings of all that are not named."""
 
@@ -384,7 +386,7 @@ class TrainSettings(_Settings):
     iterations: int | None = Field(default=None, ge=1)
     """Maximum number of iterations, the usual budget in papers. If episodes end early, a budget in
     joint actions gives more iterations. None: `environment_steps` alone decides."""
-    episodes: int = Field(default=4, ge=1)
+    episodes: int = Field(default=4, ge=1, le=1_000_000)
     """Items rolled out per iteration: the paper's buffer B."""
     at_once: int | None = Field(default=None, ge=1)
     """Episodes rolled out in parallel, in each process; None: all of them. Affects memory and
@@ -416,9 +418,9 @@ class HeadlineSettings(_Settings):
 class EvaluationSettings(_Settings):
     every: int = Field(default=10, ge=1)
     """Iterations between evaluations; the first and the last state are always evaluated."""
-    episodes: int | None = Field(default=None, ge=1)
+    episodes: int | None = Field(default=None, ge=1, le=1_000_000)
     """Held-out items per evaluation; None: the whole split once."""
-    repeats: int = Field(default=1, ge=1)
+    repeats: int = Field(default=1, ge=1, le=1_000_000)
     """Episodes per item."""
     at_once: int | None = Field(default=None, ge=1)
     """Episodes in parallel, in each process; None: all. Fewer need less memory, and 1 measures each
@@ -468,7 +470,7 @@ class RunSettings(_Settings):
     order: Literal["lockstep", "free"] = "lockstep"
     """Episode scheduling. `lockstep`: turn by turn together, reproducible bit for bit. `free`:
     independently, so that a slow step or tool does not delay other episodes."""
-    step_workers: int = Field(default=0, ge=0)
+    step_workers: int = Field(default=0, ge=0, le=1024)
     """Worker processes for `task.step`; 0: step in the main process."""
     trackers: tuple[Chosen, ...] = ()
     """Trackers, by name or as sections: `wandb`, `trackio`, `tensorboard`, `csv`, or another
@@ -491,9 +493,9 @@ class RunSettings(_Settings):
 class CompareSettings(_Settings):
     algorithms: dict[str, dict[str, Any]] = Field(default_factory=dict)
     """Algorithm names, each with its own overrides (dotted keys)."""
-    seeds: tuple[Annotated[int, Field(ge=0, lt=2**63)], ...] = (0, 1, 2)
+    seeds: Seeds = (0, 1, 2)
     """Seeds of every algorithm."""
-    workers: int = Field(default=1, ge=1)
+    workers: int = Field(default=1, ge=1, le=1024)
     """Number of parallel runs, one process each."""
 
 

@@ -17,6 +17,7 @@ from pydantic import Field, model_validator
 
 from colearn.errors import nearest
 
+from .seeds import Seeds
 from .settings import _Settings
 
 
@@ -48,9 +49,9 @@ class SuiteSettings(_Settings):
     """Labels of `compare.algorithms` to run, in order, with their printed names."""
     columns: dict[str, TaskColumns]
     """Columns by task, in order; response time and cost precede the metrics."""
-    seeds: tuple[int, ...] | None = None
+    seeds: Seeds | None = None
     """Overrides every config's `compare.seeds`."""
-    workers: int = Field(default=2, ge=1)
+    workers: int = Field(default=2, ge=1, le=1024)
     """Number of parallel runs, across tasks."""
     each: dict[str, Any] = Field(default_factory=dict)
     """Overrides for every config; entries of `compare.algorithms` take precedence."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import yaml
@@ -13,6 +14,8 @@ _DEPTH = 100
 """Maximum nesting of sections and lists."""
 _NODES = 200_000
 """Maximum number of values once every alias is spelled out."""
+_BYTES = 2_000_000
+"""Maximum size of a file: a config has a few KB, and reading takes seconds per MB."""
 _LINE = 80
 """Maximum number of characters of a line shown in an error."""
 
@@ -42,6 +45,18 @@ class _Loader(yaml.SafeLoader):
             # a date such as 2024-13-45, a number such as 0b_, a tag that its value does not fit
             kind = node.tag.rpartition(":")[2]
             raise _problem(f"this value cannot be read as a {kind}", node) from None
+
+
+def read_yaml_file(path: Path) -> Any:
+    """Errors: OSError, and as for `parse_yaml`; also for a file that is too large to be meant."""
+    with path.open("rb") as file:
+        text = file.read(_BYTES + 1)
+    if len(text) > _BYTES:
+        size = path.stat().st_size / 1e6
+        raise ValueError(
+            f"too large to be a config ({size:.0f} MB, at most {_BYTES // 1_000_000} MB)"
+        )
+    return parse_yaml(text)
 
 
 def parse_yaml(text: bytes | str) -> Any:

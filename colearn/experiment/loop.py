@@ -20,6 +20,7 @@ from colearn.contract.timeline import Timed, Timeline
 from colearn.errors import ConfigError, ModelLost, ServerLost, WorkerLost
 from colearn.models.load import resolve_device
 from colearn.record import Best, Progress, RunRecord, RunWriter
+from colearn.record.place import named_folder
 from colearn.record.recorded_tree import recorded_tree
 from colearn.record.time_use import time_use
 from colearn.record.transcript import transcript
@@ -53,7 +54,7 @@ class Experiment:
     """
 
     def __init__(self, config: Config, folder: str | Path, *, resume: bool = False) -> None:
-        folder = Path(folder)
+        folder = named_folder(folder)
         self.processes = Processes(resolve_device(config.run.device))
         self.record = RunWriter(folder, config, resume=resume, writes=self.processes.main)
         with contextlib.ExitStack() as undo:

@@ -14,6 +14,7 @@ from accelerate import PartialState
 from accelerate.utils import gather_object
 
 from colearn.rollout.counts import Counts
+from colearn.text.launcher import check_launcher
 from colearn.types import Tree
 
 
@@ -21,6 +22,7 @@ class Processes:
     """This process (rank) and its collectives."""
 
     def __init__(self, device: torch.device) -> None:
+        check_launcher()
         # without cpu=True, accelerate treats processes without an accelerator as single
         self._state = PartialState(cpu=device.type == "cpu")
         if self.count > 1:

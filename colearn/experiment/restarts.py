@@ -4,7 +4,6 @@ lost a model, from its last checkpoint."""
 from __future__ import annotations
 
 import gc
-import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,12 +11,10 @@ from colearn.config import Config
 from colearn.errors import ColearnError, ModelLost, ServerLost, WorkerLost
 from colearn.record import RunRecord
 from colearn.record.folder import RUN
+from colearn.text.launcher import relaunches
 from colearn.text.notes import note
 
 from .loop import Experiment, Report
-
-_BY_TORCHRUN = "TORCHELASTIC_RESTART_COUNT"
-"""Environment variable in which torchrun counts how often it started the processes again."""
 
 
 def run_with_restarts(
@@ -34,7 +31,7 @@ def run_with_restarts(
     must not keep the experiment, whose models are freed before the next one loads.
     Errors: as for `Experiment` and its `run`; the last loss if no restart is left.
     """
-    resume = resume or int(os.environ.get(_BY_TORCHRUN, "0")) > 0
+    resume = resume or relaunches() > 0
     restarts = 0
     while True:
         try:

@@ -11,6 +11,7 @@ from colearn.contract import NetworkKey
 from colearn.errors import ConfigError
 from colearn.record.checkpoints import Checkpoint, Step
 from colearn.record.checksums import write_checksums
+from colearn.record.place import named_folder
 
 from .run import Dtype, share_files
 from .staging import staged
@@ -61,7 +62,7 @@ def export_critics(
         "seed": str(trained.run.config.run.seed),
     }
     names = [str(key) for key in keys]
-    with staged(Path(to), names, overwrite=overwrite, marker=CRITIC) as folders:
+    with staged(named_folder(to, "--to"), names, overwrite=overwrite, marker=CRITIC) as folders:
         for key in keys:
             folder = folders[str(key)]
             manifest = keep_critic(
@@ -113,7 +114,7 @@ def write_fit(fitted: Fitted, out: str | Path, *, overwrite: bool = False) -> di
 
     from .critic_card import critic_card
 
-    out = Path(out)
+    out = named_folder(out)
     keys = list(fitted.networks)
     to, names = (out.parent, [out.name]) if len(keys) == 1 else (out, list(map(str, keys)))
     with staged(to, names, overwrite=overwrite, marker=CRITIC) as folders:

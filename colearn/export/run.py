@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from colearn.errors import ConfigError
 from colearn.record.checkpoints import Step
 from colearn.record.checksums import write_checksums
+from colearn.record.place import named_folder
 
 from .manifest import MANIFEST, AgentManifest
 from .staging import staged
@@ -49,7 +50,7 @@ def export_run(
         if dtype is not None:
             raise ConfigError("--dtype: an adapter stays in float32; leave it or --adapter out")
     comparison_folder = None if comparison is None else Path(comparison)
-    with staged(Path(to), trained.agents, overwrite=overwrite) as folders:
+    with staged(named_folder(to, "--to"), trained.agents, overwrite=overwrite) as folders:
         for agent, folder in folders.items():
             manifest = _manifest(trained, agent, adapter, dtype)
             exact = _write_agent(trained, manifest, folder)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from colearn.contract import GeneratorKind, TokenEngine
 from colearn.errors import ConfigError, nearest
+from colearn.text.launcher import world_size
 from colearn.text.masking import masked
 
 if TYPE_CHECKING:
@@ -192,7 +192,7 @@ class VLLMServer(GeneratorKind):
         from .several_servers import SeveralServers
         from .vllm_server import VLLMServerEngine
 
-        if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        if world_size() > 1:
             raise ConfigError(
                 "run.generator: vllm_server serves one training process; start one, or set "
                 "run.generator: transformers"

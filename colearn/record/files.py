@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from colearn.config import parse_yaml
+from colearn.config import read_yaml_file
 from colearn.errors import CheckpointError
 from colearn.text.validation import first_fault
 
@@ -63,7 +63,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
     Errors: CheckpointError naming the file.
     """
     try:
-        data = parse_yaml(path.read_bytes())
+        data = read_yaml_file(path)
     except FileNotFoundError:
         raise CheckpointError(f"{path}: no such file; run it again") from None
     except ValueError as error:

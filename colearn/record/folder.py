@@ -15,6 +15,7 @@ from .checkpoints import Checkpoints
 from .difference import BUDGET
 from .fields import CriticLine, Episode, Line, RecordedTree, RunRecord
 from .files import read_fields, read_lines, read_yaml
+from .place import named_folder
 from .tail import MetricsTail
 
 CONFIG, RUN, METRICS, EPISODES = "config.yaml", "run.json", "metrics.jsonl", "episodes.jsonl"
@@ -145,7 +146,7 @@ def open_run(folder: str | Path) -> RunFolder:
 
     Errors: CheckpointError where the folder holds none, or a comparison.
     """
-    path = Path(folder)
+    path = named_folder(folder, "run")
     if (path / COMPARISON).is_file():
         names = sorted(record.parent.name for record in (path / RUNS).glob(f"*/{RUN}"))
         raise CheckpointError(

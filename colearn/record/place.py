@@ -16,6 +16,16 @@ _SECONDS = 5.0
 """Seconds to wait for the lock of a process that is ending."""
 
 
+def named_folder(given: str | Path, option: str = "--out") -> Path:
+    """The folder of a name that a caller gave.
+
+    Errors: ConfigError for an empty name, which would be the current folder.
+    """
+    if not str(given).strip():
+        raise ConfigError(f"{option}: is empty; name a folder, or '.' for the current one")
+    return Path(given)
+
+
 def check_place(folder: Path, option: str = "--out") -> None:
     """Errors: ConfigError where `folder` is a file, or cannot be made or written."""
     try:

@@ -10,7 +10,7 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping
-from typing import IO, Any
+from typing import Any
 
 from colearn.errors import ConfigError
 
@@ -193,23 +193,3 @@ def _filled(value: Any, secrets: Mapping[str, str], where: str) -> Any:
     if isinstance(value, list | tuple):
         return [_filled(one, secrets, f"{where}.{n}".lstrip(".")) for n, one in enumerate(value)]
     return secrets.get(where, value) if isinstance(value, str) and MASK in value else value
-
-
-class MaskedStream:
-    """A text stream whose texts are masked on their way out."""
-
-    def __init__(self, stream: IO[str]) -> None:
-        self._stream = stream
-
-    def write(self, text: str) -> int:
-        """Writes the masked text; returns the length of the given one."""
-        self._stream.write(masked(text))
-        return len(text)
-
-    def writelines(self, lines: Any) -> None:
-        """Writes several texts."""
-        for line in lines:
-            self.write(line)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._stream, name)

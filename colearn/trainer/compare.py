@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any, TypeAlias, Unpack
 
 from colearn.comparison import compare as run_comparison
-from colearn.config import Config, load_config
+from colearn.config import Config, first_seeds, load_config
 from colearn.contract import Callback
 from colearn.errors import ConfigError
+from colearn.record.place import named_folder
 
 from .comparison_result import ComparisonResult
 from .kinds import (
@@ -84,11 +85,11 @@ def compare(
     if algorithms is not None:
         chosen["algorithms"] = _entries(algorithms, names, chosen.get("algorithms", {}))
     if seeds is not None:
-        chosen["seeds"] = list(range(seeds)) if isinstance(seeds, int) else list(seeds)
+        chosen["seeds"] = first_seeds(seeds, "seeds") if isinstance(seeds, int) else list(seeds)
     if workers is not None:
         chosen["workers"] = workers
     config = load_config({**plain, "compare": chosen})
-    names.tell(Path(out))
+    names.tell(named_folder(out, "out"))
     if not names.objects:
         return ComparisonResult(run_comparison(config, out).parent)
     from .runs_here import make_here  # loads torch

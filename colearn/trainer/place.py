@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import itertools
-import os
 from pathlib import Path
 
 from colearn.config import Config
 from colearn.errors import ConfigError
+from colearn.record.place import named_folder
+from colearn.text.launcher import world_size
 
 _ABOVE = Path("runs")
 
@@ -18,10 +19,10 @@ def run_folder(config: Config, out: str | Path | None, *, resume: bool) -> Path:
     Errors: ConfigError for a resume without a folder, and for several processes without one.
     """
     if out is not None:
-        return Path(out)
+        return named_folder(out, "out")
     if resume:
         raise ConfigError("out: missing; name the folder of the run to resume")
-    if os.environ.get("WORLD_SIZE", "1") != "1":
+    if world_size() > 1:
         raise ConfigError("out: missing; name the folder that all processes of the run share")
     name = f"{_plain(config.task.name)}-{_plain(config.algorithm.name)}"
     free = (_ABOVE / f"{name}-{number}" for number in itertools.count(1))

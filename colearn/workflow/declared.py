@@ -26,7 +26,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from colearn import registry
-from colearn.config import parse_yaml
+from colearn.config import read_yaml_file
 from colearn.contract import Headline
 from colearn.errors import ConfigError
 from colearn.text.csv_table import as_objects, read_csv
@@ -113,7 +113,7 @@ def _filled(text: str, fields: Mapping[str, Any]) -> str:
 
 def _read(path: Path) -> Graph:
     try:
-        data = parse_yaml(path.read_bytes())
+        data = read_yaml_file(path)
     except OSError:
         raise ConfigError(
             f"task.graph: cannot read {path}; give the path of a .yaml file"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 
 import pytest
@@ -12,7 +11,6 @@ from colearn.errors import ConfigError
 from colearn.text.masking import (
     MASK,
     SECRETS,
-    MaskedStream,
     check_unmasked,
     masked,
     masked_keys,
@@ -131,11 +129,3 @@ def test_no_setting_of_a_shipped_config_is_taken_for_a_secret(name):
     except ConfigError:
         pytest.skip("a suite")
     assert recorded_settings(config) == config.model_dump(mode="json")
-
-
-def test_a_stream_masks_what_is_written_to_it():
-    below = io.StringIO()
-    stream = MaskedStream(below)
-    print("lost http://ada:SWORDFISH@host", file=stream)
-    assert below.getvalue() == f"lost http://{MASK}@host\n"
-    assert not stream.isatty()

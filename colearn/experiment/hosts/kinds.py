@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -10,6 +9,7 @@ from colearn.config import ResolvedRun
 from colearn.contract import HostKind, HostWorker, ModelHost
 from colearn.errors import ConfigError
 from colearn.learn.kinds import DeepSpeed
+from colearn.text.launcher import world_size
 
 if TYPE_CHECKING:
     from colearn.models.load import Tokenizers
@@ -51,7 +51,7 @@ class Ray(HostKind):
                 raise ConfigError(f"{name}: must be a finite number from 0, got {least}")
 
     def check(self, run: ResolvedRun) -> None:
-        if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        if world_size() > 1:
             raise ConfigError(
                 "run.host: ray starts workers of its own from one process; start without torchrun, "
                 "or set run.host: local"

@@ -14,6 +14,7 @@ from colearn.models.folders import with_folders
 from colearn.models.load import load_base, load_end_ids, load_tokenizer, resolve_device
 from colearn.models.merging import merged
 from colearn.models.threads import use_threads
+from colearn.record.place import named_folder
 
 from .dialogues import Dialogue, read_dialogues, token_row
 
@@ -37,7 +38,7 @@ def fine_tune(
     """
     trl, datasets = required("trl", "sft"), required("datasets", "sft")
     run = with_folders(resolve(config))
-    config, target = run.config, Path(out)
+    config, target = run.config, named_folder(out)
     dialogues = read_dialogues(Path(data), list(config.agents))
     if target.exists() and any(target.iterdir()):
         raise ConfigError(f"--out {target}: is not empty; name another folder")

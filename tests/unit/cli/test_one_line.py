@@ -61,6 +61,15 @@ def test_a_config_that_is_none_is_told_in_a_line_that_a_terminal_shows(
         ("export run", "--to: name a folder, or a hub's user or organisation with --push"),
         ("export run --to here --private", "--name and --private belong to --push"),
         ("report a b", "Got unexpected extra argument"),
+        ("compare quickstart --seeds 0", "--seeds 0: is how many seeds, 1 to 10,000; choose"),
+        ("compare quickstart --seeds 200000000", "--seeds 200000000: is how many seeds"),
+        ("compare quickstart --seeds 99999999999", "--seeds 99999999999: is how many seeds"),
+        ("compare table1 --seeds 99999999999", "--seeds 99999999999: is how many seeds"),
+        ("train quickstart --dry-run --set train.episodes=100000000000", "train.episodes: "),
+        ("train quickstart --dry-run --set evaluation.episodes=1000000001", "evaluation.episodes"),
+        ("train quickstart --dry-run --set evaluation.repeats=1000000001", "evaluation.repeats: "),
+        ("train quickstart --dry-run --set run.step_workers=100000000", "run.step_workers: "),
+        ("compare quickstart --dry-run --set compare.workers=100000000", "compare.workers: "),
     ],
 )
 def test_a_wrong_command_is_one_line(
@@ -75,6 +84,69 @@ def test_a_wrong_command_is_one_line(
     err = capsys.readouterr().err
     assert stop.value.code == 2 and told in err
     assert err.startswith("error: ") and err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["train", "quickstart", "--out", ""], "--out: is empty; write its value, or leave it out"),
+        (["train", "quickstart", "--out="], "--out: is empty; "),
+        (["train", "quickstart", "--out", "  "], "--out: is empty; "),
+        (["new", "task", "two_rooms", "--out", ""], "--out: is empty; "),
+        (["export", "run", "--to", ""], "--to: is empty; "),
+        (["export", "", "--to", "x"], "an argument is empty; write a name or a path there"),
+        (["report", ""], "an argument is empty; "),
+        (["serve", "agent", "--token-file", ""], "--token-file: is empty; "),
+    ],
+)
+def test_an_empty_argument_is_not_the_current_folder(
+    arguments: list[str],
+    told: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["colearn", *arguments])
+    with pytest.raises(SystemExit) as stop:
+        main()
+    err = capsys.readouterr().err
+    assert stop.value.code == 2 and err.startswith(f"error: {told}") and err.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("parent", ["abc", "", "-1", "9" * 400])
+def test_a_parent_that_is_no_process_is_named(
+    parent: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> None:
+    monkeypatch.setenv("COLEARN_PARENT", parent)
+    out = str(tmp_path / "run")
+    monkeypatch.setattr(sys, "argv", ["colearn", "train", "quickstart", "--out", out])
+    with pytest.raises(SystemExit) as stop:
+        main()
+    err = capsys.readouterr().err
+    assert stop.value.code == 2 and err.count("\n") == 1
+    assert err.startswith("error: COLEARN_PARENT: must be the ID of a process, got ")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_config_of_many_megabytes_is_not_read(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    path = tmp_path / "large.yaml"
+    with path.open("wb") as file:
+        file.truncate(60_000_000_000)  # takes no room on the disk, but could not be held in memory
+    monkeypatch.setattr(sys, "argv", ["colearn", "train", str(path), "--dry-run"])
+    with pytest.raises(SystemExit) as stop:
+        main()
+    assert stop.value.code == 2
+    assert capsys.readouterr().err == (
+        f"error: config: {path} is too large to be a config (60000 MB, at most 2 MB); "
+        "correct the file\n"
+    )
 
 
 def test_the_bare_command_shows_what_there_is(

@@ -1,0 +1,66 @@
+"""Variables by which launchers such as torchrun number the processes of a run."""
+
+from __future__ import annotations
+
+import os
+import re
+
+from colearn.errors import ConfigError
+
+_NUMBERS = {
+    "RANK": 0,
+    "LOCAL_RANK": 0,
+    "WORLD_SIZE": 1,
+    "LOCAL_WORLD_SIZE": 1,
+    "MASTER_PORT": 1,
+    "TORCHELASTIC_RESTART_COUNT": 0,
+}
+"""Variables that torch or accelerate read as a whole number, with its least value."""
+_REMEDY = "start with torchrun or accelerate launch, which set it, or unset it"
+_LARGEST_PORT = 65535
+
+
+def world_size() -> int:
+    """Number of processes of the run; 1 without a launcher.
+
+    Errors: ConfigError for no number.
+    """
+    return _read("WORLD_SIZE", 1)
+
+
+def relaunches() -> int:
+    """How often torchrun started the processes again.
+
+    Errors: ConfigError for no number.
+    """
+    return _read("TORCHELASTIC_RESTART_COUNT", 0)
+
+
+def check_launcher() -> None:
+    """Errors: ConfigError naming the variable that is no number, that fits no other, or that is
+    missing for processes to find each other."""
+    values = {name: _read(name, least) for name, least in _NUMBERS.items()}
+    if values["RANK"] >= values["WORLD_SIZE"]:
+        raise ConfigError(
+            f"RANK: is {values['RANK']} among WORLD_SIZE={values['WORLD_SIZE']} processes, which "
+            f"count from 0; {_REMEDY}"
+        )
+    if values["MASTER_PORT"] > _LARGEST_PORT:
+        raise ConfigError(f"MASTER_PORT: {values['MASTER_PORT']} is no port; {_REMEDY}")
+    if values["WORLD_SIZE"] > 1 and not os.environ.get("MASTER_ADDR"):
+        raise ConfigError(
+            f"MASTER_ADDR: missing, although WORLD_SIZE is {values['WORLD_SIZE']}: processes find "
+            "each other there; start with torchrun, or unset WORLD_SIZE and RANK"
+        )
+
+
+def _read(name: str, unset: int) -> int:
+    """A variable's number; `unset` also for -1, by which some launchers say that there is none."""
+    text = os.environ.get(name, "-1")
+    if text == "-1":
+        return unset
+    if not re.fullmatch(r"[0-9]{1,9}", text) or int(text) < _NUMBERS[name]:
+        raise ConfigError(
+            f"{name}: must be a whole number from {_NUMBERS[name]}, got {text[:40]!r}; {_REMEDY}"
+        )
+    return int(text)

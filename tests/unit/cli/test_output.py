@@ -1,0 +1,57 @@
+"""What the command line prints, also where the device takes no more."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from colearn.cli.output import Errors
+from colearn.text.masking import MASK
+
+FULL = Path("/dev/full")
+needs_full = pytest.mark.skipif(not FULL.exists(), reason="this machine has no /dev/full")
+
+
+def run(*arguments: str, out: str, err: str) -> tuple[int, str, str]:
+    command = f'"$0" -m colearn "$@" >{out} 2>{err}'
+    done = subprocess.run(
+        ["sh", "-c", command, sys.executable, *arguments], capture_output=True, text=True
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+@needs_full
+@pytest.mark.parametrize(
+    "arguments", [["configs"], ["--version"], ["--help"], ["tasks"]], ids=lambda words: words[0]
+)
+def test_a_full_device_is_one_line(arguments: list[str]) -> None:
+    code, _, err = run(*arguments, out="/dev/full", err="&2")
+    assert (code, err) == (
+        2,
+        "error: standard output: No space left on device; write to a place with room\n",
+    )
+
+
+@needs_full
+def test_notes_that_a_full_device_does_not_take_change_nothing() -> None:
+    assert run("trian", out="&1", err="/dev/full")[0] == 2
+    code, out, _ = run("--version", out="&1", err="/dev/full")
+    assert code == 0 and out.startswith("colearn ")
+
+
+def test_a_reader_that_goes_away_is_no_error() -> None:
+    command = '"$0" -m colearn configs | head -n 1'
+    done = subprocess.run(["sh", "-c", command, sys.executable], capture_output=True, text=True)
+    assert len(done.stdout.splitlines()) == 1 and done.stderr == ""
+
+
+def test_standard_error_masks_what_is_written_to_it() -> None:
+    below = io.StringIO()
+    stream = Errors(below)
+    print("lost http://ada:SWORDFISH@host", file=stream)  # type: ignore[call-overload]
+    assert below.getvalue() == f"lost http://{MASK}@host\n"
+    assert not stream.isatty()
