@@ -92,7 +92,7 @@ def test_every_option_of_a_command_has_a_sentence() -> None:
 def test_a_setting_has_its_bounds_and_default() -> None:
     settings = {one.name: one for one in reference.model_settings(reference.sections()["train"])}
     assert settings["episodes"].default == "`4`"
-    assert settings["episodes"].bounds == "≥ 1"
+    assert settings["episodes"].bounds == "≥ 1, ≤ 1e+06"
     assert settings["target_kl"].type == "number or none"
 
 
