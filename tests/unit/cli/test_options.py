@@ -31,7 +31,7 @@ def test_help_begins_with_the_names_that_people_use() -> None:
 def test_a_number_of_seeds_is_told_from_seeds() -> None:
     run = CliRunner().invoke(app, ["compare", "quickstart", "--seeds", "0"])
     assert str(run.exception) == (
-        "--seeds 0: is how many seeds, 1 or more; choose which with --set compare.seeds=[0]"
+        "--seeds 0: is how many seeds, 1 to 10,000; choose which with compare.seeds=[0]"
     )
 
 
