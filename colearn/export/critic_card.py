@@ -11,7 +11,7 @@ import yaml
 import colearn
 from colearn.models.critic_folder import CriticManifest, TurnWorth
 from colearn.text.masking import masked_settings
-from colearn.value_model.ceiling import PRIOR
+from colearn.value_model.item_means import PRIORS
 
 _KINDS = {
     "v": "V of the history before a joint action",
@@ -74,7 +74,7 @@ def _use(manifest: CriticManifest) -> str:
     loading = _TRANSFORMERS
     if manifest.base is not None:
         loading = _PEFT.format(base=json.dumps(manifest.base))
-    means = _MEANS.format(prior=PRIOR) if manifest.item_means else ""
+    means = _MEANS.format(priors=[f"{prior:g}" for prior in PRIORS]) if manifest.item_means else ""
     return _USE.format(loading=loading, numbers=numbers) + means
 
 
@@ -133,10 +133,17 @@ import json
 means = json.load(open("critic.json"))["item_means"]
 
 
+def told(*key):
+    return means.get("\x1f".join(map(str, key)), (0.0, 0.0))
+
+
 def baseline(reader, turn, item):
-    total, number = means.get(f"{{reader}}\x1f{{turn}}", (0.0, 0.0))
+    total, number = told(reader, turn)
     usual = total / number if number else 0.0
-    total, number = means.get(f"{{reader}}\x1f{{turn}}\x1f{{item}}", (0.0, 0.0))
-    return (total + {prior} * usual) / (number + {prior})
+    prior = min({priors}, key=lambda one: told(reader, turn, "", one)[0])
+    if prior == "inf":  # this turn's items say nothing
+        return usual
+    total, number = told(reader, turn, item)
+    return (total + float(prior) * usual) / (number + float(prior))
 ```
 """

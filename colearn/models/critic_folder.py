@@ -75,7 +75,7 @@ class CriticManifest(BaseModel):
     """A value is centre + deviation * (logit + bias), plus the mean of `item_means`, if any."""
     item_means: dict[str, tuple[float, float]] = {}
     """Weighted sum and weight of the returns by reader and turn, and by reader, turn and item
-    (`ItemMeans`), of a critic with `critic.baseline: item`."""
+    (`ItemMeans.state`), of a critic with `critic.baseline: item`."""
     observations: int = Field(default=0, ge=0)
     """Iterations whose returns have set centre and deviation."""
     max_length: int

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import isnan
+from math import inf, isnan
 from statistics import fmean as mean
 from typing import Any
 
@@ -20,13 +20,14 @@ from colearn.contract.asking import item_name
 from colearn.contract.rows import Mark, Row
 from colearn.types import Credited, Tree
 
-from .ceiling import PRIOR
-
 KEPT = 0.75
 """Share of a mean's weight that is left after an iteration: about the last four count."""
 
 _LEAST = 0.05
 """Weight below which a mean is forgotten: its item has not come up for about ten iterations."""
+PRIORS = (2.0, 8.0, 32.0, inf)
+"""Returns at the turn's mean that an item's mean counts beside its own: the candidates, the first
+one until there are errors to compare."""
 _BETWEEN = "\x1f"
 
 Offsets = Sequence[Mapping[str, Mapping[int, float]]]
@@ -39,12 +40,14 @@ class ItemMeans:
     left of the return.
 
     An episode's own returns are left out of its means, so that the baseline does not depend on its
-    actions. A mean of few returns is shrunk to that of the turn over all items. Items that never
-    recur get the mean of the turn.
+    actions. A mean of few returns is shrunk to that of the turn over all items: to the extent that
+    has predicted the returns of earlier iterations best. Where items do not recur, or say nothing,
+    the mean of the turn is left.
     """
 
     state: dict[str, tuple[float, float]] = field(default_factory=dict)
-    """Weighted sum and weight of the returns, by "reader, turn" and "reader, turn, item"."""
+    """Weighted sum and weight of the returns, by "reader, turn" and "reader, turn, item"; of the
+    squared errors at each of `PRIORS`, by "reader, turn, , prior"."""
 
     def offsets(self, critic: Critic, episodes: Episodes, trees: Sequence[Tree[Any]]) -> Offsets:
         """The means for every tree of an iteration, which are then updated with its returns.
@@ -63,51 +66,69 @@ class ItemMeans:
                     total, n = self.state.get(key, (0.0, 0.0))
                     self.state[key] = (total + actual, n + 1.0)
         offsets = []
+        errors: dict[str, tuple[float, float]] = {}
         for episode, one in zip(episodes, told, strict=True):
             readers = critic.readers(episode.tree.agents)
             by_reader: dict[str, dict[int, float]] = {reader: {} for reader in readers}
             for (of_turn, of_item), actual in one.items():
-                usual = self._without(of_turn, actual)
                 reader, turn, _ = of_item.split(_BETWEEN, 2)
-                by_reader[reader][int(turn)] = self._without(of_item, actual, usual)
+                usual = self._without(of_turn, actual, 0.0, 0.0)
+                by_reader[reader][int(turn)] = self._without(
+                    of_item, actual, self.prior(of_turn), usual
+                )
+                for prior in PRIORS:
+                    missed = actual - self._without(of_item, actual, prior, usual)
+                    key = _of_prior(of_turn, prior)
+                    total, n = errors.get(key, (0.0, 0.0))
+                    errors[key] = (total + missed**2, n + 1.0)
             offsets.append(
                 {agent: by_reader[r] for r, agents in readers.items() for agent in agents}
             )
+        for key, (total, n) in errors.items():
+            before, weight = self.state.get(key, (0.0, 0.0))
+            self.state[key] = (before + total, weight + n)
         return offsets
+
+    def prior(self, of_turn: str) -> float:
+        """The prior of the least error at the earlier iterations' returns; at first that of items
+        that say nothing."""
+        told = {p: self.state.get(_of_prior(of_turn, p), (0.0, 0.0))[0] for p in PRIORS}
+        return min(told, key=told.__getitem__)
 
     def of_tree(self, critic: Critic, tree: Tree[Any]) -> Mapping[str, Mapping[int, float]]:
         """The means for a tree whose returns are not part of them, by agent and turn."""
         item = item_name(tree.item)
         turns = range(max(node.turn for node in tree.nodes) + 1)
         return {
-            agent: {
-                turn: self._mean(
-                    f"{reader}{_BETWEEN}{turn}{_BETWEEN}{item}",
-                    self._mean(f"{reader}{_BETWEEN}{turn}"),
-                )
-                for turn in turns
-            }
+            agent: {turn: self._of_item(f"{reader}{_BETWEEN}{turn}", item) for turn in turns}
             for reader, agents in critic.readers(tree.agents).items()
             for agent in agents
         }
+
+    def _of_item(self, of_turn: str, item: str) -> float:
+        usual = _shrunk(*self.state.get(of_turn, (0.0, 0.0)), 0.0, 0.0)
+        told = self.state.get(f"{of_turn}{_BETWEEN}{item}", (0.0, 0.0))
+        return _shrunk(*told, self.prior(of_turn), usual)
 
     def of_readers(self, readers: Collection[str]) -> dict[str, tuple[float, float]]:
         """The part of the state that concerns some readers."""
         return {k: told for k, told in self.state.items() if k.split(_BETWEEN)[0] in readers}
 
-    def _without(self, key: str, actual: float, usual: float | None = None) -> float:
+    def _without(self, key: str, actual: float, prior: float, usual: float) -> float:
         """A mean without one of its returns, shrunk to `usual`."""
         total, n = self.state[key]
-        return _shrunk(total - actual, n - 1.0, usual)
-
-    def _mean(self, key: str, usual: float | None = None) -> float:
-        return _shrunk(*self.state.get(key, (0.0, 0.0)), usual)
+        return _shrunk(total - actual, n - 1.0, prior, usual)
 
 
-def _shrunk(total: float, n: float, usual: float | None) -> float:
-    if usual is None:
-        return total / n if n > 0 else 0.0
-    return (total + PRIOR * usual) / (n + PRIOR)
+def _of_prior(of_turn: str, prior: float) -> str:
+    return f"{of_turn}{_BETWEEN}{_BETWEEN}{prior:g}"
+
+
+def _shrunk(total: float, n: float, prior: float, usual: float) -> float:
+    """The mean of a sum of `n` returns and of `prior` more that are `usual`."""
+    if prior == inf or n + prior <= 0:
+        return usual
+    return (total + prior * usual) / (n + prior)
 
 
 def _returns(
