@@ -118,7 +118,9 @@ class Environments:
             variable: str(self.make(variable.removeprefix("COLEARN_").lower(), packages))
             for variable, packages in frameworks.items()
         }
-        return Environment(self.colearn("openenv", "dev", "openenv"), variables)
+        # what OpenEnv asks for is newer than some of the tested versions
+        project = ("-c", "constraints.txt", "-e", ".[dev]")
+        return Environment(self.make("openenv", project, ("-e", ".[openenv]")), variables)
 
 
 def run(*command: str) -> str:
