@@ -22,9 +22,8 @@ def merged(model: Any, adapter: str) -> Any:
         warnings.filterwarnings("ignore", "Model with `tie_word_embeddings=True`")
         warnings.filterwarnings("ignore", "Input and output embeddings are no longer tied")
         whole = model.merge_and_unload(adapter_names=[adapter])
-    # weights that an adapter stores whole (`modules_to_save`) are separate after the merge
-    if whole.get_input_embeddings().weight is not whole.get_output_embeddings().weight:
-        _say_untied(whole)
+    # weights that an adapter stores whole (`modules_to_save`) may be one or two after the merge
+    _say(whole, tied=whole.get_input_embeddings().weight is whole.get_output_embeddings().weight)
     return whole
 
 
@@ -38,7 +37,7 @@ def _untie(causal: Any) -> None:
     ).weight:
         return
     own.weight = nn.Parameter(own.weight.detach().clone(), requires_grad=own.weight.requires_grad)
-    _say_untied(causal)
+    _say(causal, tied=False)
 
 
 def _own(layer: Any) -> Any:
@@ -48,6 +47,8 @@ def _own(layer: Any) -> Any:
     return layer
 
 
-def _say_untied(causal: Any) -> None:
+def _say(causal: Any, *, tied: bool) -> None:
+    """Say in the config whether embeddings and head are one weight: a file holds such a weight once,
+    under one of its names."""
     for config in (causal.config, causal.config.get_text_config()):
-        config.tie_word_embeddings = False
+        config.tie_word_embeddings = tied

@@ -84,6 +84,9 @@ KINDS: dict[str, Any] = {
     "embeddings and head": lora(target_modules=["embed_tokens", "lm_head", "q_proj"]),
     "head": lora(target_modules=["lm_head"]),
     "whole embeddings and head": lora(modules_to_save=["embed_tokens", "lm_head"]),
+    "whole embeddings and head as one": lora(
+        modules_to_save=["embed_tokens", "lm_head"], ensure_weight_tying=True
+    ),
     "whole head": lora(modules_to_save=["lm_head"]),
     "new words": lora(trainable_token_indices={"embed_tokens": [5, 7, 9]}),
     "IA3": IA3Config(
