@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -109,6 +110,44 @@ def test_each_agents_model_answers_as_taught(config: Config, tmp_path: Path) -> 
         ids = torch.tensor([chat.open("hello").tokens])
         said = network.generate(ids, do_sample=False, max_new_tokens=6, eos_token_id=chat.end_id)
         assert chat.decode(tuple(said[0, ids.shape[1] :].tolist())) == ANSWERS[agent]
+
+
+def test_the_loss_of_a_padded_batch_is_the_mean_over_the_answers_tokens(
+    config: Config, model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By hand, from transformers' log-probabilities of each dialogue alone."""
+    import trl
+
+    losses: list[float] = []
+    computed = trl.SFTTrainer.compute_loss
+
+    def compute_loss(self: Any, *given: Any, **settings: Any) -> Any:
+        loss = computed(self, *given, **settings)
+        losses.append(float((loss[0] if isinstance(loss, tuple) else loss).detach()))
+        return loss
+
+    monkeypatch.setattr(trl.SFTTrainer, "compute_loss", compute_loss)
+    rows = [
+        {"agent": "ada", "messages": [
+            {"role": "user", "content": "hello" * k}, {"role": "assistant", "content": "abc" * k}
+        ]}
+        for k in (1, 3, 7)
+    ]  # fmt: skip
+    data = tmp_path / "dialogues.jsonl"
+    data.write_text("\n".join(map(json.dumps, rows)))
+    fine_tune(config, data, tmp_path / "taught", batch=3)
+    chat = ChatFormat(AutoTokenizer.from_pretrained(model))
+    network = AutoModelForCausalLM.from_pretrained(model)
+    scores: list[float] = []
+    for dialogue in read_dialogues(data, ["ada"]):
+        row = token_row(dialogue, chat)
+        ids = torch.tensor([row["input_ids"]])
+        with torch.no_grad():
+            logprobs = network(ids).logits[0, :-1].log_softmax(-1)
+        told = zip(logprobs, row["input_ids"][1:], row["labels"][1:], strict=True)
+        scores += [float(line[token]) for line, token, label in told if label != -100]
+    assert len(scores) == 3 * (1 + 3 + 7) + 3  # and each answer's end
+    assert losses == [pytest.approx(-sum(scores) / len(scores), abs=1e-4)]
 
 
 @pytest.mark.parametrize(
