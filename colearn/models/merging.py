@@ -48,7 +48,7 @@ def _own(layer: Any) -> Any:
 
 
 def _say(causal: Any, *, tied: bool) -> None:
-    """Say in the config whether embeddings and head are one weight: a file holds such a weight once,
-    under one of its names."""
+    """Say in the config whether embeddings and head are one weight: a file holds it once, under one
+    of its names."""
     for config in (causal.config, causal.config.get_text_config()):
         config.tie_word_embeddings = tied
