@@ -7,6 +7,7 @@ import gc
 import multiprocessing
 import sys
 import threading
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,10 @@ torch.set_num_threads(1)
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE / "helpers"))
+
+import deprecations  # noqa: E402 - a module of helpers/
+
+deprecations.install()
 FAST = {HERE / "integration" / f"test_{name}.py" for name in ("learning", "updater")}
 """Beside the unit tests: what an update does, by hand, and that teams learn by it."""
 NOT_FAST = {
@@ -69,6 +74,13 @@ def pytest_collection_finish() -> None:
     multiprocessing.set_start_method(None, force=True)
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(autouse=True)
+def _own_calls_are_current() -> None:
+    """Warnings that a library's compiled code attributes to its caller: see `deprecations`."""
+    for kind in deprecations.KINDS:
+        warnings.filterwarnings("error", category=kind, module=r"(colearn|algorithms|tasks)\b")
 
 
 @pytest.fixture(autouse=True)
