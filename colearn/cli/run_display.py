@@ -3,37 +3,59 @@
 from __future__ import annotations
 
 import sys
+import time
 from pathlib import Path
 
 from colearn.config import Config
 from colearn.experiment.loop import Experiment, Report
 from colearn.record import Progress, RunFolder, RunRecord
+from colearn.record.files import write_text
 from colearn.record.time_use import bottleneck, shares
 from colearn.record.writer import resume_command
 from colearn.text.notes import speaks
 from colearn.trainer.run_progress import RunProgress
 
+PAGE = "watch.html"
+"""File of a run's page in its folder."""
+_SECONDS = 30.0
+"""Seconds between two writings of the page without an evaluation."""
+_REFRESH = 10
+"""Seconds after which a browser reads the page again."""
+
 
 class RunDisplay(RunProgress):
-    """Prints how a run starts, advances and ends, and the command that continues it."""
+    """Prints how a run starts, advances and ends, and the command that continues it. `watch`: it
+    also writes the run's page, after every evaluation and between them once in `_SECONDS`."""
 
-    def __init__(self, config: Config, out: Path) -> None:
+    def __init__(self, config: Config, out: Path, *, watch: bool = False) -> None:
         super().__init__(config)
         self._out = out
+        self._page = out / PAGE if watch and speaks() else None
+        self._written = 0.0
         self._progress = Progress()
 
     def started(self, experiment: Experiment) -> Report:
         self._progress = experiment.progress
-        return super().started(experiment)
+        tell, judged = super().started(experiment), experiment.assembly.run.headline.metric
+
+        def told(progress: Progress, metrics: dict[str, float]) -> None:
+            tell(progress, metrics)
+            evaluated = f"evaluation/{judged}" in metrics
+            if evaluated or time.monotonic() - self._written >= _SECONDS:
+                self._write(_REFRESH)
+
+        return told
 
     def interrupted(self) -> None:
         self.ended("interrupted")
+        self._write(None)
         kept = f"interrupted; the state of iteration {self._progress.iteration} is kept"
         if speaks():
             print(f"{kept}; continue with: {resume_command(self._out)}", file=sys.stderr)
 
     def finished(self, record: RunRecord) -> None:
         self.ended("finished")
+        self._write(None)
         if not speaks():
             return
         first, last = record.first[self.headline.metric], record.last[self.headline.metric]
@@ -43,6 +65,17 @@ class RunDisplay(RunProgress):
         line_of_use = bottleneck(shares(line.metrics for line in lines if line.kind == "update"))
         if line_of_use:
             print(line_of_use)
+
+    def _write(self, refresh: int | None) -> None:
+        """Write the run's page. `refresh`: as in `live_page`."""
+        if self._page is None or not RunFolder(self._out).evaluations():
+            return
+        from colearn.report.write import live_page
+
+        write_text(self._page, live_page(self._out, refresh))
+        if not self._written:
+            print(f"watch: {self._page.resolve().as_uri()}", file=sys.stderr)
+        self._written = time.monotonic()
 
 
 def _shown(value: float | None) -> str:

@@ -58,6 +58,13 @@ def train(
             "(one for this run) or HOST:PORT.",
         ),
     ] = None,
+    watch: Annotated[
+        bool,
+        typer.Option(
+            "--watch",
+            help="Keep a page of the run, OUT/watch.html, which an open browser reads anew.",
+        ),
+    ] = False,
 ) -> None:
     """Train one algorithm on one task with one seed."""
     from colearn.errors import ConfigError
@@ -78,7 +85,7 @@ def train(
         return
     if out is None:
         raise ConfigError("--out: missing; name a folder for the run, or add --dry-run")
-    _train(settings, out, resume)
+    _train(settings, out, resume, watch)
 
 
 def _settings(config: str | None, out: Path | None, sets: Sequence[str], resume: bool) -> Config:
@@ -118,7 +125,7 @@ def _estimate(settings: Config, out: Path | None, processes: int, machine: Machi
         console.print(proposal_text(proposal), highlight=False, soft_wrap=True)
 
 
-def _train(settings: Config, out: Path, resume: bool) -> None:
+def _train(settings: Config, out: Path, resume: bool, watch: bool) -> None:
     from colearn.errors import ConfigError
     from colearn.experiment.interruption import Interrupted, end_with
     from colearn.experiment.restarts import run_with_restarts
@@ -129,7 +136,7 @@ def _train(settings: Config, out: Path, resume: bool) -> None:
         if not re.fullmatch(r"[0-9]{1,9}", parent):
             raise ConfigError(f"{PARENT}: must be the ID of a process, got {parent!r}; unset it")
         end_with(int(parent))
-    with RunDisplay(settings, out) as display:
+    with RunDisplay(settings, out, watch=watch) as display:
         try:
             record = run_with_restarts(settings, out, resume=resume, started=display.started)
         except Interrupted as interrupted:

@@ -76,12 +76,17 @@ class Pace:
 
 
 def status_text(status: Status, label: str, left: float | None) -> str:
-    """Evaluation, training return, tokens per second and remaining time, as far as known."""
+    """Evaluation, training return, tokens per second and remaining time, as far as known. An
+    evaluation of an earlier state stands behind what is new, with its steps."""
     parts = []
-    if status.evaluation is not None:
-        parts.append(f"evaluation {label} {status.evaluation:.3f}")
     if status.training_return is not None:
         parts.append(f"training return {status.training_return:.3f}")
+    if status.evaluation is not None:
+        evaluation = f"evaluation {label} {status.evaluation:.3f}"
+        if status.evaluated_at in (None, status.environment_steps):
+            parts.insert(0, evaluation)
+        else:
+            parts.append(f"{evaluation} at {status.evaluated_at}")
     if status.tokens_per_second is not None:
         parts.append(f"{status.tokens_per_second:,.0f} tokens/s")
     if left is not None:
@@ -97,12 +102,12 @@ def _duration(seconds: float) -> str:
 
 
 class Lines:
-    """One line at each start, note, new evaluation value and end; else one a minute."""
+    """One line at each start, note, evaluation and end; else one a minute."""
 
     def __init__(self, console: Console, goals: Goals, clock: Clock = time.monotonic) -> None:
         self._console, self._goals, self._clock = console, goals, clock
-        self._printed: dict[str, tuple[int, float | None, float]] = {}
-        """Steps, evaluation and time of a run's latest line."""
+        self._printed: dict[str, tuple[int, int | None, float]] = {}
+        """Steps, steps of the latest evaluation, and time of a run's latest line."""
         self._paces = {name: Pace(goal, clock) for name, goal in goals.items()}
 
     def __enter__(self) -> Lines:
@@ -116,16 +121,16 @@ class Lines:
 
     def advanced(self, name: str, status: Status) -> None:
         goal, left, at = self._goals[name], self._paces[name].left(status), self._clock()
-        steps, evaluation, printed_at = self._printed.get(name, (0, None, at))
+        steps, evaluated_at, printed_at = self._printed.get(name, (0, None, at))
         due = (
-            status.evaluation != evaluation
+            status.evaluated_at != evaluated_at
             or status.environment_steps - steps > _FRACTION * goal.environment_steps
             or at - printed_at >= _SECONDS
         )
         if not due:
-            self._printed.setdefault(name, (steps, evaluation, printed_at))
+            self._printed.setdefault(name, (steps, evaluated_at, printed_at))
             return
-        self._printed[name] = (status.environment_steps, status.evaluation, at)
+        self._printed[name] = (status.environment_steps, status.evaluated_at, at)
         shown = status_text(status, goal.metric, left)
         steps_shown = f"{status.environment_steps}/{goal.environment_steps} environment steps"
         self._print(name, f"{steps_shown}, {shown}" if shown else steps_shown)

@@ -63,6 +63,7 @@ class Watch:
         self._log: list[dict[str, Any]] = [{"kind": "titled", "title": title}]
         self._news = asyncio.Event()
         self._over = False
+        self._read = asyncio.Event()
         self.socket = _bind(port)
         self.url = f"http://{HOST}:{self.socket.getsockname()[1]}/"
 
@@ -75,6 +76,12 @@ class Watch:
         """Mark the end: connections close once they have received every event."""
         self._over = True
         self._wake()
+
+    async def stay(self, seconds: float) -> None:
+        """`end`, then wait until a page has received every event, at most so long."""
+        self.end()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._read.wait(), seconds)
 
     @property
     def urls(self) -> dict[str, str]:
@@ -103,6 +110,7 @@ class Watch:
                     yield text
             if self._over:
                 yield "event: over\ndata: {}\n\n"
+                self._read.set()
                 return
             try:
                 await asyncio.wait_for(news.wait(), HEARTBEAT)

@@ -20,6 +20,8 @@ class Status:
     iteration: int = 0
     evaluation: float | None = None
     """The headline metric at the latest evaluation."""
+    evaluated_at: int | None = None
+    """Environment steps at that evaluation."""
     training_return: float | None = None
     """Mean return of the latest updates' episodes."""
     tokens_per_second: float | None = None
@@ -40,6 +42,7 @@ class Meter:
         """Forget everything: the lines that follow start again."""
         self._steps = self._iteration = 0
         self._evaluation: float | None = None
+        self._evaluated_at: int | None = None
         self._returns: deque[float] = deque(maxlen=_UPDATES)
         self._costs: deque[tuple[int, float]] = deque([(0, 0.0)], maxlen=_UPDATES + 1)
         """Generated tokens and training seconds after each update."""
@@ -47,7 +50,8 @@ class Meter:
     def evaluated(self, environment_steps: int, iteration: int, metrics: Metrics) -> None:
         """Record an evaluation."""
         self._steps, self._iteration = environment_steps, iteration
-        self._evaluation = metrics.get(self.metric, self._evaluation)
+        if self.metric in metrics:
+            self._evaluation, self._evaluated_at = metrics[self.metric], environment_steps
 
     def updated(
         self,
@@ -72,6 +76,7 @@ class Meter:
             environment_steps=self._steps,
             iteration=self._iteration,
             evaluation=self._evaluation,
+            evaluated_at=self._evaluated_at,
             training_return=mean,
             tokens_per_second=(tokens_now - tokens) / passed if passed > 0 else None,
         )

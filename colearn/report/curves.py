@@ -55,6 +55,21 @@ def panel_svg(summary: Summary, axis: str) -> str:
     return _svg(figure)
 
 
+def training_svg(summary: Summary) -> str | None:
+    """The return in training as a panel beside those of evaluations; None without updates."""
+    trained = {n: a.training for n, a in enumerate(summary.algorithms.values()) if a.training}
+    if not trained:
+        return None
+    figure = Figure(figsize=(4.2, 3.4), layout="constrained", facecolor="none")
+    panel = figure.subplots()
+    for index, one in trained.items():
+        _draw_curve(panel, one, index)
+    panel.set_xlabel(_LABELS["environment_steps"])
+    panel.set_ylabel("return in training")
+    _style(panel)
+    return _svg(figure)
+
+
 def small_svg(curves: Mapping[int, Curve]) -> str:
     """Any curves over environment steps, by the algorithm's number, as a small SVG."""
     figure = Figure(figsize=(3.4, 2.2), layout="constrained", facecolor="none")

@@ -58,8 +58,9 @@ class Source:
     missing: tuple[Missing, ...] = field(default=())
 
 
-def read_source(path: Path) -> Source:
-    """The finished runs of a comparison, of a folder of runs, or one run alone.
+def read_source(path: Path, *, running: bool = False) -> Source:
+    """The finished runs of a comparison, of a folder of runs, or one run alone. `running`: those
+    that go on, too, once they have an evaluation.
 
     Errors: CheckpointError if nothing there is finished, or a file cannot be read.
     """
@@ -75,7 +76,7 @@ def read_source(path: Path) -> Source:
     runs, missing = [], []
     for label, run in planned:
         status = run.status
-        if status == "finished":
+        if status == "finished" or (running and run.evaluations()):
             runs.append(read_run(run, label))
         else:
             steps = run.environment_steps()

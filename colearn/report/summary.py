@@ -75,6 +75,8 @@ class AlgorithmSummary:
     the task's services by their names."""
     curves: dict[str, Curve]
     """The headline metric of evaluations, by axis."""
+    training: Curve | None
+    """Mean return of each update's training episodes, over environment steps."""
     metrics_curves: dict[str, Curve]
     """All other metrics of evaluations over environment steps, the training objective too."""
     time_use: dict[str, MeanEstimate | None]

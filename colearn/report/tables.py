@@ -121,11 +121,17 @@ def _other_metrics(summary: Summary) -> ResultTable:
         for name in algorithm.metrics
         if name not in (summary.compared.headline.metric, *_OWN_COLUMNS) and not is_objective(name)
     )
+    zero = [name for name in names if _always_zero(summary, name)]
+    note = (
+        f"{_means(summary)}, at the first evaluation (before) and "
+        "the last (after). The task's page states whether higher or lower is better."
+    )
+    if zero:
+        note += f" Zero in every evaluation: {', '.join(zero)}."
     return ResultTable(
         name="task_metrics",
         title="Other metrics",
-        note=f"{_means(summary)}, at the first evaluation (before) and "
-        "the last (after). The task's page states whether higher or lower is better.",
+        note=note,
         columns=tuple(algorithms),
         rows=tuple(
             (
@@ -136,9 +142,16 @@ def _other_metrics(summary: Summary) -> ResultTable:
                 ),
             )
             for name in names
+            if name not in zero
             for when, which in (("before", "first"), ("after", "last"))
         ),
     )
+
+
+def _always_zero(summary: Summary, name: str) -> bool:
+    """Whether a metric is 0 in every evaluation that has it."""
+    key = f"metrics.{name}"
+    return all(value in (0, None) for run in summary.runs for value in run.evaluations.get(key, ()))
 
 
 def _objective(summary: Summary) -> ResultTable:
@@ -174,8 +187,8 @@ def _critics(summary: Summary) -> ResultTable:
     return ResultTable(
         name="critics",
         title="What the critics explain",
-        note="Shares of the variance of single returns, in the second half of the updates; means "
-        "over seeds with 95% intervals. R^2 counts a constant bias, explained variance does not. "
+        note="Shares of the variance of single returns, in the second half of the updates. "
+        f"{_means(summary)}. R^2 counts a constant bias, explained variance does not. "
         "The means are running means of returns by item and turn, without the episode's own. The "
         "last column is what a value of the joint history can explain, from returns after equal "
         "joint histories of one update (items that come up twice, trees), with its 95% interval.",

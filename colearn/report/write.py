@@ -7,7 +7,7 @@ from pathlib import Path
 
 from colearn.report.draw_picture import Drawing
 
-from .curves import calibration_svg, panel_svg, small_svg, write_curves
+from .curves import calibration_svg, panel_svg, small_svg, training_svg, write_curves
 from .page import render
 from .result_table import ResultTable
 from .source import Compared, read_source
@@ -59,7 +59,22 @@ def _markdown(summary: Summary, shown: list[ResultTable]) -> str:
     return "\n".join([*lines, *(table.markdown() for table in shown)])
 
 
-def _html(summary: Summary, shown: list[ResultTable], samples: list[TranscriptPair]) -> str:
+def live_page(folder: Path, refresh: int | None) -> str:
+    """A run that may go on as a page: its curves and transcripts so far. `refresh`: seconds after
+    which a browser reads the page again; None: never.
+
+    Errors: CheckpointError before the first evaluation.
+    """
+    source = read_source(folder, running=True)
+    return _html(summarise(source), [], choose_samples(source), refresh)
+
+
+def _html(
+    summary: Summary,
+    shown: list[ResultTable],
+    samples: list[TranscriptPair],
+    refresh: int | None = None,
+) -> str:
     compared = summary.compared
     judged = column_title(compared.headline.metric)
     pictures = [picture for sample in samples for picture in sample.pictures]
@@ -74,7 +89,8 @@ def _html(summary: Summary, shown: list[ResultTable], samples: list[TranscriptPa
         judged=judged,
         critics={n: c for n, c in compared.parameters.items() if n not in compared.models},
         indices={label: index for index, label in enumerate(summary.algorithms)},
-        curves=[(panel_svg(summary, axis), f"{judged} {_CAPTIONS[axis]}") for axis in AXES],
+        refresh=refresh,
+        curves=_main_curves(summary, judged),
         smoothing=f"{SMOOTHING:.0%}",
         tables=shown,
         more_curves=_more_curves(summary),
@@ -89,6 +105,15 @@ def _html(summary: Summary, shown: list[ResultTable], samples: list[TranscriptPa
         several_turns=turns > 1,
         fewest=min(seeds),
         most=max(seeds),
+    )
+
+
+def _main_curves(summary: Summary, judged: str) -> list[tuple[str, str]]:
+    """(SVG, caption) of the headline metric over each axis, and of the return in training."""
+    curves = [(panel_svg(summary, axis), f"{judged} {_CAPTIONS[axis]}") for axis in AXES]
+    training = training_svg(summary)
+    return (
+        curves if training is None else [curves[0], (training, "Return in training"), *curves[1:]]
     )
 
 

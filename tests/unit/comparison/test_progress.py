@@ -32,28 +32,45 @@ def test_a_line_has_evaluation_training_return_rate_and_remaining_time() -> None
     out, clock = io.StringIO(), Clock()
     with Lines(Console(file=out), {"a-s0": Goal(400, metric="solved")}, clock) as watcher:
         watcher.started("a-s0", "started")
-        watcher.advanced("a-s0", at(0, evaluation=0.25))
+        watcher.advanced("a-s0", at(0, evaluation=0.25, evaluated_at=0))
         clock.now = 30.0
         watcher.advanced(
-            "a-s0", at(100, evaluation=0.25, training_return=0.5, tokens_per_second=1234.4)
+            "a-s0",
+            at(
+                100,
+                evaluation=0.25,
+                evaluated_at=0,
+                training_return=0.5,
+                tokens_per_second=1234.4,
+            ),
         )
         watcher.ended("a-s0", "finished")
     # 300 steps are left at 100 steps in 30 s
     assert lines_of(out) == [
         "a-s0: started",
         "a-s0: 0/400 environment steps, evaluation solved 0.250",
-        "a-s0: 100/400 environment steps, evaluation solved 0.250, training return 0.500, "
+        "a-s0: 100/400 environment steps, training return 0.500, evaluation solved 0.250 at 0, "
         "1,234 tokens/s, 90 s left",
         "a-s0: finished",
     ]
 
 
-def test_equal_evaluations_are_told_again_after_a_tenth_of_the_budget_or_a_minute() -> None:
+def test_an_evaluation_is_a_line_though_its_value_is_that_of_the_last_one() -> None:
+    out = io.StringIO()
+    with Lines(Console(file=out), {"a-s0": Goal(400)}, Clock()) as watcher:
+        for steps, evaluated_at in ((0, 0), (8, 0), (8, 8), (16, 8)):
+            watcher.advanced("a-s0", at(steps, evaluation=0.25, evaluated_at=evaluated_at))
+    assert lines_of(out) == [
+        f"a-s0: {steps}/400 environment steps, evaluation return 0.250" for steps in (0, 8)
+    ]
+
+
+def test_an_old_evaluation_is_told_again_after_a_tenth_of_the_budget_or_a_minute() -> None:
     out, clock = io.StringIO(), Clock()
     with Lines(Console(file=out), {"a-s0": Goal(400)}, clock) as watcher:
         for seconds, steps in ((0, 8), (1, 16), (2, 48), (3, 49), (62, 50), (63, 51)):
             clock.now = seconds
-            watcher.advanced("a-s0", at(steps, evaluation=0.25))
+            watcher.advanced("a-s0", at(steps, evaluation=0.25, evaluated_at=8))
     assert [line.split("/")[0] for line in lines_of(out)] == ["a-s0: 8", "a-s0: 49", "a-s0: 51"]
 
 

@@ -17,10 +17,12 @@ import matplotlib.image
 import pytest
 
 from colearn.config import load_config
+from colearn.errors import CheckpointError
 from colearn.report import write_report
 from colearn.report.settings import settings_table
 from colearn.report.show import show_estimate, show_number
 from colearn.report.source import read_source
+from colearn.report.write import live_page
 from colearn.statistics.over_seeds import MeanEstimate
 from colearn.text.printable import escape
 
@@ -250,7 +252,34 @@ def test_curves_in_the_summary_are_what_is_drawn(summary):
 def test_headline_and_what_is_missing_stand_at_the_top(page, summary):
     assert escape(summary["headline"]) in page
     assert page.index("magrpo-s9") < page.index("Learning curves")
-    assert page.index("seeds 0, 1, 2, 3") < page.index("Learning curves")
+    assert page.index("Learning curves") < page.index("What was compared")
+    assert page.index("Performance, response time") < page.index("<h2>Settings")
+
+
+def test_a_metric_that_is_always_0_is_named_and_has_no_rows(tmp_path: Path) -> None:
+    run = tmp_path / "runs" / "magrpo-s0"
+    fabricated.write_run(run, "magrpo", 0)
+    lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    for number, line in enumerate(lines):
+        line["metrics"] |= {"reopened_edited": 0.0, "once": float(number == 4)}
+    fabricated.write_jsonl(run / "metrics.jsonl", lines)
+    alone = write_report(tmp_path).read_text(encoding="utf-8")
+    assert "Zero in every evaluation: reopened_edited." in alone
+    assert "reopened_edited before" not in alone and "once before" in alone
+
+
+def test_a_run_that_goes_on_has_a_page_of_its_curves_so_far(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    fabricated.write_run(run, "magrpo", 0, status="running")
+    lines = (run / "metrics.jsonl").read_text().splitlines(keepends=True)
+    (run / "metrics.jsonl").write_text(lines[0])
+    alone = live_page(run, 10)
+    assert '<meta http-equiv="refresh" content="10">' in alone
+    assert "Learning curves" in alone and "Transcripts" in alone
+    assert 'http-equiv="refresh' not in live_page(run, None)
+    (run / "metrics.jsonl").write_text("")
+    with pytest.raises(CheckpointError):
+        live_page(run, 10)
 
 
 def test_one_algorithm_alone_is_not_called_a_comparison(tmp_path: Path, page: str) -> None:
