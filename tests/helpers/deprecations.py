@@ -19,7 +19,7 @@ from typing import Any
 
 ROOT = Path(__file__).parents[2]
 OWN = tuple(f"{ROOT / folder}/" for folder in ("colearn", "algorithms", "tasks", "examples"))
-LOGGERS = ("transformers", "peft", "vllm", "trl", "torch", "accelerate")
+LIBRARIES = ("torch", "transformers", "peft", "vllm", "trl", "accelerate")
 KINDS = (DeprecationWarning, PendingDeprecationWarning, FutureWarning)
 _BETWEEN = ("/torch/nn/modules/module.py", "/torch/utils/_contextlib.py")
 """Files that only pass calls on."""
@@ -46,7 +46,7 @@ def install() -> None:
 
     @functools.wraps(warning)
     def watched_warning(self: logging.Logger, message: Any, *given: Any, **named: Any) -> None:
-        if self.name.partition(".")[0] in LOGGERS and "deprecated" in str(message):
+        if self.name.partition(".")[0] in LIBRARIES and "deprecated" in str(message):
             refuse_own(str(message))
         warning(self, message, *given, **{**named, "stacklevel": named.get("stacklevel", 1) + 1})
 
@@ -58,6 +58,8 @@ def refuse_own(message: str) -> None:
     """Errors: DeprecatedCall if the project's code made the call that a library warns of."""
     files = _files(sys._getframe(2))
     library = _library(next(files, ""))
+    if library not in LIBRARIES:
+        return
     for file in files:
         if file.startswith(OWN):
             raise DeprecatedCall(f"{Path(file).relative_to(ROOT)}: {message}")
