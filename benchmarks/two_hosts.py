@@ -87,7 +87,7 @@ def overlap(team: Experiment, start: float, end: float) -> float:
     """Share of the time in which both models worked."""
     from colearn.record.time_use import OVERLAP, time_use
 
-    return time_use(team.timeline.take(start, end), (), end - start)[OVERLAP] / (end - start)
+    return time_use(team.clock.timeline.take(start, end), (), end - start)[OVERLAP] / (end - start)
 
 
 if __name__ == "__main__":

@@ -275,26 +275,11 @@ class Credited(Generic[State]):
     discount: float = 1.0
     """gamma"""
 
+    def rewards_of(self, agent: str) -> list[float]:
+        """One agent's reward of every edge; NaN if it is not scored."""
+        return [rewards.get(agent, 0.0) for rewards in self.rewards]
+
     def returns(self, agent: str) -> tuple[float, ...]:
         """One agent's G of every edge: G_k = r_k + discount * mean over children; NaN if it is not
         scored."""
-        agent_rewards = [rewards.get(agent, 0.0) for rewards in self.rewards]
-        return _returns(self.tree.nodes, agent_rewards, self.discount)
-
-
-@dataclass(frozen=True, slots=True)
-class Sample:
-    """One joint transition (h_t, m_t, a_t, r_t, h_{t+1}), identified by the node it leads to."""
-
-    tree: Tree[Any]
-    child: int
-
-    @property
-    def before(self) -> Node[Any]:
-        parent = self.tree.nodes[self.child].parent
-        assert parent is not None, "the root is no transition"
-        return self.tree.nodes[parent]
-
-    @property
-    def after(self) -> Node[Any]:
-        return self.tree.nodes[self.child]
+        return _returns(self.tree.nodes, self.rewards_of(agent), self.discount)

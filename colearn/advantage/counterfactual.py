@@ -18,7 +18,6 @@ from colearn.statistics.scored import mean_scored
 from colearn.types import Credited
 
 from .finish import bootstrapped, clipped, normalized, scored
-from .own_rewards import own_rewards
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +78,7 @@ class CounterfactualBaseline(Advantage):
 
     def _returns(self, episode: Credited[Any], agent: str, values: AgentValues) -> list[float]:
         """TD(lambda) return of every edge, from one agent's credited rewards."""
-        rewards, returns = own_rewards(episode, agent), [0.0] * len(episode.tree.nodes)
+        rewards, returns = episode.rewards_of(agent), [0.0] * len(episode.tree.nodes)
         for node, below in zip(
             reversed(episode.tree.nodes), reversed(episode.tree.below()), strict=True
         ):

@@ -20,7 +20,6 @@ from colearn.types import Credited
 
 from .expectile import MEAN, faded, weighted
 from .finish import bootstrapped, clipped, normalized, scored
-from .own_rewards import own_rewards
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +84,7 @@ class GAE(Advantage):
         return [
             {
                 agent: backed_up(
-                    episode, own_rewards(episode, agent), own, part._worth(episode, agent, own)
+                    episode, episode.rewards_of(agent), own, part._worth(episode, agent, own)
                 )
                 for agent, own in by_agent.items()
             }
@@ -94,7 +93,7 @@ class GAE(Advantage):
 
     def _worth(self, episode: Credited[Any], agent: str, values: Values) -> list[float]:
         """The value of each node to one agent, as the action into it bootstraps from it."""
-        rewards = own_rewards(episode, agent)
+        rewards = episode.rewards_of(agent)
         if self.steps is None:
             return worth_of_nodes(episode, rewards, values, self.lam)
         deeper: Values = values
@@ -111,7 +110,7 @@ class GAE(Advantage):
         rows: list[dict[str, float]] = [{} for _ in episode.tree.nodes]
         for agent, own in values.items():
             worth = self._worth(episode, agent, own)
-            rewards = own_rewards(episode, agent)
+            rewards = episode.rewards_of(agent)
             for node in episode.tree.nodes:
                 if node.parent is None or agent not in node.actions:
                     continue

@@ -13,7 +13,6 @@ from colearn.statistics.scored import mean_scored
 from colearn.types import Credited
 
 from .finish import clipped, normalized
-from .own_rewards import own_rewards
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,7 +74,7 @@ class QValue(Advantage):
         return tuple(rows)
 
     def _sarsa(self, episode: Credited[Any], agent: str, own: Values) -> list[float | None]:
-        tree, rewards = episode.tree, own_rewards(episode, agent)
+        tree, rewards = episode.tree, episode.rewards_of(agent)
         targets = [0.0] * len(tree.nodes)
         for node, below in zip(reversed(tree.nodes), reversed(tree.below()), strict=True):
             # an edge without this agent forwards its rewards to the agent's next action

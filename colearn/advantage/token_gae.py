@@ -15,7 +15,6 @@ from colearn.statistics.scored import mean_scored
 from colearn.types import Credited, Node
 
 from .finish import EPSILON, bootstrapped, deviation
-from .own_rewards import own_rewards
 
 Decay = Annotated[float, Field(ge=0.0, le=1.0, description="1.0 is the paper's")]
 
@@ -105,7 +104,7 @@ class TokenGAE(Advantage):
 
     def _worths(self, episode: Credited[Any], agent: str, values: TokenValues) -> Worths:
         """The TD(lambda) return of every token; NaN for all tokens of an unscored action."""
-        tree, rewards = episode.tree, own_rewards(episode, agent)
+        tree, rewards = episode.tree, episode.rewards_of(agent)
         below = tree.below()
         worths: list[tuple[float, ...]] = [()] * len(tree.nodes)
         ahead = [0.0] * len(tree.nodes)  # value of the edge into a node before its first token

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from colearn.contract import AgentValues, CounterfactualValues, Critic, Segment, Tokenize
-from colearn.contract.packing.packer import Packer
+from colearn.contract.packing import Packer
 from colearn.contract.rows import Mark, Row
 from colearn.types import Node, Tree
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from colearn.contract import Critic, ReadAt, Segment, Tokenize
-from colearn.contract.packing.packer import Packer
+from colearn.contract.packing import Packer
 from colearn.contract.rows import Mark, Row
 from colearn.errors import ConfigError
 from colearn.types import Node, Tree

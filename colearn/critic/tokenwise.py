@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from colearn.contract import AgentValues, Critic, Tokenize, TokenValues
-from colearn.contract.packing.contexts import contexts
-from colearn.contract.packing.packer import Packer
+from colearn.contract.packing import Packer, contexts
 from colearn.contract.rows import Mark, Row
 from colearn.types import Tree
 

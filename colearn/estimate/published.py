@@ -63,11 +63,6 @@ _ARCHITECTURES: dict[str, dict[str, Any]] = {
 _VARIANTS = ("-Instruct", "-Base", "-it", "-pt")
 
 
-def published_names() -> list[str]:
-    """Names of the models whose architecture is known; their tuned variants are, too."""
-    return list(_ARCHITECTURES)
-
-
 @cache
 def published_config(name: str) -> PretrainedConfig | None:
     """The config of a published model by its hub name; None for an unknown one.

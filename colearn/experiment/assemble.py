@@ -23,7 +23,7 @@ from colearn.value_model.item_means import ItemMeans
 from .evaluation.checked import check_evaluation
 from .evaluation.exact import ExactEvaluator
 from .evaluation.queried import QueriedEvaluator
-from .seating import seat_players
+from .players import build_players
 from .update.critics import Critics
 from .update.given_critics import GivenCritics
 from .update.updater import Updater
@@ -66,7 +66,7 @@ def assemble(config: Config) -> Assembly:
     run = with_folders(resolved, folders)
     tokenizers = Tokenizers()
     host = run.host.build(run, tokenizers)
-    players = seat_players(run, host)
+    players = build_players(run, host)
     return Assembly(
         run=resolved,
         players=players,

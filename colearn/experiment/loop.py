@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from math import nan
 from pathlib import Path
@@ -14,15 +14,13 @@ from typing import Any, Self
 import torch
 
 from colearn.config import Config
-from colearn.contract import ModelHost, RewardStructure, Services, TokenEngine
+from colearn.contract import Services
 from colearn.contract.seeding import derive_seed
-from colearn.contract.timeline import Timed, Timeline
 from colearn.errors import ConfigError, ModelLost, ServerLost, WorkerLost
 from colearn.models.load import resolve_device
 from colearn.record import Best, Progress, RunRecord, RunWriter
 from colearn.record.place import named_folder
 from colearn.record.recorded_tree import recorded_tree
-from colearn.record.time_use import time_use
 from colearn.record.transcript import transcript
 from colearn.rollout.counts import Counts
 from colearn.rollout.transition import items_of
@@ -31,11 +29,12 @@ from colearn.types import Tree
 from .assemble import Assembly, assemble
 from .checkpoint_manager import CheckpointManager
 from .evaluation.evaluate import evaluate_team
-from .evaluation.played import lost_episodes, mean_objective, mean_overflow, mean_returns
 from .experience import Experience, SynchronousRollouts, TrainingEpisodes, TrainingPoint
 from .garbage import few_collections
 from .interruption import Interrupted, Interruption
+from .iteration_metrics import RunClock, rollout_metrics
 from .listeners import Listeners
+from .part_states import restore_parts, settle_cast, store_parts
 from .processes import Processes
 from .run_summary import RunStatus, RunSummary
 from .stale_rollouts import StaleRollouts
@@ -63,10 +62,7 @@ class Experiment:
             self.assembly: Assembly = assemble(config)
             run, host, updater = self.assembly.run, self.assembly.host, self.assembly.updater
             undo.callback(Services.of(run.task).close)
-            self.timeline = Timeline()
-            self._timed = _timed(host)
-            for name, one in self._timed.items():
-                one.timeline, one.timed_as = self.timeline, name
+            self.clock = RunClock(host)
             items = items_of(run.task, "train")
             self.record.open()
             self.folder = folder
@@ -81,15 +77,10 @@ class Experiment:
             resumed = self.checkpoints.load() if resume else None
             self._summary = RunSummary(self.record, self.assembly, resumed=resume)
             self.record.rewind(resumed)
+            self.progress = resumed or Progress()
             if resumed is not None:
                 host.publish()
-            self.progress = resumed or Progress()
-            run.parts.advantage.restore(self.progress.baselines)
-            if updater is not None:
-                updater.random_rewards = self.progress.random_rewards
-                if resumed is not None:
-                    updater.item_means.state = dict(resumed.item_means)
-            run.cast.restore(self.progress.cast)
+                restore_parts(resumed, self.assembly)
             self.episodes = TrainingEpisodes(
                 task=run.task,
                 items=items,
@@ -330,11 +321,8 @@ class Experiment:
             trees, progress.iteration, self._at.done, self.experience.sampled_at(self._at)
         )
         self.interruption.hold()
-        if self.assembly.run.cast.pool:
-            self._settle(trees)
-        progress.baselines = dict(self.assembly.run.parts.advantage.state())
-        progress.random_rewards = updater.random_rewards
-        progress.item_means = dict(updater.item_means.state)
+        settle_cast(self.assembly, trees)
+        store_parts(progress, self.assembly)
         progress.iteration += 1
         progress.episodes += train.episodes
         progress.environment_steps += counts.joint_actions
@@ -351,15 +339,8 @@ class Experiment:
         ended = time.perf_counter()
         progress.wall_seconds += ended - started
         metrics |= {
-            **mean_returns(trees, RewardStructure.of(self.assembly.run.task).pays),
-            **mean_objective(trees, self.assembly.run.parts.credit),
-            "overflow": mean_overflow(trees),
-            "seconds/rollout": rolled - started,
-            "seconds/update": ended - rolled,
-            **time_use(self.timeline.take(started, ended), self._timed, ended - started),
-            **lost_episodes(trees, self.assembly.run.task),
-            "tokens_per_action": counts.tokens_per_action,
-            **parity_gaps(self._timed),
+            **rollout_metrics(trees, counts, self.assembly.run),
+            **self.clock.metrics(started, rolled, ended),
             **self.experience.metrics(),
         }
         if train.record:
@@ -370,14 +351,6 @@ class Experiment:
         if lost is not None:
             raise lost
         return metrics
-
-    def _settle(self, trees: Sequence[Tree[Any]]) -> None:
-        """Report the episodes to the cast, and copy the models into the slot it chooses."""
-        slot = self.assembly.run.cast.settle(self.assembly.run.parts.credited(trees))
-        if slot is not None:
-            for copy in self.assembly.past[slot].values():
-                copy.copy_weights()
-        self.progress.cast = dict(self.assembly.run.cast.state())
 
     def _evaluate(self) -> tuple[dict[str, float], bool]:
         """Evaluate; returns the metrics, and whether they are the best so far."""
@@ -413,25 +386,3 @@ class Experiment:
 
     def _write_run(self, status: RunStatus) -> RunRecord:
         return self._summary.write(status, self.progress, stopped=self.listeners.stop)
-
-
-def parity_gaps(timed: Mapping[str, Timed]) -> dict[str, float]:
-    """The generators' largest differences from the trained model in their last checks."""
-    return {
-        f"parity_gap/{name}": one.gap
-        for name, one in timed.items()
-        if isinstance(one, TokenEngine) and one.gap is not None
-    }
-
-
-def _timed(host: ModelHost) -> dict[str, Timed]:
-    """Generators and learners by their names in the timeline: a model's learner has the model's
-    name, one of several generators that of its first player."""
-    timed: dict[str, Timed] = {}
-    for engine in host.engines:
-        first = next(name for name, one in host.players.items() if one.engine is engine)
-        several = len(host.engines) > 1
-        timed[f"generator/{first}" if several else "generator"] = engine
-    for key, learner in host.learners.items():
-        timed[f"critic/{key.model}" if key.kind == "critic" else key.model] = learner
-    return timed

@@ -1,14 +1,22 @@
-"""Batches rows into padded tensors and cuts them into micro-batches by a token budget."""
+"""Batches rows into padded tensors, cuts them into micro-batches by a token budget, and assigns
+these to ranks in rounds, so that collectives stay in step."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 
 import torch
 from torch import Tensor
 
 from colearn.contract.rows import Row, RowBatch
 from colearn.models.tree_mask import TreeMask
+
+Micro = list[tuple[int, int, Row]]
+"""A micro-batch: (group, place in it, row)."""
+Numbered = tuple[int, Micro]
+"""A micro-batch with its number in the minibatch."""
+Round = list[Numbered]
+"""At most one micro-batch per process, by rank."""
 
 
 def make_batch(rows: Sequence[Row], pad: int, device: torch.device) -> RowBatch:
@@ -95,9 +103,7 @@ def _positions(row: Row, width: int) -> list[int]:
     return positions + [0] * (width - len(positions))
 
 
-def micro_batches(
-    groups: Sequence[Sequence[Row]], token_budget: int
-) -> Iterator[list[tuple[int, int, Row]]]:
+def micro_batches(groups: Sequence[Sequence[Row]], token_budget: int) -> Iterator[Micro]:
     """Cut groups, widest first, into lists of (group, place in it, row) within the padded budget.
 
     Rows of one group stay together if they fit the budget; a larger group is cut between its rows,
@@ -109,7 +115,7 @@ def micro_batches(
         for number, group in enumerate(groups)
         for unit in _units([(number, place, row) for place, row in enumerate(group)], token_budget)
     ]
-    current: list[tuple[int, int, Row]] = []
+    current: Micro = []
     distinct: set[Hashable] = set()
     width = 0
     for unit in sorted(units, key=lambda unit: (-unit.width, unit.tokens)):
@@ -127,19 +133,42 @@ def micro_batches(
 class _Unit:
     """Rows that are not separated."""
 
-    def __init__(self, rows: list[tuple[int, int, Row]]) -> None:
+    def __init__(self, rows: Micro) -> None:
         self.rows = rows
         self.tokens = [row.tokens for *_, row in rows]
         self.width = max(map(len, self.tokens), default=0)
         self.passages = {row.passage for *_, row in rows}
 
 
-def _units(rows: list[tuple[int, int, Row]], token_budget: int) -> list[_Unit]:
+def _units(rows: Micro, token_budget: int) -> list[_Unit]:
     """A group's rows as one unit if they fit the budget, else one for each distinct row."""
     whole = _Unit(rows)
     if whole.width * len(whole.passages) <= token_budget:
         return [whole]
-    alike: dict[Hashable, list[tuple[int, int, Row]]] = {}
+    alike: dict[Hashable, Micro] = {}
     for one in rows:
         alike.setdefault(one[2].passage, []).append(one)
     return [_Unit(some) for some in alike.values()]
+
+
+def rounds(micros: Iterable[Numbered], processes: int, *, alike: bool) -> Iterator[Round]:
+    """Up to `processes` micro-batches at a time, in order.
+
+    With `alike` all micro-batches of a round have the same kind: actions, marks, both or neither.
+    Gradients then arrive in the same order in every process, in which ZeRO-2 fills its buckets;
+    another order would add up gradients of different weights.
+    """
+    kinds: dict[tuple[bool, bool], Round] = {}
+    for number, micro in micros:
+        kinds.setdefault(contents(micro) if alike else (True, True), []).append((number, micro))
+    for same_kind in kinds.values():
+        for start in range(0, len(same_kind), processes):
+            yield same_kind[start : start + processes]
+
+
+def contents(micro: Micro) -> tuple[bool, bool]:
+    """Whether any row has actions, and whether any has marks."""
+    return (
+        any(row.action_tokens for _, _, row in micro),
+        any(row.marks for _, _, row in micro),
+    )

@@ -23,8 +23,7 @@ from .deepspeed_config import engine_config
 from .deepspeed_engine import alone, gathered, start_engine
 from .deepspeed_shards import Shards
 from .deepspeed_state import read_state, write_shards, write_state
-from .network_learner import NetworkLearner
-from .schedule import schedule
+from .network_learner import NetworkLearner, schedule
 
 
 class DeepSpeedLearner(NetworkLearner):

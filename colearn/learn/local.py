@@ -18,8 +18,7 @@ from colearn.models.network import Network
 from . import checkpoint_files
 from .grad_signal import grad_signal
 from .gradient_buffer import gradient_buffer
-from .network_learner import NetworkLearner
-from .schedule import schedule
+from .network_learner import NetworkLearner, schedule
 
 
 class LocalLearner(NetworkLearner):

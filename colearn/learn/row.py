@@ -10,8 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from colearn.contract import ReadAt
-from colearn.contract.packing.contexts import NodeTokens, contexts
-from colearn.contract.packing.packer import Packer
+from colearn.contract.packing import NodeTokens, Packer, contexts
 from colearn.contract.rows import ActionTokens, Mark, Row
 from colearn.types import Tree
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from colearn.advantage.q_value import QValue
 from colearn.contract import Critic, Tokenize
-from colearn.contract.packing.packer import Packer
+from colearn.contract.packing import Packer
 from colearn.contract.rows import Mark, Row
 from colearn.types import Tree
 

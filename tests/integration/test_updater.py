@@ -21,7 +21,7 @@ from colearn.algorithms.magrpo import MAGRPO
 from colearn.config import OptimizerSettings
 from colearn.contract.algorithm import ValueLoss
 from colearn.learn.local import LocalLearner
-from colearn.learn.schedule import schedule
+from colearn.learn.network_learner import schedule
 from colearn.loss.policy_gradient import PolicyGradient
 from colearn.types import Credited
 

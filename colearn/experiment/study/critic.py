@@ -13,7 +13,7 @@ from colearn.contract import NetworkKey, Rollout
 from colearn.contract.asking import item_name
 from colearn.contract.optional import ProgramEpisodes
 from colearn.errors import ConfigError
-from colearn.experiment.update.critic_watch import CriticWatch
+from colearn.experiment.update.critic_line import critic_line
 from colearn.record import open_run, read_run
 from colearn.record.checkpoints import Step
 from colearn.record.fields import CriticLine
@@ -105,9 +105,9 @@ def _studied(
     critic: LoadedCritic, episodes: Sequence[Credited[Any]], noise: float | None
 ) -> CriticStudy:
     trees = [episode.tree for episode in episodes]
-    watch = CriticWatch(critic.critic)
-    watch.add(range(len(trees)), episodes, critic.values(trees))
-    line = watch.take(0, trees, ItemMeans().offsets(critic.critic, episodes, trees))
+    values = dict(enumerate(critic.values(trees)))
+    item_means = ItemMeans().offsets(critic.critic, episodes, trees)
+    line = critic_line(critic.critic, 0, values, episodes, trees, item_means)
     known = {one.turn: one for one in ceilings(episodes, [item_name(tree.item) for tree in trees])}
     turns = tuple(
         replace(

@@ -31,14 +31,6 @@ Trees = Sequence[Tree[Any]]
 
 
 @dataclass(frozen=True, slots=True)
-class AdvantageRows:
-    """Rows with advantages and targets by actor, and statistics of the advantages."""
-
-    rows: Mapping[str, ModelRows]
-    metrics: Mapping[str, float]
-
-
-@dataclass(frozen=True, slots=True)
 class ActorRows:
     """Rows of every trained agent, by tree number and agent."""
 
@@ -129,9 +121,9 @@ class ActorRows:
         episodes: Episodes,
         numbers: Sequence[int],
         values: Sequence[AgentValues] | None,
-    ) -> AdvantageRows:
-        """The rows of the trees `numbers`, with advantages from their `values`; `parts` are those
-        at this point of the training budget."""
+    ) -> tuple[dict[str, ModelRows], dict[str, float]]:
+        """By actor, the rows of the trees `numbers` with advantages from their `values`, and
+        statistics of the advantages; `parts` are those at this point of the training budget."""
         batch = [episodes[number] for number in numbers]
         advantages = equal_groups(
             parts.advantage(batch, values), parts.advantage, batch, self.model
@@ -152,7 +144,7 @@ class ActorRows:
                             of_tree.append(row)
         of_state = parts.critic is not None and parts.critic.of_state
         metrics = advantage_metrics(advantages, batch, values, of_state=of_state)
-        return AdvantageRows(by_model, metrics)
+        return by_model, metrics
 
     def _spec_of(self, tree: Tree[Any], agent: str) -> AgentSpec | None:
         spec = self.specs.get(tree.player(agent))

@@ -34,8 +34,8 @@ from colearn.record.fields import CriticLine
 from colearn.types import Credited
 from colearn.value_model.item_means import ItemMeans, Offsets
 
-from .actor_rows import ActorRows, AdvantageRows, Trees
-from .critic_watch import CriticWatch
+from .actor_rows import ActorRows, Trees
+from .critic_line import critic_line
 from .critics import Critics
 from .given_critics import GivenCritics
 from .model_rows import ModelRows
@@ -61,9 +61,18 @@ class Iteration:
     """By value model; empty without separate value models."""
     item_means: Offsets
     """Means of returns by item and turn, of every tree; empty without a critic."""
-    fixed: AdvantageRows | None
-    """Advantages of the whole iteration, if values are read once; None if they are read before each
-    minibatch, whose advantages follow."""
+    fixed: Mapping[str, ModelRows] | None
+    """By actor, rows with the advantages of the whole iteration, if values are read once; None if
+    they are read before each minibatch, whose advantages follow."""
+    metrics: Mapping[str, float]
+    """Statistics of these advantages; empty if there are none."""
+    values_read: dict[int, AgentValues] = field(default_factory=dict)
+    """By tree number, the values from which its first advantages were computed."""
+
+    def note_values(self, numbers: Sequence[int], values: Sequence[AgentValues]) -> None:
+        """Add values of the trees `numbers`, unless they were read before."""
+        for number, by_agent in zip(numbers, values, strict=True):
+            self.values_read.setdefault(number, by_agent)
 
 
 @dataclass(slots=True)
@@ -109,7 +118,6 @@ class Updater:
     """Whether they are added to the value models' values."""
     critic_line: CriticLine | None = None
     """Variance that the critic explained in the last update; None without a critic or values."""
-    _watch: CriticWatch | None = None
     random_rewards: bool = False
     """Whether rewards were found to be random, this iteration's included; saved in checkpoints.
     Stays False if no part asks (`if_deterministic`)."""
@@ -134,10 +142,7 @@ class Updater:
         sampled_at = done if sampled_at is None else sampled_at
         still = self.given is not None and self.given.still(done)
         shared = self._prepare(trees, several, iteration, done, sampled_at, still)
-        by_metric: dict[str, list[float]] = {}
-        self.critic_line = None
-        if shared.fixed is not None:
-            by_metric = {key: [value] for key, value in shared.fixed.metrics.items()}
+        by_metric = {key: [value] for key, value in shared.metrics.items()}
         team = {name: learner for name, learner in actors.items() if name not in own}
         critic = None if still else self.critic
         if critic is not None and self.critic_schedule is not None:
@@ -161,8 +166,16 @@ class Updater:
             self.changing()
             for reference in self.references.values():
                 reference.copy_weights()
-        if self._watch is not None:
-            self.critic_line = self._watch.take(iteration + 1, trees, shared.item_means)
+        self.critic_line = None
+        if self.parts.critic is not None:
+            self.critic_line = critic_line(
+                self.parts.critic,
+                iteration + 1,
+                shared.values_read,
+                shared.episodes,
+                trees,
+                shared.item_means,
+            )
         result = {key: float(np.mean(values)) for key, values in by_metric.items()}
         result |= similarity_metrics(self.parts.advantage.answer_groups(shared.episodes))
         result["optimizer_steps"] = float(steps)
@@ -192,7 +205,6 @@ class Updater:
         episodes = [without_states(episode) for episode in self.parts.credited(trees)]
         means: Offsets = ()
         if self.parts.critic is not None:
-            self._watch = CriticWatch(self.parts.critic)
             means = self.item_means.offsets(self.parts.critic, episodes, trees)
         baselines = means if self.item_baseline else None
         critic_rows: Mapping[str, ModelRows] = {}
@@ -213,25 +225,27 @@ class Updater:
                 self.critic.add("old_values", critic_rows, trees, values)
             else:
                 rows.add_old_values(values)
-        fixed = None
         if self.critic is not None and frozen and values is not None:
             targets = parts.advantage.targets(episodes, values)
             self.critic.add("targets", critic_rows, trees, targets)
-        if self._watch is not None and frozen and values is not None:
-            self._watch.add(range(len(trees)), episodes, values)
+        fixed, metrics = None, dict[str, float]()
         if frozen or not parts.advantage.reads:
-            fixed = rows.with_advantages(
+            fixed, metrics = rows.with_advantages(
                 parts, episodes, range(len(trees)), values if frozen else None
             )
-        return Iteration(
+        shared = Iteration(
             parts=parts,
             done=done,
             episodes=episodes,
             rows=rows,
             critic_rows=critic_rows,
             fixed=fixed,
+            metrics=metrics,
             item_means=means,
         )
+        if frozen and values is not None:
+            shared.note_values(range(len(trees)), values)
+        return shared
 
     def _read(
         self,
@@ -288,13 +302,15 @@ class Updater:
             values = shared.rows.read_values(numbers)
         advantages = shared.fixed
         if advantages is None:
-            if self._watch is not None and values is not None:
-                self._watch.add(numbers, shared.episodes, values)
-            advantages = shared.rows.with_advantages(shared.parts, shared.episodes, numbers, values)
-            metrics |= advantages.metrics
+            if values is not None:
+                shared.note_values(numbers, values)
+            advantages, statistics = shared.rows.with_advantages(
+                shared.parts, shared.episodes, numbers, values
+            )
+            metrics |= statistics
         fits: Fits = {}
         for name, learner in actors.items():
-            prepared = advantages.rows[name].prepared(numbers)
+            prepared = advantages[name].prepared(numbers)
             if prepared.groups:  # some of its actions have an advantage
                 parts = shared.parts
                 objective = ActorObjective.of(parts.loss, parts.value_loss, prepared.groups)

@@ -147,7 +147,8 @@ def test_the_rows_of_a_shared_model_carry_the_weights():
         shared_head=False,
     )
     rows.build(4096, 0.0)
-    by_tree = rows.with_advantages(parts, episodes, [0, 1], None).rows["model"].by_tree
+    by_model, _ = rows.with_advantages(parts, episodes, [0, 1], None)
+    by_tree = by_model["model"].by_tree
     advantages = [a for own in by_tree.values() for row in own for a in row.advantages]
     assert len(advantages) == 7
     assert sum(advantages) / 7 == pytest.approx(-0.325 / 2)

@@ -14,9 +14,9 @@ from torch import nn
 from colearn.config import OptimizerSettings
 from colearn.contract.rows import ActionTokens, Mark, Piece, Row
 from colearn.errors import ConfigError, MissingExtra
+from colearn.learn.batch import rounds
 from colearn.learn.deepspeed_config import engine_config
 from colearn.learn.deepspeed_engine import start_engine
-from colearn.learn.rounds import rounds
 
 SETTINGS = OptimizerSettings(learning_rate=2e-4, weight_decay=0.1, max_grad_norm=0.5)
 

@@ -11,7 +11,7 @@ from colearn.contract import Learner, ModelHost, NetworkKey, Player
 from colearn.errors import MissingExtra
 
 
-def seat_players(run: ResolvedRun, host: ModelHost) -> dict[str, Player]:
+def build_players(run: ResolvedRun, host: ModelHost) -> dict[str, Player]:
     """All players by name."""
     config, players = run.config, dict[str, Player]()
     for name, hosted in host.players.items():

@@ -1,1 +1,0 @@
-"""Packing of trees into token rows: the contexts of an agent, and the packer."""

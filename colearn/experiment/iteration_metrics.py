@@ -1,0 +1,71 @@
+"""Metrics of an iteration beside those of its update: what the rollouts earned, and who worked
+when."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from colearn.config import ResolvedRun
+from colearn.contract import ModelHost, RewardStructure, TokenEngine
+from colearn.contract.timeline import Timed, Timeline
+from colearn.record.time_use import time_use
+from colearn.rollout.counts import Counts
+from colearn.types import Tree
+
+from .evaluation.played import lost_episodes, mean_objective, mean_overflow, mean_returns
+
+
+def rollout_metrics(
+    trees: Sequence[Tree[Any]], counts: Counts, run: ResolvedRun
+) -> dict[str, float]:
+    """Mean returns, objectives, truncated and lost episodes of an iteration's trees."""
+    return {
+        **mean_returns(trees, RewardStructure.of(run.task).pays),
+        **mean_objective(trees, run.parts.credit),
+        "overflow": mean_overflow(trees),
+        **lost_episodes(trees, run.task),
+        "tokens_per_action": counts.tokens_per_action,
+    }
+
+
+class RunClock:
+    """The timeline of a run's generators and learners, and the generators' parity checks."""
+
+    def __init__(self, host: ModelHost) -> None:
+        self.timeline, self._timed = Timeline(), _timed(host)
+        for name, one in self._timed.items():
+            one.timeline, one.timed_as = self.timeline, name
+
+    def metrics(self, started: float, rolled: float, ended: float) -> dict[str, float]:
+        """Metrics of an iteration: its rollout took from `started` to `rolled`, its update from
+        there to `ended`. Earlier work is forgotten."""
+        spans = self.timeline.take(started, ended)
+        return {
+            "seconds/rollout": rolled - started,
+            "seconds/update": ended - rolled,
+            **time_use(spans, self._timed, ended - started),
+            **_parity_gaps(self._timed),
+        }
+
+
+def _parity_gaps(timed: Mapping[str, Timed]) -> dict[str, float]:
+    """The generators' largest differences from the trained model in their last checks."""
+    return {
+        f"parity_gap/{name}": one.gap
+        for name, one in timed.items()
+        if isinstance(one, TokenEngine) and one.gap is not None
+    }
+
+
+def _timed(host: ModelHost) -> dict[str, Timed]:
+    """Generators and learners by their names in the timeline: a model's learner has the model's
+    name, one of several generators that of its first player."""
+    timed: dict[str, Timed] = {}
+    for engine in host.engines:
+        first = next(name for name, one in host.players.items() if one.engine is engine)
+        several = len(host.engines) > 1
+        timed[f"generator/{first}" if several else "generator"] = engine
+    for key, learner in host.learners.items():
+        timed[f"critic/{key.model}" if key.kind == "critic" else key.model] = learner
+    return timed

@@ -1,0 +1,42 @@
+"""State of an algorithm's parts that a checkpoint keeps in the run's progress: baselines of the
+advantage, means of returns by item, and the cast's choices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from colearn.record import Progress
+from colearn.types import Tree
+
+from .assemble import Assembly
+
+
+def restore_parts(progress: Progress, assembly: Assembly) -> None:
+    """Give the parts of a run the state that a checkpoint has kept."""
+    assembly.run.parts.advantage.restore(progress.baselines)
+    assembly.run.cast.restore(progress.cast)
+    if assembly.updater is not None:
+        assembly.updater.random_rewards = progress.random_rewards
+        assembly.updater.item_means.state = dict(progress.item_means)
+
+
+def store_parts(progress: Progress, assembly: Assembly) -> None:
+    """Copy the state of the parts, after an update, into the progress that a checkpoint keeps."""
+    progress.baselines = dict(assembly.run.parts.advantage.state())
+    progress.cast = dict(assembly.run.cast.state())
+    if assembly.updater is not None:
+        progress.random_rewards = assembly.updater.random_rewards
+        progress.item_means = dict(assembly.updater.item_means.state)
+
+
+def settle_cast(assembly: Assembly, trees: Sequence[Tree[Any]]) -> None:
+    """Report an iteration's episodes to a cast with past selves, and copy the current models into
+    the slot that it chooses."""
+    cast = assembly.run.cast
+    if not cast.pool:
+        return
+    slot = cast.settle(assembly.run.parts.credited(trees))
+    if slot is not None:
+        for copy in assembly.past[slot].values():
+            copy.copy_weights()

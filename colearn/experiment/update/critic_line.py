@@ -1,0 +1,84 @@
+"""Explained variance of the critic in an update, by turn: a line of critic.jsonl."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from colearn.contract import AgentValues, Critic, Episodes
+from colearn.contract.asking import item_name
+from colearn.record.fields import CriticLine, CriticTurn
+from colearn.types import Tree
+from colearn.value_model.ceiling import return_groups
+from colearn.value_model.item_means import Offsets, added
+from colearn.value_model.judgement import Pair, pairs
+
+_BINS = 10
+
+
+def critic_line(
+    critic: Critic,
+    iteration: int,
+    values: Mapping[int, AgentValues],
+    episodes: Episodes,
+    trees: Sequence[Tree[Any]],
+    item_means: Offsets,
+) -> CriticLine:
+    """The line of the update that ends at `iteration`, from the `values` that it has read, by tree
+    number. `item_means` are the means by item and turn of every tree."""
+    read, of_state = [episodes[number] for number in values], critic.of_state
+    read_trees = [trees[number] for number in values]
+    zeros = [
+        {agent: _zeros(series) for agent, series in by_agent.items()}
+        for by_agent in values.values()
+    ]
+    means = added(critic, read_trees, zeros, [item_means[number] for number in values])
+    by_critic = list(pairs(read, list(values.values()), of_state=of_state, single=True))
+    by_item = list(pairs(read, means, of_state=of_state, single=True))
+    groups = return_groups(read, [item_name(tree.item) for tree in read_trees])
+    turns = sorted({pair.turn for pair in by_critic})
+    return CriticLine(
+        iteration=iteration,
+        turns=tuple(
+            _turn(
+                turn,
+                [pair for pair in by_critic if pair.turn == turn],
+                [pair for pair in by_item if pair.turn == turn],
+                [group for some in groups.get(turn, {}).values() for group in some],
+            )
+            for turn in turns
+        ),
+        calibration=_calibration(by_critic),
+    )
+
+
+def _zeros(series: Sequence[float | None]) -> tuple[float | None, ...]:
+    return tuple(None if value is None else 0.0 for value in series)
+
+
+def _turn(
+    turn: int, by_critic: Sequence[Pair], by_item: Sequence[Pair], groups: Sequence[Sequence[float]]
+) -> CriticTurn:
+    actual = np.array([pair.actual for pair in by_critic])
+    errors = actual - np.array([pair.value for pair in by_critic])
+    item_errors = actual - np.array([pair.value for pair in by_item])
+    return CriticTurn(
+        turn=turn,
+        number=len(by_critic),
+        variance=float(np.var(actual)),
+        error_variance=float(np.var(errors)),
+        error_square=float(np.mean(errors**2)),
+        item_error_variance=float(np.var(item_errors)),
+        within=sum(float(np.var(group)) * len(group) for group in groups),
+        freedom=sum(len(group) - 1 for group in groups),
+    )
+
+
+def _calibration(by_critic: Sequence[Pair]) -> tuple[tuple[float, float, int], ...]:
+    if not by_critic:
+        return ()
+    ordered = np.array(sorted((pair.value, pair.actual) for pair in by_critic))
+    parts = [part for part in np.array_split(ordered, _BINS) if len(part)]
+    return tuple((float(p[:, 0].mean()), float(p[:, 1].mean()), len(p)) for p in parts)
