@@ -1,0 +1,107 @@
+"""The engine, learner, critic, advantage and rollout shape of docs/howto/own_parts.md train."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from safetensors.torch import load_file
+from tiny import Notes, save_model
+
+import colearn
+from colearn.algorithms.collm_cc import CoLLMCC
+from colearn.algorithms.magrpo import MAGRPO
+from colearn.contract import Callback, RolloutEvent
+from colearn.types import Tree
+
+PAGE = Path(__file__).parents[2] / "docs" / "howto" / "own_parts.md"
+FILES = dict(re.findall(r"^```python\n# (\w+)\.py\n(.*?)^```$", PAGE.read_text(), re.M | re.S))
+TINY: Any = {
+    "agents": {"*": {"sampling": {"max_tokens": 3}}},
+    "train": {"environment_steps": 100, "episodes": 2},
+    "evaluation": {"episodes": 1},
+}
+
+
+@dataclass(frozen=True)
+class Seen(Callback):
+    """Keeps the trees of the rollouts."""
+
+    trees: list[Tree[Any]] = field(default_factory=list)
+
+    def on_rollout(self, event: RolloutEvent) -> None:
+        self.trees.extend(event.trees)
+
+
+@pytest.fixture
+def parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
+    """The page's modules by name."""
+    for name, text in FILES.items():
+        (tmp_path / f"{name}.py").write_text(text)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    yield {name: importlib.import_module(name) for name in FILES}
+    for name in FILES:
+        del sys.modules[name]
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Any:
+    return {"path": save_model(tmp_path / "tiny", "qwen3"), "learning_rate": 1e-2}
+
+
+def test_the_page_counts_the_lines_of_its_files() -> None:
+    rows = re.findall(r"^\| [a-z ]+ \| (\d+) \|", PAGE.read_text(), re.M)
+    assert sorted(map(int, rows)) == sorted(text.count("\n") + 1 for text in FILES.values())
+
+
+def test_the_shape_forks_once_and_the_engine_samples_what_the_learner_scores(
+    parts: dict[str, Any], model: Any, tmp_path: Path
+) -> None:
+    shape, advantage = parts["own_rollout"].ForkAt(k=3), parts["own_advantage"].GroupMedian()
+    seen = Seen()
+    with colearn.Trainer(
+        Notes(horizon=3, items=1),
+        MAGRPO(rollout=shape, advantage=advantage),
+        models=model,
+        run={"generator": {"name": "own_engine:Uncached"}},
+        callbacks=[seen],
+        out=tmp_path / "run",
+        **TINY,
+    ) as trainer:
+        metrics = trainer.step()
+    assert len(seen.trees) == 2
+    for tree in seen.trees:
+        assert [node.turn for node in tree.nodes] == [0, 1, 2, 2, 2, 3, 3, 3]
+        for agent in tree.agents:
+            assert metrics[f"{agent}/logprob_mismatch"] < 1e-4
+    assert metrics["advantage/actions"] == 2 * 2 * (1 + 3 + 3)
+
+
+def test_the_critic_and_the_learner_step_every_model(
+    parts: dict[str, Any], model: Any, tmp_path: Path
+) -> None:
+    with colearn.Trainer(
+        Notes(horizon=3, items=1),
+        CoLLMCC(critic=parts["own_critic"].ActionsOnly()),
+        models=model,
+        critic=model,
+        run={"learner": {"name": "own_learner:SGD"}},
+        out=tmp_path / "run",
+        **TINY,
+    ) as trainer:
+        trainer.step()
+        trainer.save()
+    start = load_file(f"{model['path']}/model.safetensors")
+    files = list((tmp_path / "run" / "checkpoints").glob("step-1/*/weights.safetensors"))
+    assert len(files) == 3  # two agents and the critic
+    for file in files:
+        weights = load_file(file)  # without the tied output head
+        assert any(
+            (weights[f"model.{n}"] != start[n]).any() for n in start if n != "lm_head.weight"
+        )
