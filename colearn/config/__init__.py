@@ -10,9 +10,8 @@ from .load import (
     shipped_configs,
 )
 from .parts import build_part, known_settings, own_code, part_name
-from .resolve import resolve
+from .resolve import bind_agents, resolve
 from .resolved_run import ResolvedRun
-from .seats import bind_agents
 from .seeds import first_seeds
 from .settings import (
     EACH,

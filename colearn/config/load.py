@@ -14,7 +14,6 @@ from colearn import registry
 from colearn.errors import ConfigError, nearest
 from colearn.text.masking import masked_settings, with_secrets
 
-from .base import with_base
 from .messages import one_line
 from .numbers import EXPONENT, check_numbers
 from .settings import Config
@@ -22,6 +21,7 @@ from .suite import SuiteSettings
 from .yaml_text import parse_yaml, read_yaml_file
 
 Settings = TypeVar("Settings", bound=BaseModel)
+_BASE = "base."
 
 
 _BY_NAME = ("run.generator.", "run.host.", "run.learner.", "task.", "wrapper.")
@@ -179,3 +179,38 @@ def _set(data: Mapping[str, Any], keys: Sequence[str], value: Any, whole: str) -
     if below is not None and not isinstance(below, Mapping):
         raise ConfigError(f"{whole}: {keys[0]} holds a value, not a section; set {keys[0]} itself")
     return {**data, keys[0]: _set(below or {}, keys[1:], value, whole)}
+
+
+def with_base(data: Mapping[str, Any]) -> dict[str, Any]:
+    """A config's plain data with `base` substituted for paths that are missing or `base.NAME`.
+
+    `base` is one path, of every model and critic without one, or a path by name. A single path
+    replaces every `base.NAME`. Errors: ConfigError for an unknown name.
+    """
+    base, resolved = data.get("base"), dict(data)
+    if not isinstance(base, str | Mapping):
+        return resolved
+    models, critic = data.get("models"), data.get("critic")
+    if isinstance(models, Mapping):
+        resolved["models"] = {
+            name: _with_path(model, base, f"models.{name}") for name, model in models.items()
+        }
+    if isinstance(critic, Mapping) and critic.get("share") is None:
+        resolved["critic"] = _with_path(critic, base, "critic")
+    return resolved
+
+
+def _with_path(section: Any, base: str | Mapping[str, Any], where: str) -> Any:
+    if not isinstance(section, Mapping):
+        return section
+    path = section.get("path")
+    if path is None:
+        return {**section, "path": base} if isinstance(base, str) else section
+    if not (isinstance(path, str) and path.startswith(_BASE)):
+        return section
+    if isinstance(base, str):
+        return {**section, "path": base}
+    name = path.removeprefix(_BASE)
+    if name not in base:
+        raise ConfigError(f"{where}.path: base has no '{name}'; {nearest(name, list(base))}")
+    return {**section, "path": base[name]}

@@ -1,4 +1,5 @@
-"""Resolves a config once, before weights are loaded, and checks it."""
+"""Resolves a config once, before weights are loaded, and checks it: `*` of agents and models is
+expanded, `placement` becomes devices, and parts are built."""
 
 from __future__ import annotations
 
@@ -8,14 +9,16 @@ from typing import Any
 
 from colearn.contract import Cast, DecPOMDP, GeneratorKind, HostKind, LearnerKind
 from colearn.contract.optional import refuse_unread_members
+from colearn.errors import ConfigError, nearest
 
 from .build import build_algorithm, build_task
 from .checks import check_run
 from .parts import build_part
-from .placement import place
 from .resolved_run import ResolvedRun
-from .seats import bind_agents
-from .settings import Config
+from .settings import EACH, AgentSettings, Config, CriticSettings, HostChoice, ModelSettings
+
+_CRITIC = "critic"
+_ONE_CRITIC = "critic-"
 
 
 def resolve(
@@ -75,3 +78,109 @@ def _with_critic(config: Config) -> Config:
     several = sorted(Path(critic.from_).glob("critic-*"))
     path = str(several[0]) if several else critic.from_
     return config.model_copy(update={"critic": critic.model_copy(update={"path": path})})
+
+
+def bind_agents(config: Config, agents: Sequence[str]) -> Config:
+    """Expand `*`: every agent of the task with its settings, every model that an agent uses.
+
+    Errors: ConfigError for an agent without a model, a model without an agent, an unknown agent.
+    """
+    for name in config.agents:
+        if name != EACH and name not in agents:
+            raise ConfigError(f"agents.{name}: the task has no such agent; {nearest(name, agents)}")
+    for name in config.players:
+        if name in agents or name == EACH:
+            raise ConfigError(f"players.{name}: is a seat of the task; give it another name")
+    models: dict[str, ModelSettings] = {}
+    bound = {agent: _bound(config, "agents", agent, models) for agent in agents}
+    players = {name: _bound(config, "players", name, models) for name in config.players}
+    for name in config.models:
+        if "." in name:
+            raise ConfigError(
+                f"models.{name}: a dot separates keys; name it '{name.replace('.', '_')}'"
+            )
+        if name != EACH and name not in models:
+            raise ConfigError(
+                f"models.{name}: no agent plays this model; name it in agents.<agent>.model or "
+                "remove it"
+            )
+    return config.model_copy(update={"agents": bound, "players": players, "models": models})
+
+
+def _bound(
+    config: Config, section: str, name: str, models: dict[str, ModelSettings]
+) -> AgentSettings:
+    """The settings of one seat or player with its model's name; adds the model to `models`."""
+    entries = config.agents if section == "agents" else config.players
+    settings = entries.get(name) or entries.get(EACH)
+    if settings is None:
+        raise ConfigError(
+            f"agents.{name}: this agent of the task has no entry; add it or a '*' entry"
+        )
+    if not settings.speaks:
+        return settings
+    chosen = name if settings.model == EACH else settings.model
+    model = config.models.get(chosen)
+    if model is None and settings.model == EACH:
+        model = config.models.get(EACH)
+    if model is None:
+        raise ConfigError(
+            f"{section}.{name}.model: no model '{chosen}' in models; "
+            f"{nearest(chosen, config.models)}"
+        )
+    models[chosen] = model
+    return settings.model_copy(update={"model": chosen})
+
+
+def place(config: Config) -> Config:
+    """The config with the devices of `placement` in `models` and `critic`.
+
+    If they name several devices, the local host updates models in threads unless it is configured.
+    Errors: ConfigError for an unknown name, or a device that is set in two places.
+    """
+    if not config.placement:
+        return config
+    models, critic = dict(config.models), config.critic
+    for name, device in config.placement.items():
+        if name in models:
+            models[name] = _placed(models[name], device, f"models.{name}", name)
+        elif name == _CRITIC or name.startswith(_ONE_CRITIC):
+            if critic is None or critic.path is None:
+                raise ConfigError(
+                    f"placement.{name}: there is no critic model; leave it out, or set critic.path"
+                )
+            if name == _CRITIC:
+                critic = _placed(critic, device, "critic", "critic")
+            else:
+                critic = _one_placed(critic, device, name.removeprefix(_ONE_CRITIC))
+        else:
+            raise ConfigError(
+                f"placement.{name}: no such model; {nearest(name, [*models, _CRITIC])}"
+            )
+    run, host = config.run, config.run.host
+    if len(set(config.placement.values())) > 1 and host == HostChoice():
+        run = run.model_copy(
+            update={"host": HostChoice.model_validate({"name": host.name, "threads": True})}
+        )
+    return config.model_copy(
+        update={"models": models, "critic": critic, "run": run, "placement": {}}
+    )
+
+
+def _one_placed(critic: CriticSettings, device: str, value_model: str) -> CriticSettings:
+    before = critic.devices.get(value_model, device)
+    if before != device:
+        raise ConfigError(
+            f"placement.critic-{value_model}: is {device}, and critic.devices.{value_model} is "
+            f"{before}; leave one out"
+        )
+    return critic.model_copy(update={"devices": {**critic.devices, value_model: device}})
+
+
+def _placed(settings: Any, device: str, section: str, name: str) -> Any:
+    if settings.device not in (None, device):
+        raise ConfigError(
+            f"placement.{name}: is {device}, and {section}.device is {settings.device}; "
+            "leave one out"
+        )
+    return settings.model_copy(update={"device": device})
