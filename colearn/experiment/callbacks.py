@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from colearn.contract import Better, Callback, EvaluateEvent, Headline, StartEvent
-from colearn.errors import ConfigError
+from colearn.errors import ConfigError, nearest
 from colearn.registry import own_function
 from colearn.text.notes import speaks
 from colearn.types import Tree
@@ -56,7 +56,10 @@ class EarlyStopping(Callback):
     def on_evaluate(self, event: EvaluateEvent) -> None:
         name = self._watched(event.headline).metric
         if name not in event.metrics:
-            raise ConfigError(f"run.callbacks.early_stopping.metric: no metric '{name}'")
+            raise ConfigError(
+                f"run.callbacks.early_stopping.metric: no metric '{name}'; "
+                f"{nearest(name, event.metrics)}"
+            )
         event.stop = event.stop or self._judge(event.metrics[name], event.headline)
 
     def _watched(self, headline: Headline) -> Headline:

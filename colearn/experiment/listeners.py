@@ -112,11 +112,12 @@ class Listeners:
     def _tell_and_write(
         self, kind: Literal["update", "evaluation"], event: UpdateEvent | EvaluateEvent
     ) -> None:
-        """The line holds what callbacks have added, and is written before a tracker is told."""
+        """The line holds what callbacks have added, and is written before a tracker is told. Those
+        that add metrics are told first, so that the others may watch these wherever they stand."""
         trackers = [one for one in self._started if isinstance(one, Tracker)]
-        for callback in self._started:
-            if not isinstance(callback, Tracker):
-                _tell(callback, event)
+        others = [one for one in self._started if not isinstance(one, Tracker)]
+        for callback in sorted(others, key=lambda one: not one.adds):
+            _tell(callback, event)
         if isinstance(event, EvaluateEvent):
             name, metrics = event.headline.metric, event.metrics
             if name not in metrics:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import difflib
 import json
-import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +17,7 @@ from colearn.errors import ConfigError, reason_of
 from .adapter_folder import WEIGHTS, bottom, is_adapter, tokenizer_path
 from .base import Base
 from .logit_check import check_logits
+from .missing_folder import refuse_missing_folder
 from .quantized import keep_layout, nf4
 
 if TYPE_CHECKING:
@@ -102,29 +101,6 @@ def read_config(path: str, field: str) -> PretrainedConfig:
 
     with _reading(path, field):
         return AutoConfig.from_pretrained(path, trust_remote_code=False)
-
-
-def refuse_missing_folder(path: str, field: str) -> None:
-    """Errors: ConfigError for a path that is no hub name, or is nearly that of a folder here: a hub
-    would be asked for it in vain, for long without a connection."""
-    if os.path.isdir(path):
-        return
-    above, name = os.path.split(path)
-    beside = [one for one in _folders(above or ".") if one not in (name, "")]
-    near = difflib.get_close_matches(name, beside, n=1, cutoff=0.8)
-    local = path.startswith((".", "/", "~")) or path.count("/") > 1
-    if local or near:
-        remedy = "give a model's folder or hub name"
-        if near:
-            remedy = f"did you mean '{os.path.join(above, near[0])}'?"
-        raise ConfigError(f"{field}: no folder {path[:200]}; {remedy}")
-
-
-def _folders(above: str) -> list[str]:
-    try:
-        return [one.name for one in os.scandir(above) if one.is_dir()]
-    except OSError:
-        return []
 
 
 def load_tokenizer(path: str, *, field: str) -> PreTrainedTokenizerBase:

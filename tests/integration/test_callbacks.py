@@ -160,6 +160,19 @@ def test_patience_counts_evaluations_without_an_improvement(tmp_path: Path) -> N
     assert result.run.record.stopped == "fixed has not improved on 3 for 2 evaluations"
 
 
+def test_a_metric_of_ones_own_may_be_watched_wherever_it_is_listed(tmp_path: Path) -> None:
+    stop = EarlyStopping(metric="reds", target=-1.0)
+    result = train(tmp_path / "run", stop, OwnMetric(function=reds), **LONG)
+    assert result.run.record.iterations == 0
+    assert "reds reached" in result.run.record.stopped
+
+
+def test_a_metric_that_no_evaluation_has_is_one_line(tmp_path: Path) -> None:
+    stop = EarlyStopping(metric="retrun", target=1.0)
+    with pytest.raises(ConfigError, match=r"no metric 'retrun'; did you mean 'return'\?$"):
+        train(tmp_path / "run", stop, **LONG)
+
+
 def test_a_lower_metric_improves_by_falling(tmp_path: Path) -> None:
     stop = EarlyStopping(metric="fixed", better="lower", patience=1)
     assert train(tmp_path / "run", Fixed(), stop, **LONG).run.record.iterations == 1

@@ -10,7 +10,7 @@ from colearn.comparison.plan import make_plan
 from colearn.config import build_algorithm, load_config
 from colearn.credit.mixed import Mixed
 from colearn.errors import ConfigError
-from colearn.models.load import refuse_missing_folder
+from colearn.models.missing_folder import refuse_missing_folder
 
 
 def test_a_part_is_named_alone() -> None:
@@ -56,3 +56,24 @@ def test_hub_names_and_folders_pass(
     (tmp_path / "models" / "model").mkdir(parents=True)
     monkeypatch.chdir(tmp_path)
     refuse_missing_folder(name, "models.*.path")
+
+
+def test_before_a_hub_is_asked_it_is_said_once_that_there_is_no_such_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("huggingface_hub.constants.is_offline_mode", lambda: False)
+    for _ in range(2):
+        refuse_missing_folder("my-modle", "models.*.path")
+    assert capsys.readouterr().err == (
+        "note: there is no folder my-modle; asks the hub for a model of this name\n"
+    )
+
+
+def test_without_a_hub_nothing_is_said_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("huggingface_hub.constants.is_offline_mode", lambda: True)
+    refuse_missing_folder("another-modle", "models.*.path")
+    assert capsys.readouterr().err == ""

@@ -1,0 +1,49 @@
+"""Model paths that are no folder: refused where they cannot be a hub's name, else said."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from functools import lru_cache
+
+from colearn.errors import ConfigError
+from colearn.text.notes import note
+
+
+def refuse_missing_folder(path: str, field: str) -> None:
+    """Errors: ConfigError for a path that is no hub name, or is nearly that of a folder here: a hub
+    would be asked for it in vain, for long without a connection."""
+    if os.path.isdir(path):
+        return
+    above, name = os.path.split(path)
+    beside = [one for one in _folders(above or ".") if one not in (name, "")]
+    near = difflib.get_close_matches(name, beside, n=1, cutoff=0.8)
+    local = path.startswith((".", "/", "~")) or path.count("/") > 1
+    if local or near:
+        remedy = "give a model's folder or hub name"
+        if near:
+            remedy = f"did you mean '{os.path.join(above, near[0])}'?"
+        raise ConfigError(f"{field}: no folder {path[:200]}; {remedy}")
+    _say_asking(path)
+
+
+@lru_cache(maxsize=64)
+def _say_asking(path: str) -> None:
+    """Say once that a hub is asked for a model, which takes long where it has none."""
+    from huggingface_hub import try_to_load_from_cache
+    from huggingface_hub.constants import is_offline_mode
+    from huggingface_hub.errors import HFValidationError
+
+    try:
+        kept = isinstance(try_to_load_from_cache(path, "config.json"), str)
+    except HFValidationError:
+        return  # no name of a hub, which the reader reports
+    if not kept and not is_offline_mode():
+        note(f"there is no folder {path[:200]}; asks the hub for a model of this name")
+
+
+def _folders(above: str) -> list[str]:
+    try:
+        return [one.name for one in os.scandir(above) if one.is_dir()]
+    except OSError:
+        return []
