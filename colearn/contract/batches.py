@@ -6,11 +6,11 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from concurrent.futures import Future
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
+from .results import hand_over
 from .worker import Worker
 
 Request = TypeVar("Request")
@@ -40,7 +40,7 @@ class Tick(Generic[Item]):
 @dataclass(eq=False, slots=True)
 class _Call(Generic[Request, Answer]):
     request: Request
-    answer: Future[tuple[Answer, float]] = field(default_factory=Future)
+    answer: asyncio.Future[tuple[Answer, float]]
 
 
 class _Batches(Generic[Request, Answer]):
@@ -112,18 +112,15 @@ class BatchQueue(Generic[Request, Answer]):
 
         Errors: those of the batch.
         """
-        call: _Call[Request, Answer] = _Call(request)
+        call: _Call[Request, Answer] = _Call(request, asyncio.get_running_loop().create_future())
         self._tick.add(call)
-        return await asyncio.wrap_future(call.answer)
+        return await call.answer
 
 
 def _deliver(answered: Sequence[tuple[_Call[Any, Any], tuple[Any, float]]]) -> None:
-    for call, answer in answered:
-        if call.answer.set_running_or_notify_cancel():
-            call.answer.set_result(answer)
+    hand_over((call.answer, answer, None) for call, answer in answered)
 
 
 def _fail(calls: Sequence[_Call[Any, Any]], error: BaseException | None) -> None:
-    for call in calls:
-        if call.answer.set_running_or_notify_cancel():
-            call.answer.set_exception(error or RuntimeError("the worker has ended"))
+    ended = error or RuntimeError("the worker has ended")
+    hand_over((call.answer, None, ended) for call in calls)

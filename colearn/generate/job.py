@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from concurrent.futures import Future
 from dataclasses import dataclass, field
 
 from colearn.agents import ChatFormat
-from colearn.contract import TokenAnswer, TokenHistory, TokenRequest
+from colearn.contract import TokenHistory, TokenRequest
+from colearn.contract.results import Answer
 from colearn.types import Finish
 
 Top = tuple[tuple[int, float], ...]
@@ -80,6 +80,7 @@ class Job:
         streams: bool = False,
         receive: Callable[[Event], None] = lambda event: None,
         arrived: float | None = None,
+        answer: Answer | None = None,
     ) -> None:
         """`chat` defines the ids that end an action and how ids are decoded. `receive` is called
         with the events, of which none follow Done or Failed; with `streams` every token is one."""
@@ -91,7 +92,7 @@ class Job:
         self.streams, self.receive = streams, receive
         self.cancelled = False
         """The caller no longer waits; the rows are freed at the next step."""
-        self.answer: Future[list[TokenAnswer]] = Future()
+        self.answer = answer
         """The end of the job, for a caller without `receive`."""
         self.choices = [Choice() for _ in request.seeds]
         """Filled by the engine; complete after Done."""

@@ -9,7 +9,6 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
 from weakref import ref
 
 import torch
@@ -17,6 +16,7 @@ import torch
 from colearn.agents import AgentSpec
 from colearn.contract import Listener, TokenAnswer, TokenEngine, TokenRequest, WeightUpdate
 from colearn.contract.batches import Tick
+from colearn.contract.results import Answer, hand_over
 from colearn.contract.weight_sync import LoadedWeights, Publish
 from colearn.contract.worker import Worker
 from colearn.models.base import Base
@@ -86,19 +86,23 @@ class TransformersEngine(LoadedWeights, TokenEngine):
         prefill each of them in a pass of its own."""
         if not request.seeds:
             return []
-        job = self._job(request)
-        self._tick.add(job)
-        return await asyncio.wrap_future(job.answer)
+        answer: asyncio.Future[list[TokenAnswer]] = asyncio.get_running_loop().create_future()
+        self._tick.add(self._job(request, answer))
+        return await answer
 
     def generate(self, requests: Sequence[TokenRequest]) -> list[list[TokenAnswer]]:
         """As `submit` for all requests at once, outside of an event loop."""
-        jobs = [self._job(request) for request in requests]
+        answers: list[Future[list[TokenAnswer]]] = [Future() for _ in requests]
+        jobs = map(self._job, requests, answers)
         self._worker.submit(*(job for job in jobs if job.rows))
         try:
-            return [job.answer.result() if job.rows else [] for job in jobs]
+            return [
+                answer.result() if request.seeds else []
+                for request, answer in zip(requests, answers, strict=True)
+            ]
         except BaseException:
-            for job in jobs:
-                job.answer.cancel()
+            for answer in answers:
+                answer.cancel()
             raise
 
     def follow(self, sources: Sequence[Publish]) -> None:
@@ -133,7 +137,7 @@ class TransformersEngine(LoadedWeights, TokenEngine):
             finally:
                 self.base.unpack()  # an update may follow
 
-    def _job(self, request: TokenRequest) -> Job:
+    def _job(self, request: TokenRequest, answer: Answer) -> Job:
         if not len(request.history):
             raise ValueError(f"agent '{request.agent}' is asked to act on an empty history")
         role = self.roles[request.agent]
@@ -143,8 +147,9 @@ class TransformersEngine(LoadedWeights, TokenEngine):
             adapter=role.adapter,
             streams=request.listener is not None,
             receive=_text_to(request.listener),
+            answer=answer,
         )
-        job.answer.add_done_callback(partial(_cancel, ref(job)))
+        answer.add_done_callback(partial(_cancel, ref(job)))
         return job
 
 
@@ -165,7 +170,7 @@ def _copied(base: Base, device: torch.device | None) -> Base:
     return copied if device is None else copied.to(device)
 
 
-def _cancel(job: ref[Job], answer: Future[Any]) -> None:
+def _cancel(job: ref[Job], answer: Answer) -> None:
     """Frees the rows of a job whose answer nobody awaits."""
     one = job()
     if one is not None and answer.cancelled():
@@ -173,17 +178,18 @@ def _cancel(job: ref[Job], answer: Future[Any]) -> None:
 
 
 def _deliver(events: Sequence[tuple[Job, Event]]) -> None:
+    done = []
     for job, event in events:
         job.receive(event)
-        if isinstance(event, Done) and job.answer.set_running_or_notify_cancel():
+        if isinstance(event, Done) and job.answer is not None:
             seconds = time.perf_counter() - job.began
-            job.answer.set_result([_answer(choice, seconds) for choice in job.choices])
+            done.append((job.answer, [_answer(choice, seconds) for choice in job.choices], None))
+    hand_over(done)
 
 
 def _fail(jobs: Sequence[Job], error: BaseException | None) -> None:
-    for job in jobs:
-        if job.answer.set_running_or_notify_cancel():
-            job.answer.set_exception(error or RuntimeError("the engine's thread has ended"))
+    ended = error or RuntimeError("the engine's thread has ended")
+    hand_over((job.answer, None, ended) for job in jobs if job.answer is not None)
 
 
 def _answer(choice: Choice, seconds: float) -> TokenAnswer:

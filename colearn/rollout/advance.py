@@ -15,13 +15,12 @@ from colearn.contract import ActionRequest, Child, FrontierNode, TokenAnswer
 from colearn.types import Node, Outcome
 
 from .barrier import TreeBarrier
+from .executors import Beside
 from .growth import Growth
 from .transition import transition
 
 Act = Callable[[ActionRequest], Awaitable[list[TokenAnswer]]]
 """Answers a request with one entry for each of its seeds."""
-Beside = Callable[..., Awaitable[Any]]
-"""Runs a possibly slow function outside the event loop: (function, arguments)."""
 
 
 class GrowthListener(Protocol):

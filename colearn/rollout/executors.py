@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from functools import partial
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
+from colearn.contract.results import Ended, hand_over
 from colearn.errors import TaskError
 
 Result = TypeVar("Result")
+Call = tuple["asyncio.Future[Any]", Callable[..., Any], tuple[Any, ...]]
+"""A function to call, and the future of its result."""
+Beside = Callable[..., Awaitable[Any]]
+"""Runs a possibly slow function outside the event loop: (function, arguments)."""
 
 IDLE = 0.05
 """Seconds without work of the processor from which a step is one that waits, if they are also more
@@ -24,31 +29,22 @@ async def run_in(pool: Executor, work: Callable[..., Any], *arguments: Any) -> A
     return await asyncio.get_running_loop().run_in_executor(pool, partial(work, *arguments))
 
 
-class CallingThread(Executor):
-    """Runs a coroutine in a new event loop, and submitted functions in the calling thread.
+class CallingThread:
+    """Runs a coroutine in a new event loop, and the functions that it awaits in the calling thread.
 
     The loop has its own thread, because a notebook's thread has a loop already and a task's methods
     may start one. They run in the calling thread, the main one as a rule: only there a reward
-    function can set an alarm.
+    function can set an alarm. The results of functions that wait together are handed over together.
     """
 
     def __init__(self) -> None:
-        self._calls: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        self._calls: SimpleQueue[Call | None] = SimpleQueue()
 
-    def submit(self, function: Callable[..., Any], /, *arguments: Any, **named: Any) -> Future[Any]:
-        future: Future[Any] = Future()
-
-        def call() -> None:
-            if future.set_running_or_notify_cancel():
-                try:
-                    result = function(*arguments, **named)
-                except Exception as error:  # noqa: BLE001 - it belongs to the awaiting coroutine
-                    future.set_exception(error)
-                else:
-                    future.set_result(result)
-
-        self._calls.put(call)
-        return future
+    async def __call__(self, work: Callable[..., Any], *arguments: Any) -> Any:
+        """The result of a function that the calling thread runs."""
+        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self._calls.put((future, work, arguments))
+        return await future
 
     def run(self, work: Coroutine[Any, Any, Result]) -> Result:
         """Returns the coroutine's result; an interruption of this thread cancels it."""
@@ -63,13 +59,23 @@ class CallingThread(Executor):
             done = thread.submit(asyncio.run, main())
             done.add_done_callback(lambda _: self._calls.put(None))
             try:
-                while (call := self._calls.get()) is not None:
-                    call()
+                while calls := self._waiting():
+                    hand_over([_ended(*call) for call in calls])
             except BaseException:
                 loop, task = begun.result()
                 loop.call_soon_threadsafe(task.cancel)
                 raise
         return done.result()
+
+    def _waiting(self) -> list[Call]:
+        """Waits for a call; returns all that wait, none after the coroutine's end."""
+        calls: list[Call] = []
+        while not calls or not self._calls.empty():
+            call = self._calls.get()
+            if call is None:
+                return []  # nobody awaits the others
+            calls.append(call)
+        return calls
 
 
 class TurnSteps:
@@ -81,7 +87,7 @@ class TurnSteps:
     numbers of a step depend on its place in the tree alone.
     """
 
-    def __init__(self, caller: Executor, threads: Executor, *, at_once: bool) -> None:
+    def __init__(self, caller: Beside, threads: Executor, *, at_once: bool) -> None:
         self._caller, self._threads = caller, threads
         self._allowed, self._waits = at_once, False
         self._first = asyncio.Lock()
@@ -90,7 +96,7 @@ class TurnSteps:
         if self._allowed and not self._waits:
             async with self._first:
                 if not self._waits:
-                    outcome, idle, seconds = await run_in(self._caller, _timed, work, arguments)
+                    outcome, idle, seconds = await self._caller(_timed, work, arguments)
                     self._waits = idle > max(IDLE, seconds / 2)
                     return outcome
         if self._allowed:
@@ -100,7 +106,14 @@ class TurnSteps:
                 if not _needs_main_thread(error):
                     raise
                 self._allowed = False
-        return await run_in(self._caller, work, *arguments)
+        return await self._caller(work, *arguments)
+
+
+def _ended(future: asyncio.Future[Any], work: Callable[..., Any], arguments: Any) -> Ended:
+    try:
+        return future, work(*arguments), None
+    except Exception as error:  # noqa: BLE001 - it belongs to the awaiting coroutine
+        return future, None, error
 
 
 def _timed(work: Callable[..., Any], arguments: tuple[Any, ...]) -> tuple[Any, float, float]:

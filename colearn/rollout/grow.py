@@ -27,10 +27,10 @@ from colearn.contract.seeding import derive_rng
 from colearn.credit.team import SharedReward
 from colearn.types import Tree
 
-from .advance import Beside, advance, first_error
+from .advance import advance, first_error
 from .barrier import Barrier
 from .counts import Counts
-from .executors import CallingThread, TurnSteps, run_in
+from .executors import Beside, CallingThread, TurnSteps, run_in
 from .growth import Growth
 
 Order = Literal["lockstep", "free"]
@@ -145,7 +145,7 @@ class Driver:
                 self._all(
                     growths,
                     None if free else Barrier(len(growths)),
-                    beside=partial(run_in, threads if free else caller),
+                    beside=partial(run_in, threads) if free else caller,
                     step=step,
                 )
             )
@@ -161,7 +161,9 @@ class Driver:
 
         async def act(request: ActionRequest) -> list[TokenAnswer]:
             turn = None if barrier is None else barrier.turn
-            answers = await request.player.act(replace(request, greedy=self.greedy))
+            answers = await request.player.act(
+                replace(request, greedy=True) if self.greedy else request
+            )
             self.counts.answered(answers)
             seconds = max((one.seconds for one in answers), default=0.0)
             if turn is None:

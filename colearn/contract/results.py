@@ -1,0 +1,47 @@
+"""Results of one thread for those who await them in others."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from concurrent.futures import Future
+from typing import Any
+
+Answer = asyncio.Future[Any] | Future[Any]
+"""A future of an event loop or of a waiting thread."""
+Ended = tuple[Answer, Any, BaseException | None]
+"""A future, and its result or its error."""
+
+
+def hand_over(ended: Iterable[Ended]) -> None:
+    """End futures; all those of one event loop cost it one wake-up.
+
+    Futures that were cancelled, or whose event loop has closed, stay as they are.
+    """
+    by_loop: dict[asyncio.AbstractEventLoop, list[Ended]] = {}
+    for one in ended:
+        future = one[0]
+        if isinstance(future, asyncio.Future):
+            by_loop.setdefault(future.get_loop(), []).append(one)
+        elif future.set_running_or_notify_cancel():
+            _end(one)
+    for loop, several in by_loop.items():
+        try:
+            loop.call_soon_threadsafe(_end_open, several)
+        except RuntimeError:
+            if not loop.is_closed():
+                raise
+
+
+def _end_open(ended: Iterable[Ended]) -> None:
+    for one in ended:
+        if not one[0].done():
+            _end(one)
+
+
+def _end(ended: Ended) -> None:
+    future, result, error = ended
+    if error is None:
+        future.set_result(result)
+    else:
+        future.set_exception(error)
