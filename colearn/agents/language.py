@@ -57,7 +57,8 @@ class Language(Player):
         opened = self.spec.chat_format.opened_reasoning(request.observation.text)
         answers = await self.engine.submit(self._request(request, opened))
         return [
-            replace(answer, action=_completed(answer.action, version, opened)) for answer in answers
+            TokenAnswer(_completed(answer.action, version, opened), answer.history, answer.seconds)
+            for answer in answers
         ]
 
     def read(self, prompt: Prompt, last: Action | None) -> Observation:
@@ -104,9 +105,11 @@ class Language(Player):
             stop = tuple(dict.fromkeys((*sampling.stop, *limits.stop)))
             sampling = replace(sampling, stop=stop)
         temperature = sampling.temperature if self.temperature is None else self.temperature
-        return replace(
-            sampling, max_tokens=most, temperature=0.0 if request.greedy else temperature
-        )
+        if request.greedy:
+            temperature = 0.0
+        if (most, temperature) == (sampling.max_tokens, sampling.temperature):
+            return sampling
+        return replace(sampling, max_tokens=most, temperature=temperature)
 
 
 def extended(
@@ -152,4 +155,10 @@ def _completed(action: Action, version: int, opened: str) -> Action:
     """The action of weights of this version, with the reasoning that its prompt opened."""
     if action.version == version and not opened:
         return action
-    return replace(action, text=opened + action.text, version=version)
+    return Action(
+        text=opened + action.text,
+        tokens=action.tokens,
+        logprobs=action.logprobs,
+        finish=action.finish,
+        version=version,
+    )

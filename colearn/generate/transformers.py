@@ -117,13 +117,13 @@ class TransformersEngine(LoadedWeights, TokenEngine):
 
     @torch.no_grad()
     def load(self, updates: Sequence[WeightUpdate]) -> None:
-        from peft import set_peft_model_state_dict
-
         own = plain_weights(self.base) if updates else {}
         for update in updates:
             for name, tensor in (update.full or {}).items():
                 own[name].copy_(tensor)
             for adapter, tensors in update.adapters.items():
+                from peft import set_peft_model_state_dict  # slow to import, and rarely needed
+
                 set_peft_model_state_dict(self.base.model, dict(tensors), adapter_name=adapter)
         self.base.revision += bool(updates)
         self.loaded(updates)

@@ -105,8 +105,10 @@ class _Branches:
 
     async def _step(self, at: FrontierNode, joint_actions: list[Child]) -> list[Child]:
         growth = self.growth
-        steps = (self.step(transition, *growth.step_arguments(at, one)) for one in joint_actions)
-        outcomes: list[Outcome[Any]] = list(await asyncio.gather(*steps))
+        steps = [self.step(transition, *growth.step_arguments(at, one)) for one in joint_actions]
+        outcomes: list[Outcome[Any]] = (
+            [await steps[0]] if len(steps) == 1 else await asyncio.gather(*steps)
+        )
         if self.listener is not None:
             for outcome in outcomes:
                 await self.listener.stepped(at.node, outcome)

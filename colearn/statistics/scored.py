@@ -23,6 +23,8 @@ def as_reward(number: float) -> float | None:
 def mean_scored(numbers: Iterable[float]) -> float:
     """Mean of the scored numbers: NaN if none of them is scored, 0 if there are no numbers."""
     every = list(numbers)
+    if len(every) == 1:
+        return every[0]
     kept = [number for number in every if not isnan(number)]
     if kept:
         return sum(kept) / len(kept)

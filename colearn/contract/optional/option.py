@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Self
+from functools import cache
+from typing import Any, Self
 
 from colearn.errors import TaskError
 
@@ -23,19 +24,31 @@ class TaskOption:
         if isinstance(task, cls):
             return task
         refuse_without(cls, task)
-        return cls()
+        return _neutral(cls)
 
 
 def refuse_without(option: type[TaskOption], task: object) -> None:
     """Errors: TaskError if a task that does not inherit the interface, or its class, has a member
     of it; of an interface with abstract methods, all of them."""
-    abstract: frozenset[str] = getattr(option, "__abstractmethods__", frozenset())
-    names = abstract or {name for name in vars(option) if not name.startswith("_")}
-    given = {name for name in names if hasattr(task, name)}
-    if not given or (abstract and given != abstract):
+    names, all_of_them = _members(option)
+    given = [name for name in names if hasattr(task, name)]
+    if not given or (all_of_them and len(given) < len(names)):
         return
     kind = (task if isinstance(task, type) else type(task)).__name__
     raise TaskError(
         f"task.{min(given)}: {kind} has it without its interface, so nobody would read it; add "
         f"colearn.contract.{option.__name__} to the bases of {kind}, or rename it"
     )
+
+
+@cache
+def _neutral(option: type[Any]) -> Any:
+    return option()
+
+
+@cache
+def _members(option: type[TaskOption]) -> tuple[tuple[str, ...], bool]:
+    """The names of its members, and whether they are abstract."""
+    abstract: frozenset[str] = getattr(option, "__abstractmethods__", frozenset())
+    names = abstract or {name for name in vars(option) if not name.startswith("_")}
+    return tuple(sorted(names)), bool(abstract)
