@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
-from typing import Any, Self
+from typing import Self
 
 from colearn.errors import TaskError
 
@@ -24,7 +23,7 @@ class TaskOption:
         if isinstance(task, cls):
             return task
         refuse_without(cls, task)
-        return _neutral(cls)
+        return cls()
 
 
 def refuse_without(option: type[TaskOption], task: object) -> None:
@@ -41,14 +40,13 @@ def refuse_without(option: type[TaskOption], task: object) -> None:
     )
 
 
-@cache
-def _neutral(option: type[Any]) -> Any:
-    return option()
-
-
-@cache
 def _members(option: type[TaskOption]) -> tuple[tuple[str, ...], bool]:
     """The names of its members, and whether they are abstract."""
-    abstract: frozenset[str] = getattr(option, "__abstractmethods__", frozenset())
-    names = abstract or {name for name in vars(option) if not name.startswith("_")}
-    return tuple(sorted(names)), bool(abstract)
+    if option not in _known:
+        abstract: frozenset[str] = getattr(option, "__abstractmethods__", frozenset())
+        names = abstract or {name for name in vars(option) if not name.startswith("_")}
+        _known[option] = tuple(sorted(names)), bool(abstract)
+    return _known[option]
+
+
+_known: dict[type[TaskOption], tuple[tuple[str, ...], bool]] = {}
