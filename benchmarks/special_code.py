@@ -10,6 +10,7 @@ thread; its first iteration is not counted. Runs with all pieces alternate with 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import statistics
@@ -113,10 +114,8 @@ def run(folder: Path, algorithm: str, without: str) -> dict[str, float]:
             raise Enough
 
     with tempfile.TemporaryDirectory() as scratch:
-        try:
+        with contextlib.suppress(Enough):
             Experiment(Config.model_validate(settings), Path(scratch) / "run").run(between)
-        except Enough:
-            pass
     return {"seconds": (marks[-1] - marks[0]) / COUNTED, "peak": peak_memory()}
 
 
