@@ -113,9 +113,8 @@ def run(folder: Path, algorithm: str, without: str) -> dict[str, float]:
         if len(marks) > COUNTED:
             raise Enough
 
-    with tempfile.TemporaryDirectory() as scratch:
-        with contextlib.suppress(Enough):
-            Experiment(Config.model_validate(settings), Path(scratch) / "run").run(between)
+    with tempfile.TemporaryDirectory() as scratch, contextlib.suppress(Enough):
+        Experiment(Config.model_validate(settings), Path(scratch) / "run").run(between)
     return {"seconds": (marks[-1] - marks[0]) / COUNTED, "peak": peak_memory()}
 
 
