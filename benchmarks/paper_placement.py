@@ -1,10 +1,10 @@
-"""Proposed placement of each config at paper size on a described machine, as a dry run proposes it.
+"""Proposed layout and time of each config at paper size on described machines, as a dry run has it.
 
-    python benchmarks/paper_placement.py [CONFIG ...] [--devices 8xH100-80GB]
+    python benchmarks/paper_placement.py [CONFIG ...] [--devices 8xH100-80GB 1xH100-80GB]
 
-One row per config of `configs/paper/`, for the config as it is, which is its paper's own method. No
-weight is loaded and nothing is measured. A row is written as soon as it is known; with CONFIGs, the
-other rows stay.
+One row per config of `configs/paper/` and machine, for the config as it is, which is its paper's
+own method. No weight is loaded and nothing is measured. A row is written as soon as it is known;
+the other rows of the file stay.
 """
 
 from __future__ import annotations
@@ -16,42 +16,68 @@ from pathlib import Path
 
 from colearn.config import load_config, shipped_configs
 from colearn.estimate import Estimate, estimate
-from colearn.estimate.machine import Machine, read_machine
-from colearn.estimate.propose import Proposal, propose
+from colearn.estimate.machine import read_machine
+from colearn.estimate.proposal import Proposal
+from colearn.estimate.propose import propose
+from colearn.estimate.table import idle_line
 
-HEADER = ("config", "fits", "proposed settings", "processes", "GB by device", "limited by")
+HEADER = (
+    "config",
+    "devices",
+    "fits",
+    "proposed settings",
+    "processes",
+    "GB by device",
+    "limited by",
+    "seconds of an iteration",
+    "rollout, scoring, update, transfer",
+    "hours",
+)
 RESULTS = Path(__file__).parent / "results" / "paper_placement.md"
 TEXT = """\
-# Placements at paper size
+# Layouts and hours at paper size
 
     python benchmarks/paper_placement.py
 
-What a dry run proposes for each config of `configs/paper/` on {devices}, of which tensors can use
-{memory:.1f} GB each. None of them was run, and no GPU has confirmed a figure. Answers have
-maximum length, and no episode ends early. Published sizes replace models that are not on this
-machine, one token per 3 characters their tokenizers, and the lengths of the packaged data those of
-the hub. *GB by device* is the peak of each device, or of each of several equal processes. *Limited
-by* is the phase with the highest peak.
+What a dry run proposes for each config of `configs/paper/`. **Estimates, not measured**: none of
+the configs was run, no GPU has confirmed a figure, and times follow from data sheets
+(`colearn/estimate/accelerators.py`) and assumed shares of their rates
+(`colearn/estimate/duration.py`). Answers have maximum length, and no episode ends early. Published
+sizes replace models that are not on this machine, one token per 3 characters their tokenizers, and
+the lengths of the packaged data those of the hub. *GB by device* is the peak of each device, or of
+each of several equal processes. *Limited by* is the phase with the highest peak. *Hours* are those
+of one seed with its evaluations.
 
 """
 
 
-def counted(name: str, machine: Machine) -> str:
+def counted(name: str, devices: str) -> str:
     """The row of a config. Errors: ConfigError, as in its dry run."""
     began = time.process_time()
+    machine = read_machine(devices)
     estimated = estimate(load_config(name), machine=machine)
     assert estimated.phases is not None, estimated.missing
     proposal = propose(estimated) or Proposal({}, estimated)
     print(f"{name}: {time.process_time() - began:.0f} processor seconds", flush=True)
-    peaks = _peaks(proposal.estimate)
+    one = proposal.estimate
+    peaks = _peaks(one)
     highest = max(peaks, key=lambda device: peaks[device][0])
+    seconds, hours = one.seconds, one.hours
+    assert seconds is not None and hours is not None
+    phases = (seconds.rollout, seconds.scoring, seconds.update, seconds.transfer)
+    told = [f"`{key}`: {_shown(value)}" for key, value in proposal.changes.items()]
+    idle = idle_line(proposal, machine)
     cells = (
         f"`{name}`",
+        f"`{devices}`",
         "yes" if proposal.fits else "no",
-        "<br>".join(f"`{key}`: {_shown(value)}" for key, value in proposal.changes.items()),
-        str(proposal.estimate.processes),
+        "<br>".join([*told, *([idle] if idle else [])]),
+        str(one.processes),
         ", ".join(f"{size / 1e9:.1f}" for size, _ in peaks.values()),
         peaks[highest][1],
+        f"{seconds.iteration:,.3g}" if seconds.iteration < 1000 else f"{seconds.iteration:,.0f}",
+        ", ".join(f"{phase:.2g}" if phase < 100 else f"{phase:,.0f}" for phase in phases),
+        f"{hours:,.1f}",
     )
     return "| " + " | ".join(cells) + " |"
 
@@ -72,16 +98,15 @@ def _peaks(estimated: Estimate) -> dict[str, tuple[int, str]]:
     return found
 
 
-def written(path: Path) -> dict[str, str]:
-    """The rows of an earlier file by config."""
+def written(path: Path) -> dict[tuple[str, str], str]:
+    """The rows of an earlier file by config and devices."""
     if not path.exists():
         return {}
-    return {
-        found[1]: found[0] for found in re.finditer(r"^\| `([\w/]+)` .*$", path.read_text(), re.M)
-    }
+    rows = re.finditer(r"^\| `([\w/]+)` \| `(\w+-\w+)` \|.*$", path.read_text(), re.M)
+    return {(found[1], found[2]): found[0] for found in rows}
 
 
-def table(rows: dict[str, str]) -> str:
+def table(rows: dict[tuple[str, str], str]) -> str:
     head = ["| " + " | ".join(HEADER) + " |", "|" + "---|" * len(HEADER)]
     return "\n".join([*head, *(rows[one] for one in sorted(rows))]) + "\n"
 
@@ -89,17 +114,16 @@ def table(rows: dict[str, str]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("configs", nargs="*")
-    parser.add_argument("--devices", default="8xH100-80GB")
+    parser.add_argument("--devices", nargs="+", default=["8xH100-80GB", "1xH100-80GB"])
     parser.add_argument("--out", type=Path, default=RESULTS)
     given = parser.parse_args()
-    machine = read_machine(given.devices)
     names = sorted(name for name in shipped_configs() if name.startswith("paper/"))
-    rows = written(given.out) if given.configs else {}
-    text = TEXT.format(devices=given.devices, memory=machine.memory / 1e9)
     for name in given.configs or names:
-        rows[name] = counted(name, machine)
-        print(rows[name], flush=True)
-        given.out.write_text(text + table(rows), encoding="utf-8")
+        for devices in given.devices:
+            row = counted(name, devices)
+            print(row, flush=True)
+            rows = written(given.out) | {(name, devices): row}
+            given.out.write_text(TEXT + table(rows), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -28,6 +28,7 @@ from .callback import (
 from .critic import Critic, ReadAt, Segment, Tokenize
 from .engine import (
     BatchEngine,
+    EngineNeeds,
     GeneratorKind,
     Listener,
     Sampling,
@@ -92,6 +93,7 @@ __all__ = [
     "Critic",
     "DecPOMDP",
     "Drawable",
+    "EngineNeeds",
     "Episodes",
     "EvaluateEvent",
     "Event",

@@ -106,6 +106,21 @@ class BatchEngine(TokenEngine):
         return BatchQueue(self.generate, lambda: self.place, lambda: self.busy("generate"))
 
 
+@dataclass(frozen=True, slots=True)
+class EngineNeeds:
+    """What an engine with weights of its own needs, for estimates."""
+
+    held: int
+    """Bytes on its model's device in every phase; 0 for an engine elsewhere."""
+    cache: int | None
+    """Bytes of its key/value cache; None: unknown, taken as large enough."""
+    rows: int
+    """Rows decoded together."""
+    apart: bool
+    """Whether it is a process of its own, which weights reach through files. Engines of one process
+    answer one after another."""
+
+
 class GeneratorKind(ABC):
     """Settings of a kind of engine, as a frozen dataclass that builds a run's engines.
     Importing it does not import torch."""
@@ -125,6 +140,11 @@ class GeneratorKind(ABC):
 
         Errors: ConfigError for a resolved run that this kind does not support.
         """
+
+    def needs(self, weights: int, *, on_cpu: bool) -> EngineNeeds | None:
+        """Needs of the engine for a model of `weights` bytes in its compute type; None if it
+        decodes with the model itself."""
+        return None
 
     def places(self, run: Any) -> list[str]:
         """Lines of a dry run: where the agents of a resolved run generate, if not in its models."""

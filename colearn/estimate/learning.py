@@ -29,6 +29,10 @@ class Work:
     micro_batches: int
     padded_tokens: int
     """Over all micro-batches."""
+    pairs: int = 0
+    """Pairs of positions, rows times width squared, over all micro-batches."""
+    scored: int = 0
+    """Tokens whose log-probability is computed."""
 
     @property
     def several(self) -> bool:
@@ -49,7 +53,13 @@ def plan_work(groups: Groups, token_budget: int) -> Work:
         [replace(row, tokens=(next(numbers), *row.tokens[1:])) for row in group] for group in groups
     ]
     cut = [tuple(row for *_, row in micro) for micro in micro_batches(distinct, token_budget)]
-    return Work(max(cut, key=_padded), len(cut), sum(map(_padded, cut)))
+    return Work(
+        max(cut, key=_padded),
+        len(cut),
+        sum(map(_padded, cut)),
+        pairs=sum(_padded(rows) * max(len(row.tokens) for row in rows) for rows in cut),
+        scored=sum(s.end - s.start for rows in cut for row in rows for s in row.spans),
+    )
 
 
 def _padded(rows: Sequence[Row]) -> int:

@@ -7,16 +7,11 @@ from dataclasses import dataclass
 
 from colearn.errors import ConfigError
 
+from .accelerators import ACCELERATORS, Accelerator, accelerator
+
 CONTEXT = 1_000_000_000
 """Bytes of each device that tensors cannot use: the CUDA context, libraries, collectives."""
 _GIB = 2**30
-_REPORTED = {
-    ("A100", 40.0): 39.3,
-    ("A100", 80.0): 79.1,
-    ("H100", 80.0): 79.1,
-    ("H200", 141.0): 139.7,
-}
-"""GiB that torch reports as a card's total memory, by its name and the GB it is sold with."""
 _DEVICES = re.compile(r"(?:([1-9]\d{0,3})x)?(?:([A-Za-z][\w.-]*)-)?(\d{1,5}(?:\.\d+)?)GB", re.I)
 
 
@@ -28,6 +23,8 @@ class Machine:
     memory: int
     """Bytes of each device for tensors: its memory without `CONTEXT`."""
     name: str = ""
+    card: Accelerator | None = None
+    """Rates of each device; None if they are not known."""
 
     def device(self, name: str, field: str) -> str:
         """The device that a setting means on this machine; `auto` is the first one.
@@ -49,8 +46,8 @@ class Machine:
 def read_machine(text: str) -> Machine:
     """Parse `2xH100-80GB`, `H100-80GB` or `4x24GB`: CUDA devices and their memory.
 
-    An A100, H100 or H200 has the memory that torch reports for it, which is more than its name
-    says; any other device has 10^9 bytes for each GB, which is less than cards report.
+    A device in the table of accelerators has the memory that torch reports for it, any other one
+    10^9 bytes for each GB, which is less than most cards report.
     Errors: ConfigError for another form, or a device that is too small for the CUDA context.
     """
     match = _DEVICES.fullmatch(text.strip())
@@ -60,11 +57,16 @@ def read_machine(text: str) -> Machine:
             f"--devices {text[:60]}: write COUNTxNAME-MEMORY, such as 2xH100-80GB or 4x24GB"
         )
     name = match[2] or ""
-    reported = _REPORTED.get((name.upper().partition("-")[0], size))
-    memory = int(size * 1e9 if reported is None else reported * _GIB) - CONTEXT
+    card = accelerator(name, size)
+    memory = int(size * 1e9 if card is None else card.gib * _GIB) - CONTEXT
     if memory <= 0:
         raise ConfigError(
             f"--devices {text[:60]}: the CUDA context takes {CONTEXT / 1e9:g} GB of each device; "
             "describe a larger one"
         )
-    return Machine(count=int(match[1] or 1), memory=memory, name=name)
+    return Machine(count=int(match[1] or 1), memory=memory, name=name, card=card)
+
+
+def known_devices() -> str:
+    """The devices whose rates are known, as `--devices` names them."""
+    return ", ".join(f"{one.name}-{one.sold:g}GB" for one in ACCELERATORS)

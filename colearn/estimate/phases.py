@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -19,7 +20,15 @@ from .learning import Gradients, Work, rehearse_update
 from .ledger import make_fake, rehearsal
 from .memory import NetworkMemory
 from .script import Script, rehearse
-from .speaking import GeneratorCall, cache_bytes, plan_calls, rehearse_call
+from .speaking import (
+    Engine,
+    GeneratorCall,
+    Speaking,
+    cache_bytes,
+    plan_calls,
+    position_bytes,
+    rehearse_call,
+)
 
 FIXED_BYTES = 420_000_000
 """Resident in any run on a CPU: the interpreter, torch, transformers and peft. Measured after the
@@ -61,10 +70,38 @@ class Phases:
         for network in memory:
             self.static[network.device] += network.always
             self.static["cpu"] += network.kept.offloaded
+        self.engines: list[Engine] = []
+        for speakers in self._generators():
+            first = next(iter(speakers))
+            engine = Engine.of(run, self._network_of(first).base, self._device(first))
+            self.static[engine.device] += engine.held
+            self.engines.append(engine)
+        self.speaking: dict[str, list[Speaking]] = {}
+        """Calls of each engine, by phase."""
         self.rehearsed = rehearsed
         self.peaks: dict[str, dict[str, int]] = {device: {} for device in self.static}
         self.caches: dict[str, int] = dict.fromkeys(self.static, 0)
         """Peak bytes of the KV caches, by device."""
+        for engine in self.engines:
+            self.caches[engine.device] += 0 if engine.needs is None else engine.needs.cache or 0
+
+    @property
+    def engine_counts(self) -> Mapping[str, int]:
+        """Number of engines with weights of their own, by device."""
+        return Counter(one.device for one in self.engines if one.needs is not None)
+
+    @property
+    def wanted(self) -> int:
+        """Bytes of the largest cache that all rows of a turn would fill."""
+        return max(
+            (
+                len(call.rows) * (call.used + call.tokens) * position_bytes(one.base)
+                for some in self.speaking.values()
+                for one in some
+                for call in one.calls
+            ),
+            default=0,
+        )
 
     def _note(self, device: str, phase: str, extra: int) -> None:
         phases = self.peaks[device]
@@ -79,13 +116,19 @@ class Phases:
         longest = max(play.scripts, key=len)
         planned: dict[str, list[list[int]]] = {}
         calls_of: dict[str, int] = {}
-        for speakers in self._generators():
+        for engine, speakers in zip(self.engines, self._generators(), strict=True):
             network = self._network_of(next(iter(speakers)))
-            device = self._device(next(iter(speakers)))
+            device = engine.device
             calls = plan_calls(
                 speakers, chains, longest, play.shape, play.episodes, agents=self.specs
             )
             if not calls:  # these agents act in none of the items that were read
+                continue
+            adapters = len({one.adapter for one in speakers.values()} - {None})
+            spoken = Speaking(engine, network.base, adapters, calls)
+            self.speaking.setdefault(phase, []).append(spoken)
+            if engine.needs is not None:  # its memory is held in every phase
+                self._note(device, phase, 0)
                 continue
             held = [0, *(cache_bytes(network.base, call) for call in calls)]
             planned.setdefault(device, []).append(
@@ -146,11 +189,17 @@ class Phases:
         asked = {a: (v.adapter, v.sampling.top_p, v.sampling.top_k) for a, v in speakers.items()}
         rows = [[asked[agent] for agent in agents] for agents in (call.requests, call.rows)]
         model = self._kind(self._actor(call.rows[0]))
-        key = (device, model, str(rows), call.width, call.used, call.capacity)
+        key = (device, model, str(rows), call.width, call.used, call.capacity, call.reserve)
         if key not in self.rehearsed:
             with rehearsal() as ledger:
                 make_fake(network, device)
-                self.rehearsed[key] = rehearse_call(ledger, network.base, call, speakers)
+                self.rehearsed[key] = rehearse_call(
+                    ledger,
+                    network.base,
+                    call,
+                    speakers,
+                    on_accelerator=torch.device(self._device(call.rows[0])).type != "cpu",
+                )
         return self.rehearsed[key]
 
     def _passes(self, works: Mapping[NetworkKey, Work], entropy: bool) -> dict[NetworkKey, int]:

@@ -1,91 +1,58 @@
-"""Proposes settings under which a run fits a described machine and computes the same.
+"""Proposes settings under which a run fits a described machine, in the least time.
 
-No change affects the experience or, up to the order of sums, the gradient. From cheap to expensive:
-a placement of models on devices, fewer episodes at once, a smaller token budget, checkpointed
-activations, and ZeRO over a process for each device, at stage 2, at stage 3, and with offload.
+No change affects the experience or, up to the order of sums, the gradient; vLLM samples from the
+same distributions with other random numbers. Within a layout, from cheap to expensive: fewer
+episodes at once, a smaller token budget, checkpointed activations.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import inf
-from typing import Any
 
-from colearn.config import LearnerChoice, load_config
-
-from .run import Estimate, estimate
-from .spread import spread
+from .layouts import larger_caches, layouts, with_engines
+from .proposal import Proposal
+from .run import Estimate
 
 LEAST_BUDGET = 1024
 """Smallest proposed token budget."""
 _PLAYS = {"evaluation": "evaluation.at_once", "rollout": "train.at_once"}
 _UPDATES = ("critic update", "actor update")
-_STAGES = ("zero2", "zero3", "zero3_offload")
+_CACHES = (0.0, 0.3)
+"""Shares of a device for the caches of vLLM's engines."""
 _FILLED = 0.9
 """Share of a device that a cut number of episodes may fill: fragments are not counted."""
 
 
-@dataclass(frozen=True, slots=True)
-class Proposal:
-    """Changed settings, and the estimate of the run with them."""
-
-    changes: Mapping[str, Any]
-    """Values by dotted key."""
-    estimate: Estimate
-
-    @property
-    def fits(self) -> bool:
-        return not self.estimate.too_small
-
-    def changed(self, changes: Mapping[str, Any], *, processes: int | None = None) -> Proposal:
-        """With further changes. Errors: as for `estimate`."""
-        before = self.estimate
-        given = before.given.model_dump(mode="json", exclude_unset=True)
-        after = estimate(
-            load_config(given, changes),
-            processes=before.processes if processes is None else processes,
-            machine=before.machine,
-            rehearsed=before.rehearsed,
-            workload=before.workload,
-        )
-        return Proposal({**self.changes, **changes}, after)
-
-    def excess(self, phases: Sequence[str], filled: float = 1.0) -> float:
-        """Bytes that these phases need beside the resident ones, per byte that is left for them in
-        the share `filled` of the fullest device: above 1 they do not fit."""
-        one, worst = self.estimate, 0.0
-        for device, peaks in (one.phases or {}).items():
-            capacity = one.capacity(device)
-            if capacity is None:
-                continue
-            left = filled * capacity - one.resident[device]
-            for phase in phases:
-                if peaks.get(phase, 0) > filled * capacity:
-                    needed = peaks[phase] - one.resident[device]
-                    worst = max(worst, needed / left if left > 0 else inf)
-        return worst
-
-
 def propose(estimated: Estimate) -> Proposal | None:
-    """The first layout that fits, with the cheapest settings that make it fit; if none does, the
-    one that comes closest.
+    """The layout that fits and takes the least time, with the cheapest settings that make it fit;
+    on devices whose rates are not known, the first one that fits. If none does, the one that comes
+    closest.
 
     None if there is nothing to change: no machine is described, a model was not counted, a cluster
-    places the models (`workers_too_large` proposes their share of a GPU), or the run fits and its
-    layout is given (one device, a launcher's processes, devices in the config).
+    places the models (`workers_too_large` proposes their share of a GPU), or the run as it is would
+    be proposed.
     Errors: as for `estimate`.
     """
     if estimated.machine is None or estimated.phases is None or estimated.workers:
         return None
-    tried = []
-    for layout in _layouts(estimated):
-        proposal = _tuned(layout)
-        if proposal.fits:
-            changed = bool(proposal.changes) or layout.estimate.processes != estimated.processes
-            return proposal if changed else None
+    timed = estimated.seconds is not None
+    tried: list[Proposal] = []
+    for layout in layouts(estimated):
+        proposal = _with_engines(layout)
+        if proposal is None or not proposal.fits:
+            own = _tuned(layout)
+            proposal = own if proposal is None or own.fits else proposal
         tried.append(proposal)
-    return min(tried, key=_fullest)
+        if proposal.fits and (not timed or layout.zero):
+            break  # what ZeRO divides further is exchanged more often
+    fitting = [proposal for proposal in tried if proposal.fits]
+    if not fitting:
+        return min(tried, key=_fullest)
+    best = min(fitting, key=lambda one: one.iteration) if timed else fitting[0]
+    if not best.changes and best.estimate.processes == estimated.processes:
+        return None
+    return replace(best, others=tuple(one for one in tried if one is not best))
 
 
 def _fullest(proposal: Proposal) -> float:
@@ -94,25 +61,17 @@ def _fullest(proposal: Proposal) -> float:
     return max(one.peak(device) for device in one.too_small) / machine.memory
 
 
-def _layouts(estimated: Estimate) -> Iterator[Proposal]:
-    """Where networks may be, the cheapest first."""
-    run, machine, processes = estimated.run, estimated.machine, estimated.processes
-    assert machine is not None
-    start = Proposal({}, estimated)
-    named = any(run.settings(key).device is not None for key in run.networks) or (
-        run.config.critic is not None and bool(run.config.critic.devices)
-    )
-    if named or machine.count == 1 or processes > 1:
-        yield start
-    else:
-        yield start.changed({"placement": spread(estimated)})
-    if named or not run.algorithm.learns or run.config.run.learner != LearnerChoice():
-        return
-    several = max(processes, machine.count)
-    for stage in _STAGES:
-        if several > 1 or stage == "zero3_offload":
-            learner = {"name": "deepspeed", "config": stage}
-            yield start.changed({"run.learner": learner}, processes=several)
+def _with_engines(layout: Proposal) -> Proposal | None:
+    """The faster of two layouts with vLLM's engines that fit: with caches as large as updates leave
+    them, and with caches that leave updates less. None if there can be none; if they do not fit,
+    one that does not."""
+    tried = []
+    for share in _CACHES:
+        proposal = with_engines(layout, share)
+        if proposal is None:
+            return None
+        tried.append(larger_caches(_tuned(proposal)))
+    return min(tried, key=lambda one: (not one.fits, one.iteration))
 
 
 def _tuned(proposal: Proposal) -> Proposal:

@@ -1,4 +1,4 @@
-"""Estimates memory per device and tokens per iteration, before any weight is loaded.
+"""Estimates memory per device, tokens and time per iteration, before any weight is loaded.
 
 Weights, gradients, optimiser state and caches are counted from the architecture. Activations are
 measured by running the run's own code on fake tensors. Every action is assumed to have maximum
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
+from math import ceil
 
 from colearn.agents import AgentSpec
 from colearn.config import Config, ResolvedRun, resolve
@@ -18,6 +19,7 @@ from colearn.experiment.evaluation.checked import check_evaluation
 from colearn.rollout.shapes import Chain
 from colearn.value_model.given import with_given_critic
 
+from .duration import Clock, Seconds
 from .fake_team import FakeTeamBuilder
 from .machine import Machine
 from .memory import NetworkMemory, count_networks
@@ -73,6 +75,30 @@ class Estimate:
     workers: Mapping[HostWorker, Mapping[str, Mapping[str, int]]] = field(default_factory=dict)
     """Peak bytes by device and phase of each worker of `run.host`; empty without workers."""
     rehearsed: Rehearsed = field(default_factory=dict, repr=False, compare=False)
+    engines: Mapping[str, int] = field(default_factory=dict)
+    """Number of engines with weights of their own, by device."""
+    wanted: int = 0
+    """Bytes of the largest cache that all rows of a turn would fill."""
+    seconds: Seconds | None = None
+    """Time by phase; None without learning, or for devices whose rates are not known."""
+
+    @property
+    def iterations(self) -> int:
+        """Those of the whole run, if no episode ends early; 0 if nothing is learned."""
+        if self.steps is None or not self.steps.joint_actions:
+            return 0
+        train = self.run.config.train
+        iterations = -(-train.environment_steps // self.steps.joint_actions)
+        return iterations if train.iterations is None else min(iterations, train.iterations)
+
+    @property
+    def hours(self) -> float | None:
+        """Of the whole run with its evaluations; None if no time is known."""
+        if self.seconds is None:
+            return None
+        evaluations = 1 + -(-self.iterations // self.run.config.evaluation.every)
+        seconds = self.iterations * self.seconds.iteration + evaluations * self.seconds.evaluation
+        return seconds / 3600
 
     def peak(self, device: str) -> int:
         """Highest peak of any phase in bytes. Errors: ValueError if a model was not counted."""
@@ -135,11 +161,13 @@ def estimate(
         played = config.evaluation.repeats * (config.evaluation.episodes or len(work.held_out))
         together = {"evaluation": _at_once(played, processes, config.evaluation.at_once)}
         plays = {"evaluation": PhasePlay(work.held_out_scripts, Chain(), together["evaluation"])}
+        waves = {"evaluation": _waves(played, processes, together["evaluation"])}
         if updates is not None:
             rolled = _at_once(config.train.episodes, processes, config.train.at_once)
             together["rollout"] = rolled
+            waves["rollout"] = _waves(config.train.episodes, processes, rolled)
             plays["rollout"] = PhasePlay(scripts, parts.rollout, rolled)
-        phases, workers = None, {}
+        phases, workers, seconds = None, {}, None
         if specs is not None and not builder.missing:
             resident = tokenizer_bytes(run, architectures)
 
@@ -156,6 +184,9 @@ def estimate(
 
             phases = counted(networks)
             workers = {one: counted(one.keys).peaks for one in run.host.workers(run)}
+            if updates is not None and machine is not None and machine.card is not None:
+                clock = Clock(run, networks, phases.memory, machine.card, processes)
+                seconds = clock.seconds(updates.totals, phases.speaking, waves)
         return Estimate(
             given=given,
             run=run,
@@ -173,7 +204,15 @@ def estimate(
             resident={} if phases is None else phases.static,
             workers=workers,
             rehearsed=rehearsed,
+            engines={} if phases is None else phases.engine_counts,
+            wanted=0 if phases is None else phases.wanted,
+            seconds=seconds,
         )
+
+
+def _waves(episodes: int, processes: int, together: int) -> int:
+    """How often one process plays `together` episodes until all are played."""
+    return ceil(ceil(episodes / processes) / together)
 
 
 def _at_once(episodes: int, processes: int, limit: int | None) -> int:

@@ -10,11 +10,13 @@ from typing import Any
 import torch
 
 from colearn.agents import AgentSpec
-from colearn.contract import Rollout
+from colearn.config import ResolvedRun
+from colearn.contract import EngineNeeds, Rollout
 from colearn.generate.forked_slab import fork, worthwhile_to_share
 from colearn.generate.kv_cache import BLOCK, Slab
 from colearn.learn.row import window_start
 from colearn.models.base import Base
+from colearn.models.device_layers import compute_bytes
 from colearn.models.packed_products import packed_bytes, worthwhile
 from colearn.types import Tree
 
@@ -43,6 +45,9 @@ class GeneratorCall:
     """Cache slots of each history, with those of its action unless histories are forked."""
     reserve: int
     """Cache slots of each row for its action, if histories are forked; else 0."""
+    turn: int
+    tokens: int
+    """Maximum new tokens of an action."""
 
 
 def plan_calls(
@@ -88,7 +93,9 @@ def plan_calls(
         forked = len(rows) != len(requests)
         slots = max(kept + width, used if forked else used + room)
         reserve = room if forked else 0
-        calls.append(GeneratorCall(requests, rows, width, used, _in_blocks(slots), reserve))
+        calls.append(
+            GeneratorCall(requests, rows, width, used, _in_blocks(slots), reserve, turn, room)
+        )
     return calls
 
 
@@ -102,17 +109,54 @@ def _repeated(
     return tuple(agent for agent in acting for _ in range(counts[turn, agent] * episodes))
 
 
-def cache_bytes(base: Base, call: GeneratorCall) -> int:
-    """KV cache bytes of all rows: 2 x layers x heads x width x bytes for each slot. Forks share
-    the slots of their history where that is worthwhile."""
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """A generator's engine on a device."""
+
+    device: str
+    needs: EngineNeeds | None
+    """None: it decodes with the model itself, or with a copy of it."""
+    held: int
+    """Bytes of its own in every phase."""
+
+    @classmethod
+    def of(cls, run: ResolvedRun, base: Base, device: str) -> Engine:
+        numbers = sum(parameter.numel() for parameter in base.causal.parameters())
+        weights = numbers * base.compute.itemsize
+        needs = run.generator.needs(weights, on_cpu=device == "cpu")
+        if needs is None:
+            return cls(device, None, weights if run.generator.copies else 0)
+        return cls(device, needs, needs.held)
+
+
+@dataclass(frozen=True, slots=True)
+class Speaking:
+    """Calls of one engine in a phase."""
+
+    engine: Engine
+    base: Base
+    adapters: int
+    """Adapters that its agents use."""
+    calls: Sequence[GeneratorCall]
+
+
+def position_bytes(base: Base) -> int:
+    """KV cache bytes of one position: 2 x layers x heads x width x bytes."""
     config = base.config
     heads = getattr(config, "num_key_value_heads", None) or config.num_attention_heads
     width = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
-    pair = 2 * config.num_hidden_layers * heads * width * base.compute.itemsize
+    return 2 * config.num_hidden_layers * heads * width * base.compute.itemsize
+
+
+def cache_bytes(base: Base, call: GeneratorCall) -> int:
+    """KV cache bytes of all rows. Forks share the slots of their history where that is
+    worthwhile."""
+    pair = position_bytes(base)
+    elements = pair // (2 * base.config.num_hidden_layers * base.compute.itemsize)
     histories, rows = len(call.requests), len(call.rows)
     if not call.reserve:
         slots = rows * call.capacity
-    elif worthwhile_to_share(base, rows - histories, call.used * heads * width):
+    elif worthwhile_to_share(base, rows - histories, call.used * elements):
         slots = histories * call.capacity + rows * _in_blocks(call.reserve)
     else:
         slots = rows * _in_blocks(call.used + call.reserve)
@@ -121,10 +165,18 @@ def cache_bytes(base: Base, call: GeneratorCall) -> int:
 
 @torch.no_grad()
 def rehearse_call(
-    ledger: Ledger, base: Base, call: GeneratorCall, speakers: Mapping[str, AgentSpec]
+    ledger: Ledger,
+    base: Base,
+    call: GeneratorCall,
+    speakers: Mapping[str, AgentSpec],
+    *,
+    on_accelerator: bool,
 ) -> int:
-    """Peak bytes of a call above those already live, its caches included; inside a rehearsal."""
+    """Peak bytes of a call above those already live, its caches included, and the copies of weights
+    in the type or order in which it reads them; inside a rehearsal."""
     packed = packed_bytes(base.causal) if worthwhile(base.device, base.compute) else 0
+    if on_accelerator:
+        packed = compute_bytes(base.causal, base.compute)
     return packed + peak_of(ledger, base, partial(_rehearse, ledger, base, call, speakers))
 
 

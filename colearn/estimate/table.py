@@ -10,7 +10,9 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from .propose import Proposal
+from .duration import Seconds
+from .machine import Machine, known_devices
+from .proposal import Proposal
 from .run import Estimate, IterationBounds
 from .size import size_text
 from .workers_table import workers_table, workers_too_large
@@ -35,7 +37,51 @@ def estimate_tables(estimate: Estimate) -> Group:
         parts.append(Text("nothing is learned: a run is one evaluation"))
     else:
         parts.append(_steps(estimate.steps))
+    if estimate.steps is not None and estimate.machine is not None:
+        parts.append(Text(time_line(estimate)))
     return Group(*parts)
+
+
+def time_line(estimate: Estimate) -> str:
+    """Seconds of an iteration by phase, and hours of the run."""
+    machine, seconds = estimate.machine, estimate.seconds
+    assert machine is not None
+    if machine.card is None:
+        return f"no time: the rates of these devices are not known; known are {known_devices()}"
+    if seconds is None or estimate.hours is None:
+        return "no time: not counted without these models"
+    return (
+        f"estimate, not measured: an iteration takes {_seconds(seconds.iteration)} "
+        f"({_by_phase(seconds)}), an evaluation {_seconds(seconds.evaluation)}, "
+        f"{estimate.iterations:,} iterations {estimate.hours:,.1f} hours"
+    )
+
+
+def _by_phase(seconds: Seconds) -> str:
+    return (
+        f"rollout {_seconds(seconds.rollout)}, scoring {_seconds(seconds.scoring)}, update "
+        f"{_seconds(seconds.update)}, weights to engines {_seconds(seconds.transfer)}"
+    )
+
+
+def _seconds(number: float) -> str:
+    return f"{number:,.0f} s" if number >= 100 else f"{number:.3g} s"
+
+
+def idle_line(proposal: Proposal, machine: Machine) -> str | None:
+    """Why more than half of the devices are idle; None if they are not."""
+    idle = machine.count - proposal.devices
+    if 2 * idle <= machine.count:
+        return None
+    more = [one for one in proposal.others if one.fits and one.devices > proposal.devices]
+    if not more:
+        return f"{idle} of {machine.count} devices are idle: no layout that uses more of them fits"
+    nearest = min(more, key=lambda one: one.iteration)
+    assert nearest.estimate.seconds is not None
+    return (
+        f"{idle} of {machine.count} devices are idle: {nearest.layout} take "
+        f"{_seconds(nearest.iteration)} an iteration ({_by_phase(nearest.estimate.seconds)})"
+    )
 
 
 def proposal_text(proposal: Proposal) -> Text:
@@ -61,6 +107,15 @@ def proposal_text(proposal: Proposal) -> Text:
         else f"it does not fit on {', '.join(estimate.too_small)}: use LoRA, smaller models, "
         "shorter answers (agents.*.sampling.max_tokens) or larger devices"
     )
+    if estimate.seconds is not None and proposal.fits and estimate.machine is not None:
+        lines.append(time_line(estimate))
+        lines += [
+            f"  not proposed: {one.layout}, {_seconds(one.iteration)} an iteration"
+            for one in proposal.others
+            if one.fits
+        ]
+        if (idle := idle_line(proposal, estimate.machine)) is not None:
+            lines.append(idle)
     return Text("\n".join(lines))
 
 

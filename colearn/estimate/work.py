@@ -23,13 +23,33 @@ Trees = Sequence[Tree[Any]]
 
 
 @dataclass(frozen=True, slots=True)
+class Totals:
+    """Work of one learner in all epochs of an iteration."""
+
+    epochs: int
+    steps: int
+    """Optimiser steps."""
+    micro_batches: int
+    tokens: int
+    """With padding."""
+    pairs: int
+    """Pairs of positions, rows times width squared."""
+    scored: int
+    """Tokens whose log-probability is computed."""
+
+
+@dataclass(frozen=True, slots=True)
 class Updates:
     """Work of each learner in one iteration."""
 
     works: Mapping[NetworkKey, Work]
     """The minibatch with the largest micro-batch; no entry without rows."""
-    padded_tokens: Mapping[NetworkKey, int]
+    totals: Mapping[NetworkKey, Totals]
     """Over all epochs of an iteration."""
+
+    @property
+    def padded_tokens(self) -> dict[NetworkKey, int]:
+        return {key: total.tokens for key, total in self.totals.items()}
 
 
 def plan_updates(run: ResolvedRun, trees: Trees, architectures: Architectures) -> Updates | None:
@@ -41,7 +61,7 @@ def plan_updates(run: ResolvedRun, trees: Trees, architectures: Architectures) -
         rows = _actor_rows(run, trees) | _critic_rows(run, trees, architectures)
     except NotHere:
         return None
-    works, padded = {}, {}
+    works, totals = {}, {}
     for key, groups in rows.items():
         epochs, minibatch = run.schedule_of(key)
         batches = (
@@ -52,8 +72,15 @@ def plan_updates(run: ResolvedRun, trees: Trees, architectures: Architectures) -
         if not planned:  # its agents act in none of the items that were read
             continue
         works[key] = max(planned, key=lambda work: work.size)
-        padded[key] = epochs * sum(work.padded_tokens for work in planned)
-    return Updates(works, padded)
+        totals[key] = Totals(
+            epochs=epochs,
+            steps=epochs * len(planned),
+            micro_batches=epochs * sum(work.micro_batches for work in planned),
+            tokens=epochs * sum(work.padded_tokens for work in planned),
+            pairs=epochs * sum(work.pairs for work in planned),
+            scored=epochs * sum(work.scored for work in planned),
+        )
+    return Updates(works, totals)
 
 
 def _actor_rows(run: ResolvedRun, trees: Trees) -> dict[NetworkKey, list[list[Row]]]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from colearn.contract import GeneratorKind, TokenEngine
+from colearn.contract import EngineNeeds, GeneratorKind, TokenEngine
 from colearn.errors import ConfigError, nearest
 from colearn.text.launcher import world_size
 from colearn.text.masking import masked
@@ -15,6 +15,23 @@ if TYPE_CHECKING:
     from colearn.agents import AgentSpec
     from colearn.config import ResolvedRun
     from colearn.models.base import Base
+
+
+OVERHEAD = 3 * 2**30
+"""Bytes of a vLLM engine on an accelerator beside weights and cache: a prefill's activations,
+captured graphs and CUDA's context."""
+
+
+def vllm_cache(cache_gib: float | None, *, on_cpu: bool) -> int:
+    """Bytes of a vLLM engine's key/value cache: by default 1 GiB on the CPU, 4 elsewhere."""
+    return int((cache_gib or (1.0 if on_cpu else 4.0)) * 2**30)
+
+
+def vllm_needs(weights: int, cache_gib: float | None, rows: int, *, on_cpu: bool) -> EngineNeeds:
+    """Those of a vLLM engine that shares its device with a trainer."""
+    cache = vllm_cache(cache_gib, on_cpu=on_cpu)
+    held = weights + cache + (0 if on_cpu else OVERHEAD)
+    return EngineNeeds(held=held, cache=cache, rows=rows, apart=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,6 +110,9 @@ class VLLM(GeneratorKind):
     @property
     def copies(self) -> bool:
         return True
+
+    def needs(self, weights: int, *, on_cpu: bool) -> EngineNeeds:
+        return vllm_needs(weights, self.cache_gib, self.max_rows, on_cpu=on_cpu)
 
     def build(self, base: Base, roles: Mapping[str, AgentSpec]) -> TokenEngine:
         from .vllm import VLLMEngine
@@ -176,6 +196,12 @@ class VLLMServer(GeneratorKind):
                         f"{first} and {agents[0]}; give each its own by url: {{AGENT: URL}}, or "
                         "train adapters of one base"
                     )
+
+    def needs(self, weights: int, *, on_cpu: bool) -> EngineNeeds:
+        if self.url is not None:
+            return EngineNeeds(held=0, cache=None, rows=self.max_rows, apart=True)
+        needed = vllm_needs(weights, self.cache_gib, self.max_rows, on_cpu=on_cpu)
+        return replace(needed, apart=True)
 
     def places(self, run: ResolvedRun) -> list[str]:
         lines = []

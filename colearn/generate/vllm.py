@@ -20,6 +20,7 @@ from colearn.errors import ColearnError, ConfigError, MissingExtra
 from colearn.models.base import Base
 
 from .checked_engine import BadSample, CheckedEngine
+from .kinds import vllm_cache
 from .model_folder import (
     rank_limit,
     write_adapter,
@@ -103,7 +104,7 @@ class VLLMEngine(CheckedEngine):
                 "max_loras": len(names) + self._zeros,
                 "max_lora_rank": rank_limit(base, names),
             }
-        cache_bytes = int((cache_gib or (1.0 if on_cpu else 4.0)) * 2**30)
+        cache_bytes = vllm_cache(cache_gib, on_cpu=on_cpu)
         share = {}
         if _SHARE not in (options or {}) and (needed := memory_share(base, cache_bytes)):
             share[_SHARE] = needed

@@ -9,8 +9,7 @@ import torch
 from colearn.errors import ConfigError
 from colearn.models.base import Base
 
-OVERHEAD = 3 * 2**30
-"""Bytes beside weights and cache: a prefill's activations, captured graphs and CUDA's context."""
+from .kinds import OVERHEAD
 
 
 def memory_share(base: Base, cache_bytes: int) -> float | None:

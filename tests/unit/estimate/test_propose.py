@@ -11,8 +11,9 @@ import pytest
 from colearn.config import Config, load_config
 from colearn.estimate import Estimate, estimate
 from colearn.estimate.machine import Machine, read_machine
-from colearn.estimate.propose import LEAST_BUDGET, Proposal, propose
-from colearn.estimate.table import proposal_text
+from colearn.estimate.proposal import Proposal
+from colearn.estimate.propose import LEAST_BUDGET, propose
+from colearn.estimate.table import idle_line, proposal_text
 
 LONG = {"task.horizon": 4, "agents.*.sampling.max_tokens": 60}
 """Settings under which activations take most of the memory."""
@@ -192,3 +193,26 @@ def test_the_proposed_lines_are_the_proposed_run() -> None:
     pasted = load_config(config(**LONG).model_dump(mode="json"), [shlex.split(lines[0])[0]])
     again = estimate(pasted, machine=read_machine("2x80GB"))
     assert again.phases == proposal.estimate.phases
+
+
+def test_the_layout_that_takes_the_least_time_is_proposed() -> None:
+    proposal = proposed(read_machine("4xH100-80GB"))
+    assert proposal is not None and proposal.fits and proposal.others
+    assert all(proposal.iteration <= one.iteration for one in proposal.others if one.fits)
+    text = proposal_text(proposal).plain
+    assert "estimate, not measured: an iteration takes" in text
+    assert all(f"not proposed: {one.layout}, " in text for one in proposal.others if one.fits)
+
+
+def test_idle_devices_are_explained_by_a_layout_that_uses_more_of_them() -> None:
+    machine = read_machine("8xH100-80GB")
+    estimated = estimate(config(), machine=machine)
+    on_one = Proposal({}, estimated)
+    equal = replace(on_one.changed({}, processes=8), layout="8 equal processes")
+    told = idle_line(replace(on_one, others=(equal,)), machine)
+    assert told is not None
+    assert told.startswith("7 of 8 devices are idle: 8 equal processes take ")
+    assert f"update {equal.estimate.seconds.update:.3g} s" in told
+    alone = idle_line(on_one, machine)
+    assert alone == "7 of 8 devices are idle: no layout that uses more of them fits"
+    assert idle_line(equal, machine) is None

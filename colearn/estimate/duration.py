@@ -1,0 +1,287 @@
+"""Seconds of an iteration on accelerators by phase: an estimate from published rates, not measured.
+
+A pass takes the longer of two times: that of its matrix products at a share of the device's peak
+rate, and that in which the host launches its kernels one by one. A decoded token takes the longer
+of its launches and the reading of all weights and cached keys. Networks on different devices work
+at the same time; the host of one process launches for all of them.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+
+from colearn.config import ResolvedRun
+from colearn.contract import NetworkKey
+from colearn.models.base import Base
+from colearn.models.network import Network
+
+from .accelerators import Accelerator
+from .memory import NetworkMemory
+from .speaking import GeneratorCall, Speaking, position_bytes
+from .work import Totals
+
+PRODUCTS = 0.4
+"""Share of a device's peak matrix rate that passes reach."""
+READS = 0.7
+"""Share of its memory's bandwidth that a decoded token, or an optimiser step, reaches."""
+LAUNCH = 5e-6
+"""Seconds in which the host launches a kernel."""
+DECODED = {0: 1017 / 28, 1: 1271 / 28, 2: 1467 / 28}
+"""Kernels of a decoded token for each layer, by adapters (2: two or more), as the rehearsal of 28
+layers counts them."""
+UPDATED = 1350 / 4
+"""Kernels of a micro-batch for each layer, forward and backward, as the rehearsal's ceiling has it;
+a third of them is the forward pass."""
+CAPTURED = 1.5e-3
+"""Seconds of a vLLM step beside the device's work: its scheduler, and the launch of a captured
+graph."""
+LINK = 0.7
+"""Share of the link's rate that collectives reach."""
+PCIE = 25e9
+"""Bytes per second between one device and the host."""
+HOST = 150e9
+"""Bytes per second of the host's memory, in which an offloaded optimiser steps."""
+FILES = 1e9
+"""Bytes per second of weights through files, which are written and read."""
+_STEPPED = 28
+"""Bytes of each weight that an AdamW step reads or writes: the weight and both moments twice, its
+gradient once."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seconds:
+    """Time of one iteration by phase, and of one evaluation."""
+
+    rollout: float
+    scoring: float
+    """Passes without gradient: old and reference log-probabilities, values."""
+    update: float
+    transfer: float
+    """Weights on their way to engines of their own."""
+    evaluation: float
+
+    @property
+    def iteration(self) -> float:
+        return self.rollout + self.scoring + self.update + self.transfer
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """Sizes of a model on which the time of its passes depends."""
+
+    layers: int
+    body: int
+    """Weights that multiply every token: all but embeddings, head and adapters."""
+    head: int
+    weights: int
+    """Bytes of all weights that a token reads, in the compute type."""
+    position: int
+    """Bytes of the cached keys and values of a position."""
+    pair: int
+    """FLOPs of attention for each pair of positions."""
+    rate: float
+    """FLOP/s of the device in the compute type."""
+
+    @classmethod
+    def of(cls, base: Base, card: Accelerator) -> Sizes:
+        config = base.config
+        width = getattr(config, "head_dim", None) or (
+            config.hidden_size // config.num_attention_heads
+        )
+        words = base.causal.get_input_embeddings().weight
+        head = base.causal.get_output_embeddings()
+        apart = {id(words), id(getattr(head, "weight", words))}
+        named = base.causal.named_parameters()
+        body = sum(p.numel() for name, p in named if id(p) not in apart and ".lora_" not in name)
+        return cls(
+            layers=config.num_hidden_layers,
+            body=body,
+            head=config.vocab_size * config.hidden_size,
+            weights=(body + config.vocab_size * config.hidden_size) * base.compute.itemsize,
+            position=position_bytes(base),
+            pair=4 * config.num_attention_heads * width * config.num_hidden_layers,
+            rate=card.tf32 if base.compute == torch.float32 else card.half,
+        )
+
+    def products(self, tokens: float, pairs: float, scored: float) -> float:
+        """Seconds of a forward pass's matrix products; half of `pairs` is masked."""
+        flops = 2 * self.body * tokens + self.pair * pairs / 2 + 2 * self.head * scored
+        return flops / (PRODUCTS * self.rate)
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """Seconds of one network or engine: the device's work, and the host's launches."""
+
+    device: str
+    worked: float
+    launched: float
+
+
+def together(spent: Iterable[Spent], *, one_host: bool) -> float:
+    """Seconds of networks that work at the same time, those on one device in turn."""
+    by_device: defaultdict[str, float] = defaultdict(float)
+    launched = 0.0
+    for one in spent:
+        by_device[one.device] += max(one.worked, one.launched)
+        launched += one.launched
+    longest = max(by_device.values(), default=0.0)
+    return max(longest, launched) if one_host else longest
+
+
+@dataclass(frozen=True)
+class Clock:
+    """Times a run on devices of one kind, in one of its processes."""
+
+    run: ResolvedRun
+    networks: Mapping[NetworkKey, Network]
+    memory: Mapping[NetworkKey, NetworkMemory]
+    card: Accelerator
+    processes: int
+
+    def seconds(
+        self,
+        totals: Mapping[NetworkKey, Totals],
+        speaking: Mapping[str, Sequence[Speaking]],
+        waves: Mapping[str, int],
+    ) -> Seconds:
+        """totals: of all processes together. speaking: calls of one wave of episodes by phase.
+        waves: how many follow one another."""
+        rollout = self._speak(speaking.get("rollout", ())) * waves.get("rollout", 0)
+        played = self._speak(speaking.get("evaluation", ())) * waves.get("evaluation", 0)
+        transfer = self._transfer(speaking.get("rollout", ()))
+        return Seconds(
+            rollout=rollout,
+            scoring=self._scoring(totals),
+            update=self._update(totals),
+            transfer=transfer,
+            evaluation=played,
+        )
+
+    def _sizes(self, key: NetworkKey) -> Sizes:
+        return Sizes.of(self.networks[key].base, self.card)
+
+    @property
+    def _one_host(self) -> bool:
+        return not self.run.host.workers(self.run)
+
+    def _speak(self, speaking: Sequence[Speaking]) -> float:
+        turns: defaultdict[int, list[Spent]] = defaultdict(list)
+        for engine in speaking:
+            for call in engine.calls:
+                turns[call.turn].append(self._call(engine, call))
+        return sum(together(spent, one_host=self._one_host) for spent in turns.values())
+
+    def _call(self, engine: Speaking, call: GeneratorCall) -> Spent:
+        sizes, needs = Sizes.of(engine.base, self.card), engine.engine.needs
+        rows, histories = len(call.rows), len(call.requests)
+        read = histories * call.width
+        worked = sizes.products(read, 2 * read * call.used, histories)
+        positions = call.used + call.tokens / 2
+        if needs is None:
+            each = self._token(sizes, rows, positions)
+            kernels = DECODED[min(2, engine.adapters)] * sizes.layers
+            return Spent(
+                engine.engine.device,
+                worked + call.tokens * each,
+                (call.tokens + 1) * kernels * LAUNCH,
+            )
+        fit = rows
+        if needs.cache is not None:
+            fit = max(1, needs.cache // (sizes.position * (call.used + call.tokens)))
+        at_once = min(rows, needs.rows, fit)
+        each = CAPTURED + self._token(sizes, at_once, positions)
+        place = engine.engine.device if needs.apart else "one after another"
+        return Spent(place, worked + rows / at_once * call.tokens * each, 0.0)
+
+    def _token(self, sizes: Sizes, rows: int, positions: float) -> float:
+        """Seconds of the device for one token of every row."""
+        read = sizes.weights + rows * positions * sizes.position
+        return max(
+            read / (READS * self.card.bandwidth),
+            sizes.products(rows, 2 * rows * positions, rows),
+        )
+
+    def _scoring(self, totals: Mapping[NetworkKey, Totals]) -> float:
+        loss = self.run.parts.loss
+        actors: list[Spent] = []
+        references: list[Spent] = []
+        critics: list[Spent] = []
+        for key, total in totals.items():
+            forward = self._forward(key, key, total)
+            if key.kind == "critic":
+                critics.append(forward)
+                continue
+            if total.steps > 1 and loss.old_logprobs == "recompute":
+                actors.append(forward)
+            if self.run.heads:
+                critics.append(forward)
+            if loss.needs_reference:
+                own = NetworkKey("reference", key.model)
+                references.append(self._forward(own if own in self.networks else key, key, total))
+        return sum(
+            together(spent, one_host=self._one_host) for spent in (actors, references, critics)
+        )
+
+    def _forward(self, network: NetworkKey, learner: NetworkKey, total: Totals) -> Spent:
+        """One pass without gradient of a network over an epoch's rows of a learner."""
+        sizes, share = self._sizes(network), total.epochs * self.processes
+        scored = 0 if learner.kind == "critic" else total.scored
+        return Spent(
+            self.memory[network].device,
+            sizes.products(total.tokens, total.pairs, scored) / share,
+            total.micro_batches / share * sizes.layers * UPDATED / 3 * LAUNCH,
+        )
+
+    def _update(self, totals: Mapping[NetworkKey, Totals]) -> float:
+        """The critics' passes and steps, then the actors'."""
+        spent: dict[str, list[Spent]] = {"critic": [], "actor": []}
+        for key, total in totals.items():
+            spent[key.kind].append(self._learn(key, total))
+        return sum(together(some, one_host=self._one_host) for some in spent.values())
+
+    def _learn(self, key: NetworkKey, total: Totals) -> Spent:
+        sizes, memory, settings = self._sizes(key), self.memory[key], self.run.learners[key]
+        scored = 0 if key.kind == "critic" else total.scored
+        # the backward pass multiplies once for activations, and once for weights that are trained
+        passes = (3 if settings.lora is None else 2) + settings.checkpointing
+        worked = passes * sizes.products(total.tokens, total.pairs, scored) / self.processes
+        micro = total.micro_batches / self.processes
+        more = UPDATED * (1 + settings.checkpointing / 3)
+        launched = micro * sizes.layers * more * LAUNCH
+        return Spent(memory.device, worked + self._exchanged(memory, micro, total.steps), launched)
+
+    def _exchanged(self, memory: NetworkMemory, micro: float, steps: int) -> float:
+        """Seconds of optimiser steps, and of what processes send each other for them."""
+        kept, whole = memory.kept, 4 * memory.trained
+        divided, offloads = kept.master > 0 or kept.offloaded > 0, kept.offloaded > 0
+        owners = self.processes if divided else 1
+        step = _STEPPED * memory.trained / owners / (READS * self.card.bandwidth)
+        if offloads:  # all processes step in the memory of one host
+            step = _STEPPED * memory.trained / HOST + 2 * whole / owners / PCIE
+        if self.processes == 1:
+            return steps * step
+        one_way = whole * (1 - 1 / self.processes) / (LINK * self.card.link)
+        if not divided:
+            return steps * (step + 2 * one_way)
+        gathered = 2 * micro if kept.updating is not None else steps
+        return steps * step + (micro + gathered) * one_way
+
+    def _transfer(self, speaking: Sequence[Speaking]) -> float:
+        spent = []
+        for one in speaking:
+            needs = one.engine.needs
+            if needs is None:
+                continue
+            trained = [
+                self.memory[key].trained * one.base.compute.itemsize
+                for key in self.run.learners
+                if key.kind == "actor" and self.networks[key].base is one.base
+            ]
+            rate = FILES / 2 if needs.apart else READS * self.card.bandwidth / 2
+            spent.append(Spent(one.engine.device, sum(trained) / rate, 0.0))
+        return together(spent, one_host=self._one_host)

@@ -1,0 +1,92 @@
+"""Where a run's networks and engines may be on a described machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from math import floor
+from typing import Any
+
+from colearn.config import LearnerChoice
+from colearn.errors import ConfigError
+from colearn.generate.kinds import Transformers
+
+from .proposal import Proposal
+from .run import Estimate
+from .spread import spread
+
+_STAGES = {"zero2": "ZeRO 2", "zero3": "ZeRO 3", "zero3_offload": "ZeRO 3 with offload"}
+_LEAST_CACHE = 1
+"""GiB of a vLLM engine's cache before what is left is given to it."""
+_FILLED = 0.9
+"""Share of a device that engines may fill: fragments are not counted."""
+
+
+def layouts(estimated: Estimate) -> Iterator[Proposal]:
+    """Layouts of a run: that in one process first, then those that divide the optimiser's state,
+    the least first. Devices and a learner that the config names are kept."""
+    run, machine, processes = estimated.run, estimated.machine, estimated.processes
+    assert machine is not None
+    start = Proposal({}, estimated)
+    named = any(run.settings(key).device is not None for key in run.networks) or (
+        run.config.critic is not None and bool(run.config.critic.devices)
+    )
+    if named or machine.count == 1 or processes > 1:
+        yield start
+    else:
+        placed = start.changed({"placement": spread(estimated)})
+        yield replace(placed, layout="one process, a device for each base")
+    if named or not run.algorithm.learns or run.config.run.learner != LearnerChoice():
+        return
+    several = max(processes, machine.count)
+    if several > 1 and processes == 1 and estimated.seconds is not None:
+        equal = start.changed({}, processes=several)
+        yield replace(equal, layout=f"{several} equal processes")
+    for stage, name in _STAGES.items():
+        if several > 1 or stage == "zero3_offload":
+            learner = {"name": "deepspeed", "config": stage}
+            divided = start.changed({"run.learner": learner}, processes=several)
+            yield replace(divided, layout=f"{several} processes, {name}")
+
+
+def with_engines(layout: Proposal, share: float) -> Proposal | None:
+    """With vLLM's engines, whose caches take `share` of a device, or 1 GiB each if that is more.
+
+    None if the layout has such engines already, the time is not known, or the run cannot have them.
+    """
+    one, machine = layout.estimate, layout.estimate.machine
+    decodes = one.run.generator
+    if one.seconds is None or machine is None or not isinstance(decodes, Transformers):
+        return None
+    if decodes.copies:
+        return None
+    try:
+        proposal = _cached(layout, _LEAST_CACHE)
+    except ConfigError:  # such as a base in 4 bits
+        return None
+    engines = max(proposal.estimate.engines.values(), default=1)
+    gib = min(_useful(proposal), floor(share * machine.memory / engines / 2**30))
+    return proposal if gib <= _LEAST_CACHE else _cached(proposal, gib)
+
+
+def larger_caches(proposal: Proposal) -> Proposal:
+    """With caches of vLLM's engines that fill what other phases leave of their device."""
+    one, changed = proposal.estimate, proposal.changes.get("run.generator")
+    if changed is None or not proposal.fits or not one.engines:
+        return proposal
+    left = min(
+        (_FILLED * (one.capacity(device) or 0) - one.peak(device)) / count / 2**30
+        for device, count in one.engines.items()
+    )
+    gib = min(_useful(proposal), changed["cache_gib"] + floor(left))
+    return proposal if gib <= changed["cache_gib"] else _cached(proposal, gib)
+
+
+def _cached(layout: Proposal, gib: int) -> Proposal:
+    generator: dict[str, Any] = {"name": "vllm", "cache_gib": gib}
+    return layout.changed({"run.generator": generator})
+
+
+def _useful(proposal: Proposal) -> int:
+    """GiB of a cache that holds all rows of a turn."""
+    return -(-proposal.estimate.wanted // 2**30)

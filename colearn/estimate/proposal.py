@@ -1,0 +1,75 @@
+"""A layout of a run on a described machine, with the settings that it changes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import inf
+from typing import Any
+
+from colearn.config import load_config
+
+from .run import Estimate, estimate
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """Changed settings, and the estimate of the run with them."""
+
+    changes: Mapping[str, Any]
+    """Values by dotted key."""
+    estimate: Estimate
+    layout: str = "as it is"
+    """Its processes, and where networks are."""
+    others: tuple[Proposal, ...] = ()
+    """Layouts that were tried and not chosen."""
+
+    @property
+    def iteration(self) -> float:
+        """Seconds of an iteration. Errors: ValueError if they are not known."""
+        if self.estimate.seconds is None:
+            raise ValueError("no time: the rates of these devices are not known")
+        return self.estimate.seconds.iteration
+
+    @property
+    def zero(self) -> bool:
+        """Whether ZeRO divides the optimiser's state."""
+        return "run.learner" in self.changes
+
+    @property
+    def devices(self) -> int:
+        """Number of devices that are used."""
+        used = [one for one, phases in (self.estimate.phases or {}).items() if phases]
+        return self.estimate.processes * sum(device != "cpu" for device in used)
+
+    @property
+    def fits(self) -> bool:
+        return not self.estimate.too_small
+
+    def changed(self, changes: Mapping[str, Any], *, processes: int | None = None) -> Proposal:
+        """With further changes. Errors: as for `estimate`."""
+        before = self.estimate
+        given = before.given.model_dump(mode="json", exclude_unset=True)
+        after = estimate(
+            load_config(given, changes),
+            processes=before.processes if processes is None else processes,
+            machine=before.machine,
+            rehearsed=before.rehearsed,
+            workload=before.workload,
+        )
+        return replace(self, changes={**self.changes, **changes}, estimate=after)
+
+    def excess(self, phases: Sequence[str], filled: float = 1.0) -> float:
+        """Bytes that these phases need beside the resident ones, per byte that is left for them in
+        the share `filled` of the fullest device: above 1 they do not fit."""
+        one, worst = self.estimate, 0.0
+        for device, peaks in (one.phases or {}).items():
+            capacity = one.capacity(device)
+            if capacity is None:
+                continue
+            left = filled * capacity - one.resident[device]
+            for phase in phases:
+                if peaks.get(phase, 0) > filled * capacity:
+                    needed = peaks[phase] - one.resident[device]
+                    worst = max(worst, needed / left if left > 0 else inf)
+        return worst

@@ -1,0 +1,104 @@
+"""Seconds of an iteration, computed by hand from a device's published rates."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from estimated import *  # noqa: F403 - fixtures
+
+from colearn.contract import EngineNeeds
+from colearn.estimate.accelerators import ACCELERATORS, accelerator
+from colearn.estimate.duration import Sizes, Spent, together
+from colearn.estimate.machine import known_devices, read_machine
+from colearn.estimate.run import Estimate
+from colearn.generate.kinds import OVERHEAD, VLLM, Transformers, VLLMServer
+
+GIB = 2**30
+
+
+@pytest.mark.parametrize(
+    ("name", "sold", "half", "bandwidth"),
+    [
+        ("A100", 40, 312, 1555),
+        ("A100", 80, 312, 2039),
+        ("H100-SXM", 80, 989.4, 3350),
+        ("H200", 141, 989.4, 4800),
+        ("L40S", 48, 362.05, 864),
+        ("RTX-4090", 24, 165.2, 1008),
+        ("B200", 180, 2250, 7700),
+    ],
+)
+def test_a_device_has_the_rates_of_its_data_sheet(
+    name: str, sold: float, half: float, bandwidth: float
+) -> None:
+    one = accelerator(name, sold)
+    assert one is not None
+    assert (one.half / 1e12, one.bandwidth / 1e9) == pytest.approx((half, bandwidth))
+
+
+def test_a_device_of_another_memory_is_not_known() -> None:
+    assert accelerator("H100", 64) is None
+    assert read_machine("2x24GB").card is None
+    assert len(known_devices().split(", ")) == len(ACCELERATORS)
+
+
+def test_matrix_products_of_a_pass_reach_a_share_of_the_peak_rate() -> None:
+    sizes = Sizes(layers=2, body=1000, head=500, weights=0, position=0, pair=8, rate=1e6)
+    # 2 x 1000 x 10 + 8 x 100 / 2 + 2 x 500 x 4 = 24,400 FLOPs at 0.4 x 10^6
+    assert sizes.products(10, 100, 4) == pytest.approx(0.061)
+
+
+def test_devices_work_at_the_same_time_and_one_host_launches_for_all() -> None:
+    spent = [Spent("cuda:0", 3.0, 2.0), Spent("cuda:0", 1.0, 1.5), Spent("cuda:1", 2.0, 2.0)]
+    assert together(spent, one_host=False) == 3.0 + 1.5
+    assert together(spent, one_host=True) == 2.0 + 1.5 + 2.0
+
+
+def test_an_engine_of_its_own_holds_weights_cache_and_what_a_prefill_needs() -> None:
+    assert Transformers().needs(100, on_cpu=False) is None
+    assert VLLM(cache_gib=2, max_rows=8).needs(100, on_cpu=False) == EngineNeeds(
+        held=100 + 2 * GIB + OVERHEAD, cache=2 * GIB, rows=8, apart=False
+    )
+    assert VLLM().needs(100, on_cpu=True).held == 100 + GIB
+    elsewhere = VLLMServer(url="http://127.0.0.1:1").needs(100, on_cpu=False)
+    assert (elsewhere.held, elsewhere.apart) == (0, True)
+
+
+TRAINED = {"algorithm": {"name": "magrpo"}, "critic": None}
+
+
+def on_h100(estimated: Any, *changes: str) -> Estimate:
+    made = estimated("run.device=auto", *changes, machine=read_machine("H100-80GB"), **TRAINED)
+    assert isinstance(made, Estimate) and made.seconds is not None
+    return made
+
+
+def test_vllm_engines_are_in_the_memory_of_every_phase(estimated: Any) -> None:
+    own = on_h100(estimated)
+    engines = on_h100(estimated, "run.generator={name: vllm, cache_gib: 2}")
+    assert own.phases is not None and engines.phases is not None
+    weights = sum(network.trained for network in engines.networks) * 4  # float32
+    before, after = own.phases["cuda:0"], engines.phases["cuda:0"]
+    held = weights + 2 * (2 * GIB + OVERHEAD)  # an engine for each of two models
+    assert after["actor update"] - before["actor update"] == held
+    assert after["rollout"] == engines.resident["cuda:0"]
+    assert engines.caches is not None and engines.caches["cuda:0"] == 2 * 2 * GIB
+
+
+def test_hours_are_iterations_and_evaluations(estimated: Any) -> None:
+    # 2 episodes x 2 turns = 4 joint actions an iteration: 5 iterations, evaluated at 0, 2, 4 and 5
+    one = on_h100(estimated, "train.environment_steps=20", "evaluation.every=2")
+    assert one.seconds is not None and one.iterations == 5
+    seconds = 5 * one.seconds.iteration + 4 * one.seconds.evaluation
+    assert one.hours == pytest.approx(seconds / 3600)
+
+
+def test_a_tiny_model_takes_the_time_of_its_launches(estimated: Any) -> None:
+    one = on_h100(estimated)
+    layers, turns, tokens, agents = 2, 2, 4, 2
+    # the prefill and four tokens of each turn, 1,017 / 28 kernels a layer, 5 microseconds each; one
+    # host launches for both models
+    launched = agents * turns * (tokens + 1) * layers * 1017 / 28 * 5e-6
+    assert one.seconds is not None
+    assert one.seconds.rollout == pytest.approx(launched)
