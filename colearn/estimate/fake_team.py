@@ -11,10 +11,12 @@ from torch import nn
 from colearn.config import CriticSettings, LoRASettings, ModelSettings, ResolvedRun
 from colearn.contract import NetworkKey
 from colearn.models.base import Base
+from colearn.models.flex import too_large
 from colearn.models.load import DTYPES
 from colearn.models.network import Network, Score, Scores
 from colearn.models.quantized import describe
 from colearn.models.team import TeamBuilder
+from colearn.models.tree_attention import Carrier
 from colearn.models.tree_mask import TreeMask
 
 from .architecture import Architectures, NotHere
@@ -25,10 +27,15 @@ _BLOCKS = 4
 
 
 class DescribedBase(Base):
-    """A base on a device that this machine lacks, whose passes are rehearsed on the CPU. Packed
-    trees attend by a dense mask, as on every accelerator, and not block by block."""
+    """A base on a device that this machine lacks, whose passes are rehearsed on the CPU. Small
+    packed trees attend by a dense mask, as on every accelerator. Large ones attend block by block,
+    which needs the memory of FlexAttention: its result, and a number for each query."""
 
     def _masks(self, mask: Any, position_ids: Any, cache: Any) -> Any:
+        if isinstance(mask, TreeMask) and too_large(mask) and mask.rows is not None:
+            kinds = set(getattr(self.config, "layer_types", None) or ())
+            blocks = Carrier.of(mask.rows)
+            return dict.fromkeys(kinds, blocks) if len(kinds) > 1 else blocks
         if isinstance(mask, TreeMask):
             shape = (len(mask.pieces), 1, mask.width, mask.width)
             mask = torch.ones(shape, dtype=torch.bool, device=self.device)

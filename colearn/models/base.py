@@ -17,6 +17,7 @@ from colearn.errors import ConfigError
 
 from .adapters import Adapted
 from .device_layers import DeviceLayers
+from .flex import FlexMask, too_large
 from .last_layer import WORTHWHILE, reading, saved
 from .lean_layers import LARGE, Lean, kept_inputs, lean_layers
 from .logit_scales import scaled_logits
@@ -188,6 +189,14 @@ class Base(Adapted):
             blocks = self._blocks(mask, window)
             if blocks is not None:
                 return dict.fromkeys(kinds, blocks) if len(kinds) > 1 else blocks
+            if self._by_segments(mask):
+                assert isinstance(mask, TreeMask)
+                whole = partial(FlexMask.of, mask, self.device)
+                if kinds <= {"full_attention"} and (kinds or window is None):
+                    return whole()
+                if not kinds:
+                    return whole(window)
+                return {"full_attention": whole(), "sliding_attention": whole(window)}
             mask = mask.dense(self.device)
         if kinds <= {"full_attention"} and (kinds or window is None):
             return self._form(mask)
@@ -207,6 +216,11 @@ class Base(Adapted):
         heads = self.config.num_attention_heads
         size = getattr(self.config, "head_dim", None) or self.config.hidden_size // heads
         return by_blocks(mask, self.device, heads * size)
+
+    def _by_segments(self, mask: Visibility) -> bool:
+        """Whether FlexAttention reads the pattern: on an accelerator, unless it is small."""
+        known = isinstance(mask, TreeMask) and self._by_blocks
+        return known and self.device.type == "cuda" and too_large(mask)
 
     def _form(self, mask: Tensor) -> Tensor:
         """The bool mask for scaled-dot-product attention; an additive mask for eager attention."""

@@ -19,6 +19,7 @@ from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
 
+from .flex import FlexMask, attend
 from .fork_attention import ForkMask, fork_attention
 from .tree_mask import Rows, TreeMask
 
@@ -69,18 +70,21 @@ def tree_attention(
     **settings: Any,
 ) -> tuple[Tensor, None]:
     """transformers' attention interface: block attention for a `Carrier`, attention to shared
-    histories for a `ForkMask`, else sdpa.
+    histories for a `ForkMask`, FlexAttention for a `FlexMask`, else sdpa.
 
     `query` [B, heads, T, D], `key` and `value` [B, key heads, T, D]; the result is
     [B, T, heads, D].
     """
-    if not isinstance(attention_mask, Carrier | ForkMask):
+    if not isinstance(attention_mask, Carrier | ForkMask | FlexMask):
         return sdpa_attention_forward(
             module, query, key, value, attention_mask, scaling=scaling, **settings
         )
     scale = query.shape[-1] ** -0.5 if scaling is None else scaling
     if isinstance(attention_mask, ForkMask):
         return fork_attention(query, key, value, attention_mask, scale), None
+    if isinstance(attention_mask, FlexMask):
+        attended = attend(query, key, value, attention_mask.blocks, scale)
+        return attended.transpose(1, 2).contiguous(), None
     merged: Tensor = _Blocks.apply(query, key, value, attention_mask.rows, scale)
     return rearrange(merged, "row head token width -> row token head width"), None
 

@@ -173,7 +173,7 @@ def test_zero_divides_what_placement_cannot(
             together={"evaluation": 1, "rollout": episodes},
         )
 
-    monkeypatch.setattr("colearn.estimate.propose.estimate", counted)
+    monkeypatch.setattr("colearn.estimate.proposal.estimate", counted)
     proposal = propose(counted(config()))
     assert proposal is not None and proposal.fits == (changes is not None)
     if changes is None:

@@ -1,0 +1,116 @@
+"""Attention patterns of packed trees for FlexAttention: segments of each token, and block pairs.
+
+A pattern of T tokens is three numbers for each token and one bit for each pair of segments, so that
+no tensor of T x T is made. Which pairs of blocks of tokens any query needs, and which are needed
+whole, follows from the segments on the host.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.attention.flex_attention import BlockMask
+
+from .tree_mask import Segment, TreeMask, segments_of
+
+BLOCK = 128
+"""Tokens of a block: FlexAttention's own size."""
+Visible = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
+
+
+def block_mask(mask: TreeMask, device: torch.device, window: int | None) -> BlockMask:
+    """The pattern of a batch, the same for all heads. `window`: a token attends to nothing that is
+    so many positions before it."""
+    rows = [segments_of(pieces) for pieces in mask.pieces]
+    count = -(-mask.width // BLOCK)
+    pairs = [_pairs(row, count, window) for row in rows]
+    partly = np.stack([some & ~whole for some, whole in pairs])
+    wholly = np.stack([whole for _, whole in pairs])
+    return BlockMask.from_kv_blocks(
+        *_listed(partly, device),
+        *_listed(wholly, device),
+        BLOCK_SIZE=BLOCK,
+        mask_mod=visible(rows, mask.width, device, window),
+        seq_lengths=(mask.width, mask.width),
+    )
+
+
+def visible(
+    rows: Sequence[Sequence[Segment]], width: int, device: torch.device, window: int | None
+) -> Visible:
+    """Whether a query of a row sees a key: it is an ancestor within its window. Padding sees
+    itself."""
+    most = max(map(len, rows), default=0)
+    above = np.zeros((len(rows), most + 1, most + 1), dtype=bool)  # the last one is padding
+    segment = np.full((len(rows), width), most, dtype=np.int32)
+    position, first = np.zeros_like(segment), np.zeros_like(segment)
+    for row, segments in enumerate(rows):
+        for number, one in enumerate(segments):
+            if one.parent >= 0:
+                above[row, number] = above[row, one.parent]
+            above[row, number, number] = True
+            tokens = slice(one.start, one.end)
+            segment[row, tokens] = number
+            position[row, tokens] = one.first_position + np.arange(one.end - one.start)
+            first[row, tokens] = one.visible_from
+    ancestors, of, at, earliest = (
+        torch.from_numpy(array).to(device) for array in (above, segment, position, first)
+    )
+
+    def sees(batch: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
+        seen = ancestors[batch, of[batch, query], of[batch, key]]
+        seen = seen & (at[batch, key] <= at[batch, query])
+        seen = seen & (at[batch, key] >= earliest[batch, query])
+        if window is not None:
+            seen = seen & (at[batch, query] - at[batch, key] < window)
+        return seen | (query == key)
+
+    return sees
+
+
+def _pairs(
+    segments: Sequence[Segment], count: int, window: int | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Pairs of blocks [queries, keys] of a row: in which some pair of tokens may be visible, and in
+    which all are. Padding needs its own block."""
+    numbers = np.arange(count)
+    seen = np.zeros((count, count), dtype=np.int64)
+    some = np.eye(count, dtype=bool)
+    for segment in segments:
+        queries = _overlap(segment.start, segment.end, numbers)
+        own = np.outer(queries, queries)
+        some |= (own > 0) & (numbers[:, None] >= numbers)
+        if segment.visible_from <= segment.first_position:
+            seen += np.where(numbers[:, None] > numbers, own, 0)
+            seen[numbers, numbers] += queries * (queries + 1) // 2
+        above = segment.parent
+        while above >= 0:
+            read = segments[above]
+            start = read.start + max(0, segment.visible_from - read.first_position)
+            pairs = np.outer(queries, _overlap(start, read.end, numbers))
+            some |= pairs > 0
+            seen += pairs
+            above = read.parent
+    whole = seen == BLOCK * BLOCK
+    return some, whole if window is None else np.zeros_like(whole)
+
+
+def _overlap(start: int, end: int, numbers: np.ndarray) -> np.ndarray:
+    """Tokens of [start, end) in each block."""
+    return np.clip(
+        np.minimum(end, (numbers + 1) * BLOCK) - np.maximum(start, numbers * BLOCK), 0, None
+    )
+
+
+def _listed(pairs: np.ndarray, device: torch.device) -> tuple[Tensor, Tensor]:
+    """Number [B, 1, queries] and indices [B, 1, queries, keys] of the key blocks, those of each
+    query block first."""
+    number = pairs.sum(-1, dtype=np.int32)
+    order = np.argsort(~pairs, axis=-1, kind="stable").astype(np.int32)
+    return (
+        torch.from_numpy(number[:, None]).to(device),
+        torch.from_numpy(order[:, None]).to(device),
+    )
