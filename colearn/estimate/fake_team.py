@@ -13,6 +13,7 @@ from colearn.contract import NetworkKey
 from colearn.models.base import Base
 from colearn.models.flex import too_large
 from colearn.models.load import DTYPES
+from colearn.models.logit_blocks import for_memory
 from colearn.models.network import Network, Score, Scores
 from colearn.models.quantized import describe
 from colearn.models.team import TeamBuilder
@@ -30,6 +31,13 @@ class DescribedBase(Base):
     """A base on a device that this machine lacks, whose passes are rehearsed on the CPU. Small
     packed trees attend by a dense mask, as on every accelerator. Large ones attend block by block,
     which needs the memory of FlexAttention: its result, and a number for each query."""
+
+    memory = 0
+    """Bytes of the device; 0: it is this machine's."""
+
+    @property
+    def logits_at_once(self) -> int:
+        return for_memory(self.memory) if self.memory else super().logits_at_once
 
     def _masks(self, mask: Any, position_ids: Any, cache: Any) -> Any:
         if isinstance(mask, TreeMask) and too_large(mask) and mask.rows is not None:
@@ -120,6 +128,8 @@ class FakeTeamBuilder(TeamBuilder):
         model.requires_grad_(trained)
         kind = Base if self._device(key).type == "cpu" else DescribedBase
         base = kind(model, dtype)
+        if isinstance(base, DescribedBase) and self._machine is not None:
+            base.memory = self._machine.memory
         if not available:
             self._stand_ins.add(base)
         return base

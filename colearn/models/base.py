@@ -20,6 +20,7 @@ from .device_layers import DeviceLayers
 from .flex import FlexMask, too_large
 from .last_layer import WORTHWHILE, reading, saved
 from .lean_layers import LARGE, Lean, kept_inputs, lean_layers
+from .logit_blocks import logits_at_once
 from .logit_scales import scaled_logits
 from .packed_products import PackedProducts, worthwhile
 from .recomputation import recomputing
@@ -66,6 +67,11 @@ class Base(Adapted):
     def device(self) -> torch.device:
         embeddings: torch.nn.Embedding = self._causal.get_input_embeddings()
         return embeddings.weight.device  # transformers looks for it among all parameters
+
+    @property
+    def logits_at_once(self) -> int:
+        """Elements in one block of logits."""
+        return logits_at_once(self.device)
 
     def hidden(
         self,

@@ -10,7 +10,6 @@ from tiny import tiny_model
 
 from colearn.config import LoRASettings
 from colearn.learn.batch import make_batch
-from colearn.models import network as network_module
 from colearn.models.base import Base
 from colearn.models.chosen_logprobs import chosen_logprobs
 from colearn.models.network import Network
@@ -82,7 +81,7 @@ def test_backward_recomputes_with_the_adapter_of_its_forward_pass():
 def test_logits_in_blocks_keep_the_gradient(entropy, monkeypatch):
     base, rows = Base(tiny_model("llama", dtype=torch.float64)), rows_of("three levels")
     whole = trained(Network(base), rows, entropy=entropy)
-    monkeypatch.setattr(network_module, "_LOGITS_AT_ONCE", 3 * base.config.vocab_size)
+    monkeypatch.setattr(type(base), "logits_at_once", 3 * base.config.vocab_size)
     sizes, logits = [], base.logits
     monkeypatch.setattr(base, "logits", lambda part: sizes.append(len(part)) or logits(part))
     parts = trained(Network(base), rows, entropy=entropy)

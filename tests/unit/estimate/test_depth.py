@@ -106,7 +106,9 @@ def test_a_proposal_rehearses_no_pass_twice(estimated: Any) -> None:
 def test_the_peak_of_many_blocks_of_logits_is_that_of_four(
     overrides: tuple[str, ...], estimated: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("colearn.models.network._LOGITS_AT_ONCE", 3 * 500)  # three tokens a block
+    monkeypatch.setattr(
+        "colearn.estimate.fake_team.DescribedBase.logits_at_once", 3 * 500
+    )  # three tokens a block
     long = ("agents.*.sampling.max_tokens=12", *overrides)  # 8 blocks or more
     few = estimated(DEEP["untied"], *long)
     monkeypatch.setattr("colearn.estimate.fake_team._BLOCKS", 10**6)
