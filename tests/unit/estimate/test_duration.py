@@ -87,8 +87,8 @@ def test_vllm_engines_are_in_the_memory_of_every_phase(estimated: Any) -> None:
 
 
 def test_hours_are_iterations_and_evaluations(estimated: Any) -> None:
-    # 2 episodes x 2 turns = 4 joint actions an iteration: 5 iterations, evaluated at 0, 2, 4 and 5
-    one = on_h100(estimated, "train.environment_steps=20", "evaluation.every=2")
+    # 2 episodes x (4 + 16) joint actions an iteration: 5 iterations, evaluated at 0, 2, 4 and 5
+    one = on_h100(estimated, "train.environment_steps=200", "evaluation.every=2")
     assert one.seconds is not None and one.iterations == 5
     seconds = 5 * one.seconds.iteration + 4 * one.seconds.evaluation
     assert one.hours == pytest.approx(seconds / 3600)
