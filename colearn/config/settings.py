@@ -464,7 +464,8 @@ class RunSettings(_Settings):
     """CPU threads of torch. None: 1 if every model has fewer than four million parameters, else all
     cores, which a comparison divides among its `compare.workers`."""
     generator: GeneratorChoice = GeneratorChoice()
-    """`transformers` or `vllm`, with its settings."""
+    """`transformers` or `vllm`, with its settings. Unless set, it is `vllm` on a CUDA device with
+    vLLM's package, if agents and models ask nothing that its engine lacks."""
     host: HostChoice = HostChoice()
     """Placement of models: `local` or `ray`, with its settings."""
     order: Literal["lockstep", "free"] = "lockstep"

@@ -18,7 +18,7 @@ from colearn.contract import Services
 from colearn.contract.seeding import derive_seed
 from colearn.errors import ConfigError, ModelLost, ServerLost, WorkerLost
 from colearn.models.load import resolve_device
-from colearn.record import Best, Progress, RunRecord, RunWriter
+from colearn.record import Best, Progress, RunFolder, RunRecord, RunWriter
 from colearn.record.place import named_folder
 from colearn.record.recorded_tree import recorded_tree
 from colearn.record.transcript import transcript
@@ -28,6 +28,7 @@ from colearn.types import Tree
 
 from .assemble import Assembly, assemble
 from .checkpoint_manager import CheckpointManager
+from .default_generator import with_default_generator
 from .evaluation.evaluate import evaluate_team
 from .experience import Experience, SynchronousRollouts, TrainingEpisodes, TrainingPoint
 from .garbage import few_collections
@@ -54,7 +55,15 @@ class Experiment:
 
     def __init__(self, config: Config, folder: str | Path, *, resume: bool = False) -> None:
         folder = named_folder(folder)
-        self.processes = Processes(resolve_device(config.run.device))
+        device = resolve_device(config.run.device)
+        self.processes = Processes(device)
+        before = RunFolder(folder)
+        config = with_default_generator(
+            config,
+            device.type,
+            recorded=before.config() if resume and before.status != "not started" else None,
+            tells=self.processes.main,
+        )
         self.record = RunWriter(folder, config, resume=resume, writes=self.processes.main)
         with contextlib.ExitStack() as undo:
             undo.callback(self.record.close)

@@ -28,6 +28,7 @@ from .model_folder import (
     write_model,
     write_zeros,
 )
+from .vllm_executor import on_device
 from .vllm_memory import memory_share
 from .vllm_worker import score_before_cuts
 
@@ -120,6 +121,7 @@ class VLLMEngine(CheckedEngine):
                 **share,
                 enable_prefix_caching=True,
                 enforce_eager=on_cpu if eager is None else eager,
+                **_placed(base.device),
                 # of softmax(logits / temperature), and greedy rows at temperature 1
                 logprobs_mode="processed_logprobs",
                 generation_config="vllm",
@@ -221,6 +223,13 @@ class VLLMEngine(CheckedEngine):
         number = list(self._adapters).index(name) + 1
         folder = str(self._adapter_folder(name))
         return LoRARequest(name, number, folder, load_inplace=load_inplace)
+
+
+def _placed(device: torch.device) -> dict[str, Any]:
+    """The engine's device is its model's."""
+    if device.type != "cuda":
+        return {}
+    return {"distributed_executor_backend": on_device(device.index or 0)}
 
 
 def check_temperature(agent: str, role: AgentSpec) -> None:

@@ -225,8 +225,9 @@ class Base(Adapted):
 
     def _by_segments(self, mask: Visibility) -> bool:
         """Whether FlexAttention reads the pattern: on an accelerator, unless it is small."""
-        known = isinstance(mask, TreeMask) and self._by_blocks
-        return known and self.device.type == "cuda" and too_large(mask)
+        if not isinstance(mask, TreeMask) or not self._by_blocks:
+            return False
+        return self.device.type == "cuda" and too_large(mask)
 
     def _form(self, mask: Tensor) -> Tensor:
         """The bool mask for scaled-dot-product attention; an additive mask for eager attention."""

@@ -1,0 +1,64 @@
+"""The generator of a run whose config names none."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+
+from colearn.config import Config, GeneratorChoice
+
+LOWEST_TEMPERATURE = 0.01
+"""vLLM raises lower temperatures to this; 0 is greedy."""
+
+
+def with_default_generator(
+    config: Config, device: str, *, recorded: Config | None = None, tells: bool = False
+) -> Config:
+    """The config with vLLM's engine, where its models are on a CUDA device, the package is here and
+    every agent can be asked there; else the config itself.
+
+    `device` is the type of the run's device. `tells`: says so in a line, which the record's config
+    says too. A config that names a generator keeps it, and a run goes on with the one that is
+    `recorded`.
+    """
+    if "generator" in config.run.model_fields_set:
+        return config
+    if recorded is not None:
+        return _with(config, recorded.run.generator)
+    if device != "cuda" or not _package():
+        return config
+    reason = _unable(config)
+    if tells:
+        told = "vllm, because a CUDA device and the package are here; run.generator: transformers"
+        if reason is None:
+            line = f"run.generator: {told} decodes with the trained models themselves"
+        else:
+            line = f"run.generator: transformers, because vLLM has no {reason}"
+        print(line, file=sys.stderr)
+    if reason is not None:
+        return config
+    return _with(config, GeneratorChoice(name="vllm"))
+
+
+def _with(config: Config, generator: GeneratorChoice) -> Config:
+    run = config.run.model_copy(update={"generator": generator})
+    return config.model_copy(update={"run": run})
+
+
+def _package() -> bool:
+    return importlib.util.find_spec("vllm") is not None
+
+
+def _unable(config: Config) -> str | None:
+    """What an agent or a model asks that vLLM's engine does not have."""
+    for agent in (*config.agents.values(), *config.players.values()):
+        if agent.window is not None:
+            return "context windows"
+        if 0 < agent.sampling.temperature < LOWEST_TEMPERATURE:
+            return f"temperatures between 0 and {LOWEST_TEMPERATURE}"
+    models = config.models.values()
+    if any(model.quantization is not None for model in models):
+        return "bases in 4 bits"
+    if any(model.device is not None and "cuda" not in model.device for model in models):
+        return "models on several kinds of devices"
+    return None
