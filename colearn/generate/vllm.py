@@ -20,7 +20,6 @@ from colearn.errors import ColearnError, ConfigError, MissingExtra
 from colearn.models.base import Base
 
 from .checked_engine import BadSample, CheckedEngine
-from .kinds import vllm_cache
 from .model_folder import (
     rank_limit,
     write_adapter,
@@ -30,6 +29,7 @@ from .model_folder import (
 )
 from .vllm_executor import on_device
 from .vllm_memory import memory_share
+from .vllm_needs import vllm_cache
 from .vllm_worker import score_before_cuts
 
 _ZEROS = "__zeros__"

@@ -9,7 +9,7 @@ import torch
 from colearn.errors import ConfigError
 from colearn.models.base import Base
 
-from .kinds import OVERHEAD
+from .vllm_needs import OVERHEAD
 
 
 def memory_share(base: Base, cache_bytes: int) -> float | None:

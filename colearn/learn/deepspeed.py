@@ -1,4 +1,4 @@
-"""DeepSpeed learner: one ZeRO engine (stage 0, 2 or 3) for each trained network."""
+"""DeepSpeed learner: one ZeRO engine (stage 0, 1, 2 or 3) for each trained network."""
 
 from __future__ import annotations
 

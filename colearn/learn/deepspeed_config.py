@@ -12,7 +12,7 @@ from colearn.errors import ConfigError, nearest, reason_of
 from colearn.text.json_value import read_json
 
 FIELD = "run.learner.config"
-STAGES = (0, 2, 3)
+STAGES = (0, 1, 2, 3)
 
 _OWN = {
     "train_batch_size": "train.minibatch",
@@ -57,7 +57,7 @@ def engine_config(
     """The complete config of one engine, from a shipped name or the path of a JSON file.
 
     `adapter`: the engine trains a LoRA adapter, whose weights stage 3 keeps whole. Errors:
-    ConfigError for a missing file, a stage other than 0, 2 or 3, or a key set by the learner.
+    ConfigError for a missing file, an unknown stage, or a key set by the learner.
     """
     config = _read(source)
     for key in config:
@@ -71,8 +71,8 @@ def engine_config(
     stage = zero.get("stage") if isinstance(zero, dict) else None
     if type(stage) is not int or stage not in STAGES:
         raise ConfigError(
-            f"{FIELD}: {source}: zero_optimization.stage must be 0, 2 or 3, got {stage}; use "
-            "zero0, zero2, zero3 or zero3_offload"
+            f"{FIELD}: {source}: zero_optimization.stage must be 0, 1, 2 or 3, got {stage}; use "
+            "zero0, zero1, zero2, zero3 or zero3_offload"
         )
     for key in _SIZES:
         size = zero.get(key, 1)

@@ -29,10 +29,10 @@ class Local(LearnerKind):
 
 @dataclass(frozen=True, kw_only=True)
 class DeepSpeed(LearnerKind):
-    """One ZeRO engine for each learner, at stage 0, 2 or 3."""
+    """One ZeRO engine for each learner, at stage 0, 1, 2 or 3."""
 
     config: str = "zero2"
-    """A shipped name (zero0, zero2, zero3, zero3_offload) or the path of a DeepSpeed JSON file."""
+    """A shipped name (zero0 to zero3, zero3_offload) or the path of a DeepSpeed JSON file."""
 
     def constructor(self) -> LearnerConstructor:
         from .deepspeed import DeepSpeedLearner

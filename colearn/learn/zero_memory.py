@@ -36,9 +36,10 @@ def kept_by_zero(
 ) -> MemoryFootprint:
     """Bytes per process under DeepSpeed's section `zero_optimization`.
 
-    Stage 0 divides nothing. Stage 2 divides Adam's moments and the gradients, except two buckets,
-    and adds a copy of the weights that this process steps. Stage 3 also divides the trained weights
-    within an update, except those that DeepSpeed has gathered, and keeps its gradients' memory.
+    Stage 0 divides nothing. Stage 1 divides Adam's moments, and adds a copy of the weights that
+    this process steps. Stage 2 divides the gradients, too, except two buckets. Stage 3 also divides
+    the trained weights within an update, except those that DeepSpeed has gathered, and keeps its
+    gradients' memory.
     A step has a flat copy of the gradients, and the moments' roots; at stage 3 twice on the CPU.
 
     whole: stage 3 does not divide these weights, which are an adapter's.
@@ -53,7 +54,7 @@ def kept_by_zero(
     if stage < 3:
         return MemoryFootprint(
             weights=_FLOAT * trained + frozen,
-            gradients=part + 2 * bucket,
+            gradients=(_FLOAT * trained if stage == 1 else part) + 2 * bucket,
             adam=2 * part,
             master=part,
             step=2 * part,

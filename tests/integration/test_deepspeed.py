@@ -21,7 +21,7 @@ pytestmark = [
     ),
 ]
 
-STAGES = ("zero0", "zero2", "small", "sharded", "offloaded")
+STAGES = ("zero0", "zero1", "zero2", "small", "sharded", "offloaded")
 """`small`: ZeRO-2 with buckets smaller than the largest weights; `sharded`: ZeRO-3 that divides
 every weight, `offloaded` with parameters and optimiser in the CPU's memory."""
 TRAINED = ("policy", "value", "mixed", "team", "accumulated")
@@ -59,7 +59,7 @@ def two(tmp_path_factory: pytest.TempPathFactory, small: Path, three: str) -> Pa
     """Results of two processes, for every stage and case."""
     out = tmp_path_factory.mktemp("two")
     cases = (*TRAINED, "shared", "bad_loss", "bad_gradient", "unstepped", "adapters")
-    launch(2, out, f"zero0,zero2,{small},{three}", *cases)
+    launch(2, out, f"zero0,zero1,zero2,{small},{three}", *cases)
     return out
 
 

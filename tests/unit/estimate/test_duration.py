@@ -12,7 +12,8 @@ from colearn.estimate.accelerators import ACCELERATORS, accelerator
 from colearn.estimate.duration import Sizes, Spent, together
 from colearn.estimate.machine import known_devices, read_machine
 from colearn.estimate.run import Estimate
-from colearn.generate.kinds import OVERHEAD, VLLM, Transformers, VLLMServer
+from colearn.generate.kinds import VLLM, Transformers, VLLMServer
+from colearn.generate.vllm_needs import OVERHEAD
 
 GIB = 2**30
 

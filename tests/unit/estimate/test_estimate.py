@@ -51,6 +51,8 @@ def test_a_local_learner_keeps_sixteen_bytes_for_each_trained_weight() -> None:
     ("stage", "weights", "gradients", "adam", "master", "step"),
     [
         (0, 4000, 4000, 8000, 0, 8000),
+        # whole gradients and two buckets of 50, a quarter of the moments and of the weights
+        (1, 4000, 4400, 2000, 1000, 2000),
         # a quarter of the gradients and two buckets of 50, a quarter of the moments, and a copy
         # of the quarter that this process steps
         (2, 4000, 1400, 2000, 1000, 2000),

@@ -79,8 +79,8 @@ def test_a_file_of_ones_own_is_passed_on(tmp_path: Path) -> None:
         ({"bf16": {"enabled": True}}, ("bf16", "dtype")),
         ({"zero_optimisation": {"stage": 2}}, ("zero_optimisation", "'zero_optimization'?")),
         ({"zero_optimization": {"stage": 1}}, ("zero_optimization.stage", "got 1", "zero2")),
-        ({"zero_optimization": {"stage": "2"}}, ("zero_optimization.stage", "0, 2 or 3")),
-        ({"zero_optimization": 2}, ("zero_optimization.stage", "0, 2 or 3")),
+        ({"zero_optimization": {"stage": "2"}}, ("zero_optimization.stage", "0, 1, 2 or 3")),
+        ({"zero_optimization": 2}, ("zero_optimization.stage", "0, 1, 2 or 3")),
         (
             {"zero_optimization": {"stage": 2, "offload_optimizer": {"device": "cpu"}}},
             ("zero_optimization.offload_optimizer", "needs stage 3", "remove offload_optimizer"),
