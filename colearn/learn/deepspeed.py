@@ -51,7 +51,10 @@ class DeepSpeedLearner(NetworkLearner):
                 "leave it out, or set run.learner to local"
             )
         config = engine_config(config_source, settings, adapter=network.adapter is not None)
-        sharded = config["zero_optimization"]["stage"] == 3
+        zero = config["zero_optimization"]
+        sharded = zero["stage"] == 3
+        if "offload_optimizer" in zero and has_cpu_adam():
+            config["optimizer"]["params"]["torch_adam"] = False
         super().__init__(name, network, token_budget=token_budget, pad=pad, entropy=entropy)
         self.settings = settings
         # peft freezes all adapters except the active one, and a frozen weight gets no hook.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -50,6 +51,16 @@ def start_engine(name: str, module: nn.Module, device: torch.device, config: dic
             "learner nor sum gradients; pip install 'deepspeed>=0.19.8'"
         )
     return engine
+
+
+def has_cpu_adam() -> bool:
+    """Whether DeepSpeed's Adam for offloaded state can be built here, which takes one pass over
+    memory for each step. It needs a C++ compiler and ninja; without them torch's steps."""
+    required("deepspeed", "deepspeed")
+    from deepspeed.ops.op_builder import CPUAdamBuilder
+
+    tools = all(shutil.which(tool) for tool in ("c++", "ninja"))
+    return tools and bool(CPUAdamBuilder().is_compatible())
 
 
 def gathered(value: Any) -> list[Any]:

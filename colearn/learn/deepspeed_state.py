@@ -36,7 +36,7 @@ def read_state(
     elif adam.state:
         flat = next(iter(adam.state))
         for number, parameter in enumerate(parameters):
-            moments: dict[str, Any] = {"step": adam.state[flat]["step"]}
+            moments: dict[str, Any] = {"step": torch.tensor(float(adam.state[flat]["step"]))}
             for key in _MOMENTS:
                 whole = safe_get_full_optimizer_state(parameter, key)
                 if keep:
@@ -82,7 +82,7 @@ def write_shards(
     step = _steps_of(parameters, saved)
     for flat in engine.optimizer.fp32_partitioned_groups_flat:
         moments = {key: torch.zeros_like(flat) for key in _MOMENTS}
-        adam.state[flat] = {"step": torch.tensor(step), **moments}
+        adam.state[flat] = {"step": _counted(adam, step), **moments}
     for number, parameter in enumerate(parameters):
         for key in _MOMENTS:
             shards.write(parameter, saved["state"][number][key], key)
@@ -118,6 +118,11 @@ def _write_moments(
     for number, parameter in enumerate(parameters):
         for key in _MOMENTS:
             safe_set_full_optimizer_state(parameter, state[number][key].to(flat.device), key)
+
+
+def _counted(adam: Any, step: float) -> Any:
+    """A number of steps as torch's Adam holds it, or DeepSpeed's."""
+    return torch.tensor(step) if isinstance(adam, torch.optim.AdamW) else int(step)
 
 
 def _adam(engine: Any) -> Any:
