@@ -20,7 +20,7 @@ from colearn.models.network import Network
 
 from . import checkpoint_files
 from .deepspeed_config import engine_config
-from .deepspeed_engine import alone, gathered, start_engine
+from .deepspeed_engine import alone, gathered, has_cpu_adam, start_engine
 from .deepspeed_shards import Shards
 from .deepspeed_state import read_state, write_shards, write_state
 from .network_learner import NetworkLearner, schedule

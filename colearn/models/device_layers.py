@@ -53,6 +53,15 @@ class DeviceLayers:
                     layer.__dict__["forward"] = own
 
 
+def compute_bytes(model: nn.Module, compute: torch.dtype) -> int:
+    """Memory of the linear weights in the compute type, where they are stored in another one."""
+    return sum(
+        layer.weight.numel() * compute.itemsize
+        for layer in filter(_plain, model.modules())
+        if layer.weight.dtype != compute
+    )
+
+
 Columns = tuple[tuple[str, int], ...]
 """Adapters of a layer in the order of its stacked factors, each with its rank."""
 
