@@ -24,8 +24,8 @@ _OVERHEAD = {
 
 def tables(summary: Summary) -> list[ResultTable]:
     """Performance, its shape over five seeds or more, the critics' worth, all other metrics,
-    the training objective, overhead, time use, and, with several algorithms, who improves over
-    whom."""
+    the training objective, overhead, time use, and, with several algorithms and seeds, who improves
+    over whom."""
     made = [
         _performance(summary),
         _shape(summary),
@@ -35,7 +35,7 @@ def tables(summary: Summary) -> list[ResultTable]:
         _overhead(summary),
         _time_use(summary),
     ]
-    if summary.pairs:
+    if summary.pairs and _several_seeds(summary):
         made.append(_improvement(summary))
     return [table for table in made if table.rows]
 
@@ -79,9 +79,14 @@ def _performance(summary: Summary) -> ResultTable:
 
 def _means(summary: Summary) -> str:
     """What the cells of a table are: means over seeds, or the values of single runs."""
-    if any(len(algorithm.seeds) > 1 for algorithm in summary.algorithms.values()):
+    if _several_seeds(summary):
         return "Means over seeds with 95% intervals"
     return "Values of one run, so without intervals"
+
+
+def _several_seeds(summary: Summary) -> bool:
+    """Whether some algorithm has two seeds or more. One run each makes every probability 0 or 1."""
+    return any(len(algorithm.seeds) > 1 for algorithm in summary.algorithms.values())
 
 
 def _activity(key: str) -> str:

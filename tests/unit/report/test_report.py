@@ -297,6 +297,13 @@ def test_a_single_run_is_not_called_a_mean_over_seeds(tmp_path: Path, page: str)
     assert "over seeds" in page and "Values of one run" not in page
 
 
+def test_one_run_of_each_algorithm_gives_no_probabilities(tmp_path: Path, page: str) -> None:
+    fabricated.write_comparison(tmp_path, range(1), ("collm_cc", "magrpo"))
+    alone = write_report(tmp_path).read_text(encoding="utf-8")
+    assert "Probability of improvement" not in alone
+    assert "Probability of improvement" in page
+
+
 def test_before_and_after_show_the_same_item(page):
     before, after = re.findall(r"iteration (\d+), item (\w+)", page)[:2]
     assert before == ("0", "icml")
