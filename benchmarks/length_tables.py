@@ -216,6 +216,7 @@ def measure(turns: int, method: tuple[str, float, str | None], most: int) -> dic
         "rate": rate,
         "at_edge": rate in (RATES[0], RATES[-1]),
         "mean": [mean.mean, mean.low, mean.high],
+        "median": float(np.median(reached)),
         "reached": int(np.isfinite(reached).sum()),
         "runs": len(reached),
     }
