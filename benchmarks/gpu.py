@@ -43,6 +43,10 @@ LARGE: dict[str, int] = {
 }
 
 
+SMALL_DEVICE = "cpu"
+"""Device of a rehearsal."""
+
+
 class Skipped(Exception):
     """An item that this machine cannot run; says why."""
 
@@ -50,29 +54,40 @@ class Skipped(Exception):
 class Stand:
     """A model on the device, a voice for it, and episodes that it plays."""
 
-    def __init__(self, small: bool) -> None:
+    def __init__(self, small: bool, *, adapters: int = 0) -> None:
         import torch
         from transformers import Qwen3Config, Qwen3ForCausalLM
 
         from colearn.agents import AgentSpec, ChatFormat
+        from colearn.config import LoRASettings
         from colearn.contract import Sampling
         from colearn.models.base import Base
 
         self.small = small
-        self.device = torch.device("cpu" if small else "cuda")
+        self.device = torch.device(SMALL_DEVICE if small else "cuda")
         self.dtype = torch.float32 if small else torch.bfloat16
         self.prompt, self.action, self.rows = (24, 8, 4) if small else (512, 256, 64)
         config = Qwen3Config(
             **(SMALL if small else LARGE), tie_word_embeddings=True, max_position_embeddings=4096
         )
         torch.manual_seed(0)
-        with self.device:
-            causal = Qwen3ForCausalLM(config)
+        causal = Qwen3ForCausalLM(config)
+        if adapters:  # a frozen base is stored in the compute type, as in a run
+            causal = causal.to(self.dtype).requires_grad_(False)
         self.base = Base(causal, self.dtype)
+        names = [f"adapter-{number}" for number in range(adapters)]
+        for name in names:
+            self.base.add_adapter(name, LoRASettings(rank=16, alpha=32.0))
+        self.base.to(self.device)
         self.tokenizer = byte_tokenizer()
         chat = ChatFormat(self.tokenizer, chat="plain")
-        self.voice = AgentSpec(adapter=None, chat=chat, sampling=Sampling(max_tokens=self.action))
-        self.weights = sum(parameter.numel() for parameter in causal.parameters())
+        speaks = Sampling(max_tokens=self.action)
+        self.voices = {
+            agent: AgentSpec(adapter=name, chat=chat, sampling=speaks)
+            for agent, name in zip("ab", names or [None], strict=False)
+        }
+        self.voice = self.voices["a"]
+        self.weights = sum(p.numel() for n, p in causal.named_parameters() if ".lora_" not in n)
 
     def generated(self, generator: Any, forks: int = 4) -> tuple[list[Any], float]:
         """Trees of one turn with `forks` answers each, and seconds."""
@@ -83,14 +98,15 @@ class Stand:
             tuple((place * 31 + number * 7) % 250 for place in range(self.prompt))
             for number in range(self.rows // forks)
         ]
+        agents = sorted(self.voices)
         requests = [
             TokenRequest(
-                agent="a",
+                agent=agents[number % len(agents)],
                 history=TokenHistory().observe(prompt, None),
                 sampling=self.voice.sampling,
                 seeds=tuple(range(forks)),
             )
-            for prompt in prompts
+            for number, prompt in enumerate(prompts)
         ]
         self.wait()
         started = time.perf_counter()
@@ -126,7 +142,7 @@ class Stand:
     def wait(self) -> None:
         import torch
 
-        if self.device.type == "cuda":
+        if self.device.type == "cuda" and not self.small:
             torch.cuda.synchronize()
 
     def updated(self, groups: list[list[Any]], times: int = 3) -> tuple[Any, float]:
@@ -137,7 +153,8 @@ class Stand:
 
         settings = OptimizerSettings(learning_rate=1e-6)
         budget = 16_384
-        learner = LocalLearner("actor", Network(self.base), settings, token_budget=budget)
+        network = Network(self.base, self.voice.adapter)
+        learner = LocalLearner("actor", network, settings, token_budget=budget)
         best = float("inf")
         for _ in range(times):
             self.wait()
@@ -185,7 +202,61 @@ def gpu_tests(small: bool) -> dict[str, Any]:
     """The tests that need an accelerator."""
     command = [sys.executable, "-m", "pytest", "-q", "-m", "gpu", "tests/gpu"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-    return {"exit": done.returncode, "last": done.stdout.strip().splitlines()[-1]}
+    last = done.stdout.strip().splitlines()[-1]
+    return {"error": last} if done.returncode else {"last": last}
+
+
+def parity(small: bool) -> dict[str, Any]:
+    """The largest gap between CPU and device in float32, over three architectures: of
+    log-probabilities, and of gradients relative to the largest one."""
+    import torch
+    import transformers as t
+
+    shape = {**SMALL, "tie_word_embeddings": True, "max_position_embeddings": 4096}
+    torch.backends.cuda.matmul.allow_tf32 = False
+    gaps = {}
+    for kind, config in (
+        ("Qwen3", t.Qwen3Config(**shape)),
+        ("Llama", t.LlamaConfig(**shape)),
+        ("Gemma3", t.Gemma3TextConfig(**shape, sliding_window=16)),
+    ):
+        made = {}
+        for device in ("cpu", SMALL_DEVICE if small else "cuda"):
+            torch.manual_seed(0)
+            model = getattr(t, f"{kind}ForCausalLM")(config).to(device)
+            ids = (torch.arange(96) * 37 % 250).view(2, 48).to(device)
+            logits = model(input_ids=ids[:, :-1]).logits.float()
+            logprobs = logits.log_softmax(-1).gather(-1, ids[:, 1:, None])
+            logprobs.sum().backward()
+            gradients = torch.cat([p.grad.flatten().cpu() for p in model.parameters()])
+            made[device] = logprobs.detach().cpu(), gradients
+        (one, slope), (other, others) = made.values()
+        gaps[kind] = [
+            float((one - other).abs().max()),
+            float((slope - others).abs().max() / slope.abs().max()),
+        ]
+    return {"gaps": gaps}
+
+
+def predicted(stand: Stand, *, rows: int, positions: float, adapters: int) -> dict[str, float]:
+    """What a dry run takes for a decoded token, in milliseconds; nothing for an unknown device."""
+    import torch
+
+    from colearn.estimate.accelerators import ACCELERATORS
+    from colearn.estimate.duration import DECODED, LAUNCH, READS, Sizes
+
+    if stand.device.type != "cuda":
+        return {}
+    name = torch.cuda.get_device_name(stand.device).replace(" ", "").upper()
+    total = torch.cuda.mem_get_info(stand.device)[1] / 2**30
+    cards = [one for one in ACCELERATORS if one.name in name]
+    if not cards:
+        return {}
+    card = min(cards, key=lambda one: abs(one.gib - total))
+    sizes = Sizes.of(stand.base, card)
+    read = (sizes.weights + rows * positions * sizes.position) / (READS * card.bandwidth)
+    launched = DECODED[min(2, adapters)] * sizes.layers * LAUNCH
+    return {"predicted_ms": round(1000 * max(read, launched), 3)}
 
 
 def update_share(small: bool) -> dict[str, Any]:
@@ -206,16 +277,83 @@ def update_share(small: bool) -> dict[str, Any]:
     }
 
 
-def decode(small: bool) -> dict[str, Any]:
-    """New tokens per second of the default generator."""
+def decode(adapters: int) -> Callable[[bool], dict[str, Any]]:
+    """New tokens per second of the generator that decodes with the trained model, and milliseconds
+    of a token of every row beside those that a dry run takes."""
+
+    def run(small: bool) -> dict[str, Any]:
+        from colearn.generate.transformers import TransformersEngine
+
+        stand = Stand(small, adapters=adapters)
+        generator = TransformersEngine(stand.base, stand.voices)
+        stand.generated(generator)
+        _, seconds = stand.generated(generator)
+        tokens = stand.rows * stand.action
+        positions = stand.prompt + stand.action / 2
+        return {
+            "rows": stand.rows,
+            "tokens_per_second": round(tokens / seconds, 1),
+            "token_ms": round(1000 * seconds / stand.action, 3),
+            **predicted(stand, rows=stand.rows, positions=positions, adapters=adapters),
+        }
+
+    return run
+
+
+def blocks_of_logits(small: bool) -> dict[str, Any]:
+    """Seconds of an update with blocks of 2^24 logits, and with blocks by the device's memory."""
+    from unittest.mock import PropertyMock, patch
+
     from colearn.generate.transformers import TransformersEngine
+    from colearn.models.base import Base
+    from colearn.models.logit_blocks import LEAST, logits_at_once
 
     stand = Stand(small)
-    generator = TransformersEngine(stand.base, {"a": stand.voice})
-    stand.generated(generator)
-    _, seconds = stand.generated(generator)
-    tokens = stand.rows * stand.action
-    return {"rows": stand.rows, "tokens_per_second": round(tokens / seconds, 1)}
+    trees, _ = stand.generated(TransformersEngine(stand.base, stand.voices))
+    groups = stand.rows_of(trees)
+    sizes = (LEAST, logits_at_once(stand.device))
+    seconds = []
+    for size in sizes:
+        with patch.object(Base, "logits_at_once", new_callable=PropertyMock, return_value=size):
+            seconds.append(round(stand.updated(groups)[1], 4))
+    return {"elements": list(sizes), "seconds": seconds}
+
+
+def large_tree(small: bool) -> dict[str, Any]:
+    """A pass over a tree of four branches by FlexAttention and by a dense mask: the gap of hidden
+    states, seconds, and peak bytes."""
+    import torch
+
+    from colearn.contract.rows import Piece
+    from colearn.models import base as base_module
+    from colearn.models.tree_mask import TreeMask
+
+    stand = Stand(small)
+    length = 60 if small else 3000
+    pieces = [Piece(0, length, -1, 0, 0)]
+    for number in range(4):
+        pieces.append(Piece((number + 1) * length, (number + 2) * length, 0, length, 0))
+    mask = TreeMask((tuple(pieces),), 5 * length)
+    ids = (torch.arange(mask.width) * 7 % 250)[None].to(stand.device)
+    places = torch.cat([torch.arange(length), (torch.arange(length) + length).repeat(4)])
+    made, spent, peaks = [], [], []
+    on_device = stand.device.type == "cuda"
+    for large in (False, True):
+        base_module.too_large = lambda _, large=large: large  # type: ignore[assignment]
+        for _ in range(2):  # the first pass compiles
+            if on_device and not small:
+                torch.cuda.reset_peak_memory_stats()
+            stand.wait()
+            started = time.perf_counter()
+            hidden = stand.base.hidden(ids, position_ids=places[None].to(stand.device), mask=mask)
+            hidden.float().square().mean().backward()
+            stand.wait()
+            seconds = time.perf_counter() - started
+        made.append(hidden.detach().float().cpu())
+        spent.append(round(seconds, 4))
+        peaks.append(torch.cuda.max_memory_allocated() if on_device and not small else 0)
+    gap = float((made[0] - made[1]).abs().max())
+    return {"tokens": mask.width, "gap": gap, "seconds": spent, "peak_bytes": peaks}
 
 
 def packed_trees(small: bool) -> dict[str, Any]:
@@ -226,8 +364,8 @@ def packed_trees(small: bool) -> dict[str, Any]:
     trees, _ = stand.generated(TransformersEngine(stand.base, {"a": stand.voice}))
     packed = stand.rows_of(trees)
     apart = stand.rows_of(trees, budget=1)
-    _, together = stand.updated(packed)
-    _, alone = stand.updated(apart)
+    together = stand.updated(packed)[1]  # the learner's state is freed before the next one's
+    alone = stand.updated(apart)[1]
     return {
         "rows": [sum(map(len, packed)), sum(map(len, apart))],
         "seconds": [round(together, 4), round(alone, 4)],
@@ -243,7 +381,8 @@ def memory(small: bool) -> dict[str, Any]:
     stand = Stand(small)
     trees, _ = stand.generated(TransformersEngine(stand.base, {"a": stand.voice}))
     stand.updated(stand.rows_of(trees), times=2)
-    peak = torch.cuda.max_memory_allocated() if stand.device.type == "cuda" else 0
+    measured = stand.device.type == "cuda" and not small
+    peak = torch.cuda.max_memory_allocated() if measured else 0
     return {"peak_bytes": peak, "state_bytes": 16 * stand.weights}
 
 
@@ -252,20 +391,13 @@ def vllm(kind: str, lora: bool) -> Callable[[bool], dict[str, Any]]:
 
     def run(small: bool) -> dict[str, Any]:
         needs("vllm")
-        from dataclasses import replace
         from functools import partial
 
-        from colearn.config import LoRASettings
         from colearn.generate.kinds import VLLM, VLLMServer
         from colearn.models.network import Network
         from colearn.models.weight_update import weight_update
 
-        stand = Stand(small)
-        if lora:
-            stand.base.model.requires_grad_(False)
-            stand.base.add_adapter("a", LoRASettings(rank=16, alpha=32.0))
-            stand.base.to(stand.device)
-            stand.voice = replace(stand.voice, adapter="a")
+        stand = Stand(small, adapters=int(lora))
         gib = 0.1 if small else 8.0
         cls = VLLM if kind == "vllm" else VLLMServer
         generator = cls(cache_gib=gib, max_length=1024).build(stand.base, {"a": stand.voice})
@@ -331,14 +463,19 @@ def needs(package: str) -> None:
 
 
 ITEMS: dict[str, Callable[[bool], dict[str, Any]]] = {
+    "parity": parity,
     "gpu tests": gpu_tests,
+    "decode": decode(0),
+    "decode, one adapter": decode(1),
+    "decode, two adapters": decode(2),
+    "vllm, full": vllm("vllm", False),
     "update": update_share,
-    "decode": decode,
+    "blocks of logits": blocks_of_logits,
+    "large tree": large_tree,
     "packed trees": packed_trees,
     "memory": memory,
     "vllm, adapters": vllm("vllm", True),
     "vllm server, adapters": vllm("server", True),
-    "vllm, full": vllm("vllm", False),
     "vllm server, full": vllm("server", False),
     "zero3": zero3("zero3"),
     "zero3 offload": zero3("zero3_offload"),

@@ -9,7 +9,15 @@ from pathlib import Path
 from typing import Any
 
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "gpu.py"
-ITEMS = ("update", "decode", "packed trees", "memory", "vllm, adapters", "zero3")
+ITEMS = (
+    "parity",
+    "update",
+    "decode",
+    "decode, two adapters",
+    "blocks of logits",
+    "packed trees",
+    "memory",
+)
 
 
 def called(out: Path, *items: str) -> list[dict[str, Any]]:
