@@ -463,6 +463,9 @@ class RunSettings(_Settings):
     threads: int | None = Field(default=None, ge=1, le=1024)
     """CPU threads of torch. None: 1 if every model has fewer than four million parameters, else all
     cores, which a comparison divides among its `compare.workers`."""
+    tf32: bool = True
+    """On CUDA devices, products in float32 round their inputs to TF32, 10 bits after the point: at
+    half the rate of bfloat16 instead of a 15th. Weights and sums stay float32."""
     generator: GeneratorChoice = GeneratorChoice()
     """`transformers` or `vllm`, with its settings. Unless set, it is `vllm` on a CUDA device with
     vLLM's package, if agents and models ask nothing that its engine lacks."""

@@ -87,7 +87,7 @@ class Sizes:
     """FLOP/s of the device in the compute type."""
 
     @classmethod
-    def of(cls, base: Base, card: Accelerator) -> Sizes:
+    def of(cls, base: Base, card: Accelerator, *, tf32: bool = True) -> Sizes:
         config = base.config
         width = getattr(config, "head_dim", None) or (
             config.hidden_size // config.num_attention_heads
@@ -96,6 +96,7 @@ class Sizes:
         head = base.causal.get_output_embeddings()
         apart = {id(words), id(getattr(head, "weight", words))}
         named = base.causal.named_parameters()
+        single = card.tf32 if tf32 else card.single
         body = sum(p.numel() for name, p in named if id(p) not in apart and ".lora_" not in name)
         return cls(
             layers=config.num_hidden_layers,
@@ -104,7 +105,7 @@ class Sizes:
             weights=(body + config.vocab_size * config.hidden_size) * base.compute.itemsize,
             position=position_bytes(base),
             pair=4 * config.num_attention_heads * width * config.num_hidden_layers,
-            rate=card.tf32 if base.compute == torch.float32 else card.half,
+            rate=card.half if base.compute != torch.float32 else single,
         )
 
     def products(self, tokens: float, pairs: float, scored: float) -> float:
@@ -163,7 +164,10 @@ class Clock:
         )
 
     def _sizes(self, key: NetworkKey) -> Sizes:
-        return Sizes.of(self.networks[key].base, self.card)
+        return self._sizes_of(self.networks[key].base)
+
+    def _sizes_of(self, base: Base) -> Sizes:
+        return Sizes.of(base, self.card, tf32=self.run.config.run.tf32)
 
     @property
     def _one_host(self) -> bool:
@@ -177,7 +181,7 @@ class Clock:
         return sum(together(spent, one_host=self._one_host) for spent in turns.values())
 
     def _call(self, engine: Speaking, call: GeneratorCall) -> Spent:
-        sizes, needs = Sizes.of(engine.base, self.card), engine.engine.needs
+        sizes, needs = self._sizes_of(engine.base), engine.engine.needs
         rows, histories = len(call.rows), len(call.requests)
         read = histories * call.width
         worked = sizes.products(read, 2 * read * call.used, histories)

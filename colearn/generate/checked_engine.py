@@ -14,6 +14,7 @@ from colearn.contract import BatchEngine, TokenAnswer, TokenHistory, TokenReques
 from colearn.contract.weight_sync import LoadedWeights
 from colearn.errors import ColearnError, ConfigError
 from colearn.models.base import Base
+from colearn.models.precision import rounds_to_tf32
 from colearn.types import Action, Finish
 
 TOLERANCES = {torch.float32: 1e-3, torch.bfloat16: 0.5, torch.float16: 0.1}
@@ -21,6 +22,8 @@ TOLERANCES = {torch.float32: 1e-3, torch.bfloat16: 0.5, torch.float16: 0.1}
 
 In half precision the two round differently, so the check detects wrong wiring, not a single
 stale update of a small learning rate."""
+TF32_TOLERANCE = 0.05
+"""That of float32 on a CUDA device whose products round their inputs to TF32."""
 
 _PROBE_TOKENS = 144
 """Longer than a cache block, so that a block of old weights is detected."""
@@ -50,7 +53,10 @@ class CheckedEngine(LoadedWeights, BatchEngine):
     ) -> None:
         super().__init__()
         self.base, self.roles = base, dict(roles)
-        self.tolerance = TOLERANCES[base.compute] if tolerance is None else tolerance
+        allowed = TOLERANCES[base.compute]
+        if rounds_to_tf32(base.device, base.compute):
+            allowed = TF32_TOLERANCE
+        self.tolerance = allowed if tolerance is None else tolerance
         self.prefilled_tokens = 0
         """Tokens run through the model to extend histories, over the engine's life."""
         self._revision = base.revision

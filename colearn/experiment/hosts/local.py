@@ -20,6 +20,7 @@ from colearn.learn.frozen_copy import NetworkCopy
 from colearn.models.base import Base
 from colearn.models.load import Tokenizers, check_vocabulary
 from colearn.models.network import Network
+from colearn.models.precision import use_tf32
 from colearn.models.team import TeamBuilder
 from colearn.models.threads import use_threads
 from colearn.models.weight_update import weight_update
@@ -40,6 +41,7 @@ class LocalHost(ModelHost):
         networks = TeamBuilder(run).build(keys)
         bases = {id(one.base): one.base.causal for one in networks.values()}
         self._threads_before = use_threads(run.config.run.threads, bases.values())
+        self._tf32_before = use_tf32(run.config.run.tf32)
         self.learners = _learners(run, networks)
         self.copies = {
             key: _copy(run, key, self.learners, networks)
@@ -66,6 +68,7 @@ class LocalHost(ModelHost):
     def close(self) -> None:
         super().close()
         torch.set_num_threads(self._threads_before)
+        use_tf32(self._tf32_before)
         if self._pool is not None:
             self._pool.shutdown()
 
