@@ -220,7 +220,7 @@ def parity(small: bool) -> dict[str, Any]:
         ("Llama", t.LlamaConfig(**shape)),
         ("Gemma3", t.Gemma3TextConfig(**shape, sliding_window=16)),
     ):
-        made = {}
+        made = []
         for device in ("cpu", SMALL_DEVICE if small else "cuda"):
             torch.manual_seed(0)
             model = getattr(t, f"{kind}ForCausalLM")(config).to(device)
@@ -229,8 +229,8 @@ def parity(small: bool) -> dict[str, Any]:
             logprobs = logits.log_softmax(-1).gather(-1, ids[:, 1:, None])
             logprobs.sum().backward()
             gradients = torch.cat([p.grad.flatten().cpu() for p in model.parameters()])
-            made[device] = logprobs.detach().cpu(), gradients
-        (one, slope), (other, others) = made.values()
+            made.append((logprobs.detach().cpu(), gradients))
+        (one, slope), (other, others) = made
         gaps[kind] = [
             float((one - other).abs().max()),
             float((slope - others).abs().max() / slope.abs().max()),
