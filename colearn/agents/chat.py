@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from colearn.errors import ConfigError
+from colearn.files.first_opening import check_template
 from colearn.text.reasoning import CLOSE, OPEN, TOKENS, opened_reasoning
 from colearn.types import Action, Observation, Prompt
 
@@ -72,7 +73,7 @@ class ChatFormat:
         """
         self._ids = lru_cache(maxsize=4096)(self._tokenize)
         self._rendered = lru_cache(maxsize=_SHAPES)(self._whole)
-        source = _template(tokenizer, chat)
+        source = _template(tokenizer, chat, template or {})
         self._system, self._source, self._arguments = system, source, dict(template or {})
         if source is None:
             start = tokenizer.bos_token or ""
@@ -270,18 +271,25 @@ def _is_inside(text: str) -> bool:
     return OPEN in text and text.rfind(OPEN) > text.rfind(CLOSE)
 
 
-def _template(tokenizer: PreTrainedTokenizerBase, chat: str) -> str | None:
+def _template(
+    tokenizer: PreTrainedTokenizerBase, chat: str, settings: Mapping[str, Any]
+) -> str | None:
     if chat == "plain":
         return None
     if chat == "auto":
-        return tokenizer.chat_template
+        known: str | None = tokenizer.chat_template
+        if known is not None:
+            check_template(known, settings)
+        return known
     path = Path(chat)
     if not path.is_file():
         raise ConfigError(f"agents.chat: no file {path}; give 'auto', 'plain' or a .jinja file")
     try:
-        return path.read_text(encoding="utf-8")
+        template = path.read_text(encoding="utf-8")
     except UnicodeDecodeError:
         raise ConfigError(f"agents.chat: {path} is not UTF-8 text; save it as UTF-8") from None
+    check_template(template, settings)
+    return template
 
 
 _DIRECTIVES = "aAbBcdDeFHIjmMpSTuUVwWxXyYZ"

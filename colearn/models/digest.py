@@ -10,7 +10,7 @@ from pathlib import Path
 
 from .adapter_folder import CONFIG, adapter_base, adapter_config, is_adapter
 
-_OTHERS = (
+SETTINGS = (
     "config.json",
     "generation_config.json",
     "tokenizer.json",
@@ -28,19 +28,23 @@ _OTHERS = (
 """What else transformers reads of a causal language model."""
 
 
+def settings_digests(folder: Path) -> dict[str, str]:
+    """By name: the settings and tokenizer files that lie in a model's folder itself."""
+    return {name: digest(folder / name) for name in SETTINGS if (folder / name).is_file()}
+
+
 def file_digests(path: str, field: str, *, weights: bool = True) -> dict[str, str]:
     """By file name; without `weights`, settings and tokenizer alone. Of an adapter, its base's
     files are included as base/NAME. Empty for a hub name that is not in the cache.
 
     Errors: ConfigError naming `field` for an adapter whose base is not known.
     """
-    folder = _folder(path)
+    folder = model_folder(path)
     if folder is None:
         return {}
-    names = [name for name in _OTHERS if (folder / name).is_file()]
+    digests = settings_digests(folder)
     if weights:
-        names += sorted(file.name for file in folder.glob("*.safetensors"))
-    digests = {name: digest(folder / name) for name in names}
+        digests |= {file.name: digest(file) for file in sorted(folder.glob("*.safetensors"))}
     if is_adapter(path):
         config = adapter_config(path, field)
         config.pop("base_model_name_or_path", None)  # the base may be moved
@@ -51,7 +55,7 @@ def file_digests(path: str, field: str, *, weights: bool = True) -> dict[str, st
     return digests
 
 
-def _folder(path: str) -> Path | None:
+def model_folder(path: str) -> Path | None:
     """A path's folder, or the snapshot of a hub name in the cache."""
     if os.path.isdir(path):
         return Path(path)

@@ -32,7 +32,8 @@ from colearn.contract.length import check_length
 from colearn.contract.seeding import derive_rng, derive_seed
 from colearn.critic.stream import piece_tag
 from colearn.errors import ConfigError, nearest
-from colearn.models.cache import cache_folder
+from colearn.files.cache import cache_folder
+from colearn.files.first_opening import remember_model_files
 from colearn.rollout.transition import (
     begin,
     global_information,
@@ -45,6 +46,7 @@ from colearn.rollout.transition import (
 from colearn.text.notes import TimeLeft, note
 from colearn.types import Prompt
 
+from .digest import settings_digests
 from .embedded_recipes import RECIPES, Recipe
 from .embedded_tokenizer import embedded_tokenizer, stream_turns
 from .threads import threads
@@ -252,6 +254,7 @@ def _make(
     logging.disable_progress_bar()
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
+    remember_model_files(settings_digests(folder))
 
 
 def _begin_with_copies(model: Any) -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,9 +16,11 @@ from safetensors import safe_open
 from torch import nn
 
 from colearn.errors import ConfigError, reason_of
+from colearn.files.first_opening import check_model_files
 
-from .adapter_folder import WEIGHTS, bottom, is_adapter, tokenizer_path
+from .adapter_folder import WEIGHTS, adapter_config, bottom, is_adapter, tokenizer_path
 from .base import Base
+from .digest import SETTINGS, model_folder, settings_digests
 from .logit_check import check_logits
 from .missing_folder import refuse_missing_folder
 from .quantized import keep_layout, nf4
@@ -244,11 +249,38 @@ def _reading(path: str, field: str) -> Iterator[None]:
     """Convert any loader error on a damaged file to a ConfigError."""
     refuse_missing_folder(path, field)
     try:
+        _open_first(path)
         yield
     except MemoryError:
         raise
     except Exception as error:  # noqa: BLE001 - damaged files raise nearly anything
         raise _no_model(path, field, error) from None
+
+
+def _open_first(path: str) -> None:
+    """Open a model's settings and tokenizer in a child before this process does.
+
+    Errors: ValueError for files that take too much time or memory.
+    """
+    if not os.path.isdir(path):
+        _fetch_settings(path)
+    folder = model_folder(path)
+    if folder is not None:
+        check_model_files(folder, settings_digests(folder))
+    base = adapter_config(path, "").get("base_model_name_or_path") if is_adapter(path) else None
+    if isinstance(base, str) and base != path:
+        _open_first(base)
+
+
+@lru_cache(maxsize=256)
+def _fetch_settings(name: str) -> None:
+    """Download a hub name's settings into the hub's cache, so that they can be opened apart; what
+    cannot be had is the loader's to report."""
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError
+
+    with contextlib.suppress(OSError, HfHubHTTPError, HFValidationError):
+        snapshot_download(name, allow_patterns=list(SETTINGS))
 
 
 def _check_whole(model: Any, loading: Mapping[str, Any], *, head: bool) -> None:

@@ -13,11 +13,12 @@ import torch
 from filelock import FileLock
 
 from colearn.errors import ConfigError, reason_of
-from colearn.models.cache import cache_folder
+from colearn.files.cache import cache_folder
+from colearn.files.first_opening import remember_model_files
 from colearn.text.notes import note
 
 from .adapter_folder import adapter_base, bottom, is_adapter, tokenizer_path
-from .digest import file_digests
+from .digest import file_digests, settings_digests
 from .load import load_base, load_tokenizer, read_config
 from .merging import merged
 
@@ -71,6 +72,7 @@ def _write(path: str, base: str, folder: Path, field: str) -> None:
     settings = Path(path) / "generation_config.json"
     if settings.is_file():
         shutil.copy(settings, folder)
+    remember_model_files(settings_digests(folder))
 
 
 def _adapted(causal: Any, path: str) -> Any:

@@ -12,6 +12,7 @@ from typing import Any
 from colearn.contract.bounds import Count, check_bounds
 from colearn.contract.reward import PromptOrText, RewardFunction
 from colearn.errors import ConfigError, reason_of
+from colearn.files.first_opening import check_template
 
 from .spent import Spent
 
@@ -145,6 +146,7 @@ class _Classifier:
                 f"task.reward.path: '{self.path}' has no chat template for messages; give prompts "
                 "as plain text"
             )
+        check_template(self.tokenizer.chat_template, {})
         messages = [*prompt, *completion]
         return str(self.tokenizer.apply_chat_template(messages, tokenize=False))
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from colearn.models.cache import cache_folder
+from colearn.files.cache import cache_folder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

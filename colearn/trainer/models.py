@@ -16,7 +16,7 @@ from pydantic import BaseModel
 
 from colearn.config import EACH
 from colearn.errors import ConfigError
-from colearn.models.cache import cache_folder
+from colearn.files.cache import cache_folder
 
 _DTYPES = ("bfloat16", "float16")
 

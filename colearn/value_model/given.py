@@ -12,7 +12,7 @@ from filelock import FileLock
 from colearn.config import Config, ResolvedRun, resolve
 from colearn.contract import NetworkKey
 from colearn.errors import ConfigError
-from colearn.models.cache import cache_folder
+from colearn.files.cache import cache_folder
 from colearn.models.critic_folder import CriticManifest, is_critic, read_critic
 from colearn.record import open_run
 from colearn.record.checksums import damages, write_checksums

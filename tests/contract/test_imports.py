@@ -20,7 +20,7 @@ FOLDERS = ("colearn", "algorithms", "tasks")
 LAYERS = (
     ("errors", "statistics"),
     ("text", "types"),
-    ("sandbox", "tabular"),
+    ("files", "sandbox", "tabular"),
     ("contract",),
     ("registry",),
     ("advantage", "agents", "client", "credit", "critic", "loss"),

@@ -14,7 +14,7 @@ from filelock import FileLock
 from numpy.typing import NDArray
 
 from colearn.errors import ConfigError, reason_of
-from colearn.models.cache import cache_folder
+from colearn.files.cache import cache_folder
 
 from .corpus import Corpus, Passage
 from .retriever import KEPT_ANSWERS, Retriever

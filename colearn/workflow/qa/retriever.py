@@ -13,7 +13,7 @@ import numpy as np
 from filelock import FileLock
 
 from colearn.errors import required
-from colearn.models.cache import cache_folder
+from colearn.files.cache import cache_folder
 
 from .corpus import Corpus, Passage
 

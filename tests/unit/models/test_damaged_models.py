@@ -198,13 +198,15 @@ def test_a_template_file_that_is_no_text_is_named(whole, tmp_path):
     assert told == f"agents.chat: {path} is not UTF-8 text; save it as UTF-8"
 
 
-def test_a_template_that_does_not_end_is_ended(whole, tmp_path, monkeypatch):
+def test_a_template_that_does_not_end_for_one_text_is_ended(whole, tmp_path, monkeypatch):
+    """One that never ends is found when it is first opened, in a child."""
     monkeypatch.setattr(rendering, "SECONDS", 0.3)
     endless = "{% for b in range(99999) %}{% for c in range(99999) %}{% endfor %}{% endfor %}"
+    endless = "{% if messages[0].content == 'wait' %}" + endless + "{% endif %}"
     path = damaged(whole, tmp_path, writes("chat_template.jinja", endless))
     before = set(threading.enumerate())
     tokenizer = load_tokenizer(path, field=FIELD)
-    assert complaint(ChatFormat, tokenizer) == (
+    assert complaint(ChatFormat, tokenizer, system="wait") == (
         "agents.chat: the template has not ended after 0.3 seconds; give another .jinja template "
         "or 'plain'"
     )

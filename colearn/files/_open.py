@@ -1,0 +1,188 @@
+"""Opens a file that others made, in a process of its own with limits on time and memory.
+
+    python _open.py SECONDS MEMORY model FOLDER  # its config.json and tokenizer.json
+    python _open.py SECONDS MEMORY template      # a template, its settings: JSON on its input
+
+SECONDS are of processor time, MEMORY is bytes of address space.
+
+Trusted code that imports nothing of colearn, torch or transformers, so that it starts in a tenth of
+a second. It looks for what takes too much, not for what is damaged, which the reader that follows
+reports better. What it finds is a line on standard output and exit code 3.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import resource
+import sys
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+_FOUND = 3
+_MOST = {"layers": 2_000, "experts": 20_000, "parts": 500_000}
+"""Layers and experts of a model, and their product; the largest published models have 200, 1,000
+and 25,000."""
+_LAYERS = re.compile(
+    r"(^|_)(n_?layers?|num_layers|layers|layer_num|num_blocks|blocks|depths?)($|_)"
+)
+_EXPERTS = re.compile(r"(^|_)experts?($|_)")
+_GROWTH = 64
+"""Maximum number of tokens that a character may become, and of characters a token."""
+_TEXT = (
+    "".join(map(chr, range(32, 127)))
+    + " ".join(f"{sign * 32}!" for sign in ("a", "A", "0", " ", "_", "-", "\n", "é", "字", "🙂"))
+    + "The quick brown fox jumps over the lazy dog, 12345 times; <s>|im_start|>user\n</s>\r\n\t"
+    * 20
+)
+_ROOM = 20_000
+"""Characters of a tokenizer's own rules that are added to the text it is tried on."""
+
+
+class _TooMuch(Exception):
+    """What a file asks for is beyond any honest one's."""
+
+
+def main() -> None:
+    """Open what the arguments name."""
+    seconds, memory, kind, *rest = sys.argv[1:]
+    resource.setrlimit(resource.RLIMIT_CPU, (int(seconds), int(seconds) + 1))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+    _, most = resource.getrlimit(resource.RLIMIT_AS)
+    space = int(memory) if most == resource.RLIM_INFINITY else min(int(memory), most)
+    resource.setrlimit(resource.RLIMIT_AS, (space, space))
+    try:
+        if kind == "template":
+            _open_template(**json.load(sys.stdin))
+        else:
+            _open_config(Path(rest[0], "config.json"))
+            _open_tokenizer(Path(rest[0], "tokenizer.json"))
+    except _TooMuch as found:
+        _end(str(found))
+    except MemoryError:
+        _end(f"needs more than {int(memory) / 2**30:g} GB of memory")
+    except Exception:  # noqa: BLE001 - damaged files raise nearly anything; their reader reports it
+        pass
+    except BaseException as crash:  # noqa: BLE001 - a panic of tokenizers is no Exception
+        _end(f"ends its reader ({type(crash).__name__})")
+
+
+def _end(reason: str) -> None:
+    sys.stdout.write(reason)
+    sys.exit(_FOUND)
+
+
+def _open_config(path: Path) -> None:
+    if not path.is_file():
+        return
+    found = _counts(json.loads(path.read_bytes()), {"layers": (1, ""), "experts": (1, "")})
+    for kind, (count, key) in found.items():
+        if count > _MOST[kind]:
+            raise _TooMuch(f"has {count} {kind} ({key}); {_MOST[kind]} are the most")
+    parts = found["layers"][0] * found["experts"][0]
+    if parts > _MOST["parts"]:
+        raise _TooMuch(f"has {parts} experts in all layers; {_MOST['parts']} are the most")
+
+
+def _counts(data: Any, found: dict[str, tuple[int, str]]) -> dict[str, tuple[int, str]]:
+    """By kind: the largest count in the config and its key."""
+    items = data.items() if isinstance(data, dict) else enumerate(data)
+    for key, value in items:
+        if isinstance(value, dict | list):
+            _counts(value, found)
+        for kind, pattern in (("layers", _LAYERS), ("experts", _EXPERTS)):
+            name = str(key)
+            count = len(value) if isinstance(value, list) else value
+            listed = isinstance(value, list) and kind == "layers" and name.startswith("layer")
+            if isinstance(count, bool) or not isinstance(count, int | float):
+                continue
+            if (listed or pattern.search(name)) and count > found[kind][0]:
+                found[kind] = int(min(count, 1e18)), name
+    return found
+
+
+def _open_tokenizer(path: Path) -> None:
+    if not path.is_file():
+        return
+    import tokenizers
+
+    source = path.read_text(encoding="utf-8")
+    tokenizer = tokenizers.Tokenizer.from_str(source)
+    text = _TEXT + _own_texts(json.loads(source))
+    ids = tokenizer.encode(text, add_special_tokens=False).ids
+    if len(ids) > _GROWTH * len(text):
+        raise _TooMuch(f"makes {len(ids)} tokens of {len(text)} characters")
+    written = tokenizer.decode(ids, skip_special_tokens=False)
+    if len(written) > _GROWTH * len(text):
+        raise _TooMuch(f"writes {len(written)} characters of {len(ids)} tokens")
+
+
+def _own_texts(data: Any) -> str:
+    """The texts in a tokenizer's rules, which are likely to be what they change."""
+    texts: list[str] = []
+    waiting = [data.get(name) for name in ("normalizer", "pre_tokenizer", "decoder")]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, dict):
+            waiting += one.values()
+        elif isinstance(one, list):
+            waiting += one
+        elif isinstance(one, str):
+            texts.append(one)
+    return "\n".join(texts)[:_ROOM]
+
+
+def _open_template(template: str, settings: dict[str, Any]) -> None:
+    """Render conversations with transformers' environment, as far as it matters for cost."""
+    from jinja2.ext import loopcontrols
+    from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+    class Generation(loopcontrols):
+        """Also takes the `generation` blocks of transformers."""
+
+        tags = {"break", "continue", "generation"}  # noqa: RUF012 - as its base declares it
+
+        def parse(self, parser: Any) -> Any:
+            if parser.stream.current.value != "generation":
+                return super().parse(parser)
+            next(parser.stream)
+            return parser.parse_statements(("name:endgeneration",), drop_needle=True)
+
+    def fails(message: str) -> None:
+        raise ValueError(message)
+
+    environment = ImmutableSandboxedEnvironment(
+        trim_blocks=True, lstrip_blocks=True, extensions=[Generation]
+    )
+    environment.filters["tojson"] = lambda value, **_: json.dumps(value, default=str)
+    environment.globals |= {"raise_exception": fails, "strftime_now": lambda form: form}
+    compiled = environment.from_string(template)
+    system = {"role": "system", "content": "S"}
+    said = [
+        {"role": "user", "content": "U"},
+        {"role": "assistant", "content": "A"},
+        {"role": "user", "content": "V"},
+    ]
+    for messages, prompted in product(([system, *said], said), (True, False)):
+        given = {
+            "messages": messages,
+            "add_generation_prompt": prompted,
+            "bos_token": "<s>",
+            "eos_token": "</s>",
+            "tools": None,
+            "documents": None,
+        }
+        try:
+            text = compiled.render(**given | settings)
+        except MemoryError:
+            raise
+        except Exception:  # noqa: BLE001 - a template may refuse a role
+            continue
+        if len(text) > 1_000_000:
+            raise _TooMuch(f"writes {len(text)} characters for a conversation of four")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,100 @@
+"""Files that others made are first opened in a child with limits, once for each content.
+
+What a child with 10 s of processor time and 3 GB opens is then opened here without further limits.
+The cache folder remembers the SHA-256 of what went well.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from colearn.errors import ConfigError, printable
+
+from .cache import cache_folder
+
+SECONDS = 10
+"""Processor time; the tokenizer of 262,000 words of Gemma 3 takes 2 seconds."""
+MEMORY = 3 << 30
+"""Bytes of address space; that tokenizer takes less than 1 GB."""
+_FORM = 1
+"""Raised whenever the child looks for more, so that what went well is opened again."""
+_PATIENCE = 120.0
+"""Seconds of a busy machine until the child is given up; processor time is the limit elsewhere."""
+_FOUND = 3
+_OPENER = Path(__file__).with_name("_open.py")
+
+
+def check_template(template: str, settings: Mapping[str, Any]) -> None:
+    """Errors: ConfigError for a chat template that takes too much time or memory to render."""
+    source = json.dumps({"template": template, "settings": dict(settings)}, default=str)
+    reason = _reason(hashlib.sha256(source.encode()).hexdigest(), ("template",), source)
+    if reason is not None:
+        raise ConfigError(
+            f"agents.chat: the template {reason}; give another .jinja template or 'plain'"
+        )
+
+
+def check_model_files(folder: Path, digests: Mapping[str, str]) -> None:
+    """digests: SHA-256 by name of the settings and tokenizer files in the folder.
+
+    Errors: ValueError for files that take too much time or memory to open.
+    """
+    reason = _reason(_key(digests), ("model", str(folder)), "")
+    if reason is not None:
+        raise ValueError(f"its config or tokenizer {reason}")
+
+
+def remember_model_files(digests: Mapping[str, str]) -> None:
+    """Remember files of a model that this program has made itself as opened."""
+    _remember(_key(digests))
+
+
+def _key(digests: Mapping[str, str]) -> str:
+    return hashlib.sha256(json.dumps(digests, sort_keys=True).encode()).hexdigest()
+
+
+@lru_cache(maxsize=1024)
+def _reason(key: str, arguments: Sequence[str], source: str) -> str | None:
+    """What is wrong with what the child opens; None: nothing. Asked once for each content."""
+    if _remembered(key).exists():
+        return None
+    command = [sys.executable, "-P", "-B", str(_OPENER), str(SECONDS), str(MEMORY), *arguments]
+    try:
+        child = subprocess.run(
+            command, input=source.encode(), capture_output=True, timeout=_PATIENCE, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return f"has not opened after {_PATIENCE:g} s"
+    if child.returncode == _FOUND:
+        return printable(child.stdout.decode("utf-8", "replace"))[:200]
+    if -child.returncode in (signal.SIGXCPU, signal.SIGKILL):
+        return f"takes more than {SECONDS} s of processor time to open"
+    if child.returncode < 0:
+        name = signal.Signals(-child.returncode).name
+        return (
+            f"needs more than {MEMORY / 2**30:g} GB of memory to open, or ends its reader ({name})"
+        )
+    if child.returncode == 0:
+        _remember(key)
+    return None
+
+
+def _remember(key: str) -> None:
+    place = _remembered(key)
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.touch()
+    except OSError:
+        pass  # a cache that cannot be written costs the next process a tenth of a second
+
+
+def _remembered(key: str) -> Path:
+    return cache_folder() / "opened" / f"{_FORM}-{key}"
