@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from colearn.errors import ConfigError
 from colearn.files.first_opening import check_template
+from colearn.text.notes import note_once
 from colearn.text.reasoning import CLOSE, OPEN, TOKENS, opened_reasoning
 from colearn.types import Action, Observation, Prompt
 
@@ -278,7 +279,12 @@ def _template(
         return None
     if chat == "auto":
         known: str | None = tokenizer.chat_template
-        if known is not None:
+        if known is None:
+            note_once(
+                f"agents.chat: {tokenizer.name_or_path or 'the tokenizer'} has no chat template; "
+                "messages are written as plain text (chat: plain), or give a .jinja file"
+            )
+        else:
             check_template(known, settings)
         return known
     path = Path(chat)

@@ -17,6 +17,7 @@ from torch import nn
 
 from colearn.errors import ConfigError, reason_of
 from colearn.files.first_opening import check_model_files
+from colearn.text.notes import note_once
 
 from .adapter_folder import WEIGHTS, adapter_config, bottom, is_adapter, tokenizer_path
 from .base import Base
@@ -109,7 +110,7 @@ def read_config(path: str, field: str) -> PretrainedConfig:
 
 
 def load_tokenizer(path: str, *, field: str) -> PreTrainedTokenizerBase:
-    """Load a tokenizer; a missing pad token becomes the end token.
+    """Load a tokenizer; a missing pad token becomes the end token, with a note.
 
     Errors: ConfigError naming `field`.
     """
@@ -118,7 +119,9 @@ def load_tokenizer(path: str, *, field: str) -> PreTrainedTokenizerBase:
     with _reading(path, field):
         tokenizer = AutoTokenizer.from_pretrained(path, trust_remote_code=False)
     if tokenizer.pad_token_id is None:
-        tokenizer.pad_token = tokenizer.eos_token
+        end = tokenizer.eos_token
+        tokenizer.pad_token = end
+        note_once(f"{field}: {path} has no pad token; rows are filled with its end token {end!r}")
     return tokenizer
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from functools import lru_cache
 
 PREFIX = "note: "
 
@@ -39,3 +40,9 @@ def note(text: str) -> None:
     """Print a note on stderr."""
     if speaks():
         print(PREFIX + text, file=sys.stderr, flush=True)
+
+
+@lru_cache(maxsize=1024)
+def note_once(text: str) -> None:
+    """Print a note on stderr, the first time that this process has it."""
+    note(text)
