@@ -14,12 +14,14 @@ from colearn.workflow.qa import exact_match
 
 from ..answers import final_answer
 from ..checks import check_choice, check_whole
-from ..math_duo.checker import equal, number
+from ..math_duo.checker import equal, number, same_expression
 from ..math_duo.data import MathProblem, load_problems
 from ..search.items import load_questions, load_tested
 from ..search.question import Question
 from ..search.world import KINDS, World
 from . import prompts
+from .choices import letter_of, load_choices
+from .expressions import load_expressions
 
 Item = MathProblem | Question
 
@@ -40,12 +42,15 @@ def tested_on(data: str, train: Sequence[Item], world: World) -> dict[str, Seque
 class AnswerTeam(Workflow[Item], LegalActions, PrivilegedInfo):
     """Roles that discuss one problem. The last answer counts: the team earns 1 if it is right.
 
-    - `subject`: 'math', a number after `####`, compared within 1e-6; 'qa', words after `####`,
-      compared as SQuAD normalises them.
+    - `subject`: 'math', a number after `####`, compared within 1e-6; 'expression', what math-verify
+      compares: expressions, intervals, tuples, matrices (all 500 of MATH500); 'choice', the letter
+      of an option; 'qa', words after `####`, compared as SQuAD normalises them.
     - `data`: 'generated', or what `math_duo` (a hub name, .jsonl/.csv file) and search teams (also
-      'packaged') read. `train`, `test`: problems of each split, where math is generated.
-    - `test_data`: the test split, such as 'aime24' or 'gsm8k_test'; else that of `data`. All rows
-      of a file.
+      'packaged') read. 'choice' reads 'aqua', or the file of AQUA-RAT, MMLU or GPQA as it is
+      published; MMLU also as a folder of .csv files. `train`, `test`: problems of each split, where
+      they are generated.
+    - `test_data`: the test split, such as 'aime24', 'gsm8k_test', 'mmlu_stem' or 'gpqa'; else that
+      of `data`. All rows of a file.
     - `rounds`: maximum number of exchanges.
 
     The paper plays these teams with trained players to see what transfers (MARSHAL, section 4.3);
@@ -61,7 +66,7 @@ class AnswerTeam(Workflow[Item], LegalActions, PrivilegedInfo):
     def __init__(
         self,
         *,
-        subject: Literal["math", "qa"] = "math",
+        subject: Literal["math", "expression", "choice", "qa"] = "math",
         data: str = "generated",
         test_data: str | None = None,
         rounds: int = 2,
@@ -69,7 +74,7 @@ class AnswerTeam(Workflow[Item], LegalActions, PrivilegedInfo):
         test: int = 64,
         seed: int = 0,
     ) -> None:
-        check_choice("subject", subject, ("math", "qa"))
+        check_choice("subject", subject, ("math", "expression", "choice", "qa"))
         for name, value in {"rounds": rounds, "train": train, "test": test}.items():
             check_whole(name, value, 1)
         self.subject, self.rounds = subject, rounds
@@ -78,6 +83,10 @@ class AnswerTeam(Workflow[Item], LegalActions, PrivilegedInfo):
         self._splits: dict[str, Sequence[Item]] = {}
         if subject == "math":
             self._splits.update(load_problems(data, test_data, train, test, seed))
+        elif subject == "expression":
+            self._splits.update(load_expressions(data, test_data, train, test, seed))
+        elif subject == "choice":
+            self._splits.update(load_choices(data, test_data, train, test, seed))
         else:
             world = World(seed=seed, people=48, towns=12)
             self._splits.update(load_questions(data, world, KINDS)[0])
@@ -104,6 +113,10 @@ class AnswerTeam(Workflow[Item], LegalActions, PrivilegedInfo):
 
     def right(self, item: Item, answer: str) -> bool:
         """Whether an answer is correct."""
+        if isinstance(item, Question) and self.subject == "choice":
+            return letter_of(answer) == item.answers[0]
+        if isinstance(item, Question) and self.subject == "expression":
+            return same_expression(item.answers[0], answer)
         if isinstance(item, Question):
             return exact_match(answer, item.answers) == 1.0
         value = number(answer)

@@ -83,6 +83,24 @@ def number(text: str) -> float | None:
     return _READER.read(text)
 
 
+@lru_cache(maxsize=4096)
+def same_expression(gold: str, answer: str) -> bool:
+    """Whether an answer equals the gold one: as numbers within 1e-6, or by math-verify as an
+    expression, interval, tuple, matrix or text.
+
+    Errors: MissingExtra without math-verify, if they are not equal as texts or plain numbers.
+    """
+    texts = [text.translate(_MINUS).strip().strip("$").strip() for text in (gold, answer)]
+    if texts[0] == texts[1]:
+        return True
+    if not texts[1] or len(texts[1]) > _LONGEST or _TOO_LARGE.search(texts[1]):
+        return False
+    values = [number(text) for text in texts]
+    if values[0] is not None:
+        return values[1] is not None and equal(values[1], values[0])
+    return _READER.same(*texts)
+
+
 def _without_thousands(text: str) -> str:
     """The text in ASCII signs and spaces, without separators of thousands."""
     text = text.translate(_MINUS).strip().rstrip(",;")

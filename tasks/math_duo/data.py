@@ -91,13 +91,20 @@ def load_problems(
     return splits
 
 
-def _read(data: str) -> tuple[MathProblem, ...]:
+def question_answers(data: str) -> list[tuple[str, str]]:
+    """Question and answer as text of each row, from the hub or a file.
+
+    Errors: as `load_problems`.
+    """
     if data in HUB_SETS:
-        pairs = [row.value for row in HUB_SETS[data].rows()]
-    else:
-        choices = ", ".join(("generated", *HUB_SETS))
-        rows = file_rows(Path(data).expanduser(), choices)
-        pairs = [_pair(row.value, row.where) for row in rows]
+        return [row.value for row in HUB_SETS[data].rows()]
+    choices = ", ".join(("generated", *HUB_SETS))
+    rows = file_rows(Path(data).expanduser(), choices)
+    return [_pair(row.value, row.where) for row in rows]
+
+
+def _read(data: str) -> tuple[MathProblem, ...]:
+    pairs = question_answers(data)
     values = {question: number(answer) for question, answer in pairs}
     dropped = [answer for question, answer in pairs if values[question] is None]
     if dropped:

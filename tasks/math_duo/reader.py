@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 from colearn.errors import MissingExtra
 
@@ -29,11 +30,22 @@ class Reader:
 
     def read(self, answer: str) -> float | None:
         """Errors: MissingExtra without math-verify."""
+        value: float | None = self._ask(answer)
+        return value
+
+    def same(self, gold: str, answer: str) -> bool:
+        """Whether math-verify takes the answer for the gold one.
+
+        Errors: MissingExtra without math-verify.
+        """
+        return self._ask([gold, answer]) is True
+
+    def _ask(self, question: str | list[str]) -> Any:
         with self._lock:
             child = self._started()
             assert child.stdin is not None and child.stdout is not None
             try:
-                child.stdin.write(json.dumps(answer) + "\n")
+                child.stdin.write(json.dumps(question) + "\n")
                 child.stdin.flush()
                 line = child.stdout.readline()
             except BrokenPipeError:
@@ -41,8 +53,7 @@ class Reader:
             if not line:
                 self._end()
                 return None
-            value: float | None = json.loads(line)
-            return value
+            return json.loads(line)
 
     def close(self) -> None:
         with self._lock:

@@ -1,0 +1,221 @@
+"""Multiple-choice questions: AQUA-RAT, MMLU and GPQA in the format of their files, from the hub or
+from a path; and generated sums."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from colearn.contract.seeding import derive_rng
+from colearn.errors import ConfigError
+from colearn.text.json_value import read_json
+
+from ..generated import draw_splits
+from ..math_duo.data import arithmetic
+from ..rows import DataRow, HubSplit, check_trained_on, file_rows, file_text
+from ..search.question import Question
+
+LETTERS = "ABCDE"
+_ANSWER = re.compile(
+    r"\\boxed\{([A-E])\}\.?|[(\[]([A-E])[)\]](?!\s*(?:or|and|,|/))(?:\s.*)?"
+    r"|([A-E])(?:[.):](?!\s*(?:or|and|,|/))(?:\s.*)?)?"
+)
+"""A letter, in brackets or before a mark maybe with its option, and not another letter."""
+_TEST_SHARE = 10
+STEM = frozenset(
+    {
+        *("abstract_algebra", "astronomy", "college_biology", "college_chemistry"),
+        *("college_computer_science", "college_mathematics", "college_physics"),
+        *("computer_security", "conceptual_physics", "electrical_engineering"),
+        *("elementary_mathematics", "high_school_biology", "high_school_chemistry"),
+        *("high_school_computer_science", "high_school_mathematics", "high_school_physics"),
+        *("high_school_statistics", "machine_learning"),
+    }
+)
+"""The subjects of MMLU that its authors count as STEM."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A question, its options and the index of the right one."""
+
+    question: str
+    options: tuple[str, ...]
+    right: int
+
+    def asked(self) -> Question:
+        """As a question with lettered options, whose answer is a letter.
+
+        Errors: ValueError for what has no such form.
+        """
+        if not 2 <= len(self.options) <= len(LETTERS) or self.right not in range(len(self.options)):
+            raise ValueError(f"{len(self.options)} options, of which the right one is {self.right}")
+        listed = (f"{letter}) {one}" for letter, one in zip(LETTERS, self.options, strict=False))
+        text = "\n".join([self.question.strip(), *listed, "The answer is a letter."])
+        return Question(text, (LETTERS[self.right],))
+
+
+def letter_of(answer: str) -> str | None:
+    """The letter of an answer such as B, (B), B. 12 or \\boxed{B}; None for any other."""
+    match = _ANSWER.fullmatch(answer.strip().strip("*$"))
+    return match[match.lastindex or 0] if match else None
+
+
+def aqua(row: Mapping[str, Any]) -> Question:
+    """AQUA-RAT: options such as `A)21`, and `correct`, a letter."""
+    options = tuple(re.sub(r"^\s*[A-E]\s*\)\s*", "", option) for option in row["options"])
+    return Choice(row["question"], options, LETTERS.index(row["correct"].strip())).asked()
+
+
+def mmlu(row: Mapping[str, Any]) -> Question:
+    """MMLU as on the hub: `choices` and `answer`, the index of the right one."""
+    right = row["answer"]
+    if isinstance(right, bool) or not isinstance(right, int):
+        raise ValueError(f"answer {right!r}")
+    return Choice(row["question"], tuple(row["choices"]), right).asked()
+
+
+def mmlu_line(cells: Sequence[str]) -> Question:
+    """MMLU as in its authors' files without a header: question, A, B, C, D, letter."""
+    question, *options, right = cells
+    return Choice(question, tuple(options), LETTERS.index(right.strip())).asked()
+
+
+def gpqa(row: Mapping[str, Any]) -> Question:
+    """GPQA: the right answer and three wrong ones, in an order drawn by the question."""
+    question = row["Question"]
+    names = ("Correct Answer", *(f"Incorrect Answer {k}" for k in (1, 2, 3)))
+    order = derive_rng("gpqa", question).permutation(4)
+    options = tuple(row[names[at]].strip() for at in order)
+    return Choice(question, options, [*order].index(0)).asked()
+
+
+def _stem(row: Mapping[str, Any]) -> Question | None:
+    return mmlu(row) if row["subject"] in STEM else None
+
+
+HUB_SETS = {
+    "aqua": HubSplit("deepmind/aqua_rat", "raw", "train", aqua, tests="aqua_test"),
+    "aqua_test": HubSplit("deepmind/aqua_rat", "raw", "test", aqua, tests_only=True),
+    "mmlu": HubSplit("cais/mmlu", "all", "test", mmlu, tests_only=True),
+    "mmlu_stem": HubSplit("cais/mmlu", "all", "test", _stem, tests_only=True),
+    "gpqa": HubSplit("Idavidrein/gpqa", "gpqa_diamond", "train", gpqa, tests_only=True),
+}
+"""By the name that `task.data` and `task.test_data` give them."""
+
+
+def load_choices(
+    data: str, test_data: str | None, train: int, test: int, seed: int
+) -> dict[str, Sequence[Question]]:
+    """The questions by split; without `test_data` the official test split is tested, where there is
+    one, else the last tenth.
+
+    Errors: ConfigError for data that cannot be read; MissingExtra where an extra is needed.
+    """
+    known = HUB_SETS.get(data)
+    if known is not None:
+        check_trained_on(data, known.tests_only, "aqua")
+        test_data = test_data or known.tests
+    splits: dict[str, Sequence[Question]]
+    if data == "generated":
+        sizes = {"train": train, "test": test}
+        splits = dict(draw_splits(_sum, str, sizes=sizes, seed=seed, remedy="ask for fewer"))
+    else:
+        questions = _read(data, "task.data")
+        cut = len(questions)
+        if test_data is None:
+            cut -= max(cut // _TEST_SHARE, 1)
+        splits = {"train": questions[:cut], "test": questions[cut:]}
+    if test_data is not None:
+        splits["test"] = _read(test_data, "task.test_data")
+        tested = {question.text for question in splits["test"]}
+        splits["train"] = tuple(q for q in splits["train"] if q.text not in tested)
+    for split, kept in splits.items():
+        if not kept:
+            raise ConfigError(f"task.data: {data} leaves no question to {split}; add some")
+    return splits
+
+
+def _sum(rng: np.random.Generator) -> Question:
+    problem = arithmetic(rng)
+    wrong = rng.choice([step for step in range(-9, 10) if step], size=3, replace=False)
+    values = [int(problem.answer), *(int(problem.answer + step) for step in wrong)]
+    order = rng.permutation(4)
+    options = tuple(str(values[at]) for at in order)
+    return Choice(problem.question, options, [*order].index(0)).asked()
+
+
+def _read(data: str, field: str) -> tuple[Question, ...]:
+    if data in HUB_SETS:
+        found: Iterable[Question] = (row.value for row in HUB_SETS[data].rows())
+    else:
+        path = Path(data).expanduser()
+        paths = sorted(path.glob("*.csv")) if path.is_dir() else [path]
+        if not paths:
+            raise ConfigError(f"{field}: {path} holds no .csv file; name MMLU's folder test")
+        found = (question for path in paths for question in _of_file(path, field))
+    return tuple(dict.fromkeys(found))
+
+
+def _of_file(path: Path, field: str) -> list[Question]:
+    choices = ", ".join(("generated", *HUB_SETS))
+    text = file_text(path, choices, field=field)
+    if path.suffix == ".csv":
+        return _of_csv(text, path, field)
+    if path.suffix == ".json" and not text.lstrip().startswith("["):
+        # the authors of AQUA-RAT give one object per line in a file called .json
+        return [
+            _made(DataRow(f"line {at} of {path}", line), _of_line, field)
+            for at, line in enumerate(text.split("\n"), start=1)
+            if line.strip()
+        ]
+    return [_made(row, _of_row, field) for row in file_rows(path, choices, field=field)]
+
+
+def _of_csv(text: str, path: Path, field: str) -> list[Question]:
+    """GPQA's file has a header; MMLU's have none, and options that may be equal or empty."""
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    try:
+        lines = [(reader.line_num, cells) for cells in reader if cells]
+    except csv.Error as error:
+        raise ConfigError(
+            f"{field}: {path} is not valid CSV in line {reader.line_num} ({error}); fix the quotes"
+        ) from None
+    if not lines or "Correct Answer" not in lines[0][1]:
+        return [
+            _made(DataRow(f"line {at} of {path}", cells), mmlu_line, field) for at, cells in lines
+        ]
+    (_, names), *rest = lines
+    return [
+        _made(DataRow(f"line {at} of {path}", dict(zip(names, cells, strict=False))), gpqa, field)
+        for at, cells in rest
+    ]
+
+
+def _of_line(line: str) -> Question:
+    return _of_row(read_json(line))
+
+
+def _of_row(row: Mapping[str, Any]) -> Question:
+    """A row of one of the three, by its keys."""
+    if "options" in row:
+        return aqua(row)
+    return gpqa(row) if "Correct Answer" in row else mmlu(row)
+
+
+def _made(row: DataRow, read: Callable[[Any], Question], field: str) -> Question:
+    try:
+        return read(row.value)
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        raise ConfigError(
+            f"{field}: {row.where} is no row of AQUA-RAT (question, options, correct), MMLU "
+            f"(question, choices, answer; or question,A,B,C,D,letter) or GPQA (Question, Correct "
+            f"Answer, Incorrect Answer 1 to 3) ({type(error).__name__}); correct it"
+        ) from None
