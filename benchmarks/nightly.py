@@ -6,6 +6,7 @@
     .ci/nightly --results FILE --files all       one file of tests after the other
     .ci/nightly --results FILE --failed          again what failed
     .ci/nightly --results FILE --markers ""      the table alone
+    .ci/nightly --markers audit                  known vulnerabilities of dependencies
 
 A marker that this machine cannot run gets a row with the reason. With `--results` the newest result
 of each test is kept in FILE, with its commit, and the table shows all of them, so that a night can
@@ -27,6 +28,7 @@ import tomllib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from _nightly_audit import AUDIT, audit
 from _nightly_environments import ROOT, CannotRun, Environment, Environments, run
 from _nightly_results import Result, Results, page, read_report
 
@@ -129,7 +131,7 @@ def main() -> int:
     parser.add_argument("--processes", type=int, default=2, help="of pytest")
     parser.add_argument("--minutes", type=float, default=300, help="limit of one run of pytest")
     options = parser.parse_args()
-    every = ["gate", *markers()]
+    every = ["gate", *markers(), AUDIT]
     chosen = every if options.markers is None else [m for m in options.markers.split(",") if m]
     missing = [package for name, package in PROGRAMS.items() if shutil.which(name) is None]
     if missing:
@@ -152,6 +154,9 @@ def main() -> int:
         for marker in chosen:
             print(f"== {marker}", flush=True)
             try:
+                if marker == AUDIT:
+                    results.replace(marker, (), audit(environments, runner.commit))
+                    continue
                 environment = builders.get(marker, environments.dev)()
             except CannotRun as error:
                 reason = Result(marker, "", "cannot run", runner.commit, str(error))
