@@ -86,6 +86,13 @@ def test_each_turn_has_explained_variance_bias_item_means_and_a_ceiling(tmp_path
     assert summary["algorithms"]["magrpo"]["critic"] is None and "magrpo, turn" not in section
 
 
+def test_of_one_run_nothing_is_called_a_mean_over_seeds(tmp_path: Path) -> None:
+    _, table, page = write(tmp_path, [[turn()]] * 4, seeds=(0,))
+    section = table.partition("## What the critics explain")[2]
+    assert section.lstrip().startswith("Shares of the variance")
+    assert "over seeds" not in table and "over seeds" not in page
+
+
 def test_the_sentence_judges_noise_ceiling_and_critic(tmp_path: Path) -> None:
     # a share of 0.2 repeats: the noise is sqrt(1 / 0.2 - 1) = 2 times the gradient
     summary, _, page = write(tmp_path, [[turn()]] * 4)
