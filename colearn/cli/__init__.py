@@ -27,7 +27,7 @@ from . import (
     study,
     train,
 )
-from .output import Errors, Output
+from .output import CommandOutput, Errors
 
 app = typer.Typer(
     name="colearn",
@@ -99,7 +99,7 @@ def main() -> None:
     arguments = sys.argv[1:]
     sys.argv[1:] = map(masked, arguments)  # trackers record the command line
     output, errors = sys.stdout, sys.stderr
-    sys.stdout = None if output is None else Output(output)  # None: closed by the shell
+    sys.stdout = None if output is None else CommandOutput(output)  # None: closed by the shell
     sys.stderr = None if errors is None else Errors(errors)
     try:
         _run(arguments)

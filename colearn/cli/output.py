@@ -14,7 +14,7 @@ class OutputLost(ColearnError):
     """Standard output takes no more, such as on a full disk."""
 
 
-class Output:
+class CommandOutput:
     """Standard output; a device that takes no more is an `OutputLost`.
 
     A reader that has gone away (`| head`) stays a BrokenPipeError.

@@ -26,7 +26,7 @@ _PENALTIES = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)
 
 
 @dataclass(frozen=True, slots=True)
-class Experience:
+class ScoredStates:
     """The states at the marks of one update, [N, D], and what their values are to be, [N]."""
 
     states: Tensor
@@ -60,8 +60,8 @@ class RidgeLearner(NetworkLearner):
                 "critic.head: ridge is solved in one process; start one, or leave it out"
             )
         self.head = network.head
-        self._seen: list[Experience] = []
-        self._kept: deque[Experience] = deque(maxlen=settings.replay)
+        self._seen: list[ScoredStates] = []
+        self._kept: deque[ScoredStates] = deque(maxlen=settings.replay)
 
     @torch.no_grad()
     def accumulate(self, prepared: Prepared, objective: Objective) -> Accumulated:
@@ -81,13 +81,13 @@ class RidgeLearner(NetworkLearner):
             if batch.baselined:
                 targets = targets - batch.per_action("baselines")
             scored = ~targets.isnan()
-            self._seen.append(Experience(read[scored].float(), targets[scored]))
+            self._seen.append(ScoredStates(read[scored].float(), targets[scored]))
         return outputs
 
     @updates
     @torch.no_grad()
     def step(self, done: float) -> dict[str, float]:
-        newest = Experience(
+        newest = ScoredStates(
             torch.cat([one.states for one in self._seen]),
             torch.cat([one.targets for one in self._seen]),
         )
@@ -116,7 +116,7 @@ class RidgeLearner(NetworkLearner):
         state, self.steps = checkpoint_files.load_learner(folder, self.network.state())
         self._kept.clear()
         self._kept.extend(
-            Experience(one["states"].to(self.device), one["targets"].to(self.device))
+            ScoredStates(one["states"].to(self.device), one["targets"].to(self.device))
             for _, one in sorted(state["state"].items())
         )
         self.network.base.revision += 1
