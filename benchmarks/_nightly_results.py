@@ -76,7 +76,7 @@ def read_report(marker: str, commit: str, xml: str) -> list[Result]:
 
 
 def page(results: Results, markers: Sequence[str], day: str, machine: str) -> str:
-    """A row for each marker that has results, then what failed and what was skipped."""
+    """A row for each marker, then what failed and what was skipped."""
     lines = [
         "# All tests, by marker",
         "",
@@ -91,6 +91,7 @@ def page(results: Results, markers: Sequence[str], day: str, machine: str) -> st
     for marker in markers:
         found = results.of(marker)
         if not found:
+            lines.append(f"| `{marker}` | - | - | - | - | | not run |")
             continue
         counts = Counter(result.outcome for result in found)
         commits = ", ".join(dict.fromkeys(result.commit for result in found))

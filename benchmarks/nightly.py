@@ -171,7 +171,8 @@ def main() -> int:
                         runner.test(marker, environment, [file] if file else [])
     day = datetime.date.today().isoformat()
     machine = f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}"
-    options.table.write_text(page(results, dict.fromkeys([*every, *chosen]), day, machine))
+    shown = dict.fromkeys([*every, *chosen]) if options.results else chosen
+    options.table.write_text(page(results, list(shown), day, machine))
     print(options.table.read_text())
     return int(any(result.outcome == "failed" for result in results.results))
 
