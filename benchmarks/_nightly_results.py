@@ -59,10 +59,11 @@ def under(result: Result, paths: Sequence[str]) -> bool:
 
 
 def read_report(marker: str, commit: str, xml: str) -> list[Result]:
-    """The results in pytest's JUnit report, of the family `xunit1`, which names the files."""
+    """The results in pytest's JUnit report. A test belongs to the module that ran it, which its
+    class name spells with dots."""
     results = []
     for case in ElementTree.fromstring(xml).iter("testcase"):
-        file, name = case.get("file"), case.get("name") or ""
+        module, name = case.get("classname") or "", case.get("name") or ""
         skip = case.find("skipped")
         outcome, reason = "passed", ""
         if case.find("failure") is not None or case.find("error") is not None:
@@ -70,7 +71,7 @@ def read_report(marker: str, commit: str, xml: str) -> list[Result]:
         elif skip is not None:
             outcome, reason = "skipped", skip.get("message") or "no reason"
         seconds = float(case.get("time") or 0)
-        test = f"{file}::{name}" if file else name
+        test = f"{module.replace('.', '/')}.py::{name}" if module else name
         results.append(Result(marker, test, outcome, commit, reason, seconds))
     return results
 

@@ -80,7 +80,7 @@ class Runner:
         """Runs the tests of a marker that stand in `paths`, or all."""
         with tempfile.TemporaryDirectory() as scratch:
             report = Path(scratch) / "report.xml"
-            kind = ("-o", "junit_family=xunit1", f"--junitxml={report}", "--durations=5")
+            kind = (f"--junitxml={report}", "--durations=5")
             command = self.pytest(marker, environment, *self.workers, *kind, *paths)
             variables = {**self.variables(environment), "TMPDIR": scratch}
             try:

@@ -11,11 +11,11 @@ from _nightly_results import Result, Results, page, read_report
 from nightly import markers
 
 REPORT = """<testsuites><testsuite>
-<testcase file="tests/a.py" name="works" time="80"/>
-<testcase file="tests/a.py" name="falls" time="10"><failure message="no">no</failure></testcase>
-<testcase file="tests/a.py" name="breaks"><error message="no">no</error></testcase>
-<testcase file="tests/b.py" name="rests"><skipped message="no chromium"/></testcase>
-<testcase file="tests/b.py" name="sleeps"><skipped message="no chromium"/></testcase>
+<testcase classname="tests.a" name="works" time="80"/>
+<testcase classname="tests.a" name="falls" time="10"><failure message="no">no</failure></testcase>
+<testcase classname="tests.a" name="breaks"><error message="no">no</error></testcase>
+<testcase classname="tests.b" name="rests"><skipped message="no chromium"/></testcase>
+<testcase classname="tests.b" name="sleeps"><skipped message="no chromium"/></testcase>
 </testsuite></testsuites>"""
 
 
