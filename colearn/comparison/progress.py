@@ -54,7 +54,7 @@ Goals = Mapping[str, Goal]
 """By run name."""
 
 
-class Pace:
+class RemainingTime:
     """Estimates a run's remaining seconds from its progress since the first report.
 
     The first report comes after loading and, in a new run, after the first evaluation.
@@ -108,7 +108,7 @@ class Lines:
         self._console, self._goals, self._clock = console, goals, clock
         self._printed: dict[str, tuple[int, int | None, float]] = {}
         """Steps, steps of the latest evaluation, and time of a run's latest line."""
-        self._paces = {name: Pace(goal, clock) for name, goal in goals.items()}
+        self._remaining = {name: RemainingTime(goal, clock) for name, goal in goals.items()}
 
     def __enter__(self) -> Lines:
         return self
@@ -120,7 +120,7 @@ class Lines:
         self._print(name, how)
 
     def advanced(self, name: str, status: Status) -> None:
-        goal, left, at = self._goals[name], self._paces[name].left(status), self._clock()
+        goal, left, at = self._goals[name], self._remaining[name].left(status), self._clock()
         steps, evaluated_at, printed_at = self._printed.get(name, (0, None, at))
         due = (
             status.evaluated_at != evaluated_at
@@ -153,7 +153,7 @@ class Bars:
 
     def __init__(self, console: Console, goals: Goals, clock: Clock = time.monotonic) -> None:
         self._goals = goals
-        self._paces = {name: Pace(goal, clock) for name, goal in goals.items()}
+        self._remaining = {name: RemainingTime(goal, clock) for name, goal in goals.items()}
         self._progress = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
@@ -197,7 +197,7 @@ class Bars:
         self._progress.update(self._bars[name], state=how, visible=True)
 
     def advanced(self, name: str, status: Status) -> None:
-        latest = status_text(status, self._goals[name].metric, self._paces[name].left(status))
+        latest = status_text(status, self._goals[name].metric, self._remaining[name].left(status))
         self._progress.update(
             self._bars[name], completed=status.environment_steps, latest=latest, state=""
         )

@@ -11,7 +11,7 @@ from IPython.display import display
 
 from colearn.record.meter import Status
 
-from .progress import Clock, Goals, Pace, status_text
+from .progress import Clock, Goals, RemainingTime, status_text
 
 
 class Widgets:
@@ -19,7 +19,7 @@ class Widgets:
 
     def __init__(self, goals: Goals, clock: Clock = time.monotonic) -> None:
         self._goals = goals
-        self._paces = {name: Pace(goal, clock) for name, goal in goals.items()}
+        self._remaining = {name: RemainingTime(goal, clock) for name, goal in goals.items()}
         self._bars = {
             name: ipywidgets.FloatProgress(min=0, max=goal.environment_steps)
             for name, goal in goals.items()
@@ -50,7 +50,7 @@ class Widgets:
         goal = self._goals[name]
         self._bars[name].value = status.environment_steps
         steps = f"{status.environment_steps}/{goal.environment_steps} steps"
-        latest = status_text(status, goal.metric, self._paces[name].left(status))
+        latest = status_text(status, goal.metric, self._remaining[name].left(status))
         self.noted(name, f"{steps}, {latest}" if latest else steps)
 
     def noted(self, name: str, text: str) -> None:

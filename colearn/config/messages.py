@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from colearn.text.validation import Fault, Place, first_fault
+from colearn.text.validation import Fault, KeyPath, first_fault
 
 from .renamed import remedy
 from .settings import Config
@@ -50,7 +50,7 @@ _OF_ALGORITHMS = ("rollout", "credit", "advantage", "loss", "value_loss", "disco
 """Settings of an algorithm, which belong in the section `algorithm`."""
 
 
-def _elsewhere(path: Place, given: Any, cls: type[BaseModel] | None) -> str | None:
+def _elsewhere(path: KeyPath, given: Any, cls: type[BaseModel] | None) -> str | None:
     """The section that a key at the top level belongs to, if only one has it."""
     key = str(path[-1])
     if cls is not Config or len(path) > 1:
@@ -79,7 +79,7 @@ def _shown(value: Any) -> str:
     return text if len(text) <= _ROOM else f"{text[:_ROOM]} ..."
 
 
-def _siblings(path: Place, cls: type[BaseModel] | None) -> list[str]:
+def _siblings(path: KeyPath, cls: type[BaseModel] | None) -> list[str]:
     fields: Any = cls
     for part in path[:-1]:
         if not (isinstance(fields, type) and issubclass(fields, BaseModel)):

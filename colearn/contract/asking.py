@@ -10,14 +10,14 @@ from colearn.errors import ColearnError, TaskError, line_of, printable, reason_o
 
 from .task import DecPOMDP
 
-Asked = DecPOMDP[Any, Any] | type[DecPOMDP[Any, Any]]
+TaskOrClass = DecPOMDP[Any, Any] | type[DecPOMDP[Any, Any]]
 """A task, or its class during construction."""
 
 _LONGEST_ITEM = 80
 
 
 @contextmanager
-def asking(task: Asked, method: str, item: str | None = None) -> Iterator[None]:
+def asking(task: TaskOrClass, method: str, item: str | None = None) -> Iterator[None]:
     """Wraps a call of `task.METHOD`; `item` is the result of `item_name`.
 
     Errors: TaskError for any exception of the task (SystemExit included), with its line, and for a
@@ -36,7 +36,7 @@ def asking(task: Asked, method: str, item: str | None = None) -> Iterator[None]:
 
 
 @contextmanager
-def placed(task: Asked, item: str | None = None) -> Iterator[None]:
+def placed(task: TaskOrClass, item: str | None = None) -> Iterator[None]:
     """Wraps the use of a task's result: adds task and item to a TaskError; all else passes."""
     try:
         yield
@@ -53,6 +53,6 @@ def item_name(item: Any) -> str:
     return name if len(name) <= _LONGEST_ITEM else f"{name[:_LONGEST_ITEM]} ..."
 
 
-def _place(task: Asked, item: str | None) -> str:
+def _place(task: TaskOrClass, item: str | None) -> str:
     name = (task if isinstance(task, type) else type(task)).__name__
     return f"in {name}" + ("" if item is None else f", item '{item}'")

@@ -19,7 +19,7 @@ from colearn.client.protocol.limits import ServerLimits, read_body
 from colearn.client.protocol.schema import ChatRequest, parse, read_fields
 
 from .payments import NoReward, number
-from .program_run import Asked, Paid, ProgramRun
+from .program_run import Paid, PendingRequest, ProgramRun
 from .requests import check_request, invalid
 from .stream import Streamed
 
@@ -134,7 +134,7 @@ async def _stream(request: Request, live: ProgramRun, agent: str, body: ChatRequ
 
 
 async def _withdrawing(
-    live: ProgramRun, asked: Asked, streamed: Streamed, part: str | None
+    live: ProgramRun, asked: PendingRequest, streamed: Streamed, part: str | None
 ) -> AsyncIterator[bytes]:
     try:
         async for event in streamed.events(asked, part):

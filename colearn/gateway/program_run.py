@@ -21,7 +21,7 @@ MOST_WAITING = 64
 
 
 @dataclass(slots=True, eq=False)
-class Asked:
+class PendingRequest:
     """A request that waits for its answer."""
 
     agent: str
@@ -65,20 +65,22 @@ class ProgramRun:
         """Stops the program if it still runs."""
         self._turn = 0
         self._changed = threading.Condition()
-        self._queue: list[Asked] = []
-        self._open: dict[str, Asked] = {}
+        self._queue: list[PendingRequest] = []
+        self._open: dict[str, PendingRequest] = {}
         self._paid: list[Paid] = []
         self._answered: dict[str, str] = {}
         """Agent by request id."""
 
-    def ask(self, agent: str, body: ChatRequest, listener: Listener | None = None) -> Asked:
+    def ask(
+        self, agent: str, body: ChatRequest, listener: Listener | None = None
+    ) -> PendingRequest:
         """Queues a request.
 
         Errors: ServeError 404 for an unknown agent, 410 after the end, 429 if too many wait.
         """
         if agent not in self.agents:
             raise ServeError(404, f"no such agent; this program has {', '.join(self.agents)}")
-        asked = Asked(agent, body, listener=listener)
+        asked = PendingRequest(agent, body, listener=listener)
         with self._changed:
             self._check_open()
             if len(self._open) >= MOST_WAITING:
@@ -89,7 +91,7 @@ class ProgramRun:
             self._changed.notify_all()
         return asked
 
-    def withdraw(self, asked: Asked) -> None:
+    def withdraw(self, asked: PendingRequest) -> None:
         """Drops a request whose client has disconnected."""
         with self._changed:
             self._open.pop(asked.name, None)
@@ -163,10 +165,10 @@ class ProgramRun:
             )
         self.close(failure)
 
-    def take(self) -> list[Asked]:
+    def take(self) -> list[PendingRequest]:
         """Removes and returns the first waiting request of each agent, in order of arrival."""
         with self._changed:
-            first: dict[str, Asked] = {}
+            first: dict[str, PendingRequest] = {}
             for asked in self._queue:
                 first.setdefault(asked.agent, asked)
             self._queue = [asked for asked in self._queue if asked not in first.values()]

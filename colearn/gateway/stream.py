@@ -14,7 +14,7 @@ from colearn.contract import Listener
 from colearn.generate.growing_text import held_back
 from colearn.text.reasoning import AnswerStream
 
-from .program_run import Asked
+from .program_run import PendingRequest
 
 
 class Streamed:
@@ -32,7 +32,7 @@ class Streamed:
         self.listener: Listener | None = None if body.offered else self._put
         """Receives the text; called in any thread."""
 
-    def watch(self, asked: Asked) -> None:
+    def watch(self, asked: PendingRequest) -> None:
         """Ends the stream with the request's answer."""
         asked.answer.add_done_callback(lambda _: self._put(None))
 
@@ -40,7 +40,7 @@ class Streamed:
         """Waits for the first text, or for an answer without one."""
         return await self._parts.get()
 
-    async def events(self, asked: Asked, part: str | None) -> AsyncIterator[bytes]:
+    async def events(self, asked: PendingRequest, part: str | None) -> AsyncIterator[bytes]:
         """Yields the events, beginning with the text `part`."""
         head = {
             "id": asked.name,

@@ -33,7 +33,7 @@ from .contexts import REASONS, Reason, read_request
 from .items import read_items
 from .payments import NoReward, read_result
 from .payments import payment as _payment
-from .program_run import Asked, ProgramRun
+from .program_run import PendingRequest, ProgramRun
 from .programs import (
     CommandProgram,
     FunctionProgram,
@@ -288,7 +288,7 @@ class Gateway(RecordedTask[Any, State], LegalActions, ProgramEpisodes, ReadsActi
         )
 
     def _call(
-        self, state: State, live: ProgramRun, asked: Asked, number: int
+        self, state: State, live: ProgramRun, asked: PendingRequest, number: int
     ) -> GatewayCall | None:
         """Reads a request; None if it was refused."""
         try:

@@ -16,7 +16,7 @@ from .batch import make_batch, micro_batches
 _AT_ONCE = 2**26
 """Elements in one block of float64 logits."""
 
-Asked = Mapping[int, Sequence[int]]
+QueriedIds = Mapping[int, Sequence[int]]
 """For each node, the token ids to evaluate after it."""
 
 
@@ -24,7 +24,7 @@ Asked = Mapping[int, Sequence[int]]
 def next_probabilities(
     network: Network,
     groups: Sequence[Sequence[Row]],
-    asked: Sequence[Asked],
+    asked: Sequence[QueriedIds],
     *,
     temperatures: Sequence[float],
     token_budget: int,

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 if TYPE_CHECKING:
     from pydantic import ValidationError
 
-Place: TypeAlias = tuple[int | str, ...]
+KeyPath: TypeAlias = tuple[int | str, ...]
 Fault: TypeAlias = Mapping[str, Any]
 """One of `ValidationError.errors()`."""
 
 
-def first_fault(error: ValidationError, given: Any) -> tuple[Place, Sequence[Fault]]:
+def first_fault(error: ValidationError, given: Any) -> tuple[KeyPath, Sequence[Fault]]:
     """The keys and indices of the first invalid value in `given`, the validated data, and its
     errors: one for each kind of value that a union allows there.
 
@@ -38,7 +38,7 @@ def first_fault(error: ValidationError, given: Any) -> tuple[Place, Sequence[Fau
     return path, [one for place, one in located if place == path]
 
 
-def _located(error: Fault, given: Any) -> tuple[Place, int | None]:
+def _located(error: Fault, given: Any) -> tuple[KeyPath, int | None]:
     """The parts of an error's location that are keys or indices of `given`, and the position of the
     first other part."""
     path: list[int | str] = []

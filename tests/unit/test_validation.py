@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import pytest
 from pydantic import AfterValidator, BaseModel, ConfigDict, TypeAdapter, ValidationError
 
-from colearn.text.validation import Place, first_fault
+from colearn.text.validation import KeyPath, first_fault
 
 
 class Part(BaseModel):
@@ -29,7 +29,7 @@ def _short(text: str) -> str:
     return text
 
 
-def place(hint: Any, given: Any) -> tuple[Place, list[str]]:
+def place(hint: Any, given: Any) -> tuple[KeyPath, list[str]]:
     with pytest.raises(ValidationError) as caught:
         TypeAdapter(hint).validate_python(given)
     path, faults = first_fault(caught.value, given)
@@ -67,7 +67,7 @@ def place(hint: Any, given: Any) -> tuple[Place, list[str]]:
     ],
 )
 def test_the_place_of_a_fault_is_made_of_keys_and_indices(
-    hint: Any, given: Any, path: Place, types: list[str] | None
+    hint: Any, given: Any, path: KeyPath, types: list[str] | None
 ) -> None:
     found = place(hint, given)
     assert found[0] == path

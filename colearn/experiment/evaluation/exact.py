@@ -21,7 +21,7 @@ from colearn.tabular.exact_value import ExactEvaluation, evaluate
 from colearn.tabular.histories import JointHistories
 from colearn.tabular.model import Array
 
-from .asked import AskedAgent, Place
+from .queried_histories import HistoryNode, QueriedHistories
 
 Tables = dict[str, tuple[Array, ...]]
 """By agent and turn: pi_i(a | h_i)."""
@@ -99,11 +99,11 @@ class ExactEvaluator:
         rejected = [self.task.rejection_reward(t) / self.task.reward_scale for t in turns]
         return evaluate(self.histories, policy, rejected=rejected)
 
-    def _ask(self, agent: str) -> AskedAgent:
+    def _ask(self, agent: str) -> QueriedHistories:
         """An agent with queries for its legal replies at every private history, turn by turn."""
-        asked = AskedAgent(agent, self.specs[agent], self.networks[agent])
+        asked = QueriedHistories(agent, self.specs[agent], self.networks[agent])
         words = self.task.action_words(agent)
-        at: dict[tuple[int, ...], Place] = {(): asked.opened(self.task.shown(agent, 0, None))}
+        at: dict[tuple[int, ...], HistoryNode] = {(): asked.opened(self.task.shown(agent, 0, None))}
         for turn, privates in enumerate(self.histories.private(agent)):
             if turn:
                 at = {

@@ -15,8 +15,8 @@ from colearn.contract.optional import Decision, QueriedTask
 from colearn.models.network import Network
 from colearn.tabular.model import Array
 
-from .asked import AskedAgent, Place
 from .exact import DECODINGS, Decoding, require_plain_sampling, temperatures
+from .queried_histories import HistoryNode, QueriedHistories
 
 REJECTED = "exact_rejected"
 
@@ -54,7 +54,7 @@ class QueriedEvaluator:
         self.specs, self.networks = dict(specs), dict(networks)
         self._decisions = {agent: list(task.decisions(agent)) for agent in task.agents}
         self._asked = {
-            agent: _ask(AskedAgent(agent, specs[agent], networks[agent]), decisions)
+            agent: _ask(QueriedHistories(agent, specs[agent], networks[agent]), decisions)
             for agent, decisions in self._decisions.items()
         }
 
@@ -97,10 +97,10 @@ def _normalised(table: Array, place: int) -> Array:
     return normal
 
 
-def _ask(asked: AskedAgent, decisions: Sequence[Decision]) -> AskedAgent:
+def _ask(asked: QueriedHistories, decisions: Sequence[Decision]) -> QueriedHistories:
     """An agent with queries for its valid replies at every decision."""
     for decision in decisions:
-        place: Place | None = None
+        place: HistoryNode | None = None
         reply = ""
         for text, following in (*decision.history, (decision.observation, "")):
             place = asked.opened(text) if place is None else asked.observed(place, reply, text)

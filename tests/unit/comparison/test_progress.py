@@ -7,7 +7,7 @@ import io
 import pytest
 from rich.console import Console
 
-from colearn.comparison.progress import Bars, Goal, Lines, Pace
+from colearn.comparison.progress import Bars, Goal, Lines, RemainingTime
 from colearn.record.meter import Status
 
 
@@ -83,7 +83,7 @@ def test_what_a_run_waits_for_is_a_line() -> None:
 
 def test_remaining_time_counts_from_the_first_report_of_a_resumed_run() -> None:
     clock = Clock()
-    pace = Pace(Goal(400), clock)
+    pace = RemainingTime(Goal(400), clock)
     clock.now = 50.0  # loading
     assert pace.left(at(300)) is None
     clock.now = 60.0
@@ -93,7 +93,7 @@ def test_remaining_time_counts_from_the_first_report_of_a_resumed_run() -> None:
 
 def test_iterations_that_end_a_run_first_decide_its_remaining_time() -> None:
     clock = Clock()
-    pace = Pace(Goal(1000, iterations=4), clock)
+    pace = RemainingTime(Goal(1000, iterations=4), clock)
     pace.left(at(0))
     clock.now = 10.0
     assert pace.left(Status(environment_steps=8, iteration=1)) == pytest.approx(30.0)

@@ -10,7 +10,7 @@ import pytest
 
 from colearn.client.protocol.errors import ServeError
 from colearn.client.protocol.schema import parse
-from colearn.gateway.program_run import Asked
+from colearn.gateway.program_run import PendingRequest
 from colearn.gateway.stream import Streamed
 
 USAGE = {"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5}
@@ -37,7 +37,7 @@ def streamed(parts: list[str], result: dict[str, Any] | ServeError, **fields: An
 
     async def main() -> list[bytes]:
         stream = Streamed(request)
-        asked = Asked("one", request, listener=stream.listener)
+        asked = PendingRequest("one", request, listener=stream.listener)
         stream.watch(asked)
         for part in parts:
             if asked.listener is not None:

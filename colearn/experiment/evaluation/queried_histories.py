@@ -15,25 +15,25 @@ import numpy as np
 
 from colearn.agents import AgentSpec
 from colearn.contract.rows import Row
-from colearn.learn.next_tokens import Asked, next_probabilities
+from colearn.learn.next_tokens import QueriedIds, next_probabilities
 from colearn.learn.row import actor_rows
 from colearn.models.network import Network
 from colearn.tabular.model import Array
 from colearn.types import Action, Node, Observation, Tree
 
 
-class Place(NamedTuple):
+class HistoryNode(NamedTuple):
     """A node in one of an agent's trees."""
 
     tree: int
     node: int
 
 
-_Edge = tuple[Place, int]
+_Edge = tuple[HistoryNode, int]
 """A node and the index of a token whose probability after it is queried."""
 
 
-class AskedAgent:
+class QueriedHistories:
     """One agent's enumerated histories, one tree per first observation, and the queried replies.
 
     A reply is scored in its canonical tokens followed by the template's end token.
@@ -43,22 +43,22 @@ class AskedAgent:
         self.agent, self.spec, self.network = agent, spec, network
         self._trees: list[list[Node[None]]] = []
         self._asked: list[dict[int, list[int]]] = []
-        self._roots: dict[str, Place] = {}
-        self._observed: dict[tuple[Place, int, str], Place] = {}
-        self._spoken: dict[_Edge, Place] = {}
+        self._roots: dict[str, HistoryNode] = {}
+        self._observed: dict[tuple[HistoryNode, int, str], HistoryNode] = {}
+        self._spoken: dict[_Edge, HistoryNode] = {}
         self._replies: dict[str, Action] = {}
         self._questions: list[list[list[_Edge]]] = []
 
-    def opened(self, text: str) -> Place:
+    def opened(self, text: str) -> HistoryNode:
         """The history that consists of the agent's first observation."""
         if text not in self._roots:
-            self._roots[text] = Place(len(self._trees), 0)
+            self._roots[text] = HistoryNode(len(self._trees), 0)
             opening = self.spec.chat_format.open(text)
             self._trees.append([bare_node(0, None, {self.agent: opening}, {})])
             self._asked.append({})
         return self._roots[text]
 
-    def observed(self, place: Place, reply: str, text: str) -> Place:
+    def observed(self, place: HistoryNode, reply: str, text: str) -> HistoryNode:
         """The history after `reply` at `place` and the next observation."""
         action = self._reply(reply)
         before = self._behind(place, action.tokens[:-1])
@@ -69,7 +69,7 @@ class AskedAgent:
             self._observed[key] = self._grow(before, said, {self.agent: seen})
         return self._observed[key]
 
-    def ask(self, place: Place, replies: Sequence[str]) -> None:
+    def ask(self, place: HistoryNode, replies: Sequence[str]) -> None:
         """Query the probability of each of `replies` at a history."""
         question = []
         for text in replies:
@@ -87,7 +87,7 @@ class AskedAgent:
     def probabilities(self, temperatures: Sequence[float], token_budget: int) -> list[Array]:
         """pi(reply | history) of every query in the order of `ask`, shape [temperatures, replies];
         temperature 0 is greedy decoding."""
-        asked: list[Asked] = list(self._asked)
+        asked: list[QueriedIds] = list(self._asked)
         by_tree = next_probabilities(
             self.network,
             self.rows(token_budget),
@@ -122,7 +122,7 @@ class AskedAgent:
             self._replies[text] = Action(text, (*ids, chat.end_id))
         return self._replies[text]
 
-    def _behind(self, place: Place, tokens: Sequence[int]) -> Place:
+    def _behind(self, place: HistoryNode, tokens: Sequence[int]) -> HistoryNode:
         """The node after the first tokens of a reply."""
         for token in tokens:
             key = place, token
@@ -131,10 +131,12 @@ class AskedAgent:
             place = self._spoken[key]
         return place
 
-    def _grow(self, place: Place, action: Action, observations: Mapping[str, Observation]) -> Place:
+    def _grow(
+        self, place: HistoryNode, action: Action, observations: Mapping[str, Observation]
+    ) -> HistoryNode:
         nodes = self._trees[place.tree]
         nodes.append(bare_node(len(nodes), place.node, observations, {self.agent: action}))
-        return Place(place.tree, len(nodes) - 1)
+        return HistoryNode(place.tree, len(nodes) - 1)
 
 
 def _product(by_tree: Sequence[Mapping[int, Array]], edges: Sequence[_Edge]) -> Array:
