@@ -274,6 +274,10 @@ class Credited(Generic[State]):
     """Rewards of every agent at every edge, whether it acted there or not."""
     discount: float = 1.0
     """gamma"""
+    _returns: dict[str, tuple[float, ...]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+    """Returns that were asked for: advantage, critic and its judgement read the same ones."""
 
     def rewards_of(self, agent: str) -> list[float]:
         """One agent's reward of every edge; NaN if it is not scored."""
@@ -282,4 +286,7 @@ class Credited(Generic[State]):
     def returns(self, agent: str) -> tuple[float, ...]:
         """One agent's G of every edge: G_k = r_k + discount * mean over children; NaN if it is not
         scored."""
-        return _returns(self.tree.nodes, self.rewards_of(agent), self.discount)
+        if agent not in self._returns:
+            rewards = self.rewards_of(agent)
+            self._returns[agent] = _returns(self.tree.nodes, rewards, self.discount)
+        return self._returns[agent]
