@@ -44,7 +44,7 @@ def propose(estimated: Estimate) -> Proposal | None:
             own = _tuned(layout)
             proposal = own if proposal is None or own.fits else proposal
         tried.append(proposal)
-        if proposal.fits and (not timed or layout.zero):
+        if proposal.fits and (not timed or (layout.zero and proposal.estimate.engines)):
             break  # what ZeRO divides further is exchanged more often
     fitting = [proposal for proposal in tried if proposal.fits]
     if not fitting:
