@@ -24,6 +24,8 @@ _FOUND = 3
 _MOST = {"layers": 2_000, "experts": 20_000, "parts": 500_000}
 """Layers and experts of a model, and their product; the largest published models have 200, 1,000
 and 25,000."""
+_ENTRIES = 20_000
+"""Added tokens, end tokens or labels; Gemma 3 has 6,400 added tokens."""
 _LAYERS = re.compile(
     r"(^|_)(n_?layers?|num_layers|layers|layer_num|num_blocks|blocks|depths?)($|_)"
 )
@@ -58,6 +60,7 @@ def main() -> None:
             _open_template(**json.load(sys.stdin))
         else:
             _open_config(Path(rest[0], "config.json"))
+            _open_lists(Path(rest[0]))
             _open_tokenizer(Path(rest[0], "tokenizer.json"))
     except _TooMuch as found:
         _end(str(found))
@@ -84,6 +87,27 @@ def _open_config(path: Path) -> None:
     parts = found["layers"][0] * found["experts"][0]
     if parts > _MOST["parts"]:
         raise _TooMuch(f"has {parts} experts in all layers; {_MOST['parts']} are the most")
+
+
+def _open_lists(folder: Path) -> None:
+    """Lists of which transformers takes long for each entry."""
+    lists = {
+        "tokenizer_config.json": (
+            *("added_tokens_decoder", "extra_special_tokens", "additional_special_tokens"),
+        ),
+        "generation_config.json": ("eos_token_id",),
+        "config.json": ("num_labels", "id2label"),
+    }
+    for name, keys in lists.items():
+        path = folder / name
+        data = json.loads(path.read_bytes()) if path.is_file() else {}
+        for key in keys:
+            value = data.get(key)
+            count = value if key == "num_labels" else 0
+            if isinstance(value, list | dict):
+                count = len(value)
+            if isinstance(count, int) and count > _ENTRIES:
+                raise _TooMuch(f"has {count} entries in {key}; {_ENTRIES} are the most")
 
 
 def _counts(data: Any, found: dict[str, tuple[int, str]]) -> dict[str, tuple[int, str]]:

@@ -24,7 +24,7 @@ SECONDS = 10
 """Processor time; the tokenizer of 262,000 words of Gemma 3 takes 2 seconds."""
 MEMORY = 3 << 30
 """Bytes of address space; that tokenizer takes less than 1 GB."""
-_FORM = 1
+_FORM = 2
 """Raised whenever the child looks for more, so that what went well is opened again."""
 _PATIENCE = 120.0
 """Seconds of a busy machine until the child is given up; processor time is the limit elsewhere."""

@@ -97,6 +97,27 @@ TOO_MUCH = {
         settings_of("config.json", num_hidden_layers=1_900, num_experts=19_000),
         "has 36100000 experts in all layers",
     ),
+    "200,000 added tokens": (
+        settings_of(
+            "tokenizer_config.json",
+            added_tokens_decoder={str(k): {"content": f"<{k}>"} for k in range(200_000)},
+        ),
+        "has 200000 entries in added_tokens_decoder",
+    ),
+    "200,000 special tokens": (
+        settings_of(
+            "tokenizer_config.json", extra_special_tokens=[f"<{k}>" for k in range(200_000)]
+        ),
+        "has 200000 entries in extra_special_tokens",
+    ),
+    "three million end tokens": (
+        settings_of("generation_config.json", eos_token_id=list(range(3_000_000))),
+        "has 3000000 entries in eos_token_id",
+    ),
+    "ten million labels": (
+        settings_of("config.json", num_labels=10_000_000),
+        "has 10000000 entries in num_labels",
+    ),
     "eight rules": (
         settings_of("tokenizer.json", normalizer=explodes({"String": "a"}, "a" * 16, 8)),
         "its config or tokenizer ",
