@@ -115,7 +115,7 @@ class Sizes:
 
 
 @dataclass(frozen=True, slots=True)
-class Spent:
+class TimeSpent:
     """Seconds of one network or engine: the device's work, and the host's launches."""
 
     device: str
@@ -123,7 +123,7 @@ class Spent:
     launched: float
 
 
-def together(spent: Iterable[Spent], *, one_host: bool) -> float:
+def together(spent: Iterable[TimeSpent], *, one_host: bool) -> float:
     """Seconds of networks that work at the same time, those on one device in turn."""
     by_device: defaultdict[str, float] = defaultdict(float)
     launched = 0.0
@@ -174,13 +174,13 @@ class Clock:
         return not self.run.host.workers(self.run)
 
     def _speak(self, speaking: Sequence[Speaking]) -> float:
-        turns: defaultdict[int, list[Spent]] = defaultdict(list)
+        turns: defaultdict[int, list[TimeSpent]] = defaultdict(list)
         for engine in speaking:
             for call in engine.calls:
                 turns[call.turn].append(self._call(engine, call))
         return sum(together(spent, one_host=self._one_host) for spent in turns.values())
 
-    def _call(self, engine: Speaking, call: GeneratorCall) -> Spent:
+    def _call(self, engine: Speaking, call: GeneratorCall) -> TimeSpent:
         sizes, needs = self._sizes_of(engine.base), engine.engine.needs
         rows, histories = len(call.rows), len(call.requests)
         read = histories * call.width
@@ -189,7 +189,7 @@ class Clock:
         if needs is None:
             each = self._token(sizes, rows, positions)
             kernels = DECODED[min(2, engine.adapters)] * sizes.layers
-            return Spent(
+            return TimeSpent(
                 engine.engine.device,
                 worked + call.tokens * each,
                 (call.tokens + 1) * kernels * LAUNCH,
@@ -200,7 +200,7 @@ class Clock:
         at_once = min(rows, needs.rows, fit)
         each = CAPTURED + self._token(sizes, at_once, positions)
         place = engine.engine.device if needs.apart else "one after another"
-        return Spent(place, worked + rows / at_once * call.tokens * each, 0.0)
+        return TimeSpent(place, worked + rows / at_once * call.tokens * each, 0.0)
 
     def _token(self, sizes: Sizes, rows: int, positions: float) -> float:
         """Seconds of the device for one token of every row."""
@@ -212,9 +212,9 @@ class Clock:
 
     def _scoring(self, totals: Mapping[NetworkKey, Totals]) -> float:
         loss = self.run.parts.loss
-        actors: list[Spent] = []
-        references: list[Spent] = []
-        critics: list[Spent] = []
+        actors: list[TimeSpent] = []
+        references: list[TimeSpent] = []
+        critics: list[TimeSpent] = []
         for key, total in totals.items():
             forward = self._forward(key, key, total)
             if key.kind == "critic":
@@ -231,11 +231,11 @@ class Clock:
             together(spent, one_host=self._one_host) for spent in (actors, references, critics)
         )
 
-    def _forward(self, network: NetworkKey, learner: NetworkKey, total: Totals) -> Spent:
+    def _forward(self, network: NetworkKey, learner: NetworkKey, total: Totals) -> TimeSpent:
         """One pass without gradient of a network over an epoch's rows of a learner."""
         sizes, share = self._sizes(network), total.epochs * self.processes
         scored = 0 if learner.kind == "critic" else total.scored
-        return Spent(
+        return TimeSpent(
             self.memory[network].device,
             sizes.products(total.tokens, total.pairs, scored) / share,
             total.micro_batches / share * sizes.layers * UPDATED / 3 * LAUNCH,
@@ -243,12 +243,12 @@ class Clock:
 
     def _update(self, totals: Mapping[NetworkKey, Totals]) -> float:
         """The critics' passes and steps, then the actors'."""
-        spent: dict[str, list[Spent]] = {"critic": [], "actor": []}
+        spent: dict[str, list[TimeSpent]] = {"critic": [], "actor": []}
         for key, total in totals.items():
             spent[key.kind].append(self._learn(key, total))
         return sum(together(some, one_host=self._one_host) for some in spent.values())
 
-    def _learn(self, key: NetworkKey, total: Totals) -> Spent:
+    def _learn(self, key: NetworkKey, total: Totals) -> TimeSpent:
         sizes, memory, settings = self._sizes(key), self.memory[key], self.run.learners[key]
         scored = 0 if key.kind == "critic" else total.scored
         # the backward pass multiplies once for activations, and once for weights that are trained
@@ -257,7 +257,9 @@ class Clock:
         micro = total.micro_batches / self.processes
         more = UPDATED * (1 + settings.checkpointing / 3)
         launched = micro * sizes.layers * more * LAUNCH
-        return Spent(memory.device, worked + self._exchanged(memory, micro, total.steps), launched)
+        return TimeSpent(
+            memory.device, worked + self._exchanged(memory, micro, total.steps), launched
+        )
 
     def _exchanged(self, memory: NetworkMemory, micro: float, steps: int) -> float:
         """Seconds of optimiser steps, and of what processes send each other for them."""
@@ -287,5 +289,5 @@ class Clock:
                 if key.kind == "actor" and self.networks[key].base is one.base
             ]
             rate = FILES / 2 if needs.apart else READS * self.card.bandwidth / 2
-            spent.append(Spent(one.engine.device, sum(trained) / rate, 0.0))
+            spent.append(TimeSpent(one.engine.device, sum(trained) / rate, 0.0))
         return together(spent, one_host=self._one_host)

@@ -21,8 +21,8 @@ from .ledger import make_fake, rehearsal
 from .memory import NetworkMemory
 from .script import Script, rehearse
 from .speaking import (
-    Engine,
     GeneratorCall,
+    PlacedEngine,
     Speaking,
     cache_bytes,
     plan_calls,
@@ -70,10 +70,10 @@ class Phases:
         for network in memory:
             self.static[network.device] += network.always
             self.static["cpu"] += network.kept.offloaded
-        self.engines: list[Engine] = []
+        self.engines: list[PlacedEngine] = []
         for speakers in self._generators():
             first = next(iter(speakers))
-            engine = Engine.of(run, self._network_of(first).base, self._device(first))
+            engine = PlacedEngine.of(run, self._network_of(first).base, self._device(first))
             self.static[engine.device] += engine.held
             self.engines.append(engine)
         self.speaking: dict[str, list[Speaking]] = {}

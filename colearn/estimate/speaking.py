@@ -110,7 +110,7 @@ def _repeated(
 
 
 @dataclass(frozen=True, slots=True)
-class Engine:
+class PlacedEngine:
     """A generator's engine on a device."""
 
     device: str
@@ -120,7 +120,7 @@ class Engine:
     """Bytes of its own in every phase."""
 
     @classmethod
-    def of(cls, run: ResolvedRun, base: Base, device: str) -> Engine:
+    def of(cls, run: ResolvedRun, base: Base, device: str) -> PlacedEngine:
         numbers = sum(parameter.numel() for parameter in base.causal.parameters())
         weights = numbers * base.compute.itemsize
         needs = run.generator.needs(weights, on_cpu=device == "cpu")
@@ -133,7 +133,7 @@ class Engine:
 class Speaking:
     """Calls of one engine in a phase."""
 
-    engine: Engine
+    engine: PlacedEngine
     base: Base
     adapters: int
     """Adapters that its agents use."""

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn.attention.flex_attention import BlockMask
 
-from .tree_mask import Segment, TreeMask, segments_of
+from .tree_mask import PieceRun, TreeMask, segments_of
 
 BLOCK = 128
 """Tokens of a block: FlexAttention's own size."""
@@ -39,7 +39,7 @@ def block_mask(mask: TreeMask, device: torch.device, window: int | None) -> Bloc
 
 
 def visible(
-    rows: Sequence[Sequence[Segment]], width: int, device: torch.device, window: int | None
+    rows: Sequence[Sequence[PieceRun]], width: int, device: torch.device, window: int | None
 ) -> Visible:
     """Whether a query of a row sees a key: it is an ancestor within its window. Padding sees
     itself."""
@@ -72,7 +72,7 @@ def visible(
 
 
 def _pairs(
-    segments: Sequence[Segment], count: int, window: int | None
+    segments: Sequence[PieceRun], count: int, window: int | None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Pairs of blocks [queries, keys] of a row: in which some pair of tokens may be visible, and in
     which all are. Padding needs its own block."""

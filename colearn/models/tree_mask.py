@@ -81,7 +81,7 @@ class TreeMask:
         )
 
 
-class Segment(NamedTuple):
+class PieceRun(NamedTuple):
     """A run of pieces without branching."""
 
     start: int
@@ -101,7 +101,7 @@ def tree_blocks(pieces: Sequence[Piece]) -> tuple[AttentionRange, ...] | None:
     if any(segment.visible_from > segment.first_position for segment in segments):
         return None
     blocks = [AttentionRange(s.start, s.end, s.start, s.end) for s in segments]
-    below: list[list[Segment]] = [[] for _ in segments]
+    below: list[list[PieceRun]] = [[] for _ in segments]
     for segment in segments:
         above = segment.parent
         while above >= 0:
@@ -121,13 +121,13 @@ def tree_blocks(pieces: Sequence[Piece]) -> tuple[AttentionRange, ...] | None:
     return tuple(blocks)
 
 
-def segments_of(pieces: Sequence[Piece]) -> list[Segment]:
+def segments_of(pieces: Sequence[Piece]) -> list[PieceRun]:
     """Non-empty runs of pieces in which each is its predecessor's only child, parents first."""
     children = [0] * len(pieces)
     for piece in pieces:
         if piece.parent >= 0:
             children[piece.parent] += 1
-    segments: list[Segment] = []
+    segments: list[PieceRun] = []
     segment_of: list[int] = []
     for piece in pieces:
         above = -1 if piece.parent < 0 else segment_of[piece.parent]
@@ -144,7 +144,7 @@ def segments_of(pieces: Sequence[Piece]) -> list[Segment]:
             segments[-1] = last._replace(end=piece.end)
         else:
             segments.append(
-                Segment(piece.start, piece.end, above, piece.first_position, piece.visible_from)
+                PieceRun(piece.start, piece.end, above, piece.first_position, piece.visible_from)
             )
         segment_of.append(len(segments) - 1)
     return segments

@@ -43,7 +43,7 @@ STEM = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class MultipleChoice:
     """A question, its options and the index of the right one."""
 
     question: str
@@ -71,7 +71,7 @@ def letter_of(answer: str) -> str | None:
 def aqua(row: Mapping[str, Any]) -> Question:
     """AQUA-RAT: options such as `A)21`, and `correct`, a letter."""
     options = tuple(re.sub(r"^\s*[A-E]\s*\)\s*", "", option) for option in row["options"])
-    return Choice(row["question"], options, LETTERS.index(row["correct"].strip())).asked()
+    return MultipleChoice(row["question"], options, LETTERS.index(row["correct"].strip())).asked()
 
 
 def mmlu(row: Mapping[str, Any]) -> Question:
@@ -79,13 +79,13 @@ def mmlu(row: Mapping[str, Any]) -> Question:
     right = row["answer"]
     if isinstance(right, bool) or not isinstance(right, int):
         raise ValueError(f"answer {right!r}")
-    return Choice(row["question"], tuple(row["choices"]), right).asked()
+    return MultipleChoice(row["question"], tuple(row["choices"]), right).asked()
 
 
 def mmlu_line(cells: Sequence[str]) -> Question:
     """MMLU as in its authors' files without a header: question, A, B, C, D, letter."""
     question, *options, right = cells
-    return Choice(question, tuple(options), LETTERS.index(right.strip())).asked()
+    return MultipleChoice(question, tuple(options), LETTERS.index(right.strip())).asked()
 
 
 def gpqa(row: Mapping[str, Any]) -> Question:
@@ -94,7 +94,7 @@ def gpqa(row: Mapping[str, Any]) -> Question:
     names = ("Correct Answer", *(f"Incorrect Answer {k}" for k in (1, 2, 3)))
     order = derive_rng("gpqa", question).permutation(4)
     options = tuple(row[names[at]].strip() for at in order)
-    return Choice(question, options, [*order].index(0)).asked()
+    return MultipleChoice(question, options, [*order].index(0)).asked()
 
 
 def _stem(row: Mapping[str, Any]) -> Question | None:
@@ -149,7 +149,7 @@ def _sum(rng: np.random.Generator) -> Question:
     values = [int(problem.answer), *(int(problem.answer + step) for step in wrong)]
     order = rng.permutation(4)
     options = tuple(str(values[at]) for at in order)
-    return Choice(problem.question, options, [*order].index(0)).asked()
+    return MultipleChoice(problem.question, options, [*order].index(0)).asked()
 
 
 def _read(data: str, field: str) -> tuple[Question, ...]:

@@ -9,7 +9,7 @@ from estimated import *  # noqa: F403 - fixtures
 
 from colearn.contract import EngineNeeds
 from colearn.estimate.accelerators import ACCELERATORS, accelerator
-from colearn.estimate.duration import Sizes, Spent, together
+from colearn.estimate.duration import Sizes, TimeSpent, together
 from colearn.estimate.machine import known_devices, read_machine
 from colearn.estimate.run import Estimate
 from colearn.generate.kinds import VLLM, Transformers, VLLMServer
@@ -51,7 +51,11 @@ def test_matrix_products_of_a_pass_reach_a_share_of_the_peak_rate() -> None:
 
 
 def test_devices_work_at_the_same_time_and_one_host_launches_for_all() -> None:
-    spent = [Spent("cuda:0", 3.0, 2.0), Spent("cuda:0", 1.0, 1.5), Spent("cuda:1", 2.0, 2.0)]
+    spent = [
+        TimeSpent("cuda:0", 3.0, 2.0),
+        TimeSpent("cuda:0", 1.0, 1.5),
+        TimeSpent("cuda:1", 2.0, 2.0),
+    ]
     assert together(spent, one_host=False) == 3.0 + 1.5
     assert together(spent, one_host=True) == 2.0 + 1.5 + 2.0
 
