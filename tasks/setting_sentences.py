@@ -45,7 +45,7 @@ SENTENCES: Mapping[str, Mapping[str, str]] = {
         "sandbox": _SANDBOX,
     },
     "coder_tester": {
-        "data": "`packaged`, `apps`, `codecontests`, `mbpp`, `humaneval`, `.jsonl` or `.csv` file.",
+        "data": "`packaged`, `steps`, `apps`, `codecontests`, `mbpp`, `humaneval`, or a file.",
         "test_data": "Another test split, such as `livecodebench`; none takes that of `data`.",
     },
     "coop_humaneval": {

@@ -12,6 +12,7 @@ from colearn.sandbox.statements import take_apart
 
 from ..coop_humaneval.parse import parse_quietly
 from ..rows import check_trained_on, file_rows
+from ..step_programs import STEPS, StepProblem, step_problems
 from .hub import HUB_SETS
 from .problem import Case, ProgrammingProblem
 
@@ -32,6 +33,13 @@ def load_problems(
     Errors: ConfigError for data that cannot be read or a row that is not a problem; MissingExtra if
     data of the hub need `datasets`.
     """
+    if data == STEPS:
+        if test_data is not None:
+            raise ConfigError(f"task.test_data: {STEPS} has a test split of its own; leave it out")
+        return {
+            split: tuple(_of_steps(problem, golden) for problem in problems)
+            for split, problems in step_problems().items()
+        }
     known = HUB_SETS.get(data)
     if known is not None:
         check_trained_on(data, known.tests_only, "apps")
@@ -58,8 +66,18 @@ def _read(data: str, golden: int) -> tuple[ProgrammingProblem, ...]:
         rows = HUB_SETS[data].rows()
     else:
         path = _PACKAGED if data == "packaged" else Path(data).expanduser()
-        rows = file_rows(path, ", ".join(("packaged", *HUB_SETS)))
+        rows = file_rows(path, ", ".join(("packaged", STEPS, *HUB_SETS)))
     return tuple(_problem(row.value, row.where, golden) for row in rows)
+
+
+def _of_steps(problem: StepProblem, golden: int) -> ProgrammingProblem:
+    return ProgrammingProblem(
+        name=problem.question,
+        question=problem.question,
+        tests=tuple(Case(str(x), str(y)) for x, y in problem.tests[:golden]),
+        solutions=(problem.program,),
+        steps=True,
+    )
 
 
 class _Problem(BaseModel):

@@ -20,7 +20,8 @@ class Case:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProgrammingProblem:
-    """Programs read the input and print the output, or define the function `entry_point`."""
+    """Programs read the input and print the output, or define the function `entry_point`, or are
+    steps that change a number."""
 
     name: str
     question: str
@@ -33,6 +34,8 @@ class ProgrammingProblem:
     """Trusted source that `asserts` may use."""
     solutions: tuple[str, ...] = ()
     """Reference programs; () if the data has none."""
+    steps: bool = False
+    """Whether programs are those of `step_programs`."""
 
     def __str__(self) -> str:
         return self.name

@@ -6,18 +6,24 @@ import re
 
 from colearn.text.reasoning import without_reasoning
 
+from ..answers import code_block
 from .problem import Case, ProgrammingProblem, arguments, is_literal
 
 INPUT, OUTPUT = "**Test Input:**", "**Test Output:**"
 LONGEST = 20_000
+_STEPS_SHOWN = 200
+_NUMBERS = re.compile(r"(-? ?[0-9]{1,6}) (-? ?[0-9]{1,6})")
 _FENCED = re.compile(r"```\w*[ \t]*\n(.*?)\n?```", re.DOTALL)
 
 
 def read_test(problem: ProgrammingProblem, text: str) -> Case | None:
     """The texts after the only `**Test Input:**` and the only `**Test Output:**` that follows it,
     without code fences. None if either is missing, empty or repeated, or, where a function is
-    tested, is not a Python literal."""
+    tested, is not a Python literal. Of programs of steps, a test is two whole numbers."""
     text = without_reasoning(text)
+    if problem.steps:
+        found = _NUMBERS.fullmatch(text.strip())
+        return found and Case(*(number.replace(" ", "") for number in found.groups()))
     if text.count(INPUT) != 1 or text.count(OUTPUT) != 1 or len(text) > LONGEST:
         return None
     before, _, output = text.partition(OUTPUT)
@@ -32,6 +38,13 @@ def read_test(problem: ProgrammingProblem, text: str) -> Case | None:
     ):
         return None
     return test
+
+
+def read_program(problem: ProgrammingProblem, text: str) -> str:
+    """The one fenced block, or the steps; '' if there is none."""
+    if problem.steps:
+        return without_reasoning(text).strip()[:_STEPS_SHOWN]
+    return code_block(text) or ""
 
 
 def _bare(text: str) -> str:

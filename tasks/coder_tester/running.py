@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from colearn.sandbox import ErrorKind, Limits, run_program, run_tests
 
+from ..step_programs import are_steps, run_steps
 from .problem import Case, ProgrammingProblem, expected, same, script
 
 _SHOWN = 1000
@@ -31,6 +32,8 @@ def try_test(problem: ProgrammingProblem, program: str, test: Case, seconds: flo
 
     Errors: ConfigError if no sandbox works here.
     """
+    if problem.steps:
+        return _stepped(program, test)
     code, stdin = script(problem, program, test)
     result = run_program(code, stdin, limits=Limits(seconds=seconds))
     if result.error is not None:
@@ -38,6 +41,13 @@ def try_test(problem: ProgrammingProblem, program: str, test: Case, seconds: flo
     return CaseResult(
         same(result.text, expected(problem, test)), None, result.text[:_SHOWN].strip()
     )
+
+
+def _stepped(program: str, test: Case) -> CaseResult:
+    if not are_steps(program):
+        return CaseResult(False, "syntax", "no steps")
+    printed = str(run_steps(program, int(test.input)))
+    return CaseResult(same(printed, test.output), None, printed)
 
 
 def try_golden(problem: ProgrammingProblem, program: str, seconds: float) -> tuple[CaseResult, ...]:

@@ -19,12 +19,12 @@ from colearn.contract import (
 from colearn.errors import ConfigError, nearest
 from colearn.types import Outcome, Prompt
 
-from ..answers import code_block
 from ..checks import check_choice, check_number, check_whole
+from ..step_programs import KNOWN, StepProblem, guess
 from . import reward
 from .data import load_problems
 from .problem import Case, ProgrammingProblem
-from .reading import INPUT, OUTPUT, read_test
+from .reading import INPUT, OUTPUT, read_program, read_test
 from .running import CaseResult, try_golden, try_test
 from .text import TurnRecord, coder_prompt, tester_prompt
 
@@ -71,7 +71,9 @@ class CoderTester(DecPOMDP[ProgrammingProblem, CodeState], Drawable, LegalAction
     'livecodebench', else the official one of `data` ('mbpp_test', 'apps_test' and
     'codecontests_test'), else the last fifth. Problems of APPS and LiveCodeBench that ask for a
     function are left out. In HumanEval and MBPP programs define a function; a test's input is then
-    its arguments and the output its value, as Python writes them.
+    its arguments and the output its value, as Python writes them. 'steps' is a language of its own
+    for models of a few words: `times_2 then plus_1` is solved by `times_2 plus_1`, and a test is
+    two numbers.
 
     Where the paper is silent, this task chooses: "pass > tau_mut" means that more than 0.6 of up to
     three reference programs pass a test. The smoke subset has two tests. In sequential play a
@@ -151,7 +153,7 @@ class CoderTester(DecPOMDP[ProgrammingProblem, CodeState], Drawable, LegalAction
         local: dict[str, float] = {}
         code, passed, team, valid = state.waiting, state.passed, 0.0, state.valid
         if CODER in actions:
-            code = code_block(actions[CODER]) or ""
+            code = read_program(state.item, actions[CODER])
             trials = try_golden(state.item, code, self.seconds) if code else None
             passed = reward.team(trials or ())
             team = reward.margin(self._worth(state.passed), self._worth(passed))
@@ -196,17 +198,20 @@ class CoderTester(DecPOMDP[ProgrammingProblem, CodeState], Drawable, LegalAction
         """The first reference program and the first golden test; None if there is none."""
         if not state.item.solutions or not state.item.tests:
             return None
-        said = {CODER: _block(state.item.solutions[0]), TESTER: _written(state.item.tests[0])}
+        item = state.item
+        said = {CODER: _block(item, item.solutions[0]), TESTER: _written(item, item.tests[0])}
         return {agent: said[agent] for agent in joint_observations(self, state)}
 
     def legal_action(self, state: CodeState, agent: str, rng: np.random.Generator) -> str:
         """The program or a test of a random problem, for the warm start of the embedded model."""
         problems = self._problems["train"]
         drawn = problems[int(rng.integers(len(problems)))]
+        if state.item.steps:
+            return self._guess(state.item, drawn, agent, rng)
         if agent == TESTER:
             tests = drawn.tests or (Case("0", "0"),)
-            return _written(tests[int(rng.integers(len(tests)))])
-        return _block(drawn.solutions[0] if drawn.solutions else "print(0)")
+            return _written(drawn, tests[int(rng.integers(len(tests)))])
+        return _block(drawn, drawn.solutions[0] if drawn.solutions else "print(0)")
 
     def render(self, state: CodeState) -> str:
         """The newest program and test."""
@@ -217,6 +222,19 @@ class CoderTester(DecPOMDP[ProgrammingProblem, CodeState], Drawable, LegalAction
         return (
             f"{state.item.name}\n{last.code or 'no program'}\n{test}: {last.printed or 'nothing'}"
         )
+
+    def _guess(
+        self,
+        item: ProgrammingProblem,
+        other: ProgrammingProblem,
+        agent: str,
+        rng: np.random.Generator,
+    ) -> str:
+        """Of steps: a program or a test, of this problem now and then."""
+        if agent == CODER:
+            return guess(StepProblem(item.question), rng)
+        known = item if rng.random() < KNOWN else other
+        return _written(known, known.tests[int(rng.integers(len(known.tests)))])
 
     @property
     def _in_sequence(self) -> bool:
@@ -240,9 +258,13 @@ class CoderTester(DecPOMDP[ProgrammingProblem, CodeState], Drawable, LegalAction
         return float(valid) if self.rewards == "outcome" else shaped
 
 
-def _block(program: str) -> str:
+def _block(problem: ProgrammingProblem, program: str) -> str:
+    if problem.steps:
+        return program
     return f"**Code:**\n```python\n{program.strip()}\n```"
 
 
-def _written(test: Case) -> str:
+def _written(problem: ProgrammingProblem, test: Case) -> str:
+    if problem.steps:
+        return f"{test.input} {test.output}"
     return f"{INPUT}\n{test.input.strip()}\n{OUTPUT}\n{test.output.strip()}"

@@ -109,6 +109,8 @@ class TurnRecord:
 
 def coder_prompt(problem: ProgrammingProblem, rounds: Sequence[TurnRecord]) -> str:
     """The coder's prompt; after the first turn it lists all mismatches so far."""
+    if problem.steps:
+        return _compact("coder", problem, rounds)
     function = problem.entry_point
     rules = _PROGRAM_RULES if function is None else _FUNCTION_RULES.format(name=function)
     if rounds:
@@ -125,6 +127,9 @@ def tester_prompt(
 ) -> str:
     """The tester's prompt; after the first turn it lists all mismatches so far. In
     sequential play it includes the coder's newest program."""
+    if problem.steps:
+        told = _compact("tester", problem, rounds)
+        return told if program is None else f"{told} newest {program or 'none'}"
     seen = f"\nThe coder's newest program:\n{program or '(none)'}\n" if program is not None else ""
     form = ""
     if problem.entry_point is not None:
@@ -136,6 +141,17 @@ def tester_prompt(
         told = history(rounds, whole=False)
         return _RETEST.format(problem=problem.question, history=told, seen=seen, form=form)
     return _TEST.format(problem=problem.question, seen=seen, form=form)
+
+
+def _compact(role: str, problem: ProgrammingProblem, rounds: Sequence[TurnRecord]) -> str:
+    """One line, with the newest turn alone."""
+    if not rounds:
+        return f"{role} {problem.question}"
+    last = rounds[-1]
+    told = f"{role} {problem.question} program {last.code or 'none'}"
+    if last.test is None:
+        return f"{told} test none"
+    return f"{told} test {last.test.input} {last.test.output} printed {last.printed or 'none'}"
 
 
 def history(rounds: Sequence[TurnRecord], *, whole: bool) -> str:
