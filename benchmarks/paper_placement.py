@@ -10,6 +10,7 @@ the other rows of the file stay.
 from __future__ import annotations
 
 import argparse
+import itertools
 import re
 import time
 from pathlib import Path
@@ -33,6 +34,7 @@ HEADER = (
     "rollout, scoring, update, transfer",
     "hours",
 )
+DEVICES = ["8xH100-80GB", "1xH100-80GB"]
 RESULTS = Path(__file__).parent / "results" / "paper_placement.md"
 TEXT = """\
 # Layouts and hours at paper size
@@ -108,13 +110,16 @@ def written(path: Path) -> dict[tuple[str, str], str]:
 
 def table(rows: dict[tuple[str, str], str]) -> str:
     head = ["| " + " | ".join(HEADER) + " |", "|" + "---|" * len(HEADER)]
-    return "\n".join([*head, *(rows[one] for one in sorted(rows))]) + "\n"
+    made = "\n".join([*head, *(rows[one] for one in sorted(rows))]) + "\n"
+    every = itertools.product(sorted(n for n in shipped_configs() if "paper/" in n), DEVICES)
+    left = [f"`{name}` on `{devices}`" for name, devices in every if (name, devices) not in rows]
+    return made + (f"\nNot counted yet: {', '.join(left)}.\n" if left else "")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("configs", nargs="*")
-    parser.add_argument("--devices", nargs="+", default=["8xH100-80GB", "1xH100-80GB"])
+    parser.add_argument("--devices", nargs="+", default=DEVICES)
     parser.add_argument("--out", type=Path, default=RESULTS)
     given = parser.parse_args()
     names = sorted(name for name in shipped_configs() if name.startswith("paper/"))

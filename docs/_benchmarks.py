@@ -113,7 +113,10 @@ def paper_memory_text() -> str:
 
 
 def paper_placement_text() -> str:
-    return _paper_text("paper_placement.md")
+    """The table, and which of its rows are not counted yet."""
+    notes = (RESULTS / "paper_placement.md").read_text().splitlines()
+    left = "".join(f"\n{line}\n" for line in notes if line.startswith("Not counted yet"))
+    return _paper_text("paper_placement.md") + left
 
 
 def _paper_text(file: str) -> str:
