@@ -76,7 +76,8 @@ def config(model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 def test_a_dry_run_ends_well_and_writes_nothing(colearn: Run, config: str, tmp_path: Path) -> None:
     code, _, err = colearn("train", config, "--dry-run", "--out", str(tmp_path / "run"))
     assert (code, err) == (0, "")
-    assert {path.name for path in tmp_path.iterdir()} == {"notes.yaml"}
+    assert {path.name for path in tmp_path.iterdir()} == {"notes.yaml", "cache"}
+    assert [path.name for path in (tmp_path / "cache").iterdir()] == ["opened"], "no model is made"
 
 
 def test_it_shows_networks_peaks_and_tokens(colearn: Run, config: str) -> None:
