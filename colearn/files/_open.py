@@ -16,6 +16,8 @@ import json
 import re
 import resource
 import sys
+from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -26,6 +28,14 @@ _MOST = {"layers": 2_000, "experts": 20_000, "parts": 500_000}
 and 25,000."""
 _ENTRIES = 20_000
 """Added tokens, end tokens or labels; Gemma 3 has 6,400 added tokens."""
+_LISTS = {
+    "tokenizer_config.json": (
+        *("added_tokens_decoder", "extra_special_tokens", "additional_special_tokens"),
+    ),
+    "generation_config.json": ("eos_token_id",),
+    "config.json": ("num_labels", "id2label"),
+}
+"""Lists of which transformers takes long for each entry, by file."""
 _LAYERS = re.compile(
     r"(^|_)(n_?layers?|num_layers|layers|layer_num|num_blocks|blocks|depths?)($|_)"
 )
@@ -55,17 +65,24 @@ def main() -> None:
     _, most = resource.getrlimit(resource.RLIMIT_AS)
     space = int(memory) if most == resource.RLIM_INFINITY else min(int(memory), most)
     resource.setrlimit(resource.RLIMIT_AS, (space, space))
+    if kind == "template":
+        _try(lambda: _open_template(**json.load(sys.stdin)), space)
+        return
+    folder = Path(rest[0])
+    _try(lambda: _open_config(folder / "config.json"), space)
+    for name, keys in _LISTS.items():
+        _try(partial(_open_lists, folder / name, keys), space)
+    _try(lambda: _open_tokenizer(folder / "tokenizer.json"), space)
+
+
+def _try(opening: Callable[[], None], memory: int) -> None:
+    """One file that is damaged does not keep the others from being opened."""
     try:
-        if kind == "template":
-            _open_template(**json.load(sys.stdin))
-        else:
-            _open_config(Path(rest[0], "config.json"))
-            _open_lists(Path(rest[0]))
-            _open_tokenizer(Path(rest[0], "tokenizer.json"))
+        opening()
     except _TooMuch as found:
         _end(str(found))
     except MemoryError:
-        _end(f"needs more than {int(memory) / 2**30:g} GB of memory")
+        _end(f"needs more than {memory / 2**30:g} GB of memory")
     except Exception:  # noqa: BLE001 - damaged files raise nearly anything; their reader reports it
         pass
     except BaseException as crash:  # noqa: BLE001 - a panic of tokenizers is no Exception
@@ -89,25 +106,15 @@ def _open_config(path: Path) -> None:
         raise _TooMuch(f"has {parts} experts in all layers; {_MOST['parts']} are the most")
 
 
-def _open_lists(folder: Path) -> None:
-    """Lists of which transformers takes long for each entry."""
-    lists = {
-        "tokenizer_config.json": (
-            *("added_tokens_decoder", "extra_special_tokens", "additional_special_tokens"),
-        ),
-        "generation_config.json": ("eos_token_id",),
-        "config.json": ("num_labels", "id2label"),
-    }
-    for name, keys in lists.items():
-        path = folder / name
-        data = json.loads(path.read_bytes()) if path.is_file() else {}
-        for key in keys:
-            value = data.get(key)
-            count = value if key == "num_labels" else 0
-            if isinstance(value, list | dict):
-                count = len(value)
-            if isinstance(count, int) and count > _ENTRIES:
-                raise _TooMuch(f"has {count} entries in {key}; {_ENTRIES} are the most")
+def _open_lists(path: Path, keys: Sequence[str]) -> None:
+    data = json.loads(path.read_bytes()) if path.is_file() else {}
+    for key in keys:
+        value = data.get(key)
+        count = value if key == "num_labels" else 0
+        if isinstance(value, list | dict):
+            count = len(value)
+        if isinstance(count, int) and count > _ENTRIES:
+            raise _TooMuch(f"has {count} entries in {key}; {_ENTRIES} are the most")
 
 
 def _counts(data: Any, found: dict[str, tuple[int, str]]) -> dict[str, tuple[int, str]]:

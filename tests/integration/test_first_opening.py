@@ -156,6 +156,14 @@ def test_what_takes_too_much_is_one_line(name: str, model: Path, tmp_path: Path)
     assert told in text and "\n" not in text
 
 
+@pytest.mark.parametrize("file", ["config.json", "tokenizer_config.json", "generation_config.json"])
+def test_a_damaged_file_hides_no_other(file: str, model: Path, tmp_path: Path) -> None:
+    path = changed(model, tmp_path / "m", TOO_MUCH["three rules"][0])
+    Path(path, file).write_text("[0]")
+    with pytest.raises(ConfigError, match="tokenizer makes "):
+        check_model(path, field="models.*.path")
+
+
 @pytest.mark.parametrize(
     "opens",
     [
