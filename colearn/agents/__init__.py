@@ -1,7 +1,7 @@
 """Agents: chat formats as append-only histories, language models, programs."""
 
 from .agent_spec import AgentSpec
-from .chat import ChatFormat, QuotingChat
+from .chat_format import ChatFormat, QuotingChat
 from .dialogue import CLOSING, dialogue_spans
 from .language import Language, language_players
 from .program import Program

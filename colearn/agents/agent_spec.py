@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from colearn.contract import Sampling
 
-from .chat import ChatFormat
+from .chat_format import ChatFormat
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

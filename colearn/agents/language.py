@@ -20,7 +20,8 @@ from colearn.errors import ConfigError
 from colearn.types import Action, Observation, Prompt
 
 from .agent_spec import AgentSpec
-from .chat import ChatFormat
+from .chat_format import ChatFormat
+from .token_limit import within_limits
 
 
 def no_version() -> int:
@@ -94,22 +95,15 @@ class Language(Player):
         )
 
     def _sampling(self, request: ActionRequest, tokens: int) -> Sampling:
-        """The spec's parameters within the observation's limits and the room that a history of so
-        many tokens leaves for the answer."""
-        sampling, limits = self.spec.sampling, request.observation.limits
-        most = sampling.max_tokens
-        if self.positions is not None:
-            most = min(most, self.positions - tokens)
-        if limits is not None:
-            most = min(most, limits.max_tokens or most)
-            stop = tuple(dict.fromkeys((*sampling.stop, *limits.stop)))
-            sampling = replace(sampling, stop=stop)
+        """The sampling parameters of this action, after a history of so many tokens."""
+        room = None if self.positions is None else self.positions - tokens
+        sampling = within_limits(self.spec.sampling, request.observation.limits, room)
         temperature = sampling.temperature if self.temperature is None else self.temperature
         if request.greedy:
             temperature = 0.0
-        if (most, temperature) == (sampling.max_tokens, sampling.temperature):
+        if temperature == sampling.temperature:
             return sampling
-        return replace(sampling, max_tokens=most, temperature=temperature)
+        return replace(sampling, temperature=temperature)
 
 
 def extended(

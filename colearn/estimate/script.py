@@ -24,7 +24,7 @@ from colearn.contract import (
     horizon_of,
 )
 from colearn.contract.asking import item_name, placed
-from colearn.contract.length import check_length
+from colearn.contract.context_limit import check_length
 from colearn.contract.seeding import derive_rng
 from colearn.errors import ConfigError
 from colearn.rollout.counts import Counts

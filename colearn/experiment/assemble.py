@@ -12,10 +12,10 @@ from colearn.contract import FrozenCopy, ModelHost, NetworkKey, Player
 from colearn.contract.optional import QueriedTask
 from colearn.errors import ConfigError
 from colearn.learn.minibatch import UpdateSchedule
+from colearn.models.base_digests import Bases, bases_of
 from colearn.models.critic_folder import CriticManifest
 from colearn.models.folders import base_folders, with_folders
 from colearn.models.load import Tokenizers, read_config
-from colearn.models.run_bases import Bases, bases_of
 from colearn.text.masking import check_unmasked
 from colearn.value_model.given import given_critics, with_given_critic
 from colearn.value_model.item_means import ItemMeans

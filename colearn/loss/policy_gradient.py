@@ -14,7 +14,7 @@ from colearn.contract.anneal import left
 from colearn.contract.bounds import Anneal, Count, Weight
 from colearn.errors import ConfigError
 
-from .ppo_clip import clipped_gain
+from .clipped_gain import clipped_gain
 
 _LARGEST = 80.0
 """Largest logarithm of a ratio; its exponential squared is infinite in float32."""

@@ -28,7 +28,7 @@ from filelock import FileLock, Timeout
 
 from colearn.contract import DecPOMDP
 from colearn.contract.asking import item_name, placed
-from colearn.contract.length import check_length
+from colearn.contract.context_limit import check_length
 from colearn.contract.seeding import derive_rng, derive_seed
 from colearn.critic.stream import piece_tag
 from colearn.errors import ConfigError, nearest

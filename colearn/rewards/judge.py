@@ -15,9 +15,9 @@ from colearn.contract.reward import PromptOrText, RewardFunction, text_of
 from colearn.errors import ConfigError
 from colearn.text.reasoning import without_reasoning
 
-from .score import read_score, whole_reply
+from .judge_score import read_score, whole_reply
 from .spent import Spent
-from .verdicts import JudgeScore, Verdicts
+from .verdict_cache import JudgeScore, Verdicts
 from .waiting import finish
 
 if TYPE_CHECKING:

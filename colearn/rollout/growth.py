@@ -25,7 +25,7 @@ from colearn.contract import (
     TokenAnswer,
 )
 from colearn.contract.asking import item_name, placed
-from colearn.contract.length import check_length, overlong
+from colearn.contract.context_limit import check_length, overlong
 from colearn.contract.seeding import Key, action_seed, derive_rng
 from colearn.errors import TaskError
 from colearn.text.reasoning import without_reasoning

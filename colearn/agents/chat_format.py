@@ -22,7 +22,7 @@ from colearn.text.reasoning import CLOSE, OPEN, TOKENS, opened_reasoning
 from colearn.types import Action, Observation, Prompt
 
 from .dialogue import CLOSING, Part, dialogue_spans, split_places
-from .rendering import render
+from .template_text import render
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
