@@ -15,7 +15,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from tiny import save_model
 
-from colearn.agents import ChatFormat, rendering
+from colearn.agents import ChatFormat, template_text
 from colearn.errors import ConfigError
 from colearn.models.load import (
     check_model,
@@ -200,7 +200,7 @@ def test_a_template_file_that_is_no_text_is_named(whole, tmp_path):
 
 def test_a_template_that_does_not_end_for_one_text_is_ended(whole, tmp_path, monkeypatch):
     """One that never ends is found when it is first opened, in a child."""
-    monkeypatch.setattr(rendering, "SECONDS", 0.3)
+    monkeypatch.setattr(template_text, "SECONDS", 0.3)
     endless = "{% for b in range(99999) %}{% for c in range(99999) %}{% endfor %}{% endfor %}"
     endless = "{% if messages[0].content == 'wait' %}" + endless + "{% endif %}"
     path = damaged(whole, tmp_path, writes("chat_template.jinja", endless))
