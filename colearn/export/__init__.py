@@ -1,10 +1,10 @@
 """Exports trained agents, one folder each, loadable without this library; pushes to a hub."""
 
+from .agent_folders import export_run
 from .checksums import verify
 from .critics import export_critics, write_fit
 from .hub import PushedTeam, push_agents, push_critics
 from .manifest import AgentManifest, read_manifest
-from .run import export_run
 
 __all__ = [
     "AgentManifest",

@@ -16,8 +16,8 @@ from colearn.statistics.over_seeds import MeanEstimate
 from colearn.text.masking import masked_settings
 
 from .manifest import AgentManifest
+from .run_reader import Trained
 from .scores import Scores, read_scores
-from .trained import Trained
 from .usage import usage
 from .version import commit
 

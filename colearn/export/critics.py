@@ -13,13 +13,13 @@ from colearn.record.checkpoints import Checkpoint, Step
 from colearn.record.checksums import write_checksums
 from colearn.record.place import named_folder
 
-from .run import Dtype, share_files
+from .agent_folders import Dtype, share_files
 from .staging import staged
 
 if TYPE_CHECKING:
     from colearn.experiment.critic_fit import Fitted
 
-    from .trained import Trained
+    from .run_reader import Trained
 
 
 def export_critics(
@@ -46,7 +46,7 @@ def export_critics(
     from colearn.value_model.loaded import load_critic
 
     from .critic_card import critic_card
-    from .trained import read_trained
+    from .run_reader import read_trained
 
     trained = read_trained(Path(run), step)
     config = with_given_critic(trained.folder.config())

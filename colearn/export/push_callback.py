@@ -11,8 +11,8 @@ from colearn.contract import Callback, StartEvent
 from colearn.record import open_run
 from colearn.text.notes import note, speaks
 
+from .agent_folders import export_run
 from .hub import push_agents
-from .run import export_run
 
 
 @dataclass(frozen=True, kw_only=True)

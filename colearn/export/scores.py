@@ -10,7 +10,7 @@ from colearn.record import ComparisonFolder, Line, read_run
 from colearn.report.summarise import change
 from colearn.report.summary import Change
 
-from .trained import Trained
+from .run_reader import Trained
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,7 @@ from colearn.models.load import DTYPES
 from colearn.models.merging import merged
 from colearn.models.network import Network
 
-from .trained import Trained
+from .run_reader import Trained
 
 
 def load_actor(trained: Trained, name: str) -> Network:

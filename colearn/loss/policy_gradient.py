@@ -14,8 +14,6 @@ from colearn.contract.anneal import left
 from colearn.contract.bounds import Anneal, Count, Weight
 from colearn.errors import ConfigError
 
-from .clipped_gain import clipped_gain
-
 _LARGEST = 80.0
 """Largest logarithm of a ratio; its exponential squared is infinite in float32."""
 
@@ -195,3 +193,26 @@ def floats(metrics: dict[str, Tensor]) -> dict[str, float]:
     """Metrics as floats, with one copy from the device."""
     numbers = torch.stack([value.detach().float() for value in metrics.values()]).tolist()
     return dict(zip(metrics, numbers, strict=True))
+
+
+def clipped_gain(
+    plain: Tensor,
+    ratio: Tensor,
+    advantages: Tensor,
+    *,
+    low: float | None,
+    high: float | None,
+    dual: float | None,
+) -> Tensor:
+    """PPO's gain min(rho A, clip(rho, 1 - low, 1 + high) A) for tensors of equal shape, with an
+    optional upper bound of its own (DAPO); `plain` is rho A.
+
+    With `dual` c > 1 the gain of an action with A < 0 is at least c A (Ye et al. 2020).
+    """
+    kept = plain
+    if low is not None and high is not None:
+        kept = torch.minimum(plain, ratio.clamp(1.0 - low, 1.0 + high) * advantages)
+    if dual is not None:
+        floor = torch.maximum(kept, dual * advantages)
+        kept = torch.where(advantages < 0, floor, kept)
+    return kept

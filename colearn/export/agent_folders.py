@@ -14,7 +14,7 @@ from .manifest import MANIFEST, AgentManifest
 from .staging import staged
 
 if TYPE_CHECKING:
-    from .trained import Trained
+    from .run_reader import Trained
 
 Dtype = Literal["float32", "bfloat16", "float16"]
 
@@ -41,7 +41,7 @@ def export_run(
     before `to` is changed.
     """
     from .card import model_card
-    from .trained import read_trained
+    from .run_reader import read_trained
     from .weights import check_adapter
 
     trained = read_trained(Path(run), step)
