@@ -43,9 +43,9 @@ class Later:
             for number, one in list(self.due.items()):
                 if (request := one(self.step, self.answers)) is not None:
                     del self.due[number]
-                    job = self.generator._job(request)
-                    job.answer.add_done_callback(partial(self.answer, number))
-                    worker.submit(job)
+                    answer: Future[list[TokenAnswer]] = Future()
+                    answer.add_done_callback(partial(self.answer, number))
+                    worker.submit(self.generator._job(request, answer))
             joining = joins(len(worker._arrived))
             if joining and worker._arrived:
                 self.takes.append((self.step, len(worker._arrived)))
