@@ -132,7 +132,7 @@ class Stand:
         return trees, seconds
 
     def rows_of(self, trees: list[Any], **packing: Any) -> list[list[Any]]:
-        from colearn.learn.row import actor_rows
+        from colearn.learn.packed_rows import actor_rows
 
         return [
             [row for row in actor_rows(tree, "a", number=number, **packing) if row.spans]

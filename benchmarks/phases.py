@@ -44,7 +44,7 @@ def forget_peak() -> None:
 
 def flop(team: Any, trees: Any) -> dict[str, float]:
     """Products of a rollout, and of forward and backward over its packed rows."""
-    from colearn.learn.row import actor_rows
+    from colearn.learn.packed_rows import actor_rows
 
     base = next(iter(team.host.networks.values())).base
     head = base.config.vocab_size * base.config.hidden_size

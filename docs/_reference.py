@@ -32,7 +32,7 @@ from colearn.cli import app
 from colearn.config import shipped_configs
 from colearn.config.settings import Config, Named
 from colearn.contract.algorithm import ValueLoss
-from colearn.record.metrics import RUN_METRICS, Metric
+from colearn.record.metric_names import RUN_METRICS, Metric
 from colearn.registry import KINDS, Kind, load, names
 from colearn.tasks.metrics import TASK_METRICS
 from colearn.tasks.setting_sentences import SENTENCES
@@ -388,7 +388,7 @@ PUBLIC = (
     "colearn.export",
     "colearn.learn.checkpoint_files",
     "colearn.learn.network_learner",
-    "colearn.record.metrics",
+    "colearn.record.metric_names",
     "colearn.contract.picture",
     "colearn.play",
     "colearn.workflow.qa",

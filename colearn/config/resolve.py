@@ -12,7 +12,7 @@ from colearn.contract.optional import refuse_unread_members
 from colearn.errors import ConfigError, nearest
 
 from .build import build_algorithm, build_task
-from .checks import check_run
+from .cross_checks import check_run
 from .parts import build_part
 from .resolved_run import ResolvedRun
 from .settings import EACH, AgentSettings, Config, CriticSettings, HostChoice, ModelSettings

@@ -1,5 +1,5 @@
 """Estimates of a run's memory and tokens, before any weight is loaded."""
 
-from .run import Estimate, IterationBounds, estimate
+from .run_estimate import Estimate, IterationBounds, estimate
 
 __all__ = ["Estimate", "IterationBounds", "estimate"]

@@ -20,7 +20,7 @@ from colearn.models.base import Base
 from colearn.models.network import Network
 
 from .accelerators import Accelerator
-from .memory import NetworkMemory
+from .network_bytes import NetworkMemory
 from .speaking import GeneratorCall, Speaking, position_bytes
 from .work import Totals
 

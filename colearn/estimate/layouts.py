@@ -12,7 +12,7 @@ from colearn.errors import ConfigError
 from colearn.generate.kinds import Transformers
 
 from .proposal import Proposal
-from .run import Estimate
+from .run_estimate import Estimate
 from .spread import spread
 
 _STAGES = {"zero2": "ZeRO 2", "zero3": "ZeRO 3", "zero3_offload": "ZeRO 3 with offload"}

@@ -18,7 +18,7 @@ from colearn.rollout.shapes import Chain
 
 from .learning import Gradients, Work, rehearse_update
 from .ledger import make_fake, rehearsal
-from .memory import NetworkMemory
+from .network_bytes import NetworkMemory
 from .script import Script, rehearse
 from .speaking import (
     GeneratorCall,

@@ -9,7 +9,7 @@ from typing import Any
 
 from colearn.config import load_config
 
-from .run import Estimate, estimate
+from .run_estimate import Estimate, estimate
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from math import inf
 
 from .layouts import larger_caches, layouts, with_engines
 from .proposal import Proposal
-from .run import Estimate
+from .run_estimate import Estimate
 
 LEAST_BUDGET = 1024
 """Smallest proposed token budget."""

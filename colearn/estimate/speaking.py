@@ -14,7 +14,7 @@ from colearn.config import ResolvedRun
 from colearn.contract import EngineNeeds, Rollout
 from colearn.generate.forked_slab import fork, worthwhile_to_share
 from colearn.generate.kv_cache import BLOCK, Slab
-from colearn.learn.row import window_start
+from colearn.learn.packed_rows import window_start
 from colearn.models.base import Base
 from colearn.models.device_layers import compute_bytes
 from colearn.models.packed_products import packed_bytes, worthwhile

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from colearn.config import ModelSettings, ResolvedRun
 from colearn.contract import NetworkKey
 
-from .run import Estimate
+from .run_estimate import Estimate
 
 _Base = tuple[str | None, ...]
 """Path, type and quantization of a frozen base that adapters share."""

@@ -13,7 +13,7 @@ from rich.text import Text
 from .duration import Seconds
 from .machine import Machine, known_devices
 from .proposal import Proposal
-from .run import Estimate, IterationBounds
+from .run_estimate import Estimate, IterationBounds
 from .size import size_text
 from .workers_table import workers_table, workers_too_large
 

@@ -12,7 +12,7 @@ from colearn.contract import NetworkKey
 from colearn.contract.rows import Row
 from colearn.errors import ConfigError
 from colearn.learn.minibatch import minibatches
-from colearn.learn.row import actor_rows
+from colearn.learn.packed_rows import actor_rows
 from colearn.types import Tree
 
 from .architecture import Architectures, NotHere

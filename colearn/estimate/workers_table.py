@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from .machine import Machine
-from .run import Estimate
+from .run_estimate import Estimate
 from .size import size_text
 
 

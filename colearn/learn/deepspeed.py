@@ -23,7 +23,8 @@ from .deepspeed_config import engine_config
 from .deepspeed_engine import alone, gathered, has_cpu_adam, start_engine
 from .deepspeed_shards import Shards
 from .deepspeed_state import read_state, write_shards, write_state
-from .network_learner import NetworkLearner, schedule
+from .network_learner import NetworkLearner
+from .rate_schedule import rate_factor
 
 
 class DeepSpeedLearner(NetworkLearner):
@@ -103,7 +104,7 @@ class DeepSpeedLearner(NetworkLearner):
 
     @updates
     def step(self, done: float) -> dict[str, float]:
-        rate = self.settings.learning_rate * schedule(self.settings, self.steps, done)
+        rate = self.settings.learning_rate * rate_factor(self.settings, self.steps, done)
         self._norm = 0.0
         # No step without gradients: zero gradients would still apply weight decay and momentum.
         if self._reached:

@@ -18,7 +18,8 @@ from colearn.models.network import Network
 from . import checkpoint_files
 from .grad_signal import grad_signal
 from .gradient_buffer import gradient_buffer
-from .network_learner import NetworkLearner, schedule
+from .network_learner import NetworkLearner
+from .rate_schedule import rate_factor
 
 
 class LocalLearner(NetworkLearner):
@@ -71,7 +72,7 @@ class LocalLearner(NetworkLearner):
             self.parameters.values(), self.settings.max_grad_norm
         ).item()
         self._check_norm(norm)
-        factor = schedule(self.settings, self.steps, done)
+        factor = rate_factor(self.settings, self.steps, done)
         rate = self.settings.learning_rate * factor
         for group, base in zip(self.optimizer.param_groups, self.rates, strict=True):
             group["lr"] = base * factor

@@ -1,5 +1,4 @@
-"""Base of single-network learners: micro-batches, rounds over several processes, learning-rate
-schedule."""
+"""Base of single-network learners: micro-batches, and rounds over several processes."""
 
 from __future__ import annotations
 
@@ -12,7 +11,6 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from colearn.config import OptimizerSettings
 from colearn.contract import Accumulated, Learner, Objective, Prepared, WeightUpdate
 from colearn.contract.rows import Outputs, Row, RowBatch
 from colearn.contract.timeline import updates
@@ -213,18 +211,3 @@ def _nothing(outputs: Outputs) -> Tensor:
     """A zero loss with zero gradients for all outputs, so that every weight gets a gradient."""
     logprobs, values = outputs.logprobs, outputs.values
     return 0.0 * (logprobs.nan_to_num(0, 0, 0).sum() + values.nan_to_num(0, 0, 0).sum())
-
-
-def schedule(settings: OptimizerSettings, step: int, done: float) -> float:
-    """Learning-rate factor at optimiser step `step` (from 0) at fraction `done` of the budget: a
-    warm-up, then constant, or linear or cosine decay to zero.
-
-    The budget counts environment steps, so the decay does not depend on the algorithm's number of
-    optimiser steps.
-    """
-    if step < settings.warmup_steps:
-        return (step + 1) / settings.warmup_steps
-    done = min(max(done, 0.0), 1.0)
-    if settings.schedule == "linear":
-        return 1.0 - done
-    return 1.0 if settings.schedule == "constant" else 0.5 * (1 + math.cos(math.pi * done))

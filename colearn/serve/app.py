@@ -17,7 +17,7 @@ from colearn.client.protocol.limits import read_body
 from colearn.client.protocol.schema import ChatRequest, parse
 from colearn.generate.job import ChoiceEnd, Done, TokenDrawn
 
-from .answer import ChatAnswer, failure
+from .completion import ChatAnswer, failure
 from .guard import refuse
 from .page_files import INDEX, PageFiles
 from .service import ServedTurn, Service

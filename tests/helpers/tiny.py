@@ -32,7 +32,7 @@ from colearn.config import LoRASettings
 from colearn.contract import DecPOMDP, LegalActions, RewardStructure, Rollout, Sampling
 from colearn.contract.rows import Row
 from colearn.generate.transformers import TransformersEngine
-from colearn.learn.row import actor_rows
+from colearn.learn.packed_rows import actor_rows
 from colearn.learn.score import evaluate
 from colearn.models.base import Base
 from colearn.models.network import Network

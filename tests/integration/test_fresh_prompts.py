@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tiny import Notes, Scene, behaviour, cast, forced, gap, play
 
-from colearn.learn.row import actor_rows
+from colearn.learn.packed_rows import actor_rows
 from colearn.rollout.shapes import KaryTree
 from colearn.types import Observation, Prompt
 

@@ -15,7 +15,7 @@ from colearn.client.protocol.errors import ServeError
 from colearn.client.protocol.schema import parse
 from colearn.gateway import connections
 from colearn.gateway.task import Gateway
-from colearn.learn.row import actor_rows
+from colearn.learn.packed_rows import actor_rows
 from colearn.rollout.grow import grow
 from colearn.rollout.shapes import Chain
 from tests.helpers.gateway_programs import RNG, opened

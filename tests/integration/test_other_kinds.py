@@ -14,7 +14,7 @@ from tiny import Notes, cast, play, register, save_model
 
 from colearn.config import Config
 from colearn.contract import NetworkKey
-from colearn.estimate.run import estimate
+from colearn.estimate.run_estimate import estimate
 from colearn.experiment.assemble import Assembly, assemble
 from colearn.rollout.grow import grow
 

@@ -16,7 +16,7 @@ import torch
 from colearn.config import load_config
 from colearn.contract import NetworkKey
 from colearn.experiment.assemble import assemble
-from colearn.learn.row import actor_rows
+from colearn.learn.packed_rows import actor_rows
 from colearn.models.load import load_tokenizer
 from colearn.rollout.grow import grow
 from colearn.rollout.shapes import Chain, KaryTree

@@ -21,7 +21,7 @@ from colearn.algorithms.magrpo import MAGRPO
 from colearn.config import OptimizerSettings
 from colearn.contract.algorithm import ValueLoss
 from colearn.learn.local import LocalLearner
-from colearn.learn.network_learner import schedule
+from colearn.learn.rate_schedule import rate_factor
 from colearn.loss.policy_gradient import PolicyGradient
 from colearn.types import Credited
 
@@ -309,12 +309,12 @@ def test_minibatches_are_drawn_anew_in_every_epoch_and_iteration():
     ],
 )
 def test_the_rate_follows_the_share_of_the_budget(kind, done, factor):
-    assert schedule(OptimizerSettings(schedule=kind), 10, done) == pytest.approx(factor)
+    assert rate_factor(OptimizerSettings(schedule=kind), 10, done) == pytest.approx(factor)
 
 
 def test_the_rate_warms_up_by_steps():
     settings = OptimizerSettings(schedule="linear", warmup_steps=4)
-    assert [schedule(settings, step, 0.5) for step in range(5)] == [0.25, 0.5, 0.75, 1.0, 0.5]
+    assert [rate_factor(settings, step, 0.5) for step in range(5)] == [0.25, 0.5, 0.75, 1.0, 0.5]
 
 
 def test_an_update_steps_at_the_scheduled_rate():

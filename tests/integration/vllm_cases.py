@@ -12,7 +12,7 @@ from colearn.agents import AgentSpec
 from colearn.contract.rows import Row
 from colearn.generate.checked_engine import CheckedEngine
 from colearn.generate.transformers import TransformersEngine
-from colearn.learn.row import actor_rows
+from colearn.learn.packed_rows import actor_rows
 from colearn.types import Node, Observation, Tree
 
 TEXTS = {

@@ -14,7 +14,7 @@ from colearn.credit.mixed import Mixed
 from colearn.credit.payoff import Payoff
 from colearn.credit.team import SharedReward
 from colearn.experiment.evaluation.played import mean_outcomes
-from colearn.record.metrics import of_agent
+from colearn.record.metric_names import of_agent
 
 CREDITS: tuple[Credit, ...] = (SharedReward(), Mixed(alpha=0.5), Payoff(), Concise())
 

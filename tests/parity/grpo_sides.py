@@ -22,7 +22,7 @@ from colearn.contract.algorithm import ValueLoss
 from colearn.contract.rows import Row
 from colearn.experiment.update.objective import ActorObjective, with_advantages, with_logprobs
 from colearn.learn.local import LocalLearner
-from colearn.learn.row import actor_rows
+from colearn.learn.packed_rows import actor_rows
 from colearn.learn.score import evaluate
 from colearn.models.base import Base
 from colearn.models.network import Network

@@ -9,7 +9,7 @@ from colearn.config import OptimizerSettings
 from colearn.contract.rows import Row
 from colearn.generate.transformers import TransformersEngine
 from colearn.learn.local import LocalLearner
-from colearn.learn.row import actor_rows
+from colearn.learn.packed_rows import actor_rows
 from colearn.models.network import Network
 from colearn.models.value_head import ValueHead
 from colearn.types import Node, Observation, Tree

@@ -16,7 +16,7 @@ import numpy as np
 from colearn.agents import AgentSpec
 from colearn.contract.rows import Row
 from colearn.learn.next_tokens import QueriedIds, next_probabilities
-from colearn.learn.row import actor_rows
+from colearn.learn.packed_rows import actor_rows
 from colearn.models.network import Network
 from colearn.tabular.model import Array
 from colearn.types import Action, Node, Observation, Tree

@@ -12,7 +12,7 @@ import numpy as np
 
 from colearn.errors import ConfigError, nearest
 from colearn.record import Line, Run, RunFolder
-from colearn.record.metrics import of_agent
+from colearn.record.metric_names import of_agent
 from colearn.report.curves import small_svg
 from colearn.report.page import render
 from colearn.report.result_table import ResultCell, ResultTable

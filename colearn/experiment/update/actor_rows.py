@@ -19,7 +19,7 @@ from colearn.contract import (
 )
 from colearn.contract.host import Together, one_by_one
 from colearn.contract.rows import Outputs, Row
-from colearn.learn.row import actor_rows
+from colearn.learn.packed_rows import actor_rows
 from colearn.types import Tree
 
 from .action_weights import equal_groups

@@ -22,7 +22,7 @@ from colearn.credit.payoff import Payoff
 from colearn.credit.team import SharedReward
 from colearn.errors import ConfigError
 from colearn.experiment.evaluation.played import mean_objective, mean_returns
-from colearn.record.metrics import of_agent
+from colearn.record.metric_names import of_agent
 from colearn.types import Node, Outcome, Sources, Tree
 
 Edges = Mapping[int, Mapping[str, Any]]

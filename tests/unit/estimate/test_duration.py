@@ -11,7 +11,7 @@ from colearn.contract import EngineNeeds
 from colearn.estimate.accelerators import ACCELERATORS, accelerator
 from colearn.estimate.duration import Sizes, TimeSpent, together
 from colearn.estimate.machine import known_devices, read_machine
-from colearn.estimate.run import Estimate
+from colearn.estimate.run_estimate import Estimate
 from colearn.generate.kinds import VLLM, Transformers, VLLMServer
 from colearn.generate.vllm_needs import OVERHEAD
 

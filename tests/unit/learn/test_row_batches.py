@@ -14,7 +14,7 @@ from colearn.critic.centralized import TEAM, Centralized
 from colearn.critic.tokenwise import Tokenwise
 from colearn.errors import ConfigError
 from colearn.learn.batch import make_batch, micro_batches
-from colearn.learn.row import actor_rows
+from colearn.learn.packed_rows import actor_rows
 from colearn.models.base import Base
 from colearn.models.network import Network
 from colearn.models.value_head import ValueHead

@@ -22,7 +22,7 @@ from colearn.contract import (
 )
 from colearn.credit.mixed import Mixed
 from colearn.credit.team import SharedReward
-from colearn.learn.row import actor_rows
+from colearn.learn.packed_rows import actor_rows
 from colearn.rollout.greedy_tree import GreedyTree
 from colearn.rollout.grow import Order, grow
 from colearn.rollout.shapes import Cross, KaryTree

@@ -10,7 +10,7 @@ from tiny import byte_tokenizer
 from colearn.agents import ChatFormat
 from colearn.contract import Sampling, TokenHistory, TokenRequest
 from colearn.generate.job import Job, TokenDrawn
-from colearn.serve.answer import ChatAnswer
+from colearn.serve.completion import ChatAnswer
 
 
 def answer(text: str, opened: str = "") -> ChatAnswer:

@@ -22,7 +22,7 @@ from colearn.value_model.given import with_given_critic
 from .duration import Clock, Seconds
 from .fake_team import FakeTeamBuilder
 from .machine import Machine
-from .memory import NetworkMemory, count_networks
+from .network_bytes import NetworkMemory, count_networks
 from .phases import PhasePlay, Phases, Rehearsed
 from .script import Script, check_lengths, overflows, rehearse
 from .specs import read_specs, tokenizer_bytes

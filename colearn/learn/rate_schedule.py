@@ -1,0 +1,22 @@
+"""Learning-rate schedules of a run."""
+
+from __future__ import annotations
+
+import math
+
+from colearn.config import OptimizerSettings
+
+
+def rate_factor(settings: OptimizerSettings, step: int, done: float) -> float:
+    """Learning-rate factor at optimiser step `step` (from 0) at fraction `done` of the budget: a
+    warm-up, then constant, or linear or cosine decay to zero.
+
+    The budget counts environment steps, so the decay does not depend on the algorithm's number of
+    optimiser steps.
+    """
+    if step < settings.warmup_steps:
+        return (step + 1) / settings.warmup_steps
+    done = min(max(done, 0.0), 1.0)
+    if settings.schedule == "linear":
+        return 1.0 - done
+    return 1.0 if settings.schedule == "constant" else 0.5 * (1 + math.cos(math.pi * done))
