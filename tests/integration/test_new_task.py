@@ -131,7 +131,6 @@ NAMES = {
     "night-shift": "lower_snake_case",
     "night__shift": "lower_snake_case",
     "2_rooms": "lower_snake_case",
-    "": "lower_snake_case",
     "class": "a word of Python",
     "none": "a word of Python",
     "str_build": "there is a task 'str_build' already",

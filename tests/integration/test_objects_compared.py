@@ -105,7 +105,7 @@ def test_a_run_that_fails_is_named_behind_the_report_of_the_others(tmp_path: Pat
         ({"algorithms": [3]}, "algorithm: int is no Algorithm; give a name, or an object or a"),
         ({"algorithms": ["magrop"]}, "algorithm: unknown algorithm 'magrop'; did you mean 'magrpo"),
         ({"algorithms": [], "seeds": 1}, "algorithms: name one or more to compare"),
-        ({"algorithms": ["magrpo"], "seeds": 0}, "compare.seeds: give one or more different seeds"),
+        ({"algorithms": ["magrpo"], "seeds": 0}, "seeds 0: is how many seeds, 1 to 10,000"),
         ({"modles": TINY}, "modles: no such argument; did you mean 'models'?"),
     ],
 )  # fmt: skip

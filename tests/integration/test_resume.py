@@ -404,7 +404,7 @@ def test_a_signal_in_an_update_says_that_it_is_heard(models, tmp_path, monkeypat
     step = LocalLearner.step
 
     def told(self, done=0.0):
-        if experiment.interruption._told is None:
+        if experiment.interruption._received is None:
             signal.raise_signal(signal.SIGTERM)
             assert "note: SIGTERM: the run saves its state and ends" in capfd.readouterr().err
         return step(self, done)
@@ -421,7 +421,9 @@ def test_a_signal_in_an_update_waits_for_its_end(models, whole, tmp_path, monkey
 
     def told(self, done=0.0):
         if experiment.progress.iteration == 1:
-            signal.raise_signal(signal.SIGTERM) if experiment.interruption._told is None else None
+            signal.raise_signal(
+                signal.SIGTERM
+            ) if experiment.interruption._received is None else None
         return step(self, done)
 
     monkeypatch.setattr(LocalLearner, "step", told)
