@@ -33,8 +33,8 @@ from colearn.record.recorded_tree import tree_of
 from colearn.statistics.scored import mean_scored
 from colearn.types import Credited
 from colearn.value_model.ceiling import Ceiling, ceilings, item_mean_worth
+from colearn.value_model.explained_variance import Pair, pairs, worth_by_turn
 from colearn.value_model.given import critic_joint_actions, with_given_critic
-from colearn.value_model.judgement import Pair, pairs, worth_by_turn
 from colearn.value_model.keep import described
 from colearn.value_model.loaded import tokenizer_of
 

@@ -11,7 +11,7 @@ import numpy as np
 from colearn.contract import Episodes
 from colearn.models.critic_folder import TurnWorth
 
-from .judgement import Pair, worth_by_turn
+from .explained_variance import Pair, worth_by_turn
 
 PRIOR = 2.0
 """Returns at the turn's mean that an item's mean counts beside its own."""

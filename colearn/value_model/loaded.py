@@ -23,8 +23,8 @@ from colearn.models.network import Network
 from colearn.models.value_head import ValueHead
 from colearn.types import Tree
 
+from .explained_variance import pairs, worth_by_turn
 from .item_means import ItemMeans, baselined
-from .judgement import pairs, worth_by_turn
 from .transcript_tree import transcript_tree
 
 _ADAPTER = "critic"

@@ -22,7 +22,7 @@ from colearn.export import export_critics
 from colearn.models.critic_folder import HEAD, read_critic
 from colearn.record import RunFolder, read_run
 from colearn.record.checksums import write_checksums
-from colearn.value_model.judgement import pairs
+from colearn.value_model.explained_variance import pairs
 
 TEAM = NetworkKey("critic", "team")
 

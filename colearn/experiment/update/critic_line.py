@@ -12,8 +12,8 @@ from colearn.contract.asking import item_name
 from colearn.record.fields import CriticLine, CriticTurn
 from colearn.types import Tree
 from colearn.value_model.ceiling import return_groups
+from colearn.value_model.explained_variance import Pair, pairs
 from colearn.value_model.item_means import Offsets, added
-from colearn.value_model.judgement import Pair, pairs
 
 _BINS = 10
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from colearn.contract import Advantages, AgentValues, Episodes
-from colearn.value_model.judgement import explained_variance, pairs
+from colearn.value_model.explained_variance import explained_variance, pairs
 
 
 def advantage_metrics(

@@ -13,7 +13,7 @@ import numpy as np
 
 from colearn.contract import AgentValues, Episodes
 from colearn.errors import ConfigError
-from colearn.value_model.judgement import Pair, pairs
+from colearn.value_model.explained_variance import Pair, pairs
 
 from .critics import Critics
 
