@@ -134,8 +134,9 @@ def embedded_recipe(task: DecPOMDP[Any, Any], name: str, field: str) -> Recipe:
         raise ConfigError(f"{field}: '{draw}' is no number; write {size}, {size}:1, {size}:2, ...")
     if not _draws_actions(task):
         raise ConfigError(
-            f"{field}: '{name}' needs a task with legal_action(state, agent, rng) to warm-start "
-            "on; add it to the task or give a model's folder or hub name"
+            f"{field}: '{name}' needs actions to warm-start on: give task.words, if the task has "
+            "this setting (dataset, gateway), or add legal_action and "
+            "colearn.contract.LegalActions to your task's class; or give a model's folder or name"
         )
     if RECIPES[size].concentration and not hasattr(task, "action_words"):
         raise ConfigError(

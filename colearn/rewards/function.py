@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isfinite
 from typing import Any
@@ -54,13 +54,10 @@ class PythonFunction(RewardFunction):
         Errors: TaskError unless it returns one number or None per completion.
         """
         function = self._known or registry.own_function(self.target, "task.reward")
-        rewards = function(
-            prompts=prompts,
-            completions=completions,
-            log_extra=_discard,
-            log_metric=_discard,
-            **columns,
-        )
+        texts = {"prompts": prompts, "completions": completions}
+        passed = {**texts, **columns, "log_extra": _discard, "log_metric": _discard}
+        _check_parameters(function, self.target, passed)
+        rewards = function(**passed)
         if inspect.isawaitable(rewards):
             rewards = finish(rewards)
         if isinstance(rewards, str | bytes | Mapping):
@@ -85,6 +82,21 @@ class PythonFunction(RewardFunction):
 
     def _number(self, reward: Any) -> float | None:
         return reward_number(reward, f"task.reward: '{self.label}'")
+
+
+def _check_parameters(function: Callable[..., Any], target: str, passed: Mapping[str, Any]) -> None:
+    """Errors: TaskError for a function that needs what it is not given, or takes less."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # written in C, without a signature
+        return
+    try:
+        signature.bind(**passed)
+    except TypeError as error:
+        raise TaskError(
+            f"task.reward: '{target}' cannot be called: {error}; it is given "
+            f"{', '.join(passed)}: name its parameters so, and add **kwargs for the others"
+        ) from None
 
 
 def reward_number(reward: Any, who: str) -> float | None:

@@ -44,7 +44,8 @@ def read_prompt(row: Mapping[str, Any], column: str, where: str) -> AskedPrompt:
     """
     if column not in row:
         raise ConfigError(
-            f"task.prompt: {where} has {', '.join(map(str, row))}; '{column}' is missing"
+            f"task.prompt: {where} has {', '.join(map(str, row))}; '{column}' is missing: set "
+            "task.prompt to the name of the prompts' column"
         )
     value = row[column]
     if isinstance(value, str) and value.strip():

@@ -84,3 +84,13 @@ def recorded(prompts, completions, colour, **columns):
     CALLS.append({"prompts": prompts, "completions": completions, "colour": colour, **columns})
     said = [one[0]["content"].strip() for one in completions]
     return [float(one == right) for one, right in zip(said, colour, strict=True)]
+
+
+def other_column(prompts, completions, answers, **_):
+    """Asks for a column that no row has."""
+    return [0.0 for _ in completions]
+
+
+def no_more(prompts, completions):
+    """Takes no columns."""
+    return [0.0 for _ in completions]

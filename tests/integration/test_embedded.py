@@ -72,7 +72,8 @@ def test_an_unknown_name_is_one_line_with_the_remedy(name, line):
 
 
 def test_a_task_without_legal_actions_cannot_have_one():
-    with pytest.raises(ConfigError, match=r"^models\.a\.path: 'embedded' needs a task with legal_"):
+    line = r"^models\.a\.path: 'embedded' needs actions .* give task\.words.*LegalActions"
+    with pytest.raises(ConfigError, match=line):
         embedded.embedded_model(Notes(), "embedded", "models.a.path")
 
 

@@ -222,3 +222,21 @@ def test_a_wrong_setting_is_one_line(red, settings, line):
     with pytest.raises(ConfigError, match=line) as caught:
         Dataset(red, **{"reward": MATCHES, **settings})
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("function", "line"),
+    [
+        ("other_column", "missing a required argument: 'answers'"),
+        ("no_more", "got an unexpected keyword argument '"),
+    ],
+)
+def test_a_function_whose_parameters_are_no_columns_is_told_what_it_is_given(red, function, line):
+    task = Dataset(red, f"tests.helpers.reward_functions:{function}")
+    state = task.reset(task.items("train")[0], RNG)
+    with pytest.raises(TaskError) as caught:
+        step(task, state, {"agent": "red"}, RNG, "one")
+    message = str(caught.value)
+    assert f"reward_functions:{function}' cannot be called: {line}" in message
+    assert "it is given prompts, completions, " in message and "colour" in message
+    assert "\n" not in message
