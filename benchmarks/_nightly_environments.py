@@ -43,6 +43,9 @@ class Environments:
             for arguments in installs:
                 run(str(python), "-m", "pip", "install", "--quiet", *arguments)
             ready.touch()
+        elif any("-e" in arguments for arguments in installs):
+            # one that is kept may belong to another checkout, whose code its processes would run
+            run(str(python), "-m", "pip", "install", "--quiet", "--no-deps", "-e", ".")
         return python
 
     def colearn(self, name: str, *extras: str) -> Path:

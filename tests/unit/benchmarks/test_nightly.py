@@ -7,6 +7,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "benchmarks"))
 
+import _nightly_environments
+from _nightly_environments import Environments
 from _nightly_results import Result, Results, page, read_report
 from nightly import markers
 
@@ -72,3 +74,14 @@ def test_a_file_that_ran_again_replaces_its_tests_and_not_those_of_a_longer_name
 def test_every_marker_that_deselects_tests_is_run() -> None:
     assert {"slow", "gpu", "vllm", "deepspeed", "ray", "frameworks"} <= set(markers())
     assert "fast" not in markers()
+
+
+def test_an_environment_that_is_kept_is_given_this_checkout(tmp_path, monkeypatch):
+    calls = []
+    monkeypatch.setattr(_nightly_environments, "run", lambda *command: calls.append(command))
+    (tmp_path / "dev").mkdir()
+    (tmp_path / "dev" / "ready").touch()
+    Environments(tmp_path).colearn("dev", "dev")
+    assert [call[1:] for call in calls] == [
+        ("-m", "pip", "install", "--quiet", "--no-deps", "-e", ".")
+    ]
