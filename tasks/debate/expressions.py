@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from colearn.errors import ConfigError
-
-from ..math_duo.data import HUB_SETS, TEST_SHARE, load_problems, question_answers
-from ..rows import check_trained_on
+from ..math_duo.data import load_problems, question_answers, read_splits
 from ..search.question import Question
 
 
@@ -18,29 +15,14 @@ def load_expressions(
 
     Errors: as `load_problems`.
     """
-    known = HUB_SETS.get(data)
-    if known is not None:
-        check_trained_on(data, known.tests_only, "polaris")
-        test_data = test_data or known.tests
-    if data == "generated":
-        splits = {
+
+    def generated() -> dict[str, tuple[Question, ...]]:
+        return {
             split: tuple(Question(one.question, (f"{one.answer:g}",)) for one in problems)
-            for split, problems in load_problems(data, None, train, test, seed).items()
+            for split, problems in load_problems("generated", None, train, test, seed).items()
         }
-    else:
-        problems = _read(data)
-        cut = len(problems)
-        if test_data is None:
-            cut -= max(cut // TEST_SHARE, 1)
-        splits = {"train": problems[:cut], "test": problems[cut:]}
-    if test_data is not None:
-        splits["test"] = _read(test_data)
-        tested = {question.text for question in splits["test"]}
-        splits["train"] = tuple(q for q in splits["train"] if q.text not in tested)
-    for split, kept in splits.items():
-        if not kept:
-            raise ConfigError(f"task.data: {data} leaves no problem to {split}; add some")
-    return dict(splits)
+
+    return read_splits(data, test_data, _read, generated)
 
 
 def _read(data: str) -> tuple[Question, ...]:

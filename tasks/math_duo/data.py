@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -16,6 +16,8 @@ from colearn.text.notes import note
 from ..generated import draw_splits
 from ..rows import HubSplit, check_trained_on, file_rows
 from .checker import number
+
+Problem = TypeVar("Problem")
 
 TEST_SHARE = 10
 """Without a test split, the last tenth of the data is the test split."""
@@ -69,22 +71,36 @@ def load_problems(
 
     Errors: ConfigError for data that cannot be read; MissingExtra where an extra is needed.
     """
-    splits: dict[str, Sequence[MathProblem]]
+    return read_splits(data, test_data, _read, lambda: _generated(train, test, seed))
+
+
+def read_splits(
+    data: str,
+    test_data: str | None,
+    read: Callable[[str], Sequence[Problem]],
+    generated: Callable[[], Mapping[str, Sequence[Problem]]],
+) -> dict[str, Sequence[Problem]]:
+    """The problems by split, as `read` reads a set or file, or as `generated`. A problem that is
+    tested is left out of the training split; `str(problem)` tells whether two are the same.
+
+    Errors: as `load_problems`.
+    """
+    splits: dict[str, Sequence[Problem]]
     known = HUB_SETS.get(data)
     if known is not None:
         check_trained_on(data, known.tests_only, "polaris")
         test_data = test_data or known.tests
     if data == "generated":
-        splits = dict(_generated(train, test, seed))
+        splits = dict(generated())
     else:
-        problems = _read(data)
+        problems = read(data)
         held_out = max(len(problems) // TEST_SHARE, 1) if test_data is None else 0
         cut = len(problems) - held_out
         splits = {"train": problems[:cut], "test": problems[cut:]}
     if test_data is not None:
-        splits["test"] = _read(test_data)
-        tested = {problem.question for problem in splits["test"]}
-        splits["train"] = tuple(p for p in splits["train"] if p.question not in tested)
+        splits["test"] = read(test_data)
+        tested = {str(problem) for problem in splits["test"]}
+        splits["train"] = tuple(p for p in splits["train"] if str(p) not in tested)
     for split, kept in splits.items():
         if not kept:
             raise ConfigError(f"task.data: {data} leaves no problem to {split}; add some")
