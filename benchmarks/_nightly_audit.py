@@ -41,10 +41,10 @@ def audit(environments: Environments, commit: str) -> list[Result]:
 def lowest_versions(project: str) -> list[str]:
     """The lowest versions that pyproject.toml allows, as pins; what has no bound is left out."""
     settings = tomllib.loads(project)
-    wanted = [*settings["build-system"]["requires"], *settings["project"]["dependencies"]]
+    requirements = [*settings["build-system"]["requires"], *settings["project"]["dependencies"]]
     for extra in settings["project"]["optional-dependencies"].values():
-        wanted += extra
-    bounds = (re.fullmatch(r"([\w.-]+)(?:\[[^]]*\])?>=([\w.]+)", line) for line in wanted)
+        requirements += extra
+    bounds = (re.fullmatch(r"([\w.-]+)(?:\[[^]]*\])?>=([\w.]+)", line) for line in requirements)
     return sorted({f"{bound[1]}=={bound[2]}" for bound in bounds if bound})
 
 

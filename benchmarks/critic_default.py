@@ -114,8 +114,8 @@ def report(path: Path) -> str:
 def _by_turn(seeds: list[list[float | None]]) -> str:
     """Means over seeds, by turn."""
     return " / ".join(
-        f"{statistics.fmean(told):.2f}"
-        if (told := [one for one in turn if one is not None])
+        f"{statistics.fmean(measured):.2f}"
+        if (measured := [one for one in turn if one is not None])
         else "-"
         for turn in zip(*seeds, strict=True)
     )
@@ -131,8 +131,8 @@ def main() -> None:
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     path = options.out / "runs.jsonl"
-    told = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-    done = {(one["task"], one["variant"], one["seed"]) for one in told}
+    records = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    done = {(one["task"], one["variant"], one["seed"]) for one in records}
     jobs = product(range(options.seeds), options.tasks, options.variants)
     for seed, task, variant in () if options.report else jobs:
         if (task, variant, seed) not in done:

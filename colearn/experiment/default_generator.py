@@ -29,9 +29,11 @@ def with_default_generator(
         return config
     reason = _unable(config)
     if tells:
-        told = "vllm, because a CUDA device and the package are here; run.generator: transformers"
         if reason is None:
-            line = f"run.generator: {told} decodes with the trained models themselves"
+            line = (
+                "run.generator: vllm, because a CUDA device and the package are here; "
+                "run.generator: transformers decodes with the trained models themselves"
+            )
         else:
             line = f"run.generator: transformers, because vLLM has no {reason}"
         print(line, file=sys.stderr)

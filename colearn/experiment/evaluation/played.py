@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import isnan
 from typing import Any
 
@@ -42,10 +42,11 @@ def mean_returns(trees: Sequence[Tree[Any]], pays: frozenset[Paid]) -> dict[str,
     `unscored` counts the others.
     """
     credit = SharedReward() if "team" in pays else Payoff()
-    unscored = sum(any(map(isnan, _returns(tree, credit).values())) for tree in trees)
-    means = _mean_of_agents(trees, credit, "return")
+    returns = [_returns(tree, credit) for tree in trees]
+    unscored = sum(any(map(isnan, by_agent.values())) for by_agent in returns)
+    means = _mean_of_agents(returns, "return")
     if "local" in pays:
-        payoffs = _means_by_agent(trees, Payoff())
+        payoffs = _means_by_agent([_returns(tree, Payoff()) for tree in trees])
         means |= {agent_name("return", agent): mean for agent, mean in payoffs.items()}
     return means | {"unscored": float(unscored)} if unscored else means
 
@@ -53,12 +54,12 @@ def mean_returns(trees: Sequence[Tree[Any]], pays: frozenset[Paid]) -> dict[str,
 def mean_objective(trees: Sequence[Tree[Any]], credit: Credit) -> dict[str, float]:
     """`objective`, which the algorithm maximises: the undiscounted credited return, mean over
     agents and episodes; also `objective/AGENT` if agents are credited differently."""
-    return _mean_of_agents(trees, credit, "objective")
+    return _mean_of_agents([_returns(tree, credit) for tree in trees], "objective")
 
 
-def _mean_of_agents(trees: Sequence[Tree[Any]], credit: Credit, name: str) -> dict[str, float]:
+def _mean_of_agents(returns: Sequence[Mapping[str, float]], name: str) -> dict[str, float]:
     """The mean over agents as `name`, and each agent's as `name/AGENT` if they differ."""
-    means = _means_by_agent(trees, credit)
+    means = _means_by_agent(returns)
     if not means:
         return {}
     if len(set(means.values())) == 1:
@@ -67,14 +68,14 @@ def _mean_of_agents(trees: Sequence[Tree[Any]], credit: Credit, name: str) -> di
     return {name: float(np.mean(list(means.values())))} | by_name
 
 
-def _means_by_agent(trees: Sequence[Tree[Any]], credit: Credit) -> dict[str, float]:
-    """Mean credited return of each agent over its scored episodes."""
-    by_agent: dict[str, list[float]] = {agent: [] for agent in trees[0].agents}
-    for tree in trees:
-        for agent, reached in _returns(tree, credit).items():
+def _means_by_agent(returns: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """Mean return of each agent over its scored episodes, from that of each episode."""
+    by_agent: dict[str, list[float]] = {agent: [] for agent in returns[0]}
+    for episode in returns:
+        for agent, reached in episode.items():
             if not isnan(reached):
                 by_agent[agent].append(reached)
-    return {agent: float(np.mean(returns)) for agent, returns in by_agent.items() if returns}
+    return {agent: float(np.mean(scored)) for agent, scored in by_agent.items() if scored}
 
 
 def lost_episodes(trees: Sequence[Tree[Any]], task: DecPOMDP[Any, Any]) -> dict[str, float]:
