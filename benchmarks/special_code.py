@@ -22,7 +22,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from vs_comlrl import NEW_TOKENS, TASK, make_folders, peak_memory
+from vs_comlrl import colearn_settings, make_folders, peak_memory
 
 EPISODES = {"magrpo": 2, "collm_cc": 8}
 COUNTED = 2
@@ -91,17 +91,7 @@ def run(folder: Path, algorithm: str, without: str) -> dict[str, float]:
     torch.set_num_threads(1)
     if without:
         PIECES[without]()
-    model = {"path": str(folder / "model")}
-    settings: dict[str, Any] = {
-        "task": {"name": TASK},
-        "algorithm": {"name": algorithm},
-        "models": {"*": model},
-        "agents": {"*": {"sampling": {"max_tokens": NEW_TOKENS}}},
-        "critic": None if algorithm == "magrpo" else model,
-        "train": {"environment_steps": 10**9, "episodes": EPISODES[algorithm]},
-        "evaluation": {"every": 10**9, "episodes": 1, "transcripts": 0},
-        "run": {"device": "cpu"},
-    }
+    settings = colearn_settings(folder, algorithm, EPISODES[algorithm])
     marks: list[float] = []
 
     class Enough(Exception):

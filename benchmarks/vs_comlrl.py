@@ -159,6 +159,25 @@ class Turns:
         self.out.flush()
 
 
+def colearn_settings(
+    folder: Path, algorithm: str, episodes: int, *, adapters: bool = False
+) -> dict[str, Any]:
+    """A config on the task and the model in `folder` that does not end by itself."""
+    model: dict[str, Any] = {"path": str(folder / "model")}
+    if adapters:
+        model["lora"] = {"rank": 16}
+    return {
+        "task": {"name": TASK},
+        "algorithm": {"name": algorithm},
+        "models": {"*": model},
+        "agents": {"*": {"sampling": {"max_tokens": NEW_TOKENS}}},
+        "critic": None if algorithm == "magrpo" else model,
+        "train": {"environment_steps": 10**9, "episodes": episodes},
+        "evaluation": {"every": 10**9, "episodes": 1, "transcripts": 0},
+        "run": {"device": "cpu"},
+    }
+
+
 def run_colearn(
     folder: Path, algorithm: str, episodes: int, *, adapters: bool, token_budget: int | None
 ) -> None:
@@ -167,23 +186,9 @@ def run_colearn(
     from colearn.config import Config
     from colearn.experiment.loop import Experiment
 
-    model: dict[str, Any] = {"path": str(folder / "model")}
-    if adapters:
-        model["lora"] = {"rank": 16}
-    settings = {
-        "task": {"name": TASK},
-        "algorithm": {"name": algorithm},
-        "models": {"*": model},
-        "agents": {"*": {"sampling": {"max_tokens": NEW_TOKENS}}},
-        "critic": None if algorithm == "magrpo" else model,
-        "train": {
-            "environment_steps": 10**9,
-            "episodes": episodes,
-            **({} if token_budget is None else {"token_budget": token_budget}),
-        },
-        "evaluation": {"every": 10**9, "episodes": 1, "transcripts": 0},
-        "run": {"device": "cpu"},
-    }
+    settings = colearn_settings(folder, algorithm, episodes, adapters=adapters)
+    if token_budget is not None:
+        settings["train"]["token_budget"] = token_budget
     turns = Turns()
     actions, seconds, budget = 0, 0.0, 0.0
 
