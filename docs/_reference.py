@@ -10,26 +10,21 @@ from __future__ import annotations
 import ast
 import importlib
 import inspect
-import itertools
 import re
-import textwrap
-import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, get_args, get_origin, get_type_hints
 
 import typer
 import yaml
 from _benchmarks import benchmark_text, paper_memory_text, paper_placement_text
 from pydantic import BaseModel
-from pydantic.fields import FieldInfo
-from pydantic_core import PydanticUndefined
 
 import colearn
 from colearn.cli import app
 from colearn.config import shipped_configs
+from colearn.config.setting_table import Setting, model_settings, part_settings
 from colearn.config.settings import Config, Named
 from colearn.contract.algorithm import ValueLoss
 from colearn.record.metric_names import RUN_METRICS, Metric
@@ -55,174 +50,7 @@ PART_KINDS: Mapping[Kind, str] = {
 }
 """Kinds of parts with settings of their own, and the section of a config that holds them."""
 
-_WORDS = {"int": "integer", "float": "number", "str": "text", "bool": "true or false"}
-
-
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """One documented setting."""
-
-    name: str
-    type: str
-    default: str
-    bounds: str
-    meaning: str
-
-
-# --- sentences ----------------------------------------------------------------------------------
-
-
-def attribute_sentences(cls: type) -> dict[str, str]:
-    """The docstrings behind the attributes of a class, by attribute; base classes included."""
-    sentences: dict[str, str] = {}
-    for owner in reversed(cls.__mro__):
-        try:
-            source = textwrap.dedent(inspect.getsource(owner))
-        except (OSError, TypeError):
-            continue
-        body = ast.parse(source).body[0]
-        statements = body.body if isinstance(body, ast.ClassDef) else []
-        for first, second in itertools.pairwise(statements):
-            if not (isinstance(first, ast.AnnAssign) and isinstance(first.target, ast.Name)):
-                continue
-            if isinstance(second, ast.Expr) and isinstance(second.value, ast.Constant):
-                sentences[first.target.id] = _flat(str(second.value.value))
-    return sentences
-
-
-def listed_sentences(cls: type) -> dict[str, str]:
-    """The entries "- `name`, `other`: sentence" in the docstrings of a class and its bases."""
-    sentences: dict[str, str] = {}
-    for owner in reversed(cls.__mro__):
-        text = inspect.cleandoc(owner.__dict__.get("__doc__") or "")
-        for entry in re.findall(r"^- ((?:`\w+`(?:, )?)+): (.+(?:\n  .+)*)", text, re.M):
-            for name in re.findall(r"`(\w+)`", entry[0]):
-                sentences[name] = _flat(entry[1])
-    return sentences
-
-
-def _flat(text: str) -> str:
-    return " ".join(text.split())
-
-
-# --- types --------------------------------------------------------------------------------------
-
-
-def described(hint: Any) -> tuple[str, str]:
-    """A type in words, and its bounds."""
-    origin, arguments = get_origin(hint), get_args(hint)
-    if origin is Annotated:
-        text, bounds = described(arguments[0])
-        return text, _joined(bounds, *(bound for one in arguments[1:] for bound in _bounds(one)))
-    if origin is Literal:
-        return ", ".join(f"`{one}`" for one in arguments), ""
-    if origin in (Union, types.UnionType):
-        parts = [described(one) for one in arguments if one is not type(None)]
-        none = " or none" if type(None) in arguments else ""
-        return " or ".join(text for text, _ in parts) + none, _joined(*(b for _, b in parts))
-    if origin is tuple and Ellipsis not in arguments:
-        text, bounds = described(arguments[0])
-        return f"{len(arguments)} of: {text}", bounds
-    if origin is not None and issubclass(origin, Mapping):
-        text, bounds = described(arguments[1])
-        return f"section of {text} by name", bounds
-    if origin is not None and issubclass(origin, Sequence):
-        text, bounds = described(arguments[0])
-        return f"list of {text}", bounds
-    if isinstance(hint, type) and (issubclass(hint, BaseModel) or is_dataclass(hint)):
-        return "section", ""
-    if inspect.isabstract(hint):
-        return "section", ""
-    return _WORDS.get(getattr(hint, "__name__", str(hint)), getattr(hint, "__name__", "any")), ""
-
-
-def _bounds(one: Any) -> Iterator[str]:
-    if isinstance(one, FieldInfo):
-        for inner in one.metadata:
-            yield from _bounds(inner)
-    for attribute, sign in (("gt", ">"), ("ge", "≥"), ("lt", "<"), ("le", "≤")):
-        if getattr(one, attribute, None) is not None and not isinstance(one, FieldInfo):
-            yield f"{sign} {getattr(one, attribute):g}"
-
-
-def _joined(*bounds: str) -> str:
-    return ", ".join(dict.fromkeys(bound for bound in bounds if bound))
-
-
-def shown(value: Any) -> str:
-    """A default as YAML writes it; '' for a required setting."""
-    if value is MISSING or value is PydanticUndefined or value is inspect.Parameter.empty:
-        return "required"
-    if isinstance(value, BaseModel):
-        return f"`{value.name}`" if isinstance(value, Named) else "see below"
-    if is_dataclass(value) and not isinstance(value, type):
-        return f"`{type(value).__name__}`"
-    if isinstance(value, dict) and any(isinstance(one, BaseModel) for one in value.values()):
-        return "see below"
-    if value is None:
-        return "none"
-    if isinstance(value, bool):
-        return f"`{str(value).lower()}`"
-    if isinstance(value, list | tuple):
-        return f"`[{', '.join(map(str, value))}]`"
-    text = str(value).replace("\n", " ")
-    return f"`{text}`" if len(text) <= 60 else f"`{text[:57]}...`"
-
-
 # --- settings -----------------------------------------------------------------------------------
-
-
-def model_settings(cls: type[BaseModel]) -> list[Setting]:
-    """The settings of a typed section of a config."""
-    hints = get_type_hints(cls, include_extras=True)
-    settings = []
-    for name, field in cls.model_fields.items():
-        text, bounds = described(hints[name])
-        bounds = _joined(bounds, *(bound for one in field.metadata for bound in _bounds(one)))
-        factory = field.default_factory
-        default = factory() if factory is not None else field.default  # type: ignore[call-arg]
-        key = field.alias or name
-        settings.append(Setting(key, text, shown(default), bounds, _flat(field.description or "")))
-    return settings
-
-
-def part_settings(cls: type[Any], given: Mapping[str, str] | None = None) -> list[Setting]:
-    """The settings of a part: the fields of its dataclass, or the arguments of its constructor.
-
-    given: sentences that are not in its source.
-    """
-    if is_dataclass(cls):
-        sentences, hints = attribute_sentences(cls), get_type_hints(cls, include_extras=True)
-        pairs = [
-            (
-                one.name,
-                one.default_factory()
-                if one.default is MISSING is not one.default_factory
-                else one.default,
-            )
-            for one in fields(cls)
-            if one.init
-        ]
-    else:
-        sentences = listed_sentences(cls)
-        hints = get_type_hints(cls.__init__, include_extras=True)
-        pairs = [
-            (name, parameter.default)
-            for name, parameter in inspect.signature(cls).parameters.items()
-        ]
-    return [
-        Setting(
-            name,
-            *_of(hints.get(name, Any), default),
-            (given or {}).get(name, sentences.get(name, "")),
-        )
-        for name, default in pairs
-    ]
-
-
-def _of(hint: Any, default: Any) -> tuple[str, str, str]:
-    text, bounds = described(hint)
-    return text, shown(default), bounds
 
 
 def sections() -> dict[str, type[BaseModel]]:
@@ -242,6 +70,10 @@ def sections() -> dict[str, type[BaseModel]]:
 
     walk(Config, "")
     return found
+
+
+def _flat(text: str) -> str:
+    return " ".join(text.split())
 
 
 def _flattened(hint: Any) -> Iterator[Any]:

@@ -5,31 +5,59 @@ from __future__ import annotations
 import inspect
 import shutil
 import textwrap
-from collections import Counter
-from typing import Annotated, Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from .options import Sets
 
-
-def tasks() -> None:
-    """List the tasks with their descriptions."""
-    _list("tasks")
-
-
-def algorithms() -> None:
-    """List the algorithms with their descriptions."""
-    _list("algorithms")
+if TYPE_CHECKING:
+    from colearn.config.setting_table import Setting
+    from colearn.registry import Kind
 
 
-def configs() -> None:
-    """List the shipped configs."""
+Wanted = Annotated[str | None, typer.Argument(help="One of them, shown with its settings.")]
+
+
+def tasks(name: Wanted = None) -> None:
+    """List the tasks with their descriptions; or one task's settings."""
+    if name is None:
+        return _list("tasks")
+    from colearn.config.setting_table import part_settings
+    from colearn.registry import task_class
+    from colearn.tasks.setting_sentences import SENTENCES
+
+    cls = task_class(name, "task")
+    rows = part_settings(cls, SENTENCES.get(name))
+    _print_settings(inspect.getdoc(_documented(cls, "tasks")), "task.", rows)
+
+
+def algorithms(name: Wanted = None) -> None:
+    """List the algorithms with their descriptions; or one algorithm's settings."""
+    if name is None:
+        return _list("algorithms")
+    from colearn.config.setting_table import algorithm_settings
+    from colearn.registry import algorithm_class
+
+    cls = algorithm_class(name, "algorithm")
+    _print_settings(inspect.getdoc(_documented(cls, "algorithms")), "", algorithm_settings(cls()))
+
+
+def configs(name: Wanted = None) -> None:
+    """List the shipped configs; or one config's text."""
     from colearn.config import shipped_configs
+    from colearn.errors import ConfigError, nearest
 
-    for name, path in shipped_configs().items():
+    known = shipped_configs()
+    if name is not None:
+        if name not in known:
+            raise ConfigError(f"config: unknown '{name}'; {nearest(name, known)}")
+        print(known[name].read_text(), end="")
+        return
+    for each, path in known.items():
         first = path.read_text().splitlines()[0].removeprefix("#").strip()
-        _print_row(name, first, 24)
+        _print_row(each, first, 24)
 
 
 def check(
@@ -45,15 +73,33 @@ def check(
     print(f"{task}: holds the contract")
 
 
-def _list(kind: Any) -> None:
+def _list(kind: Kind) -> None:
     from colearn.registry import load, names
 
-    classes = {name: load(kind, name) for name in names(kind)}
-    modules = Counter(one.__module__ for one in classes.values())
-    for name, one in classes.items():
-        # a class that shares its file speaks for itself
-        documented = one if modules[one.__module__] > 1 else inspect.getmodule(one)
-        _print_row(name, (inspect.getdoc(documented) or "").partition("\n")[0], 16)
+    for name in names(kind):
+        text = inspect.getdoc(_documented(load(kind, name), kind)) or ""
+        _print_row(name, text.partition("\n")[0], 16)
+
+
+def _documented(cls: type, kind: Kind) -> Any:
+    """The module of a class, or the class itself if it shares its file with others."""
+    from colearn.registry import load, names
+
+    modules = [load(kind, name).__module__ for name in names(kind)]
+    return inspect.getmodule(cls) if modules.count(cls.__module__) == 1 else cls
+
+
+def _print_settings(text: str | None, prefix: str, settings: Iterable[Setting]) -> None:
+    """Print a description and a row for each setting: `key  sentence (type, bounds, default)`."""
+    print((text or "").partition("\n\n")[0] + "\n")
+    rows = [(f"{prefix}{one.name}", one) for one in settings]
+    if not rows:
+        print("No settings.")
+    for key, one in rows:
+        default = one.default if one.default == "required" else f"default {one.default}"
+        facts = ", ".join(filter(None, (one.type, one.bounds, default)))
+        sentence = f"{one.meaning} ({facts})".replace("`", "").strip()
+        _print_row(key, sentence, max(len(key) for key, _ in rows))
 
 
 def _print_row(name: str, text: str, room: int) -> None:
