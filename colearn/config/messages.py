@@ -9,6 +9,7 @@ from pydantic import BaseModel, ValidationError
 
 from colearn.text.validation import Fault, KeyPath, first_fault
 
+from .elsewhere import OF_ALGORITHMS, settings_class
 from .renamed import remedy
 from .settings import Config
 
@@ -27,7 +28,7 @@ def one_line(
     where = ".".join([above] * bool(above) + [_key(str(part)) for part in path]) or "config"
     kind, value = faults[0]["type"], faults[0]["input"]
     if kind == "extra_forbidden":
-        hint = _elsewhere(path, value, cls) or remedy(str(path[-1]), _siblings(path, cls))
+        hint = _of_algorithm(path, value, cls) or remedy(str(path[-1]), _siblings(path, cls))
         return f"{where}: unknown key; {hint}"
     if kind == "missing":
         return f"{where}: missing; add it to the config"
@@ -46,26 +47,13 @@ def _message(fault: Fault) -> str:
     return fault["msg"].removeprefix("Value error, ").lower()
 
 
-_OF_ALGORITHMS = ("rollout", "credit", "advantage", "loss", "value_loss", "discount")
-"""Settings of an algorithm, which belong in the section `algorithm`."""
-
-
-def _elsewhere(path: KeyPath, given: Any, cls: type[BaseModel] | None) -> str | None:
-    """The section that a key at the top level belongs to, if only one has it."""
+def _of_algorithm(path: KeyPath, given: Any, cls: type[BaseModel] | None) -> str | None:
+    """The key in the section `algorithm`, for one at the top level that belongs there."""
     key = str(path[-1])
-    if cls is not Config or len(path) > 1:
+    if cls is not Config or len(path) > 1 or key not in OF_ALGORITHMS:
         return None
-    if key in _OF_ALGORITHMS:
-        below = next(iter(given), None) if isinstance(given, Mapping) else None
-        return f"did you mean 'algorithm.{key}{f'.{below}' if below else ''}'?"
-    owners = [
-        name
-        for name, field in Config.model_fields.items()
-        if isinstance(field.annotation, type)
-        and issubclass(field.annotation, BaseModel)
-        and key in field.annotation.model_fields
-    ]
-    return f"did you mean '{owners[0]}.{key}'?" if len(owners) == 1 else None
+    below = next(iter(given), None) if isinstance(given, Mapping) else None
+    return f"did you mean 'algorithm.{key}{f'.{below}' if below else ''}'?"
 
 
 def _key(text: str) -> str:
@@ -85,18 +73,7 @@ def _siblings(path: KeyPath, cls: type[BaseModel] | None) -> list[str]:
         if not (isinstance(fields, type) and issubclass(fields, BaseModel)):
             break
         if part in fields.model_fields:
-            fields = _settings_class(fields.model_fields[str(part)].annotation)
+            fields = settings_class(fields.model_fields[str(part)].annotation)
     if isinstance(fields, type) and issubclass(fields, BaseModel):
         return [field.alias or name for name, field in fields.model_fields.items()]
     return []
-
-
-def _settings_class(annotation: Any) -> Any:
-    """The settings class inside `X | None` or `dict[str, X]`, if there is one."""
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return annotation
-    for argument in getattr(annotation, "__args__", ()):
-        settings_class = _settings_class(argument)
-        if settings_class is not None:
-            return settings_class
-    return None

@@ -7,6 +7,8 @@ from typing import Any
 
 from colearn.errors import nearest
 
+from .elsewhere import elsewhere
+
 SETTINGS = {
     "anneal": "anneal_fraction",
     "old": "old_logprobs",
@@ -38,16 +40,18 @@ METRICS = {
 
 
 def remedy(key: str, known: Iterable[str]) -> str:
-    """The remedy for an unknown key: its new name if it was renamed, else the nearest key."""
+    """The remedy for an unknown key: its new name if it was renamed, the section that has it, the
+    counterpart of a setting of TRL, or else the nearest key."""
     known = list(known)
+    above = "each." if "sizes" in known else ""  # in a suite
     new = SETTINGS.get(key)
     if new in known:
         return f"it is {new} now"
     if key in REPLACED and {"learner", "generator"} <= set(known):
         return f"write {REPLACED[key]}"
     if key == THREADS and "workers" in known:
-        return f"it is {'each.' if 'sizes' in known else ''}run.threads now"
-    return nearest(key, known)
+        return f"it is {above}run.threads now"
+    return elsewhere(key, above) or nearest(key, known)
 
 
 def current_settings(settings: dict[str, Any]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from pydantic import BaseModel
 
 from colearn import registry
 from colearn.config import Config, load_config
+from colearn.config.elsewhere import elsewhere_in_python
 from colearn.contract import Callback, DecPOMDP
 from colearn.errors import ConfigError, nearest
 
@@ -63,7 +64,8 @@ def settings_from(
     for key, value in sections.items():
         if key not in Sections.__annotations__:
             known = [*Sections.__annotations__, *_ARGUMENTS]
-            raise ConfigError(f"{key}: no such argument; {nearest(key, known)}")
+            hint = elsewhere_in_python(key) or nearest(key, known)
+            raise ConfigError(f"{key}: no such argument; {hint}")
         settings[key] = _plain(value)
     if callbacks:
         run = settings.get("run", {})

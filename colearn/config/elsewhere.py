@@ -1,0 +1,106 @@
+"""Settings that were written at the wrong place of a config, or under their names in TRL."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from typing import Any, get_origin
+
+from pydantic import BaseModel
+
+from .settings import Config
+from .trl_names import TRL_NAMES
+
+_MOST = 3
+"""Maximum number of places that an error names."""
+
+
+OF_ALGORITHMS = ("rollout", "credit", "advantage", "loss", "value_loss", "discount")
+"""Settings of an algorithm, which belong in the section `algorithm`."""
+
+
+def elsewhere(key: str, above: str = "") -> str | None:
+    """The counterpart of TRL's setting `key`, or where a config has a setting of this name, as the
+    remedy of an error; None for any other key. `above` precedes each dotted key."""
+    if key in TRL_NAMES:
+        one = TRL_NAMES[key]
+        return _counterpart(key, " and ".join(f"{above}{path}" for path in one.keys), one.note)
+    return _places_of(key, f"'{above}{{}}'".format)
+
+
+def elsewhere_in_python(key: str) -> str | None:
+    """`elsewhere`, with arguments of `colearn.train` for dotted keys."""
+    if key in TRL_NAMES:
+        one = TRL_NAMES[key]
+        if one.argument:
+            return _counterpart(key, one.argument, "")
+        return _counterpart(key, " and ".join(map(as_argument, one.keys)), one.note)
+    if key in OF_ALGORITHMS:
+        return f"did you mean {as_argument(f'algorithm.{key}')}?"
+    return _places_of(key, as_argument)
+
+
+def _counterpart(key: str, here: str, note: str) -> str:
+    if not here:
+        return f"TRL's {key}: {note}"
+    return f"TRL's {key} is {here} here{f' ({note})' if note else ''}"
+
+
+def _places_of(key: str, shown: Callable[[str], str]) -> str | None:
+    places = _places().get(key, ())
+    if not 0 < len(places) <= _MOST:
+        return None
+    return f"did you mean {' or '.join(map(shown, places))}?"
+
+
+_REQUIRED = {
+    "task": '"name": ..., ',
+    "algorithm": '"name": ..., ',
+    "models": '"path": ..., ',
+    "critic": '"path": ..., ',
+}
+
+
+def as_argument(key: str) -> str:
+    """A dotted key as the argument of `colearn.train` that sets it, such as
+    `train={"epochs": ...}`."""
+    if key == "run.seed":
+        return "seed=..."
+    section, *below = key.replace("models.*.", "models.").split(".")
+    value = "..."
+    for number, name in enumerate(reversed(below), 1):
+        required = _REQUIRED.get(section, "") if number == len(below) and name != "path" else ""
+        value = f'{{{required}"{name}": {value}}}'
+    return f"{section}={value}"
+
+
+@cache
+def _places() -> Mapping[str, tuple[str, ...]]:
+    """Dotted keys by their last part, without those of `players`, which are those of `agents`."""
+    places: dict[str, list[str]] = {}
+    for path in _keys(Config, ""):
+        if not path.startswith("players."):
+            places.setdefault(path.rpartition(".")[2], []).append(path)
+    return {key: tuple(paths) for key, paths in places.items()}
+
+
+def _keys(cls: type[BaseModel], above: str) -> Iterator[str]:
+    for name, field in cls.model_fields.items():
+        path = f"{above}{field.alias or name}"
+        yield path
+        below = settings_class(field.annotation)
+        if below is not None:
+            yield from _keys(
+                below, f"{path}.*." if get_origin(field.annotation) is dict else f"{path}."
+            )
+
+
+def settings_class(annotation: Any) -> type[BaseModel] | None:
+    """The settings class inside `X | None` or `dict[str, X]`, if there is one."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    for argument in getattr(annotation, "__args__", ()):
+        inside = settings_class(argument)
+        if inside is not None:
+            return inside
+    return None
