@@ -21,8 +21,10 @@ from colearn.experiment.processes import Processes
 from colearn.models.load import resolve_device
 from colearn.rollout.grow import grow
 from colearn.rollout.shapes import Chain
+from colearn.text.notes import note_once
 from colearn.types import Tree
 
+from .doubts import doubts
 from .pass_at_k import pass_metrics
 from .played import evaluation_items, mean_outcomes, mean_turns
 
@@ -50,7 +52,8 @@ def evaluate_team(
     processes: Processes,
     pool: Executor | None = None,
 ) -> Evaluation:
-    """Play the items of a split with the same items and seeds at every call.
+    """Play the items of a split with the same items and seeds at every call. Notes on stderr, once
+    in a process, why its numbers say little.
 
     Errors: TaskError if the task breaks its contract or scores no episode.
     """
@@ -80,6 +83,8 @@ def evaluate_team(
     metrics["turns"] = mean_turns(trees)
     metrics["tokens_per_turn"] = counts.tokens_per_action
     metrics["response_seconds"] = float(np.mean(counts.response_seconds or [0.0]))
+    for line in doubts(trees, task, settings, split_size):
+        note_once(line)
     return Evaluation(metrics, trees)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import pytest
 import torch
 from tiny import Notes, byte_tokenizer
 
@@ -17,6 +18,7 @@ from colearn.credit.team import SharedReward
 from colearn.experiment.evaluation.evaluate import Evaluation, evaluate_team
 from colearn.experiment.evaluation.exact import temperatures
 from colearn.experiment.processes import Processes
+from colearn.text.notes import note_once
 from colearn.types import Action
 
 
@@ -98,3 +100,44 @@ def test_evaluation_plays_the_split_it_is_told_and_the_test_items_unless_told() 
     assert [tree.item for tree in _evaluated(Seeded(), task).trees] == list(task.clues[2:])
     evaluation = _evaluated(Seeded(), task, split="train")
     assert [tree.item for tree in evaluation.trees] == list(task.clues[:2])
+
+
+class AllCut(Seeded):
+    """Every answer is cut at its limit, but for the last one if `but_one`."""
+
+    def __init__(self, *, but_one: bool = False) -> None:
+        super().__init__()
+        self.but_one = but_one
+
+    def generate(self, requests: Sequence[TokenRequest]) -> Any:
+        answers = super().generate(requests)
+        spared = answers.pop() if self.but_one else None
+        cut = [[replace(one, action=replace(one.action, finish="length"))] for [one] in answers]
+        return cut if spared is None else [*cut, spared]
+
+
+ONE_EPISODE = "note: evaluation: one episode says little; raise evaluation.episodes"
+ONE_ROW = "note: evaluation: the split 'test' has one row, which says little; hold out more rows"
+CUT = "note: evaluation: every answer was cut at its token limit; raise agents.*.sampling.max_tok"
+
+
+@pytest.mark.parametrize(
+    ("generator", "task", "settings", "said"),
+    [
+        (Seeded(), Halves(horizon=2, items=3), {}, ONE_EPISODE),
+        (Seeded(), Halves(horizon=2, items=3), {"repeats": 4}, ONE_ROW),
+        (Seeded(), Halves(horizon=2, items=4), {"episodes": 1}, ONE_EPISODE),
+        (AllCut(), Halves(horizon=2, items=4), {}, CUT),
+        (Seeded(), Halves(horizon=2, items=4), {}, None),
+        (AllCut(but_one=True), Halves(horizon=2, items=4), {}, None),
+        (Seeded(), Notes(horizon=2, items=1), {"repeats": 2}, None),  # a game has one item
+    ],
+)
+def test_an_evaluation_that_says_little_is_noted_once(
+    generator: Seeded, task: Notes, settings: Any, said: str | None, capsys: Any
+) -> None:
+    note_once.cache_clear()
+    _evaluated(generator, task, **settings)
+    _evaluated(generator, task, **settings)
+    lines = capsys.readouterr().err.splitlines()
+    assert [line[: len(said)] for line in lines] == [said] if said else lines == []

@@ -1,0 +1,40 @@
+"""Notes on evaluations whose numbers say little: a single row, or answers that were all cut."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from colearn.config import EvaluationSettings
+from colearn.contract import DecPOMDP
+from colearn.rollout.transition import items_of
+from colearn.types import Tree
+
+
+def doubts(
+    trees: Sequence[Tree[Any]],
+    task: DecPOMDP[Any, Any],
+    settings: EvaluationSettings,
+    split_size: int,
+) -> Iterator[str]:
+    """One line for each reason to doubt an evaluation's means, with the remedy.
+
+    A task with a single item in each split, such as a game, has no rows to hold out; for it
+    episodes count.
+    """
+    if len(trees) == 1:
+        yield (
+            "evaluation: one episode says little; raise evaluation.episodes or evaluation.repeats, "
+            "or hold out more rows"
+        )
+    elif split_size == 1 and len(items_of(task, "train")) > 1:
+        yield (
+            f"evaluation: the split '{settings.split}' has one row, which says little; hold out "
+            "more rows (task.test_share of data)"
+        )
+    answers = [action for tree in trees for node in tree.nodes for action in node.actions.values()]
+    if answers and all(action.finish == "length" for action in answers):
+        yield (
+            "evaluation: every answer was cut at its token limit; raise "
+            "agents.*.sampling.max_tokens, unless answers need no end"
+        )
