@@ -64,6 +64,21 @@ class MissingExtra(ColearnError):
         return type(self), self._given
 
 
+class ShortTraceback:
+    """Block whose ColearnErrors keep the caller's traceback alone: their message tells all, and a
+    script or notebook would show every inner call above it."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: object
+    ) -> None:
+        if isinstance(error, ColearnError):
+            error.__traceback__ = None
+            error.__suppress_context__ = True
+
+
 def required(module: str, extra: str, *, package: str | None = None) -> Any:
     """The optional module, imported; `package` is its name for pip, if it is another.
 

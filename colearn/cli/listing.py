@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import shutil
 import textwrap
@@ -26,10 +27,10 @@ def tasks(name: Wanted = None) -> None:
         return _list("tasks")
     from colearn.config.setting_table import part_settings
     from colearn.registry import task_class
-    from colearn.tasks.setting_sentences import SENTENCES
 
+    sentences = importlib.import_module("colearn.tasks.setting_sentences").SENTENCES
     cls = task_class(name, "task")
-    rows = part_settings(cls, SENTENCES.get(name))
+    rows = part_settings(cls, sentences.get(name))
     _print_settings(inspect.getdoc(_documented(cls, "tasks")), "task.", rows)
 
 

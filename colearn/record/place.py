@@ -19,8 +19,11 @@ _SECONDS = 5.0
 def named_folder(given: str | Path, option: str = "--out") -> Path:
     """The folder of a name that a caller gave.
 
-    Errors: ConfigError for an empty name, which would be the current folder.
+    Errors: ConfigError for a value that is no path, and for an empty name, which would be the
+    current folder.
     """
+    if not isinstance(given, str | Path):
+        raise ConfigError(f"{option}: must be a path, got {given!r}")
     if not str(given).strip():
         raise ConfigError(f"{option}: is empty; name a folder, or '.' for the current one")
     return Path(given)

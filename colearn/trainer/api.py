@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Unpack
 
 from colearn.contract import Callback
+from colearn.errors import ShortTraceback
 
 from .kinds import (
     AlgorithmGiven,
@@ -56,24 +57,25 @@ def train(
     Errors: ConfigError or TaskError, one line that names the argument and the remedy; and those of
     `Experiment`.
     """
-    from colearn.experiment.restarts import run_with_restarts  # loads torch
+    with ShortTraceback():
+        from colearn.experiment.restarts import run_with_restarts  # loads torch
 
-    from .run_progress import RunProgress
+        from .run_progress import RunProgress
 
-    config, names = config_from(
-        task,
-        algorithm,
-        models=models,
-        critic=critic,
-        reward=reward,
-        data=data,
-        callbacks=callbacks,
-        seed=seed,
-        sections=settings,
-    )
-    folder = run_folder(config, out, resume=resume)
-    names.tell(folder)
-    with RunProgress(config) as shown:
-        run_with_restarts(config, folder, resume=resume, started=shown.started)
-        shown.ended("finished")
-    return read_result(folder)
+        config, names = config_from(
+            task,
+            algorithm,
+            models=models,
+            critic=critic,
+            reward=reward,
+            data=data,
+            callbacks=callbacks,
+            seed=seed,
+            sections=settings,
+        )
+        folder = run_folder(config, out, resume=resume)
+        names.tell(folder)
+        with RunProgress(config) as shown:
+            run_with_restarts(config, folder, resume=resume, started=shown.started)
+            shown.ended("finished")
+        return read_result(folder)

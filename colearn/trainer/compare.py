@@ -9,7 +9,7 @@ from typing import Any, TypeAlias, Unpack
 from colearn.comparison import compare as run_comparison
 from colearn.config import Config, first_seeds, load_config
 from colearn.contract import Callback
-from colearn.errors import ConfigError
+from colearn.errors import ConfigError, ShortTraceback
 from colearn.record.place import named_folder
 
 from .comparison_result import ComparisonResult
@@ -60,41 +60,44 @@ def compare(
     anything runs; CheckpointError if `out` holds something else; ColearnError naming the first run
     that failed, after the report of the others is written.
     """
-    names = Names()
-    plain: dict[str, Any] = {}
-    if isinstance(task, Config):
-        given = {"models": models, "critic": critic, "reward": reward, "data": data}
-        extra = [*settings, *(name for name, one in given.items() if one is not None)]
-        if extra or callbacks:
-            raise ConfigError(f"{(extra or ['callbacks'])[0]}: the config says it; set it there")
-        plain = task.model_dump(mode="json")
-    else:
-        plain = settings_from(
-            task,
-            names,
-            models=models,
-            critic=critic,
-            reward=reward,
-            data=data,
-            callbacks=callbacks,
-            seed=None,
-            sections=settings,
-        )
-        algorithms = _ALGORITHMS if algorithms is None else algorithms
-    chosen = dict(plain.get("compare", {}))
-    if algorithms is not None:
-        chosen["algorithms"] = _entries(algorithms, names, chosen.get("algorithms", {}))
-    if seeds is not None:
-        chosen["seeds"] = first_seeds(seeds, "seeds") if isinstance(seeds, int) else list(seeds)
-    if workers is not None:
-        chosen["workers"] = workers
-    config = load_config({**plain, "compare": chosen})
-    names.tell(named_folder(out, "out"))
-    if not names.objects:
-        return ComparisonResult(run_comparison(config, out).parent)
-    from .runs_here import make_here  # loads torch
+    with ShortTraceback():
+        names = Names()
+        plain: dict[str, Any] = {}
+        if isinstance(task, Config):
+            given = {"models": models, "critic": critic, "reward": reward, "data": data}
+            extra = [*settings, *(name for name, one in given.items() if one is not None)]
+            if extra or callbacks:
+                raise ConfigError(
+                    f"{(extra or ['callbacks'])[0]}: the config says it; set it there"
+                )
+            plain = task.model_dump(mode="json")
+        else:
+            plain = settings_from(
+                task,
+                names,
+                models=models,
+                critic=critic,
+                reward=reward,
+                data=data,
+                callbacks=callbacks,
+                seed=None,
+                sections=settings,
+            )
+            algorithms = _ALGORITHMS if algorithms is None else algorithms
+        chosen = dict(plain.get("compare", {}))
+        if algorithms is not None:
+            chosen["algorithms"] = _entries(algorithms, names, chosen.get("algorithms", {}))
+        if seeds is not None:
+            chosen["seeds"] = first_seeds(seeds, "seeds") if isinstance(seeds, int) else list(seeds)
+        if workers is not None:
+            chosen["workers"] = workers
+        config = load_config({**plain, "compare": chosen})
+        names.tell(named_folder(out, "out"))
+        if not names.objects:
+            return ComparisonResult(run_comparison(config, out).parent)
+        from .runs_here import make_here  # loads torch
 
-    return ComparisonResult(run_comparison(config, out, make=make_here).parent)
+        return ComparisonResult(run_comparison(config, out, make=make_here).parent)
 
 
 def _entries(

@@ -55,6 +55,11 @@ def settings_from(
 
     Errors: ConfigError, one line that names the argument and the remedy.
     """
+    for key in sections:
+        if key not in Sections.__annotations__:
+            known = [*Sections.__annotations__, *_ARGUMENTS]
+            hint = elsewhere_in_python(key) or nearest(key, known)
+            raise ConfigError(f"{key}: no such argument; {hint}")
     settings: dict[str, Any] = {
         "task": _task(task, reward, data, names),
         "models": models_section(models),
@@ -62,10 +67,6 @@ def settings_from(
     if critic is not None:
         settings["critic"] = model_section(critic, "critic")
     for key, value in sections.items():
-        if key not in Sections.__annotations__:
-            known = [*Sections.__annotations__, *_ARGUMENTS]
-            hint = elsewhere_in_python(key) or nearest(key, known)
-            raise ConfigError(f"{key}: no such argument; {hint}")
         settings[key] = _plain(value)
     if callbacks:
         run = settings.get("run", {})

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Unpack
 
 from colearn.contract import Callback
+from colearn.errors import ShortTraceback
 from colearn.experiment.loop import Experiment
 
 from .kinds import (
@@ -54,20 +55,21 @@ class Trainer(Experiment):
         **settings: Unpack[Sections],
     ) -> None:
         """Arguments and errors: as for `train`."""
-        config, names = config_from(
-            task,
-            algorithm,
-            models=models,
-            critic=critic,
-            reward=reward,
-            data=data,
-            callbacks=callbacks,
-            seed=seed,
-            sections=settings,
-        )
-        folder = run_folder(config, out, resume=resume)
-        super().__init__(config, folder, resume=resume)
-        names.tell(folder)
+        with ShortTraceback():
+            config, names = config_from(
+                task,
+                algorithm,
+                models=models,
+                critic=critic,
+                reward=reward,
+                data=data,
+                callbacks=callbacks,
+                seed=seed,
+                sections=settings,
+            )
+            folder = run_folder(config, out, resume=resume)
+            super().__init__(config, folder, resume=resume)
+            names.tell(folder)
 
     def train(self) -> Result:
         """Runs the rest of the budget, with the config's evaluations and checkpoints; shows the
@@ -75,7 +77,7 @@ class Trainer(Experiment):
 
         Errors: as for `run`.
         """
-        with RunProgress(self.assembly.run.config) as shown:
+        with ShortTraceback(), RunProgress(self.assembly.run.config) as shown:
             self.run(shown.started(self))
             shown.ended("finished")
         return read_result(self.folder)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import traceback
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -268,3 +270,39 @@ def test_a_wrong_argument_is_one_line_that_names_it(
         colearn.train(**{"models": TINY["path"], "algorithm": "magrpo", **arguments})
     assert str(told.value).startswith(line) and "\n" not in str(told.value)
     assert not list(tmp_path.iterdir())
+
+
+def breaks(prompts, completions, **columns):
+    raise ZeroDivisionError("no colour")
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: colearn.train(TEAM, "magrpo", data=ROWS, reward=breaks, models=TINY, **SETTINGS),
+        lambda: colearn.train(TEAM, "magrop", data=ROWS, reward=matches, models=TINY),
+        lambda: colearn.Trainer(TEAM, "magrop", data=ROWS, reward=matches, models=TINY),
+        lambda: colearn.compare(TEAM, data=ROWS, reward=matches, models=TINY, out=3),
+    ],
+)
+def test_a_script_shows_its_own_line_and_the_error_s(
+    call: Callable[[], object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ColearnError) as told:
+        call()
+    shown = "".join(traceback.format_exception(told.value))
+    files = {frame.filename for frame in traceback.extract_tb(told.value.__traceback__)}
+    assert files == {__file__}
+    assert shown.count("Traceback") == 1
+    assert shown.splitlines()[-1].endswith(str(told.value))
+
+
+def test_an_error_of_colearn_itself_keeps_its_whole_traceback(monkeypatch: Any) -> None:
+    def broken(*_: Any) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr("colearn.trainer.settings.load_config", broken)
+    with pytest.raises(AssertionError) as told:
+        colearn.train(Notes(), models=TINY)
+    assert traceback.extract_tb(told.value.__traceback__)[-1].name == "broken"
