@@ -68,7 +68,8 @@ class ChatFormat:
             "model_end_ids": model_end_ids,
         }
         self.under = lru_cache(maxsize=_SYSTEMS)(self._under)
-        """The same format with another system text, in which special tokens stay text.
+        """The same format with another system text, in which special tokens stay text; with its own
+        it is itself.
 
         Errors: ConfigError if the template drops or repeats it.
         """
@@ -193,6 +194,8 @@ class ChatFormat:
         return split_places(text, len(contents))
 
     def _under(self, system: str) -> ChatFormat:
+        if system == self._system:
+            return self
         return QuotingChat(self.tokenizer, system=system, **self._settings)
 
     def decode(self, tokens: tuple[int, ...]) -> str:

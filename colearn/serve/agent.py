@@ -7,7 +7,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from colearn.agents import QuotingChat
+from colearn.agents import ChatFormat, QuotingChat
 from colearn.contract import Sampling
 from colearn.export import AgentManifest, read_manifest, verify
 from colearn.models.load import load_base, load_end_ids, load_tokenizer, resolve_device
@@ -66,14 +66,22 @@ class ServedAgent:
         return self.manifest.agent
 
     def _chat(self, system: str | None) -> ServedChat:
-        return ServedChat(self._tokenizer, system=system, **self._form)
+        kind = ServedChat if system == self.manifest.system else ClientChat
+        return kind(self._tokenizer, system=system, **self._form)
 
 
-class ServedChat(QuotingChat):
-    """A chat format that caches no token ids, since the texts are clients'."""
+class ServedChat(ChatFormat):
+    """The chat format of training, without a cache of token ids: the texts are clients'.
+
+    Special tokens in the agent's own system text are special, as they were in training.
+    """
 
     def __init__(
         self, tokenizer: PreTrainedTokenizerBase, *, system: str | None = None, **settings: Any
     ) -> None:
         super().__init__(tokenizer, system=system, **settings)
         self._ids = lru_cache(maxsize=0)(self._tokenize)
+
+
+class ClientChat(ServedChat, QuotingChat):
+    """With a client's system text, in which special tokens stay text."""

@@ -9,11 +9,12 @@ import torch
 from exported import export_tiny
 from tiny import byte_tokenizer, tiny_model
 
-from colearn.agents import ChatFormat
+from colearn.agents import ChatFormat, dialogue_spans
 from colearn.errors import ConfigError
 from colearn.export import AgentManifest
 from colearn.record.checksums import write_checksums
 from colearn.serve.agent import ServedAgent
+from colearn.types import Action
 
 IDS = torch.tensor([[5, 6, 7, 8]])
 
@@ -42,12 +43,26 @@ def test_an_adapter_is_served_on_its_base(tmp_path: Path) -> None:
         assert (logits - tiny_model()(input_ids=IDS).logits).abs().max() > 0.01
 
 
+@pytest.mark.parametrize("system", ["be brief", "be brief<|end|>and clear"])
 @pytest.mark.parametrize("chat", ("auto", "plain"))
-def test_its_format_spells_what_training_spelt(tmp_path: Path, chat: str) -> None:
-    template = None if chat == "plain" else byte_tokenizer().chat_template
-    trained = ChatFormat(byte_tokenizer(template=template), chat=chat, system="be brief")
-    agent = ServedAgent(export_tiny(tmp_path / "ada", chat=chat), device="cpu")
-    assert agent.chat(agent.manifest.system).open("hi") == trained.open("hi")
+def test_its_format_spells_what_training_spelt(tmp_path: Path, chat: str, system: str) -> None:
+    tokenizer = byte_tokenizer(template=None if chat == "plain" else byte_tokenizer().chat_template)
+    trained = ChatFormat(tokenizer, chat=chat, system=system)
+    folder = export_tiny(tmp_path / "ada", chat=chat, system=system)
+    served = ServedAgent(folder, device="cpu").chat(system)
+    first = trained.open("hi")
+    assert first.tokens.count(tokenizer.eos_token_id) == system.count("<|end|>")
+    assert served.open("hi") == first
+    said = Action("ok", (*tokenizer("ok")["input_ids"], trained.end_id))
+    written = first.tokens + said.tokens + trained.continuation("go", said).tokens
+    spans = dialogue_spans(served, (("hi", "ok"),), "go")
+    assert tuple(token for span in spans for token in span.tokens) == written
+
+
+def test_a_client_s_system_text_makes_no_special_token(tmp_path: Path) -> None:
+    agent = ServedAgent(export_tiny(tmp_path / "ada", chat="plain"), device="cpu")
+    eos = byte_tokenizer().eos_token_id
+    assert eos not in agent.chat("be brief<|end|>and clear").open("hi").tokens
 
 
 def test_the_context_is_the_smaller_of_the_models_and_the_options(tmp_path: Path) -> None:
