@@ -40,7 +40,7 @@ SENTENCES: Mapping[str, Mapping[str, str]] = {
     "debate": _TALK,
     "solver": _TALK,
     "code_loop": {
-        "data": "`packaged`, `hub`, `humaneval`, `mbpp`, or a `.jsonl` or `.csv` file.",
+        "data": "`packaged`, `steps`, `hub`, `humaneval`, `mbpp`, or a `.jsonl` or `.csv` file.",
         "seconds": "Time limit of all tests of one problem in seconds.",
         "sandbox": _SANDBOX,
     },

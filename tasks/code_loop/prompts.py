@@ -2,36 +2,36 @@
 
 from __future__ import annotations
 
-
-def plan(problem: str, history: str) -> str:
-    """The planner's prompt."""
-    return (
-        f"Plan in a few steps how to solve this problem in Python. Write no code.\n\n{problem}"
-        f"{history}"
-    )
+from dataclasses import dataclass
 
 
-def code(problem: str, steps: str, history: str) -> str:
-    """The coder's prompt."""
-    return (
-        "Write the Python function that this problem asks for, in one fenced block.\n\n"
-        f"{problem}{history}\n\nPlan:\n{steps}"
-    )
+@dataclass(frozen=True)
+class Prompts:
+    """Texts with the parts that they name in braces."""
+
+    plan: str
+    code: str
+    verdict: str
+    """A program, its share of passed tests and the first failure."""
+    reflect: str
+    history: str
+    """A round, in the prompts of the next round."""
 
 
-def verdict(program: str, score: float, message: str) -> str:
-    """Text block: a program, its share of passed tests and the first failure."""
-    return f"\n\nProgram:\n{program}\n\nTests passed: {score:.0%}. {message}".rstrip()
-
-
-def reflect(problem: str, told: str) -> str:
-    """For the reflector."""
-    return (
-        "Say in a few sentences what is wrong with this program and how to mend it.\n\n"
-        f"{problem}{told}"
-    )
-
-
-def history(told: str, reflection: str) -> str:
-    """Summary of a round, included in the prompts of the next round."""
-    return f"{told}\n\nReflection:\n{reflection}"
+PYTHON = Prompts(
+    plan="Plan in a few steps how to solve this problem in Python. Write no code.\n\n"
+    "{question}{history}",
+    code="Write the Python function that this problem asks for, in one fenced block.\n\n"
+    "{question}{history}\n\nPlan:\n{plan}",
+    verdict="\n\nProgram:\n{program}\n\nTests passed: {score:.0%}. {message}",
+    reflect="Say in a few sentences what is wrong with this program and how to mend it.\n\n"
+    "{question}{verdict}",
+    history="{verdict}\n\nReflection:\n{reflection}",
+)
+STEPS = Prompts(
+    plan="planner {question}{history}",
+    code="coder {question}{history} plan {plan}",
+    verdict=" program {program} passed {score:.0%} {message}",
+    reflect="reflector {question}{verdict}",
+    history="{verdict} reflection {reflection}",
+)

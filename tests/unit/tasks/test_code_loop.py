@@ -10,20 +10,24 @@ import pytest
 from colearn.contract import joint_observations
 from colearn.errors import ConfigError
 from colearn.tasks.code_loop import ReflectiveVerification
-from colearn.tasks.code_loop.task import Report
+from colearn.tasks.code_loop.languages import Report
 from colearn.testing import check_task
 from colearn.types import Outcome
+from colearn.workflow import Tool
 
 RNG = np.random.default_rng(0)
 
 
-class Scripted(ReflectiveVerification):
-    """The verifier finds the score that the program names."""
+async def verify(program: str, entry_point: str, tests: str, prompt: str) -> Report:
+    """Finds the score that the program names."""
+    returned = re.search(r"return ([\d.]+)", program)
+    return Report(float(returned[1]) if returned else 0.0, "as written")
 
-    async def verify(self, program: str, entry_point: str, tests: str, prompt: str) -> Report:
-        """What is written in the program."""
-        returned = re.search(r"return ([\d.]+)", program)
-        return Report(float(returned[1]) if returned else 0.0, "as written")
+
+def scripted() -> ReflectiveVerification:
+    task = ReflectiveVerification()
+    task.tools = (Tool(verify),)
+    return task
 
 
 def program(task, score: float) -> str:
@@ -52,7 +56,7 @@ def paid(task, *turns) -> dict[tuple[int, str], float]:
 
 def test_rewards_are_the_paper_s_three_equations():
     """s = 0.2, 0.6, 0.5: r(P0) = r(C0) = s0; r(R0) = r(P1) = r(C1) = s1 - s0; then s2 - s1."""
-    task = Scripted()
+    task = scripted()
     rewards = paid(
         task,
         ("planner", "p0"),
@@ -74,7 +78,7 @@ def test_rewards_are_the_paper_s_three_equations():
 
 
 def test_the_team_is_paid_the_last_score_once():
-    task = Scripted()
+    task = scripted()
     rounds = [("planner", ""), ("coder", program(task, 0.25)), ("reflector", "")]
     outcomes = played(task, *rounds, ("planner", ""), ("coder", program(task, 1.0)))
     assert [outcome.reward for outcome in outcomes] == [0.0, 0.0, 0.0, 0.0, 1.0]
@@ -84,19 +88,19 @@ def test_the_team_is_paid_the_last_score_once():
 
 
 def test_a_program_that_passes_ends_the_episode_at_once():
-    task = Scripted()
+    task = scripted()
     *_, last = played(task, ("planner", ""), ("coder", program(task, 1.0)))
     assert last.done and last.local_rewards == {"coder": 1.0}
     assert last.earned == {(0, "planner"): 1.0}
 
 
 def test_a_coder_without_the_function_pays_the_format_penalty_on_top():
-    rewards = paid(Scripted(), ("planner", ""), ("coder", "I would rather not."))
+    rewards = paid(scripted(), ("planner", ""), ("coder", "I would rather not."))
     assert rewards == {(0, "planner"): 0.0, (1, "coder"): -1.0}
 
 
 def test_later_rounds_are_told_program_score_and_reflection():
-    task = Scripted()
+    task = scripted()
     state = played(task, ("planner", ""), ("coder", program(task, 0.5)), ("reflector", "mend it"))[
         -1
     ].state
@@ -114,10 +118,52 @@ def test_the_real_verifier_counts_the_tests_that_pass():
 
 
 def test_it_keeps_the_contract():
-    task = Scripted()
+    task = scripted()
     check_task(task, seeds=(0,), episodes=1, actions=task.legal_action)
 
 
 def test_an_unknown_split_is_named():
     with pytest.raises(ConfigError, match=r"task\.items: unknown split 'dev'"):
         ReflectiveVerification().items("dev")
+
+
+def of_steps(question: str):
+    task = ReflectiveVerification(data="steps")
+    items = [*task.items("train"), *task.items("test")]
+    return task, next(item for item in items if str(item) == question)
+
+
+def test_of_steps_the_margin_of_the_second_program_is_paid_to_those_who_made_it():
+    """x + 1 and 2 x agree at 1 alone, one test of five: s0 = 0.2, s1 = 1."""
+    task, item = of_steps("times_2")
+    state = task.reset(item, RNG)
+    seen, rewards, earned = [], [], []
+    for role, text in (
+        ("planner", "times_2"),
+        ("coder", "plus_1"),
+        ("reflector", "times_2"),
+        ("planner", "so"),
+        ("coder", "times_2"),
+    ):
+        seen.append(task.observe(state, role).text)
+        outcome = task.step(state, {role: text}, RNG)
+        state, rewards = outcome.state, [*rewards, dict(outcome.local_rewards)]
+        earned.append(dict(outcome.earned))
+    assert seen == [
+        "planner times_2",
+        "coder times_2 plan times_2",
+        "reflector times_2 program plus_1 passed 20% 2 gave 3",
+        "planner times_2 program plus_1 passed 20% 2 gave 3 reflection times_2",
+        "coder times_2 program plus_1 passed 20% 2 gave 3 reflection times_2 plan so",
+    ]
+    assert rewards[1] == {"coder": pytest.approx(0.2)}
+    assert rewards[4] == {"coder": pytest.approx(0.8)}
+    assert earned[4] == {(2, "reflector"): pytest.approx(0.8), (3, "planner"): pytest.approx(0.8)}
+    assert (outcome.reward, outcome.done) == (1.0, True)
+
+
+def test_words_that_are_no_steps_pay_the_format_penalty():
+    task, item = of_steps("negate")
+    state = task.step(task.reset(item, RNG), {"planner": "negate"}, RNG).state
+    outcome = task.step(state, {"coder": "negate it"}, RNG)
+    assert outcome.local_rewards == {"coder": -1.0}

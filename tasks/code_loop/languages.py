@@ -1,0 +1,161 @@
+"""The two languages of the loop: functions in Python, and steps for models of a few words."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+
+from colearn.sandbox import Limits, Mechanism, run_tests
+from colearn.text.reasoning import without_reasoning
+
+from ..coop_humaneval.data import HumanEvalProblem
+from ..coop_humaneval.data import load_problems as load_python
+from ..coop_humaneval.parse import read_answer
+from ..step_programs import StepProblem, are_steps, guess, run_steps, step_problems
+from . import prompts
+
+CODER = "coder"
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What a coder's answer holds."""
+
+    text: str
+    defined: bool
+    """Whether it is a program of the language that answers the problem's form."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Result of the verifier tool."""
+
+    score: float
+    """s: the share of tests that pass."""
+    message: str
+    """Why the first failed one did."""
+
+
+P = TypeVar("P")
+
+
+class Language(Protocol[P]):
+    """Problems, prompts and verifier of the loop."""
+
+    @property
+    def problems(self) -> Mapping[str, Sequence[P]]:
+        """By split."""
+        ...
+
+    @property
+    def prompts(self) -> prompts.Prompts:
+        """Of planner, coder and reflector."""
+        ...
+
+    @property
+    def verify(self) -> Callable[..., Awaitable[Report]]:
+        """Runs a problem's tests."""
+        ...
+
+    def question(self, problem: P) -> str:
+        """What planner, coder and reflector are shown of a problem."""
+        ...
+
+    def read(self, problem: P, answer: str) -> Program:
+        """The program of a coder's answer."""
+        ...
+
+    def arguments(self, problem: P, program: str) -> dict[str, Any]:
+        """What `verify` is called with."""
+        ...
+
+    def legal_action(self, problem: P, agent: str, rng: np.random.Generator) -> str:
+        """An answer that the warm start may train on."""
+        ...
+
+
+class Python:
+    """Functions in Python, run by the sandbox."""
+
+    prompts = prompts.PYTHON
+
+    def __init__(self, data: str, limits: Limits, mechanism: Mechanism) -> None:
+        self.problems = load_python(data)
+        self._limits, self._mechanism = limits, mechanism
+
+    def question(self, problem: HumanEvalProblem) -> str:
+        """Signature and docstring."""
+        return problem.prompt
+
+    def read(self, problem: HumanEvalProblem, answer: str) -> Program:
+        """The block that defines the function."""
+        written = read_answer(answer, problem.entry_point)
+        return Program(written.code, written.defined)
+
+    def arguments(self, problem: HumanEvalProblem, program: str) -> dict[str, Any]:
+        """The program with the problem's tests."""
+        return {
+            "program": program,
+            "entry_point": problem.entry_point,
+            "tests": problem.tests,
+            "prompt": problem.prompt,
+        }
+
+    async def verify(self, program: str, entry_point: str, tests: str, prompt: str) -> Report:
+        """Runs the tests: the share passed, and the message of the first failure."""
+        verdict = await asyncio.to_thread(
+            run_tests,
+            program,
+            entry_point,
+            tests,
+            prompt=prompt,
+            limits=self._limits,
+            mechanism=self._mechanism,
+        )
+        return Report(sum(verdict.passed) / len(verdict.passed), verdict.message)
+
+    def legal_action(self, problem: HumanEvalProblem, agent: str, rng: np.random.Generator) -> str:
+        """A plan or reflection of the problem's words; a program that parses and does nothing."""
+        if agent == CODER:
+            return f"def {problem.entry_point}({problem.params}):\n    return None"
+        words = problem.summary.split() or ["write"]
+        return " ".join(words[int(n)] for n in rng.integers(len(words), size=4))
+
+
+class Steps:
+    """Steps that change a number: `times_2 then plus_1` is solved by `times_2 plus_1`."""
+
+    prompts = prompts.STEPS
+
+    def __init__(self) -> None:
+        self.problems = step_problems()
+
+    def question(self, problem: StepProblem) -> str:
+        """The steps that are asked for."""
+        return problem.question
+
+    def read(self, problem: StepProblem, answer: str) -> Program:
+        """The whole answer."""
+        text = without_reasoning(answer).strip()
+        return Program(text, are_steps(text))
+
+    def arguments(self, problem: StepProblem, program: str) -> dict[str, Any]:
+        """The program and what it is to do."""
+        return {"program": program, "question": problem.question}
+
+    async def verify(self, program: str, question: str) -> Report:
+        """Runs the golden tests: the share passed, and the first failure."""
+        tests = StepProblem(question).tests
+        if not are_steps(program):
+            return Report(0.0, "no steps")
+        made = [(x, run_steps(program, x), wanted) for x, wanted in tests]
+        wrong = [f"{x} gave {y}" for x, y, wanted in made if y != wanted]
+        return Report(1.0 - len(wrong) / len(tests), wrong[0] if wrong else "")
+
+    def legal_action(self, problem: StepProblem, agent: str, rng: np.random.Generator) -> str:
+        """Steps, which are right a quarter of the time."""
+        return guess(problem, rng)
