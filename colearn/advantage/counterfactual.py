@@ -32,12 +32,18 @@ class CounterfactualBaseline(Advantage):
     critic's bias. The critic's targets are the same returns. An agent without an alternative has no
     advantage.
 
-    Wrong when Q explains little of the returns: the baseline then adds variance. Check
-    `critic/explained_variance`.
+    With w = `critic_share`, w Q(h, a) + (1 - w) G takes the place of G; w = 1 is Eq. 4 itself. What
+    Q does not explain of the other agents' parts is then no noise, and what Q has wrong about a_i
+    is bias. For a critic that knows what actions are worth before the run (`critic.from`).
+
+    Wrong when Q knows little of the actions: the baseline then adds variance. Check
+    `critic/action_worth`: a critic may explain most of the returns and nothing of the actions.
     """
 
     lam: Share = 1.0
     """lambda of the TD(lambda) return; 1: the Monte-Carlo return."""
+    critic_share: Share = 0.0
+    """w, the share of Q of the executed action in place of its return; 0: the return alone."""
     clip: Clip | None = None
     """Keep each advantage within [-clip, clip]."""
     normalize: bool = False
@@ -73,8 +79,15 @@ class CounterfactualBaseline(Advantage):
             returns = self._returns(episode, agent, values)
             for node, others in enumerate(own.alternatives):
                 if others:
-                    rows[node][agent] = returns[node] - sum(others) / len(others)
+                    worth = self._worth(own[node], returns[node])
+                    rows[node][agent] = worth - sum(others) / len(others)
         return tuple(rows)
+
+    def _worth(self, q: float | None, returned: float) -> float:
+        """Of an executed action: its return, mixed with its Q."""
+        if q is None or self.critic_share == 0.0:
+            return returned
+        return bootstrapped(q, returned, 1.0 - self.critic_share)
 
     def _returns(self, episode: Credited[Any], agent: str, values: AgentValues) -> list[float]:
         """TD(lambda) return of every edge, from one agent's credited rewards."""

@@ -190,6 +190,13 @@ CRITIC = {
         "share",
         "higher",
     ),
+    "critic/action_worth": Metric(
+        "Of a counterfactual critic: share of the returns' variance around its baseline that Q of "
+        "the agent's own action explains. At 0 it knows nothing of what an action is worth, "
+        "whatever its explained variance.",
+        "share",
+        "higher",
+    ),
     "critic/value_loss": Metric("Value loss per value target.", "squared reward", "lower"),
     "critic/value_error": Metric("Mean squared error of the values.", "squared reward", "lower"),
     "critic/value_mean": Metric("Mean value.", "credited reward"),

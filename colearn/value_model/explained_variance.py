@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from colearn.contract import AgentValues, Episodes
+from colearn.contract import AgentValues, CounterfactualValues, Episodes
 from colearn.contract.asking import item_name
 from colearn.models.critic_folder import TurnWorth
 from colearn.statistics.scored import mean_scored
@@ -54,6 +54,26 @@ def pairs(
 def explained_variance(predictions: Iterable[Pair]) -> float | None:
     """1 - Var(G - V) / Var(G); None if returns differ by rounding only."""
     return _fractions(predictions)[0]
+
+
+def action_worth(episodes: Episodes, values: Sequence[AgentValues]) -> float | None:
+    """1 - Var(G - Q(h, a)) / Var(G - mean_k Q(h, a_-i, a_i^k)): how much better a counterfactual
+    critic predicts the return for reading the agent's own action. 0 for a Q that does not depend on
+    it, however much of the returns Q explains; None without alternatives, or if nothing is left to
+    explain."""
+    errors, baseline_errors = list[float](), list[float]()
+    for episode, by_agent in zip(episodes, values, strict=True):
+        for agent, own in by_agent.items():
+            if not isinstance(own, CounterfactualValues):
+                return None
+            returned = episode.returns(agent)
+            for q, others, g in zip(own, own.alternatives, returned, strict=True):
+                if q is not None and others and not isnan(g):
+                    errors.append(g - q)
+                    baseline_errors.append(g - sum(others) / len(others))
+    if not errors or (left := float(np.var(baseline_errors))) <= ROUNDING:
+        return None
+    return 1.0 - float(np.var(errors)) / left
 
 
 def worth_by_turn(predictions: Iterable[Pair]) -> tuple[TurnWorth, ...]:

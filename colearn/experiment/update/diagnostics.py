@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from colearn.contract import Advantages, AgentValues, Episodes
-from colearn.value_model.explained_variance import explained_variance, pairs
+from colearn.value_model.explained_variance import action_worth, explained_variance, pairs
 
 
 def advantage_metrics(
@@ -18,7 +18,7 @@ def advantage_metrics(
     of_state: bool = True,
 ) -> dict[str, float]:
     """Mean, deviation and number of the advantages; with `values`, the fraction of the credited
-    returns' variance that they explain. The return is that after a node for values `of_state`, else
+    returns' variance that they explain, and how much of it by the actions. The return is that after a node for values `of_state`, else
     that of the edge into it."""
     actions: list[float | tuple[float, ...]] = [
         value for tree in advantages for node in tree for value in node.values()
@@ -34,5 +34,8 @@ def advantage_metrics(
         explained = explained_variance(told)
         if explained is not None:
             metrics["critic/explained_variance"] = explained
+        worth = action_worth(episodes, values)
+        if worth is not None:
+            metrics["critic/action_worth"] = worth
         metrics["critic/value_mean"] = float(np.mean([pair.value for pair in told]))
     return metrics

@@ -77,6 +77,23 @@ def test_an_agent_without_alternatives_is_not_trained():
     assert CounterfactualBaseline()([episode([3.0])], [q])[0][1] == {"ada": 2.0}
 
 
+def test_a_share_of_q_takes_the_place_of_the_return_of_the_executed_action():
+    q = {"ada": values([3.0, 1.0], [(2.0, 4.0), (1.0, 1.0)])}
+    rows = {
+        share: [n["ada"] for n in CounterfactualBaseline(critic_share=share)(chains, [q])[0][1:]]
+        for chains in [[episode([3.0, 2.0])]]
+        for share in (0.25, 1.0)
+    }
+    # returns 5 and 2, baselines 3 and 1; at 1 nothing is left of the returns (COMA's Eq. 4)
+    assert rows == {0.25: [1.5, 0.75], 1.0: [0.0, 0.0]}
+
+
+def test_the_share_of_q_changes_no_target():
+    q = {"ada": values([9.0, 4.0], [(7.0,), (7.0,)])}
+    (targets,) = CounterfactualBaseline(critic_share=1.0).targets([episode([3.0, 2.0])], [q])
+    assert targets == {"ada": (None, 5.0, 2.0)}
+
+
 def test_the_gradient_is_exact_whatever_the_critic_says():
     """Two agents, two actions each, K = 1: the expectation over executed actions and alternatives
     of advantage times score is the gradient of the expected reward."""
@@ -212,6 +229,29 @@ def test_explained_variance_of_action_values_is_that_of_their_own_edges():
         of_state=False,
     )
     assert metrics["critic/explained_variance"] == pytest.approx(1 - 1 / 2.25)
+
+
+def test_the_worth_of_actions_is_what_q_explains_beyond_its_baseline():
+    """Returns 4 and 1: Q misses them by 1 and -1, the baselines 2 and 4 by 2 and -3."""
+    metrics = advantage_metrics(
+        [({}, {"ada": 0.0}, {"ada": 0.0})],
+        [episode([3.0, 1.0])],
+        [{"ada": values([3.0, 2.0], [(1.0, 3.0), (4.0,)])}],
+        of_state=False,
+    )
+    assert metrics["critic/action_worth"] == pytest.approx(1 - 1.0 / 6.25)
+
+
+def test_a_q_that_is_the_same_for_every_action_has_no_worth_of_actions():
+    """It explains all of the difference between two histories."""
+    metrics = advantage_metrics(
+        [({}, {"ada": 0.0}), ({}, {"ada": 0.0})],
+        [episode([9.0]), episode([1.5])],
+        [{"ada": values([8.0], [(8.0,)])}, {"ada": values([1.0], [(1.0,)])}],
+        of_state=False,
+    )
+    assert metrics["critic/explained_variance"] > 0.99
+    assert metrics["critic/action_worth"] == pytest.approx(0.0)
 
 
 def test_returns_that_differ_by_rounding_only_have_no_explained_variance():
