@@ -25,14 +25,22 @@ class Counterfactual(Critic):
     branches of an agent share their prefix and cost no environment step. Only executed actions have
     targets, so the value model is trained without the alternatives.
 
+    What an action is worth often depends on what its own agent saw. In that stream a small network
+    has to find the observation among those of all agents, by the agent's name. `paired` puts it
+    right before the action, for the other agents and for agent i.
+
     Wrong when the joint stream exceeds the critic's window. Wrong for large teams with long
-    answers: a row contains the joint action once per acting agent.
+    answers: a row contains the joint action once per acting agent, with `paired` and its
+    observations.
     """
 
     value: Literal["counterfactual"] = field(default="counterfactual", init=False)
     global_info: bool = True
     privileged_info: bool = True
     """Also read privileged information."""
+    paired: bool = False
+    """Each action follows its agent's observation; otherwise all observations of a turn come first.
+    An observation that all agents share comes first in both."""
 
     read_once = True
 
@@ -75,8 +83,16 @@ class Counterfactual(Critic):
         piece_of: dict[int | None, int] = {None: -1}
         for node in tree.nodes:
             executed = before = piece_of[node.parent]
+            told = {} if node.parent is None else self._told(tree.nodes[node.parent], reader)
             for agent, action in node.actions.items():
-                shared = packer.add(_said(node, tokenize, without=agent), before)
+                others = [one for one in node.actions if one != agent]
+                segments = [
+                    segment
+                    for one in others
+                    for segment in (*told.get(one, ()), Segment(one, node.actions[one].text))
+                ]
+                segments += told.get(agent, ())
+                shared = packer.add(tokens_of(segments, node.turn - 1, tokenize), before)
                 texts = [action.text]
                 if alternatives:
                     texts += [other.text for other in node.alternatives.get(agent, ())]
@@ -87,15 +103,18 @@ class Counterfactual(Critic):
                     check_length(packer.position_after(answer), limit)
                     if not number:
                         executed = answer  # the joint action with the last agent's answer last
-            seen = () if node.terminal else self._joint.seen(node, reader)
+            told = self._told(node, reader)
+            seen = [one for one in self._joint.seen(node, reader) if one.role not in told]
             piece_of[node.index] = packer.add(tokens_of(seen, node.turn, tokenize), executed)
             check_length(packer.position_after(piece_of[node.index]), limit)
         return packer.marked(marks)
 
-
-def _said(node: Node[Any], tokenize: Tokenize, *, without: str) -> list[int]:
-    others = [Segment(a, action.text) for a, action in node.actions.items() if a != without]
-    return tokens_of(others, node.turn - 1, tokenize)
+    def _told(self, node: Node[Any], reader: str) -> Mapping[str, tuple[Segment, ...]]:
+        """By agent, the observation that is read with its action; empty unless `paired`."""
+        if not self.paired or node.terminal:
+            return {}
+        seen = self._joint.seen(node, reader)
+        return {one.role: (one,) for one in seen if one.role in node.observations}
 
 
 def _answer(node: Node[Any], agent: str, text: str, tokenize: Tokenize) -> list[int]:

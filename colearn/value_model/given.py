@@ -13,7 +13,7 @@ from colearn.config import Config, ResolvedRun, resolve
 from colearn.contract import NetworkKey
 from colearn.errors import ConfigError
 from colearn.files.cache import cache_folder
-from colearn.models.critic_folder import CriticManifest, is_critic, read_critic
+from colearn.models.critic_folder import CriticManifest, is_critic, named_part, read_critic
 from colearn.record import open_run
 from colearn.record.checksums import damages, write_checksums
 from colearn.record.folder import CONFIG
@@ -91,6 +91,8 @@ def _check_fit(
     fields += [] if foreign else ["task", "agents", "readers", "horizon"]
     for name in fields:
         its, wanted = getattr(manifest, name), getattr(own, name)
+        if name == "reads":  # settings that are newer than the manifest have their defaults
+            its = named_part(manifest.part)[1]
         if its != wanted:
             remedy = (
                 "give one with: colearn critic fit"

@@ -146,8 +146,8 @@ def readings(row):
     return dict(zip(keys, all_readings(row), strict=True))
 
 
-def read(method, alternatives):
-    make = getattr(Counterfactual(), method)
+def read(method, alternatives, **settings):
+    make = getattr(Counterfactual(**settings), method)
     tree = answered({a: tuple(map(said, words)) for a, words in alternatives.items()})
     return make(tree, "team", lambda text: text.encode(), limit=1000)
 
@@ -162,6 +162,50 @@ def test_each_answer_is_read_last_after_what_the_others_said():
         ("ben", None): seen + "\n[ada 0]\nx\n[ben 0]\ny",
         ("ben", 0): seen + "\n[ada 0]\nx\n[ben 0]\nr",
     }
+
+
+def test_in_pairs_every_answer_follows_what_its_agent_saw():
+    row = read("row", {"ada": "p", "ben": ""}, paired=True)
+    ada, ben = "\n[ada 0]\nto ada\n[ada 0]\n", "\n[ben 0]\nto ben\n[ben 0]\n"
+    assert readings(row) == {
+        ("ada", None): ben + "y" + ada + "x",
+        ("ada", 0): ben + "y" + ada + "p",
+        ("ben", None): ada + "x" + ben + "y",
+    }
+
+
+def test_in_pairs_what_all_agents_saw_is_still_read_once_and_first():
+    tree = answered({})
+    root, leaf = tree.nodes
+    shown = {a: replace(seen, text="to all") for a, seen in root.observations.items()}
+    root = replace(root, observations=shown, privileged_info="secret")
+    tree = replace(tree, nodes=(root, leaf))
+    row = Counterfactual(paired=True).row(tree, "team", lambda text: text.encode(), limit=1000)
+    before = "\n[all 0]\nto all\n[hidden 0]\nsecret"
+    assert readings(row)["ada", None] == before + "\n[ben 0]\ny\n[ada 0]\nx"
+
+
+def test_in_pairs_the_second_turn_is_read_after_all_of_the_first():
+    tree = chain([1.0, 1.0], agents=AGENTS)
+    root, first, second = tree.nodes
+    root, first = (
+        replace(
+            node,
+            observations={
+                a: replace(seen, text=f"{a} at {node.index}")
+                for a, seen in node.observations.items()
+            },
+        )
+        for node in (root, first)
+    )
+    first = replace(first, actions={"ada": said("x"), "ben": said("y")})
+    second = replace(second, actions={"ada": said("v"), "ben": said("w")})
+    tree = replace(tree, nodes=(root, first, second))
+    critic = Counterfactual(paired=True)
+    row = critic.row(tree, "team", lambda text: text.encode(), limit=1000)
+    said_before = "\n[ada 0]\nada at 0\n[ada 0]\nx\n[ben 0]\nben at 0\n[ben 0]\ny"
+    now = "\n[ben 1]\nben at 1\n[ben 1]\nw\n[ada 1]\nada at 1\n[ada 1]\nv"
+    assert said_before + now in all_readings(row)
 
 
 def test_later_answers_are_read_after_the_joint_actions_before_them():
