@@ -2,12 +2,16 @@
 
     python benchmarks/critic_transfer.py --out transfer --team 8     # resumable, one core
     python benchmarks/critic_transfer.py --out transfer --team 8 --source play
+    python benchmarks/critic_transfer.py --out transfer --paired --fit-epochs 1 --fit-minibatch 8
+    python benchmarks/critic_transfer.py --out transfer --team 8 --source none --paired
+    python benchmarks/critic_transfer.py --out transfer --team 8 --source exact
 
 COMA's runs of other seeds are recorded, a critic is fitted on their episodes (as by `colearn critic
 fit`), and fresh teams are given it, frozen. With `--source play` it is fitted on the play of
 untrained teams of two agents, then of twice as many, up to the team's size, each fit from the
-critic before it. Every line of runs.jsonl counts the joint actions that the critic was trained on.
-A run ends once it has reached 90% at two evaluations in a row.
+critic before it. With `none` the teams learn their critic themselves, and `exact` is the task's own
+Q at the same setting. Every line of runs.jsonl counts the joint actions that the critic was trained
+on. A run ends once it has reached 90% at two evaluations in a row.
 """
 
 from __future__ import annotations
@@ -48,8 +52,12 @@ OPTIONS = argparse.Namespace(
 """COMA's tuned setting of the table with eight agents, as `stakes.py` has it."""
 
 
-def settings_of(team: int, seed: int, steps: int) -> dict[str, Any]:
-    return stakes.config_of("coma", team, seed, argparse.Namespace(**vars(OPTIONS), steps=steps))
+def settings_of(
+    team: int, seed: int, steps: int, method: str = "coma", **changed: Any
+) -> dict[str, Any]:
+    """`changed`: options that differ from `OPTIONS`."""
+    options = argparse.Namespace(**{**vars(OPTIONS), "steps": steps, **changed})
+    return stakes.config_of(method, team, seed, options)
 
 
 def record(folder: Path, team: int, seed: int, steps: int) -> None:
@@ -72,21 +80,24 @@ def play(folder: Path, team: int, seed: int, steps: int) -> None:
         Experiment(Config.model_validate(settings), folder).run()
 
 
-def fit(out: Path, runs: list[Path], epochs: int, start: str) -> Path:
+def fit(out: Path, runs: list[Path], settings: FitSettings, start: str, *, paired: bool) -> Path:
     """`start`: the setting that names the network to begin with."""
     if not out.exists():
         sets = ["critic.learning_rate=3e-3", "critic.head_learning_rate=1e-2"]
         sets += ["critic.schedule=linear", *start.split()]
+        sets += [f"algorithm.critic={{name: counterfactual, paired: {str(paired).lower()}}}"]
         config = fit_config([open_run(run) for run in runs], algorithm="coma", overrides=sets)
 
         def print_epoch(epoch: int, worth: Any) -> None:
             print(f"epoch {epoch}: R^2 {[one.r2 for one in worth]}", flush=True)
 
-        write_fit(fit_critic(runs, config, FitSettings(epochs=epochs), print_epoch), out)
+        write_fit(fit_critic(runs, config, settings, print_epoch), out)
     return out
 
 
-def ladder(out: Path, team: int, joint_actions: int, epochs: int) -> Path:
+def ladder(
+    out: Path, team: int, joint_actions: int, settings: FitSettings, *, paired: bool
+) -> Path:
     """A critic of untrained play: of two agents first, whose parts are easily told apart. Its base
     is that of the whole team, whose tokenizer knows all names."""
     base = embedded_model(stakes.Stakes(team), "embedded-tiny:900", "critic.path")
@@ -94,7 +105,8 @@ def ladder(out: Path, team: int, joint_actions: int, epochs: int) -> Path:
     while True:
         run = out / f"played-{size}"
         play(run, size, 920, joint_actions)
-        critic = fit(out / f"critic-played-{size}", [run], epochs, start)
+        name = f"critic-played-{size}{'-paired' * paired}"
+        critic = fit(out / name, [run], settings, start, paired=paired)
         if size == team:
             return critic
         start, size = f"critic.path=null critic.from={critic} critic.foreign=true", 2 * size
@@ -112,18 +124,17 @@ class Stop(Callback):
             event.stop = "reached 90%"
 
 
-def given(
-    out: Path, critic: Path, team: int, seed: int, steps: int, label: str, changes: dict[str, Any]
-) -> dict[str, Any]:
-    settings = settings_of(team, seed, steps)
-    settings["critic"] |= {"from": str(critic), "path": None, **changes}
+def measured(out: Path, settings: dict[str, Any], team: int, seed: int, label: str) -> Any:
     folder = out / "runs" / f"{label}-{team}-{seed}"
     settings["run"]["callbacks"] = ["critic_transfer:Stop"]
     record = Experiment(Config.model_validate(settings), folder).run()
     lines = open_run(folder).lines()
     curve = [(n.environment_steps, n.metrics["share"]) for n in lines if n.kind == "evaluation"]
-    key = "critic/explained_variance"
-    explained = [n.metrics[key] for n in lines if n.metrics.get(key) is not None]
+    told = [
+        [n.metrics[key] for n in lines if n.metrics.get(key) is not None]
+        for key in ("critic/explained_variance", "critic/action_worth")
+    ]
+    explained, worth = told
     return {
         "label": label,
         "team": team,
@@ -131,9 +142,24 @@ def given(
         "curve": curve,
         "to_90": stakes.reached(curve, 0.9),
         "explained_first": [round(one or 0.0, 3) for one in explained[:5]],
-        "explained_late": statistics.mean(explained[len(explained) // 2 :]),
+        "explained_late": statistics.mean(explained[len(explained) // 2 :]) if explained else None,
+        "action_worth_first": [round(one or 0.0, 3) for one in worth[:5]],
+        "action_worth_late": statistics.mean(worth[len(worth) // 2 :]) if worth else None,
         "critic_joint_actions": record.critic_joint_actions,
     }
+
+
+def given(options: argparse.Namespace, source: int) -> Path:
+    """The critic of a team of `source` agents, fitted if it is not there yet."""
+    settings = FitSettings(epochs=options.fit_epochs, minibatch=options.fit_minibatch)
+    if options.source == "play":
+        return ladder(options.out, source, options.played, settings, paired=options.paired)
+    runs = [options.out / f"recorded-{source}-{900 + n}" for n in range(options.recorded)]
+    for number, folder in enumerate(runs):
+        record(folder, source, 900 + number, options.recorded_steps)
+    name = f"critic-{source}{'-paired' * options.paired}"
+    start = "critic.path=embedded-tiny:900"
+    return fit(options.out / name, runs, settings, start, paired=options.paired)
 
 
 def main() -> None:
@@ -141,11 +167,15 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--team", type=int, default=8)
     parser.add_argument("--critic-team", type=int, help="size of the recorded team; else --team")
-    parser.add_argument("--source", choices=("runs", "play"), default="runs")
+    parser.add_argument("--source", choices=("runs", "play", "none", "exact"), default="runs")
+    parser.add_argument("--paired", action="store_true", help="algorithm.critic.paired")
+    parser.add_argument("--critic-share", type=float, default=0.0)
+    parser.add_argument("--batch", type=int, default=32, help="joint actions of an iteration")
     parser.add_argument("--played", type=int, default=4096, help="joint actions of each size")
     parser.add_argument("--recorded", type=int, default=4, help="runs that are recorded")
     parser.add_argument("--recorded-steps", type=int, default=1280, help="joint actions of each")
     parser.add_argument("--fit-epochs", type=int, default=8)
+    parser.add_argument("--fit-minibatch", type=int, default=64, help="joint actions")
     parser.add_argument("--first-seed", type=int, default=10)
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--steps", type=int, default=1280)
@@ -153,21 +183,27 @@ def main() -> None:
     options = parser.parse_args()
     source = options.critic_team or options.team
     label = f"{options.source}{source}-frozen{options.frozen:g}"
-    if options.source == "play":
-        critic = ladder(options.out, source, options.played, options.fit_epochs)
-    else:
-        runs = [options.out / f"recorded-{source}-{900 + n}" for n in range(options.recorded)]
-        for number, folder in enumerate(runs):
-            record(folder, source, 900 + number, options.recorded_steps)
-        start = "critic.path=embedded-tiny:900"
-        critic = fit(options.out / f"critic-{source}", runs, options.fit_epochs, start)
-    changes = {"frozen": options.frozen, "foreign": source != options.team}
+    label += f"{'-paired' * options.paired}-share{options.critic_share:g}-batch{options.batch}"
+    critic = given(options, source) if options.source in ("runs", "play") else None
+    method = "known" if options.source == "exact" else "coma"
     path = options.out / "runs.jsonl"
     lines = path.read_text().splitlines() if path.exists() else []
     done = {(r["label"], r["team"], r["seed"]) for r in map(json.loads, lines)}
     for seed in range(options.first_seed, options.first_seed + options.seeds):
         if (label, options.team, seed) not in done:
-            made = given(options.out, critic, options.team, seed, options.steps, label, changes)
+            every = 64 // options.batch
+            settings = settings_of(
+                options.team, seed, options.steps, method, batch=options.batch, every=every
+            )
+            if method == "coma":
+                reads = {"name": "counterfactual", "paired": options.paired}
+                settings["algorithm"]["critic"] = reads
+                settings["algorithm"]["advantage"]["critic_share"] = options.critic_share
+            if critic is not None:
+                foreign = source != options.team
+                changes = {"from": str(critic), "path": None, "frozen": options.frozen}
+                settings["critic"] |= {**changes, "foreign": foreign}
+            made = measured(options.out, settings, options.team, seed, label)
             with path.open("a") as file:
                 file.write(json.dumps(made) + "\n")
             print(label, seed, made["to_90"], made["explained_first"], flush=True)
