@@ -210,6 +210,17 @@ def test_a_critic_of_another_task_or_team_is_one_line_or_foreign(
     assemble(load_config(given(model, copy, critic={"foreign": True})))
 
 
+def test_settings_that_are_newer_than_a_kept_critic_have_their_defaults(
+    model: str, kept: Path, tmp_path: Path
+) -> None:
+    copy = shutil.copytree(kept, tmp_path / "copy")
+    manifest = json.loads((copy / "critic.json").read_text())
+    del manifest["reads"]["privileged_info"]
+    (copy / "critic.json").write_text(json.dumps(manifest))
+    write_checksums(copy)
+    assemble(load_config(given(model, copy)))
+
+
 def test_a_damaged_critic_is_one_line(model: str, kept: Path, tmp_path: Path) -> None:
     copy = shutil.copytree(kept, tmp_path / "copy")
     weights = copy / "model.safetensors"
