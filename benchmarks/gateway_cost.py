@@ -28,7 +28,7 @@ import torch
 from transformers import LlamaForCausalLM
 
 from colearn.config import load_config
-from colearn.contract import DecPOMDP, LegalActions, Player
+from colearn.contract import DecPOMDP, LegalActions, Player, Services
 from colearn.experiment.assemble import assemble
 from colearn.gateway.task import Gateway
 from colearn.models.embedded import embedded_parts
@@ -149,7 +149,7 @@ def measure(
             flush=True,
         )
     for task in ways.values():
-        task.close()
+        Services.of(task).close()
 
 
 class Rate(NamedTuple):
