@@ -59,19 +59,12 @@ def without_last_layer() -> None:
     base.WORTHWHILE = 2**62
 
 
-def without_gradient_buffer() -> None:
-    from colearn.learn import local
-
-    local.gradient_buffer = lambda parameters: None
-
-
 PIECES: Mapping[str, Callable[[], None]] = {
     "tree_attention": without_tree_attention,
     "shared_histories": without_shared_histories,
     "packed_products": without_packed_products,
     "lean_layers": without_lean_layers,
     "last_layer": without_last_layer,
-    "gradient_buffer": without_gradient_buffer,
     "one_heap": lambda: None,
 }
 """By name, what switches a piece off. The heap is chosen before torch is imported."""

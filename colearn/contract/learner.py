@@ -127,8 +127,6 @@ class MemoryFootprint:
     """Weights during its own update; None: `weights`."""
     gradients_stay: bool = False
     """Whether the gradients' memory is never freed."""
-    gradients_first: bool = False
-    """Whether all gradients' memory is allocated before the first pass, if the device is a CPU."""
     offloaded: int = 0
     """Additional bytes in the CPU's memory."""
 

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-import torch
 from torch import Tensor
 from torch.utils.hooks import RemovableHandle
 
@@ -66,26 +65,17 @@ def _padded(rows: Sequence[Row]) -> int:
     return len(rows) * max((len(row.tokens) for row in rows), default=0)
 
 
-@dataclass(frozen=True, slots=True)
-class Gradients:
-    """Memory of a network's gradients during its passes."""
-
-    kept: bool
-    """False: each is gone as soon as it is complete, as where it is divided among processes."""
-    first: bool = False
-    """Whether they are allocated before the first pass, as in `GradientBuffer`."""
-
-
 def rehearse_update(
-    ledger: Ledger, network: Network, work: Work, gradients: Gradients, *, entropy: bool
+    ledger: Ledger, network: Network, work: Work, *, keep_gradients: bool, entropy: bool
 ) -> int:
-    """Peak bytes of an update above the bytes already live; inside a rehearsal.
+    """Peak bytes of an update above the bytes already live; inside a rehearsal. Without
+    `keep_gradients` each is gone as soon as it is complete, as where processes divide them.
 
     With several micro-batches the second one runs with the gradients of the first in memory, which
     are part of the peak.
     """
-    handles = [] if gradients.kept else _dropping_gradients(network)
-    rehearse = partial(_rehearse, ledger, network, work, entropy, gradients.first)
+    handles = [] if keep_gradients else _dropping_gradients(network)
+    rehearse = partial(_rehearse, ledger, network, work, entropy)
     try:
         return peak_of(ledger, network.base, rehearse)
     finally:
@@ -103,10 +93,7 @@ def _dropping_gradients(network: Network) -> list[RemovableHandle]:
     ]
 
 
-def _rehearse(ledger: Ledger, network: Network, work: Work, entropy: bool, first: bool) -> None:
-    if first:
-        for parameter in network.trained().values():
-            parameter.grad = torch.zeros_like(parameter)
+def _rehearse(ledger: Ledger, network: Network, work: Work, entropy: bool) -> None:
     for _ in range(2 if work.several else 1):
         batch = make_batch(work.largest, 0, network.base.device)
         with marked_layers(ledger, network.base):

@@ -16,7 +16,7 @@ from colearn.contract import NetworkKey, Rollout
 from colearn.models.network import Network
 from colearn.rollout.shapes import Chain
 
-from .learning import Gradients, Work, rehearse_update
+from .learning import Work, rehearse_update
 from .ledger import make_fake, rehearsal
 from .network_bytes import NetworkMemory
 from .script import Script, rehearse
@@ -220,14 +220,12 @@ class Phases:
         device, kept = _rehearsal_device(memory.device), memory.kept
         whole = kept.gradients == 4 * memory.trained
         entropy = entropy and key.kind == "actor"
-        first = kept.gradients_first and torch.device(memory.device).type == "cpu"
-        gradients = Gradients(kept=whole, first=first)
-        passes = (device, self._kind(key), entropy, gradients, work.largest, work.several)
+        passes = (device, self._kind(key), entropy, whole, work.largest, work.several)
         if passes not in self.rehearsed:
             with rehearsal() as ledger:
                 make_fake(network, device)
                 self.rehearsed[passes] = rehearse_update(
-                    ledger, network, work, gradients, entropy=entropy
+                    ledger, network, work, keep_gradients=whole, entropy=entropy
                 )
         passing = self.rehearsed[passes]
         return passing if whole or kept.gradients_stay else passing + kept.gradients

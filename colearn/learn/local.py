@@ -17,7 +17,6 @@ from colearn.models.network import Network
 
 from . import checkpoint_files
 from .grad_signal import grad_signal
-from .gradient_buffer import gradient_buffer
 from .network_learner import NetworkLearner
 from .rate_schedule import rate_factor
 
@@ -55,18 +54,9 @@ class LocalLearner(NetworkLearner):
             weight_decay=settings.weight_decay,
             fused=self.device.type in ("cpu", "cuda"),  # one kernel per step
         )
-        self._gradients = gradient_buffer(list(self.parameters.values()))
-        if self._gradients is not None:
-            _begin_moments(self.optimizer)
-
-    def _begin(self) -> None:
-        if self._gradients is not None:
-            self._gradients.allocate()
 
     @updates
     def step(self, done: float) -> dict[str, float]:
-        if self._gradients is not None:
-            self._gradients.drop_unreached()
         self._share_gradients()
         norm = torch.nn.utils.clip_grad_norm_(
             self.parameters.values(), self.settings.max_grad_norm
@@ -132,14 +122,3 @@ def _groups(
             groups.append({"params": [], "lr": rate})
         groups[-1]["params"].append(parameter)
     return groups
-
-
-def _begin_moments(optimizer: torch.optim.AdamW) -> None:
-    """Allocate AdamW's state before any activation, for the reason of the gradient buffer."""
-    for group in optimizer.param_groups:
-        for parameter in group["params"]:
-            optimizer.state[parameter] = {
-                "step": torch.zeros((), dtype=torch.float32),
-                "exp_avg": torch.zeros_like(parameter),
-                "exp_avg_sq": torch.zeros_like(parameter),
-            }

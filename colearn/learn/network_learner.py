@@ -97,7 +97,6 @@ class NetworkLearner(Learner):
     @updates
     def accumulate(self, prepared: Prepared, objective: Objective) -> Accumulated:
         assert isinstance(prepared, MicroBatches), "prepared by another kind of learner"
-        self._begin()
         totals: dict[str, float] = {}
         values: dict[tuple[int, int], tuple[float, ...]] = {}
         failure: tuple[int, str] | None = None
@@ -139,9 +138,6 @@ class NetworkLearner(Learner):
     def _forward(self, batch: RowBatch) -> Outputs:
         outputs: Outputs = self.network(batch, entropy=self.entropy)
         return outputs
-
-    def _begin(self) -> None:
-        """Called before the first pass of an accumulation."""
 
     def _backward(self, loss: Tensor) -> None:
         loss.backward()

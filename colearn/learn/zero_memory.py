@@ -16,13 +16,10 @@ _LIVE, _PREFETCHED, _STEPPED = 1_000_000_000, 50_000_000, 1_000_000_000
 
 def kept_locally(trained: int, frozen_bytes: int) -> MemoryFootprint:
     """Every process has all of it. A step needs no memory: AdamW is fused."""
-    from .gradient_buffer import LARGE
-
     return MemoryFootprint(
         weights=_FLOAT * trained + frozen_bytes,
         gradients=_FLOAT * trained,
         adam=2 * _FLOAT * trained,
-        gradients_first=trained >= LARGE,
     )
 
 

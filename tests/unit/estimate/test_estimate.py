@@ -14,11 +14,9 @@ from colearn.contract import ItemHorizons
 from colearn.contract.rows import Piece, Row
 from colearn.errors import ConfigError
 from colearn.estimate import Estimate
-from colearn.estimate.learning import Work, plan_work
+from colearn.estimate.learning import plan_work
 from colearn.estimate.ledger import rehearsal
-from colearn.estimate.machine import read_machine
 from colearn.estimate.script import ONE_TOKEN, Script, live_nodes, read_script, rehearse
-from colearn.learn import gradient_buffer
 from colearn.learn.kinds import Local
 from colearn.learn.zero_memory import kept_by_zero
 from colearn.registry import task_class
@@ -235,28 +233,6 @@ def test_a_pass_needs_its_activations_also_where_gradients_are_divided(
         always = phases["optimizer step"] - network.gradients - network.kept.step
         needed.append(phases["actor update"] - always)
     assert needed[1] >= needed[0]
-
-
-def test_with_a_buffer_of_gradients_one_micro_batch_needs_what_a_second_one_needs(
-    estimated: Any, model: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def needed(large: int, several: bool) -> int:
-        monkeypatch.setattr(gradient_buffer, "LARGE", large)
-        monkeypatch.setattr(Work, "several", property(lambda work: several))
-        made = estimated(
-            f"models.team.path={model}", **ONE, algorithm={"name": "magrpo"}, critic=None
-        )
-        return int(made.phases["cpu"]["actor update"] - made.resident["cpu"])
-
-    assert needed(1, False) == needed(10**9, True) > needed(10**9, False)
-
-
-def test_a_gpu_has_no_buffer_of_gradients(estimated: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    machine, needed = read_machine("80GB"), []
-    for large in (2**22, 1):
-        monkeypatch.setattr(gradient_buffer, "LARGE", large)
-        needed.append(estimated("run.device=auto", machine=machine).phases["cuda:0"])
-    assert needed[0] == needed[1]
 
 
 def rehearsed(shape: Any, script: Script) -> Counts:
