@@ -23,6 +23,8 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
+sys.path.append(str(ROOT))
+
 SMALL: dict[str, int] = {
     "vocab_size": 258,
     "hidden_size": 64,
@@ -62,6 +64,7 @@ class Stand:
         from colearn.config import LoRASettings
         from colearn.contract import Sampling
         from colearn.models.base import Base
+        from tests.helpers.tiny import byte_tokenizer
 
         self.small = small
         self.device = torch.device(SMALL_DEVICE if small else "cuda")
@@ -79,7 +82,7 @@ class Stand:
         for name in names:
             self.base.add_adapter(name, LoRASettings(rank=16, alpha=32.0))
         self.base.to(self.device)
-        self.tokenizer = byte_tokenizer()
+        self.tokenizer = byte_tokenizer(template=None, special=("<pad>", "<end>"))
         chat = ChatFormat(self.tokenizer, chat="plain")
         speaks = Sampling(max_tokens=self.action)
         self.voices = {
@@ -92,12 +95,9 @@ class Stand:
     def generated(self, generator: Any, forks: int = 4) -> tuple[list[Any], float]:
         """Trees of one turn with `forks` answers each, and seconds."""
         from colearn.contract import TokenHistory, TokenRequest
-        from colearn.types import Node, Observation, Tree
+        from tests.helpers.one_turn_trees import one_turn_trees, prompts
 
-        prompts = [
-            tuple((place * 31 + number * 7) % 250 for place in range(self.prompt))
-            for number in range(self.rows // forks)
-        ]
+        asked = prompts([self.prompt] * (self.rows // forks))
         agents = sorted(self.voices)
         requests = [
             TokenRequest(
@@ -106,38 +106,19 @@ class Stand:
                 sampling=self.voice.sampling,
                 seeds=tuple(range(forks)),
             )
-            for number, prompt in enumerate(prompts)
+            for number, prompt in enumerate(asked)
         ]
         self.wait()
         started = time.perf_counter()
         answers = generator.generate(requests)
         self.wait()
         seconds = time.perf_counter() - started
-        trees = []
-        for number, (prompt, drawn) in enumerate(zip(prompts, answers, strict=True)):
-            seen = {"a": Observation(text="", tokens=prompt)}
-            root: Any = Node(index=0, parent=None, path=(), state=None, observations=seen)
-            nodes = [
-                Node(
-                    index=1 + place,
-                    parent=0,
-                    path=(place,),
-                    state=None,
-                    observations={},
-                    actions={"a": one.action},
-                )
-                for place, one in enumerate(drawn)
-            ]
-            trees.append(Tree(item=None, episode=number, agents=("a",), nodes=(root, *nodes)))
-        return trees, seconds
+        return one_turn_trees("a", asked, answers), seconds
 
     def rows_of(self, trees: list[Any], **packing: Any) -> list[list[Any]]:
-        from colearn.learn.packed_rows import actor_rows
+        from tests.helpers.one_turn_trees import rows_with_actions
 
-        return [
-            [row for row in actor_rows(tree, "a", number=number, **packing) if row.spans]
-            for number, tree in enumerate(trees)
-        ]
+        return rows_with_actions(trees, "a", **packing)
 
     def wait(self) -> None:
         import torch
@@ -168,18 +149,6 @@ class Stand:
 def update(learner: Any, groups: list[list[Any]]) -> None:
     learner.accumulate(learner.prepare(groups), lambda outputs, _: (-outputs.logprobs.sum(), {}))
     learner.step(0.0)
-
-
-def byte_tokenizer() -> Any:
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
-    from transformers import PreTrainedTokenizerFast
-
-    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
-    vocabulary = {piece: number for number, piece in enumerate((*alphabet, "<pad>", "<end>"))}
-    tokenizer = Tokenizer(models.BPE(vocabulary, []))
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    tokenizer.decoder = decoders.ByteLevel()
-    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, pad_token="<pad>", eos_token="<end>")
 
 
 def matrix_rate(stand: Stand) -> float:

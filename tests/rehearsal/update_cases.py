@@ -9,46 +9,22 @@ from colearn.config import OptimizerSettings
 from colearn.contract.rows import Row
 from colearn.generate.transformers import TransformersEngine
 from colearn.learn.local import LocalLearner
-from colearn.learn.packed_rows import actor_rows
 from colearn.models.network import Network
 from colearn.models.value_head import ValueHead
-from colearn.types import Node, Observation, Tree
+from tests.helpers.one_turn_trees import one_turn_trees, prompts, rows_with_actions
 
 from . import costs
 from .decoding_cases import DEVICE, request, team
 
 
-def trees(generator: TransformersEngine, forks: int, items: int = 3) -> list[Tree[Any]]:
-    """Trees of one turn, `forks` answers each, to prompts of unequal length."""
-    prompts = [
-        tuple((place * 31 + number * 7) % 250 for place in range(24 + 3 * number))
-        for number in range(items)
-    ]
-    asked = [request("ada", generator.roles["ada"], prompt, forks) for prompt in prompts]
-    made = []
-    for number, (prompt, drawn) in enumerate(zip(prompts, generator.generate(asked), strict=True)):
-        seen = {"ada": Observation(text="", tokens=prompt)}
-        root: Node[Any] = Node(index=0, parent=None, path=(), state=None, observations=seen)
-        nodes = [
-            Node(
-                index=1 + place,
-                parent=0,
-                path=(place,),
-                state=None,
-                observations={},
-                actions={"ada": one.action},
-            )
-            for place, one in enumerate(drawn)
-        ]
-        made.append(Tree(item=None, episode=number, agents=("ada",), nodes=(root, *nodes)))
-    return made
-
-
-def rows_of(made: list[Tree[Any]], **packing: Any) -> list[list[Row]]:
-    return [
-        [row for row in actor_rows(tree, "ada", number=number, **packing) if row.spans]
-        for number, tree in enumerate(made)
-    ]
+def groups_of(
+    generator: TransformersEngine, forks: int, items: int = 3, **packing: Any
+) -> list[list[Row]]:
+    """Rows of one turn, `forks` answers each, to prompts of unequal length."""
+    asked = prompts(24 + 3 * number for number in range(items))
+    requests = [request("ada", generator.roles["ada"], prompt, forks) for prompt in asked]
+    trees = one_turn_trees("ada", asked, generator.generate(requests))
+    return rows_with_actions(trees, "ada", **packing)
 
 
 def per_micro_batch(
@@ -58,9 +34,8 @@ def per_micro_batch(
     micro-batch, and of its step."""
     base, specs = team(adapters, compute, layers=4, max_tokens=12)
     base.to(DEVICE)
-    groups = rows_of(
-        trees(TransformersEngine(base, specs), forks), value="observation" if values else None
-    )
+    value = "observation" if values else None
+    groups = groups_of(TransformersEngine(base, specs), forks, value=value)
     learner = _learner(base, specs["ada"], values, checkpointing)
 
     def objective(outputs: Any, batch: Any) -> Any:
