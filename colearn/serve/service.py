@@ -1,30 +1,27 @@
-"""Service of one agent: turns requests into engine jobs, and their results into session turns."""
+"""Service of one agent: queues its requests as engine jobs, and adds their results to sessions."""
 
 from __future__ import annotations
 
 import asyncio
-import secrets
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from colearn.client.protocol.conversation import SentConversation, read_conversation
 from colearn.client.protocol.errors import ServeError, report
 from colearn.client.protocol.limits import ServerLimits
 from colearn.client.protocol.schema import ChatRequest
-from colearn.contract import Sampling, TokenHistory, TokenRequest, WindowExceeded
-from colearn.contract.seeding import derive_seed
+from colearn.contract import TokenHistory, TokenRequest
 from colearn.contract.worker import QueueFull, Worker, WorkerStopped
-from colearn.errors import ConfigError
 from colearn.generate.engine import Engine
 from colearn.generate.job import Event, Failed, Job
 from colearn.text.reasoning import without_reasoning
 
 from .agent import ServedAgent
-from .conversation import observe, whole_history
 from .metrics import Metrics
+from .requests import check_request, sampling_of, seeds_of, token_history, too_long
 from .sessions import ServedSession, Sessions
 from .spelling import Spelling
 
@@ -141,7 +138,7 @@ class Service:
         """
         arrived = time.perf_counter()
         self.check_model(asked.model)
-        self._check(asked)
+        check_request(asked, self.limits)
         conversation = read_conversation(asked)
         session = None
         if asked.session_id is not None:
@@ -152,8 +149,8 @@ class Service:
                 agent=self.agent.name,
                 history=history,
                 continues=None if session is None else session.history,
-                sampling=self._sampling(asked, history),
-                seeds=_seeds(asked),
+                sampling=sampling_of(asked, self.agent, history),
+                seeds=seeds_of(asked),
             )
             job = Job(
                 request,
@@ -166,7 +163,7 @@ class Service:
                 arrived=arrived,
             )
             if not self.engine.fits(job):
-                raise _too_long("the history and max_tokens do not fit the server's cache memory")
+                raise too_long("the history and max_tokens do not fit the server's cache memory")
         except BaseException:
             if session is not None and asked.session_id is not None:
                 self.sessions.end(asked.session_id, session)
@@ -210,28 +207,6 @@ class Service:
         if turn.session is not None and turn.name is not None:
             self.sessions.end(turn.name, turn.session)
 
-    def _check(self, asked: ChatRequest) -> None:
-        limits = self.limits
-        if len(asked.messages) > limits.max_messages:
-            raise ServeError(
-                400,
-                f"more than {limits.max_messages} messages",
-                param="messages",
-                code="too_many_messages",
-            )
-        choices = asked.n or 1
-        if choices > limits.max_batch:
-            raise _invalid("n", f"at most {limits.max_batch} choices")
-        if choices > 1 and asked.session_id is not None:
-            raise _invalid("n", "a session has one answer per turn; leave out n or session_id")
-        if asked.top_logprobs is not None and not asked.logprobs:
-            raise _invalid("top_logprobs", "needs logprobs: true")
-        if asked.stream_options is not None and not asked.stream:
-            raise _invalid("stream_options", "needs stream: true")
-        for field in ("max_tokens", "max_completion_tokens"):
-            if (getattr(asked, field) or 0) > limits.max_tokens:
-                raise _invalid(field, f"at most {limits.max_tokens} here")
-
     async def _encode(
         self, conversation: SentConversation, session: ServedSession | None
     ) -> TokenHistory:
@@ -242,7 +217,7 @@ class Service:
         """
         most = self.agent.context * self.agent.longest_token
         if conversation.characters > most:
-            raise _too_long(
+            raise too_long(
                 f"{conversation.characters} characters exceed the context of {self.agent.context} "
                 "tokens"
             )
@@ -256,45 +231,9 @@ class Service:
             self.encoding -= 1
 
         self.encoding += 1
-        encoded = self._encoding.submit(self._history, conversation, session)
+        encoded = self._encoding.submit(token_history, self.agent, conversation, session)
         encoded.add_done_callback(over)
         return await asyncio.wrap_future(encoded)
-
-    def _history(
-        self, conversation: SentConversation, session: ServedSession | None
-    ) -> TokenHistory:
-        """Builds the token history; runs in the encoding thread."""
-        manifest = self.agent.manifest
-        system = conversation.system if session is None else session.system
-        try:
-            chat = self.agent.chat(manifest.system if system is None else system)
-        except ConfigError:
-            raise _invalid("messages", "the chat template cannot hold this system text") from None
-        try:
-            if session is None:
-                return whole_history(conversation, chat, manifest.window)
-            return observe(session.history, chat, conversation.said, session.last, manifest.window)
-        except WindowExceeded as error:
-            raise _too_long(str(error)) from None
-        except ConfigError:
-            raise _invalid("messages", "the chat template cannot hold these messages") from None
-
-    def _sampling(self, asked: ChatRequest, history: TokenHistory) -> Sampling:
-        sampling, context = self.agent.sampling, self.agent.context
-        room = context - len(history)
-        given = asked.max_completion_tokens or asked.max_tokens
-        if room < (given or 1):
-            raise _too_long(
-                f"{len(history)} tokens of messages and {given or 1} of the answer exceed the "
-                f"context of {context}"
-            )
-        return replace(
-            sampling,
-            max_tokens=given or min(sampling.max_tokens, room),
-            temperature=sampling.temperature if asked.temperature is None else asked.temperature,
-            top_p=sampling.top_p if asked.top_p is None else asked.top_p,
-            top_k=sampling.top_k if asked.top_k is None else asked.top_k,
-        )
 
     def _deliver(self, events: Sequence[tuple[Job, Event]]) -> None:
         def spread() -> None:
@@ -314,13 +253,6 @@ class Service:
         self._loop.call_soon_threadsafe(call)
 
 
-def _seeds(asked: ChatRequest) -> tuple[int, ...]:
-    """Returns a seed per choice; the first is the request's own."""
-    first = secrets.randbits(63) if asked.seed is None else asked.seed % 2**64
-    others = (derive_seed(first, "choice", number) for number in range(1, asked.n or 1))
-    return (first, *others)
-
-
 def _queue_full() -> ServeError:
     return ServeError(
         429,
@@ -328,11 +260,3 @@ def _queue_full() -> ServeError:
         code="queue_full",
         headers={"retry-after": "1"},
     )
-
-
-def _invalid(field: str, message: str) -> ServeError:
-    return ServeError(400, f"'{field}': {message}", param=field, code="invalid_value")
-
-
-def _too_long(message: str) -> ServeError:
-    return ServeError(400, message, param="messages", code="context_length_exceeded")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections import OrderedDict
 from dataclasses import dataclass, field
@@ -11,8 +12,6 @@ from colearn.client.protocol.errors import ServeError
 from colearn.contract import TokenHistory
 from colearn.generate.job import Choice
 from colearn.types import Action
-
-from .conversation import digest
 
 
 @dataclass(slots=True, eq=False)
@@ -136,3 +135,12 @@ def _said(conversation: SentConversation) -> bytes:
     for said, answer in conversation.turns:
         fingerprint = digest(fingerprint, said, answer)
     return fingerprint
+
+
+def digest(before: bytes, *texts: str | None) -> bytes:
+    """Extends the fingerprint `before` by `texts`."""
+    fingerprint = hashlib.blake2b(before, digest_size=16)
+    for text in texts:
+        part = b"" if text is None else text.encode("utf-8", "surrogatepass")
+        fingerprint.update(f"{text is None}:{len(part)}:".encode() + part)
+    return fingerprint.digest()

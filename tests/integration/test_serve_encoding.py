@@ -18,6 +18,7 @@ from colearn.client.protocol.limits import ServerLimits
 from colearn.client.protocol.schema import ChatRequest, parse
 from colearn.serve.agent import ServedAgent
 from colearn.serve.app import build_app
+from colearn.serve.requests import token_history
 from colearn.serve.service import Service
 
 Message = dict[str, Any]
@@ -40,15 +41,14 @@ class Slow:
     def run(self, scene: Callable[[Service], Coroutine[Any, Any, None]], **limits: Any) -> None:
         async def play() -> None:
             service = Service(self.agent, ServerLimits(**limits), lambda: None)
-            encode = service._history
 
-            def slowly(conversation: Any, session: Any) -> Any:
+            def slowly(agent: Any, conversation: Any, session: Any) -> Any:
                 self.entered.set()
                 self.go.wait(60)
                 self.read.append(conversation.said)
-                return encode(conversation, session)
+                return token_history(agent, conversation, session)
 
-            self.monkeypatch.setattr(service, "_history", slowly)
+            self.monkeypatch.setattr("colearn.serve.service.token_history", slowly)
             service.start()
             try:
                 await scene(service)

@@ -14,7 +14,7 @@ from colearn.errors import ConfigError
 from colearn.export.template import write_template
 from colearn.learn.sft import Dialogue
 from colearn.learn.sft.dialogues import IGNORED, token_row
-from colearn.serve.conversation import whole_history
+from colearn.serve.requests import whole_history
 from colearn.types import Action, Prompt
 
 pytest.importorskip("trl", reason="its templates are the reference")

@@ -1,0 +1,126 @@
+"""Chat completion requests: checked, and read as an engine's token history, sampling and seeds."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import replace
+
+from colearn.agents import ChatFormat, dialogue_spans
+from colearn.client.protocol.conversation import SentConversation
+from colearn.client.protocol.errors import ServeError
+from colearn.client.protocol.limits import ServerLimits
+from colearn.client.protocol.schema import ChatRequest
+from colearn.contract import Sampling, TokenHistory, WindowExceeded
+from colearn.contract.seeding import derive_seed
+from colearn.errors import ConfigError
+from colearn.types import Action
+
+from .agent import ServedAgent, ServedChat
+from .sessions import ServedSession
+
+
+def check_request(asked: ChatRequest, limits: ServerLimits) -> None:
+    """Errors: ServeError 400 for what this server bounds or cannot combine."""
+    if len(asked.messages) > limits.max_messages:
+        raise ServeError(
+            400,
+            f"more than {limits.max_messages} messages",
+            param="messages",
+            code="too_many_messages",
+        )
+    choices = asked.n or 1
+    if choices > limits.max_batch:
+        raise _invalid("n", f"at most {limits.max_batch} choices")
+    if choices > 1 and asked.session_id is not None:
+        raise _invalid("n", "a session has one answer per turn; leave out n or session_id")
+    if asked.top_logprobs is not None and not asked.logprobs:
+        raise _invalid("top_logprobs", "needs logprobs: true")
+    if asked.stream_options is not None and not asked.stream:
+        raise _invalid("stream_options", "needs stream: true")
+    for field in ("max_tokens", "max_completion_tokens"):
+        if (getattr(asked, field) or 0) > limits.max_tokens:
+            raise _invalid(field, f"at most {limits.max_tokens} here")
+
+
+def token_history(
+    agent: ServedAgent, conversation: SentConversation, session: ServedSession | None
+) -> TokenHistory:
+    """The ids of a conversation, or of a session's history and what the conversation adds to it.
+
+    Errors: ServeError 400 for messages that the chat template or the context cannot hold.
+    """
+    manifest = agent.manifest
+    system = conversation.system if session is None else session.system
+    try:
+        chat = agent.chat(manifest.system if system is None else system)
+    except ConfigError:
+        raise _invalid("messages", "the chat template cannot hold this system text") from None
+    try:
+        if session is None:
+            return whole_history(conversation, chat, manifest.window)
+        return observe(session.history, chat, conversation.said, session.last, manifest.window)
+    except WindowExceeded as error:
+        raise too_long(str(error)) from None
+    except ConfigError:
+        raise _invalid("messages", "the chat template cannot hold these messages") from None
+
+
+def whole_history(
+    conversation: SentConversation, chat: ServedChat, window: int | None
+) -> TokenHistory:
+    """Tokenises a whole conversation as its template writes it, earlier answers from their texts.
+
+    Errors: WindowExceeded; ConfigError for a conversation that the template drops parts of.
+    """
+    history = TokenHistory()
+    for span in dialogue_spans(chat, conversation.turns, conversation.said):
+        history = history.act(span.tokens) if span.answer else history.observe(span.tokens, window)
+    return history
+
+
+def observe(
+    history: TokenHistory, chat: ChatFormat, said: str, last: Action | None, window: int | None
+) -> TokenHistory:
+    """Extends a history by the user's text, after the action `last`.
+
+    Errors: WindowExceeded.
+    """
+    seen = chat.open(said) if last is None else chat.continuation(said, last)
+    return history.observe(seen.tokens, window)
+
+
+def sampling_of(asked: ChatRequest, agent: ServedAgent, history: TokenHistory) -> Sampling:
+    """The agent's sampling with what a request sets.
+
+    Errors: ServeError 400 if its answer does not fit the context after `history`.
+    """
+    sampling, context = agent.sampling, agent.context
+    room = context - len(history)
+    given = asked.max_completion_tokens or asked.max_tokens
+    if room < (given or 1):
+        raise too_long(
+            f"{len(history)} tokens of messages and {given or 1} of the answer exceed the "
+            f"context of {context}"
+        )
+    return replace(
+        sampling,
+        max_tokens=given or min(sampling.max_tokens, room),
+        temperature=sampling.temperature if asked.temperature is None else asked.temperature,
+        top_p=sampling.top_p if asked.top_p is None else asked.top_p,
+        top_k=sampling.top_k if asked.top_k is None else asked.top_k,
+    )
+
+
+def seeds_of(asked: ChatRequest) -> tuple[int, ...]:
+    """A seed for each choice; the first is the request's own."""
+    first = secrets.randbits(63) if asked.seed is None else asked.seed % 2**64
+    others = (derive_seed(first, "choice", number) for number in range(1, asked.n or 1))
+    return (first, *others)
+
+
+def _invalid(field: str, message: str) -> ServeError:
+    return ServeError(400, f"'{field}': {message}", param=field, code="invalid_value")
+
+
+def too_long(message: str) -> ServeError:
+    return ServeError(400, message, param="messages", code="context_length_exceeded")
