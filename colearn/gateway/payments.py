@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from colearn import registry
+from colearn.errors import TaskError
 from colearn.types import Sources
 from colearn.workflow.record import Payment
 
@@ -62,6 +64,21 @@ def read_result(result: Any, state: GatewayState[Any]) -> list[Payment]:
         else:
             number(value, name)
     return payments
+
+
+def graded(grade: str | None, result: Any, state: GatewayState[Any]) -> list[Payment]:
+    """The payments of a program's result, or of what the function `grade` returns for it.
+
+    Errors: NoReward for a result that is no reward; TaskError for such a grade; whatever the result
+    raises while it is read or graded.
+    """
+    if grade is None:
+        return read_result(result, state)
+    value = registry.own_function(grade, "task.grade")(state.item, result)
+    try:
+        return read_result(value, state)
+    except NoReward as error:
+        raise TaskError(f"task.grade: {error}") from None
 
 
 def number(value: Any, what: str) -> float:

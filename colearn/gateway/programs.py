@@ -15,8 +15,10 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any, Protocol
 
+from colearn import registry
 from colearn.errors import ConfigError, printable, reason_of
 
 from .program_run import ProgramRun
@@ -212,6 +214,19 @@ class WorkerProgram(ProgramRunner):
             if time.monotonic() - started < _SOON:
                 self._over.wait(_SOON)
             url = self._hire(server)
+
+
+def program_runner(
+    play: str | None, command: Sequence[str], workers: int, opened: Opened | None
+) -> ProgramRunner:
+    """The runner that a task's settings choose. Errors: ConfigError for a `play` that cannot play
+    an episode."""
+    if play is not None:
+        check_play(registry.own_function(play, "task.play"))
+        return FunctionProgram(partial(registry.own_function, play, "task.play"))
+    if command and not workers:
+        return CommandProgram(command)
+    return WorkerProgram(command, workers, opened)
 
 
 _running: dict[subprocess.Popen[bytes], int] = {}

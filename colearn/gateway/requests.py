@@ -1,11 +1,17 @@
-"""Checks of chat completion requests: fields that a training run cannot honour."""
+"""Chat completion requests: refused for fields that a training run cannot honour, else read as a
+call of the agent."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import Any
 
 from colearn.client.protocol.errors import ServeError
 from colearn.client.protocol.schema import ChatRequest
+
+from .contexts import read_request
+from .program_run import PendingRequest
+from .state import GatewayCall, GatewayState
 
 SAMPLING = ("temperature", "top_p", "top_k", "seed")
 """Fields that would sample otherwise than the policy that is trained. A temperature is not refused:
@@ -25,6 +31,38 @@ def check_request(body: ChatRequest, ignored: Collection[str]) -> None:
         raise invalid("top_logprobs", "is not recorded in training; leave it out")
     if body.session_id is not None:
         raise invalid("session_id", "is not used here; contexts continue by their messages")
+
+
+def read_call(
+    asked: PendingRequest, state: GatewayState[Any], number: int, max_bytes: int
+) -> GatewayCall:
+    """A request as call `number` of the episode at `state`.
+
+    Errors: ServeError 400 for messages without one to answer, or a context beyond `max_bytes`.
+    """
+    prompt, context, reason = read_request(asked.body, state.contexts.get(asked.agent))
+    if context.size > max_bytes:
+        raise ServeError(
+            400,
+            f"the context exceeds {max_bytes} bytes (task.max_bytes)",
+            param="messages",
+            code="context_length_exceeded",
+        )
+    return GatewayCall(
+        number=number,
+        name=asked.agent,
+        text=prompt.whole,
+        fresh=prompt.fresh,
+        after=tuple(e.call.number for e in state.events if e.turn == state.turn - 1),
+        prompt=prompt,
+        request=asked.name,
+        offered=tuple(one.name for one in asked.body.offered),
+        several=asked.body.parallel_tool_calls is not False,
+        logprobs=bool(asked.body.logprobs),
+        temperature=asked.body.temperature,
+        context=context,
+        reason=reason,
+    )
 
 
 def invalid(field: str, message: str) -> ServeError:

@@ -8,7 +8,6 @@ import threading
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -29,27 +28,18 @@ from colearn.workflow.record import Call, CallResult, Payment
 from colearn.workflow.recorded import RecordedTask
 
 from .answer import completion
-from .contexts import REASONS, Reason, read_request
+from .contexts import REASONS, Reason
 from .items import read_items
-from .payments import NoReward, read_result
+from .payments import NoReward, graded
 from .payments import payment as _payment
-from .program_run import PendingRequest, ProgramRun
-from .programs import (
-    CommandProgram,
-    FunctionProgram,
-    Opened,
-    ProgramRunner,
-    WorkerProgram,
-    check_play,
-    raised,
-)
-from .requests import SAMPLING
+from .program_run import ProgramRun
+from .programs import Opened, ProgramRunner, program_runner, raised
+from .requests import SAMPLING, read_call
 from .server import GatewayServer
 from .state import GatewayCall, GatewayState
 
 State = GatewayState[Any]
 
-_TAKEN = ("end", "reward", "team")
 _FAILURES = 32
 """Consecutive failures of programs that end the run with an error."""
 
@@ -146,7 +136,7 @@ class Gateway(RecordedTask[Any, State], LegalActions, ProgramEpisodes, ReadsActi
         with self._opening:
             if self._kept is None or self._kept.process != os.getpid():
                 self._kept = GatewayServer(
-                    self.agents, self._program(), self.port, ignored=frozenset(self.ignore)
+                    self.agents, self._runner(), self.port, ignored=frozenset(self.ignore)
                 )
             return self._kept
 
@@ -265,11 +255,15 @@ class Gateway(RecordedTask[Any, State], LegalActions, ProgramEpisodes, ReadsActi
             if state.turn >= self.horizon:
                 break
             for asked in live.take():
-                call = self._call(state, live, asked, len(state.events) + len(calls))
-                if call is not None:
-                    calls.append(call)
-                    for name in ("requests", *_counted(call.reason)):
-                        measured[name] = measured.get(name, 0.0) + 1.0
+                try:
+                    number = len(state.events) + len(calls)
+                    call = read_call(asked, state, number, self.max_bytes)
+                except ServeError as error:
+                    live.refuse(asked.name, error)
+                    continue
+                calls.append(call)
+                for name in ("requests", *_counted(call.reason)):
+                    measured[name] = measured.get(name, 0.0) + 1.0
         state = replace(state, waiting=tuple(calls), measured=measured)
         done = not calls
         payments = [*state.payments, *(_payment(state, paid) for paid in live.rewards())]
@@ -287,38 +281,6 @@ class Gateway(RecordedTask[Any, State], LegalActions, ProgramEpisodes, ReadsActi
             failure=live.failure if done else None,
         )
 
-    def _call(
-        self, state: State, live: ProgramRun, asked: PendingRequest, number: int
-    ) -> GatewayCall | None:
-        """Reads a request; None if it was refused."""
-        try:
-            prompt, context, reason = read_request(asked.body, state.contexts.get(asked.agent))
-            if context.size > self.max_bytes:
-                raise ServeError(
-                    400,
-                    f"the context exceeds {self.max_bytes} bytes (task.max_bytes)",
-                    param="messages",
-                    code="context_length_exceeded",
-                )
-        except ServeError as error:
-            live.refuse(asked.name, error)
-            return None
-        return GatewayCall(
-            number=number,
-            name=asked.agent,
-            text=prompt.whole,
-            fresh=prompt.fresh,
-            after=tuple(e.call.number for e in state.events if e.turn == state.turn - 1),
-            prompt=prompt,
-            request=asked.name,
-            offered=tuple(one.name for one in asked.body.offered),
-            several=asked.body.parallel_tool_calls is not False,
-            logprobs=bool(asked.body.logprobs),
-            temperature=asked.body.temperature,
-            context=context,
-            reason=reason,
-        )
-
     def _last(self, state: State, live: ProgramRun) -> list[Payment]:
         """Returns the rewards at the end of the program."""
         if live.failure is not None:
@@ -326,7 +288,7 @@ class Gateway(RecordedTask[Any, State], LegalActions, ProgramEpisodes, ReadsActi
         if not live.ended:
             return []  # cut off at the horizon
         try:
-            return self._graded(state, live.result)
+            return graded(self.grade, live.result, state)
         except ColearnError:
             raise
         except (Exception, SystemExit) as error:  # noqa: BLE001 - its objects run code of their own
@@ -334,20 +296,6 @@ class Gateway(RecordedTask[Any, State], LegalActions, ProgramEpisodes, ReadsActi
             what = "returned no valid reward" if self.grade is None else "cannot be graded"
             live.fail(f"{what}: {reason}")
             return [Payment(value=self.failure_reward)]
-
-    def _graded(self, state: State, result: Any) -> list[Payment]:
-        """Returns the rewards of a program's result.
-
-        Errors: NoReward for a result that is no reward; TaskError for such a grade; whatever the
-        result raises while it is read or graded.
-        """
-        if self.grade is None:
-            return read_result(result, state)
-        grade = registry.own_function(self.grade, "task.grade")(state.item, result)
-        try:
-            return read_result(grade, state)
-        except NoReward as error:
-            raise TaskError(f"task.grade: {error}") from None
 
     def _compare(self, call: GatewayCall, sampled: SampledAction) -> None:
         """Warns once of a request for another temperature than that of its answer."""
@@ -376,13 +324,8 @@ class Gateway(RecordedTask[Any, State], LegalActions, ProgramEpisodes, ReadsActi
                 f"task.gateway: {self._failures} programs in a row failed, the last one: {failure}"
             )
 
-    def _program(self) -> ProgramRunner:
-        if self.play is not None:
-            check_play(registry.own_function(self.play, "task.play"))
-            return FunctionProgram(partial(registry.own_function, self.play, "task.play"))
-        if self.command and not self.workers:
-            return CommandProgram(self.command)
-        return WorkerProgram(self.command, self.workers, self._opened)
+    def _runner(self) -> ProgramRunner:
+        return program_runner(self.play, self.command, self.workers, self._opened)
 
     def by_hand(self, opened: Opened, timeout: float) -> Gateway:
         """Returns this task for programs that are started by hand: `opened` receives the URLs of
