@@ -8,27 +8,20 @@ these pieces, and the old ids stay a prefix.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Mapping, Sequence
 from datetime import date
 from functools import lru_cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from colearn.errors import ConfigError
-from colearn.files.first_opening import check_template
-from colearn.text.notes import note_once
 from colearn.text.reasoning import CLOSE, OPEN, TOKENS, opened_reasoning
 from colearn.types import Action, Observation, Prompt
 
 from .dialogue import CLOSING, Part, dialogue_spans, split_places
-from .template_text import render
+from .template_text import dated, read_template, render, split_turns
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
-
-_USER, _ANSWER, _NEXT = "\ue000first\ue000", "\ue000answer\ue000", "\ue000next\ue000"
-
 
 _MARK = "\ue000system\ue000"
 _SHAPES = 256
@@ -75,7 +68,7 @@ class ChatFormat:
         """
         self._ids = lru_cache(maxsize=4096)(self._tokenize)
         self._rendered = lru_cache(maxsize=_SHAPES)(self._whole)
-        source = _template(tokenizer, chat, template or {})
+        source = read_template(tokenizer, chat, template or {})
         self._system, self._source, self._arguments = system, source, dict(template or {})
         if source is None:
             start = tokenizer.bos_token or ""
@@ -84,10 +77,12 @@ class ChatFormat:
         else:
             arguments = self._arguments
             if today is not None:
-                source = _dated(source, today)
+                source = dated(source, today)
                 arguments = {"date_string": f"{today:%d %b %Y}", **arguments}
             self._source, self._arguments = source, arguments
-            self._opening, self._between, self._after = _cut(tokenizer, source, system, arguments)
+            self._opening, self._between, self._after = split_turns(
+                tokenizer, source, system, arguments
+            )
         between = self._ids(self._between)
         # all_special_ids leaves out markers like Gemma 3's <end_of_turn>
         added = {
@@ -273,78 +268,3 @@ class QuotingChat(ChatFormat):
 def _is_inside(text: str) -> bool:
     """Whether a text ends inside of reasoning."""
     return OPEN in text and text.rfind(OPEN) > text.rfind(CLOSE)
-
-
-def _template(
-    tokenizer: PreTrainedTokenizerBase, chat: str, settings: Mapping[str, Any]
-) -> str | None:
-    if chat == "plain":
-        return None
-    if chat == "auto":
-        known: str | None = tokenizer.chat_template
-        if known is None:
-            note_once(
-                f"agents.chat: {tokenizer.name_or_path or 'the tokenizer'} has no chat template; "
-                "messages are written as plain text (chat: plain), or give a .jinja file"
-            )
-        else:
-            check_template(known, settings)
-        return known
-    path = Path(chat)
-    if not path.is_file():
-        raise ConfigError(f"agents.chat: no file {path}; give 'auto', 'plain' or a .jinja file")
-    try:
-        template = path.read_text(encoding="utf-8")
-    except UnicodeDecodeError:
-        raise ConfigError(f"agents.chat: {path} is not UTF-8 text; save it as UTF-8") from None
-    check_template(template, settings)
-    return template
-
-
-_DIRECTIVES = "aAbBcdDeFHIjmMpSTuUVwWxXyYZ"
-_CLOCK = """\
-{{%- macro strftime_now(format) -%}}
-    {{{{- format{replaced} -}}}}
-{{%- endmacro -%}}
-"""
-
-
-def _dated(source: str, today: date) -> str:
-    """The template with a fixed date: a macro replaces transformers' `strftime_now`."""
-    if "strftime_now" not in source:
-        return source
-    directives = ((f"%{letter}", today.strftime(f"%{letter}")) for letter in _DIRECTIVES)
-    return (
-        _CLOCK.format(replaced="".join(f" | replace({a!r}, {b!r})" for a, b in directives)) + source
-    )
-
-
-def _cut(
-    tokenizer: PreTrainedTokenizerBase,
-    template: str,
-    system: str | None,
-    arguments: Mapping[str, Any],
-) -> tuple[str, str, str]:
-    """The template's text before the first user message, between an answer and the next user
-    message, and between a user message and its answer."""
-    for name in inspect.signature(tokenizer.apply_chat_template).parameters:
-        if name in arguments:
-            raise ConfigError(
-                f"agents.template.{name}: belongs to the tokenizer, not the template; leave it out"
-            )
-    messages = [{"role": "system", "content": system}] if system else []
-    messages += [
-        {"role": "user", "content": _USER},
-        {"role": "assistant", "content": _ANSWER},
-        {"role": "user", "content": _NEXT},
-    ]
-    text = render(tokenizer, template, messages, arguments)
-    if any(text.count(mark) != 1 for mark in (_USER, _ANSWER, _NEXT)):
-        raise ConfigError(
-            "agents.chat: the template drops or repeats a message, so turns cannot be appended; "
-            "give another .jinja template or 'plain'"
-        )
-    opening, rest = text.split(_USER)
-    _, rest = rest.split(_ANSWER)
-    between, after = rest.split(_NEXT)
-    return opening, between, after

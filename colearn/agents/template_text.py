@@ -1,13 +1,19 @@
-"""Chat template rendering with a time limit: templates are untrusted programs."""
+"""Chat templates as text: read, given a fixed date, rendered with a time limit since they are
+untrusted programs, and split into the pieces between messages."""
 
 from __future__ import annotations
 
 import ctypes
+import inspect
 import threading
 from collections.abc import Mapping, Sequence
+from datetime import date
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from colearn.errors import ConfigError, reason_of
+from colearn.files.first_opening import check_template
+from colearn.text.notes import note_once
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -16,8 +22,57 @@ SECONDS = 5.0
 """Time limit for one conversation of placeholders; templates take milliseconds."""
 
 
+_USER, _ANSWER, _NEXT = "\ue000first\ue000", "\ue000answer\ue000", "\ue000next\ue000"
+_DIRECTIVES = "aAbBcdDeFHIjmMpSTuUVwWxXyYZ"
+_CLOCK = """\
+{{%- macro strftime_now(format) -%}}
+    {{{{- format{replaced} -}}}}
+{{%- endmacro -%}}
+"""
+
+
 class _TooLong(BaseException):
     """Raised in a rendering thread to end it; no template can catch it."""
+
+
+def read_template(
+    tokenizer: PreTrainedTokenizerBase, chat: str, settings: Mapping[str, Any]
+) -> str | None:
+    """The template that `agents.*.chat` names; None: plain text.
+
+    Errors: ConfigError for a file that is missing, not UTF-8 or no template of these settings.
+    """
+    if chat == "plain":
+        return None
+    if chat == "auto":
+        known: str | None = tokenizer.chat_template
+        if known is None:
+            note_once(
+                f"agents.chat: {tokenizer.name_or_path or 'the tokenizer'} has no chat template; "
+                "messages are written as plain text (chat: plain), or give a .jinja file"
+            )
+        else:
+            check_template(known, settings)
+        return known
+    path = Path(chat)
+    if not path.is_file():
+        raise ConfigError(f"agents.chat: no file {path}; give 'auto', 'plain' or a .jinja file")
+    try:
+        template = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise ConfigError(f"agents.chat: {path} is not UTF-8 text; save it as UTF-8") from None
+    check_template(template, settings)
+    return template
+
+
+def dated(source: str, today: date) -> str:
+    """The template with a fixed date: a macro replaces transformers' `strftime_now`."""
+    if "strftime_now" not in source:
+        return source
+    directives = ((f"%{letter}", today.strftime(f"%{letter}")) for letter in _DIRECTIVES)
+    return (
+        _CLOCK.format(replaced="".join(f" | replace({a!r}, {b!r})" for a, b in directives)) + source
+    )
 
 
 def render(
@@ -64,6 +119,41 @@ def render(
             f"{reason_of(raised[0])}); give another .jinja template or 'plain'"
         )
     return text[0]
+
+
+def split_turns(
+    tokenizer: PreTrainedTokenizerBase,
+    template: str,
+    system: str | None,
+    arguments: Mapping[str, Any],
+) -> tuple[str, str, str]:
+    """The template's text before the first user message, between an answer and the next user
+    message, and between a user message and its answer.
+
+    Errors: as for `render`; ConfigError for one that drops or repeats a message, and for arguments
+    that are the tokenizer's.
+    """
+    for name in inspect.signature(tokenizer.apply_chat_template).parameters:
+        if name in arguments:
+            raise ConfigError(
+                f"agents.template.{name}: belongs to the tokenizer, not the template; leave it out"
+            )
+    messages = [{"role": "system", "content": system}] if system else []
+    messages += [
+        {"role": "user", "content": _USER},
+        {"role": "assistant", "content": _ANSWER},
+        {"role": "user", "content": _NEXT},
+    ]
+    text = render(tokenizer, template, messages, arguments)
+    if any(text.count(mark) != 1 for mark in (_USER, _ANSWER, _NEXT)):
+        raise ConfigError(
+            "agents.chat: the template drops or repeats a message, so turns cannot be appended; "
+            "give another .jinja template or 'plain'"
+        )
+    opening, rest = text.split(_USER)
+    _, rest = rest.split(_ANSWER)
+    between, after = rest.split(_NEXT)
+    return opening, between, after
 
 
 def _end(thread: threading.Thread) -> None:
