@@ -23,9 +23,8 @@ from pydantic import BaseModel
 
 import colearn
 from colearn.cli import app
-from colearn.config import shipped_configs
+from colearn.config import Config, Named, shipped_configs
 from colearn.config.setting_table import Setting, model_settings, part_settings
-from colearn.config.settings import Config, Named
 from colearn.contract.algorithm import ValueLoss
 from colearn.record.metric_names import RUN_METRICS, Metric
 from colearn.registry import KINDS, Kind, load, names

@@ -1,5 +1,6 @@
 """Run settings: typed classes with every default, YAML loading, building and resolving."""
 
+from .agent_settings import AgentSettings, SamplingSettings, TemperatureAnneal, TrainedSampling
 from .build import build_algorithm, build_program, build_task, build_tracker
 from .load import (
     dump_config,
@@ -9,32 +10,27 @@ from .load import (
     recorded_settings,
     shipped_configs,
 )
+from .network_settings import (
+    CriticSettings,
+    LoRASettings,
+    ModelSettings,
+    OptimizerSettings,
+)
 from .parts import build_part, known_settings, own_code, part_name
 from .resolve import bind_agents, resolve
 from .resolved_run import ResolvedRun
-from .seeds import first_seeds
+from .section import EACH, Chosen, Named
 from .settings import (
-    EACH,
-    AgentSettings,
-    Chosen,
     CompareSettings,
     Config,
-    CriticSettings,
     EvaluationSettings,
     GeneratorChoice,
     LearnerChoice,
-    LoRASettings,
-    ModelSettings,
-    Named,
-    OptimizerSettings,
     RunSettings,
-    SamplingSettings,
-    TemperatureAnneal,
-    TrainedSampling,
     TrainSettings,
+    first_seeds,
 )
 from .suite import MetricColumn, SuiteSettings, TaskColumns
-from .yaml_text import parse_yaml, read_yaml_file
 
 __all__ = [
     "EACH",
@@ -72,9 +68,7 @@ __all__ = [
     "load_config",
     "load_suite",
     "own_code",
-    "parse_yaml",
     "part_name",
-    "read_yaml_file",
     "recorded_settings",
     "resolve",
     "shipped_configs",

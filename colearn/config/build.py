@@ -17,10 +17,10 @@ from colearn.contract.asking import asking
 from colearn.errors import ConfigError
 
 from .messages import one_line
-from .numbers import number_problem
 from .parts import build_dataclass, build_part
 from .renamed import remedy
-from .settings import Config, Named
+from .section import Named, number_problem
+from .settings import Config
 
 if TYPE_CHECKING:
     from colearn.contract import Acts, Tracker

@@ -13,12 +13,12 @@ from pydantic import BaseModel, ValidationError
 from colearn import registry
 from colearn.errors import ConfigError, nearest
 from colearn.text.masking import masked_settings, with_secrets
+from colearn.text.yaml_text import parse_yaml, read_yaml_file
 
 from .messages import one_line
-from .numbers import EXPONENT, check_numbers
+from .section import EXPONENT
 from .settings import Config
 from .suite import SuiteSettings
-from .yaml_text import parse_yaml, read_yaml_file
 
 Settings = TypeVar("Settings", bound=BaseModel)
 _BASE = "base."
@@ -100,9 +100,6 @@ def _validated(
     data = with_secrets(data)
     if cls is Config:
         data = with_base(data)
-    wrong = check_numbers(cls, data)
-    if wrong is not None:
-        raise ConfigError(": ".join(wrong))
     try:
         return cls.model_validate(data)
     except ValidationError as error:

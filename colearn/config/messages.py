@@ -11,6 +11,7 @@ from colearn.text.validation import Fault, KeyPath, first_fault
 
 from .elsewhere import OF_ALGORITHMS, settings_class
 from .renamed import remedy
+from .section import NOT_A_NUMBER
 from .settings import Config
 
 _ROOM = 100
@@ -30,6 +31,8 @@ def one_line(
     if kind == "extra_forbidden":
         hint = _of_algorithm(path, value, cls) or remedy(str(path[-1]), _siblings(path, cls))
         return f"{where}: unknown key; {hint}"
+    if kind == NOT_A_NUMBER:
+        return f"{where}: {faults[0]['msg']}"
     if kind == "missing":
         return f"{where}: missing; add it to the config"
     listed = any(one["type"] in _LIST for one in faults) and isinstance(value, str | int | float)

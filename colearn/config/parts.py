@@ -34,9 +34,9 @@ from colearn.errors import ConfigError
 from colearn.registry import Kind, is_target, load, name_of, names
 
 from .messages import one_line
-from .numbers import NumberError, number_problem
 from .renamed import PARTS, remedy
-from .settings import Config, Named
+from .section import Named, NumberError, number_problem
+from .settings import Config
 
 Built = TypeVar("Built")
 _FINITE = ConfigDict(allow_inf_nan=False)

@@ -11,11 +11,14 @@ from colearn.contract import Cast, DecPOMDP, GeneratorKind, HostKind, LearnerKin
 from colearn.contract.optional import refuse_unread_members
 from colearn.errors import ConfigError, nearest
 
+from .agent_settings import AgentSettings
 from .build import build_algorithm, build_task
 from .cross_checks import check_run
+from .network_settings import CriticSettings, ModelSettings
 from .parts import build_part
 from .resolved_run import ResolvedRun
-from .settings import EACH, AgentSettings, Config, CriticSettings, HostChoice, ModelSettings
+from .section import EACH
+from .settings import Config, HostChoice
 
 _CRITIC = "critic"
 _ONE_CRITIC = "critic-"

@@ -25,7 +25,9 @@ from colearn.contract.player import past_self
 from colearn.errors import ConfigError, nearest
 
 from .build import build_callbacks, build_task
-from .settings import EACH, Config, CriticSettings, ModelSettings
+from .network_settings import CriticSettings, ModelSettings
+from .section import EACH
+from .settings import Config
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,7 +20,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from .parts import part_name
-from .settings import Named
+from .section import Named
 
 _WORDS = {"int": "integer", "float": "number", "str": "text", "bool": "true or false"}
 

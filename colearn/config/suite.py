@@ -17,11 +17,11 @@ from pydantic import Field, model_validator
 
 from colearn.errors import nearest
 
-from .seeds import Seeds
-from .settings import _Settings
+from .section import Section
+from .settings import Seeds
 
 
-class MetricColumn(_Settings):
+class MetricColumn(Section):
     metric: str
     """A metric of the task's evaluation."""
     title: str
@@ -30,12 +30,12 @@ class MetricColumn(_Settings):
     best: Literal["high", "low"] = "high"
 
 
-class TaskColumns(_Settings):
+class TaskColumns(Section):
     title: str
     metrics: tuple[MetricColumn, ...]
 
 
-class SuiteSettings(_Settings):
+class SuiteSettings(Section):
     name: str = Field(pattern=r"^[A-Za-z0-9_-]+$")
     """File name of the table."""
     title: str

@@ -14,8 +14,8 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import nn
 
+from colearn.config import Named
 from colearn.config.parts import build_part, part_name
-from colearn.config.settings import Named
 from colearn.contract import Critic
 from colearn.errors import ConfigError, reason_of
 from colearn.text.masking import masked_settings

@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from colearn.config import read_yaml_file
 from colearn.errors import CheckpointError
 from colearn.text.validation import first_fault
+from colearn.text.yaml_text import read_yaml_file
 
 Fields = TypeVar("Fields", bound=BaseModel)
 

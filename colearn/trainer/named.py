@@ -10,9 +10,8 @@ from dataclasses import MISSING, Field, fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
-from colearn.config import build_part, part_name
+from colearn.config import Named, build_part, part_name
 from colearn.config.parts import KINDS, build_dataclass
-from colearn.config.settings import Named
 from colearn.contract import Algorithm, Callback, DecPOMDP, RewardFunction
 from colearn.errors import ConfigError
 from colearn.registry import name_of

@@ -26,12 +26,12 @@ from typing import Any
 from pydantic import ValidationError
 
 from colearn import registry
-from colearn.config import read_yaml_file
 from colearn.contract import Headline
 from colearn.errors import ConfigError
 from colearn.text.csv_table import as_objects, read_csv
 from colearn.text.json_value import read_json
 from colearn.text.validation import first_fault
+from colearn.text.yaml_text import read_yaml_file
 from colearn.workflow.qa import accuracy, exact_match, f1
 
 from .graph import Graph

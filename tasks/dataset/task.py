@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Any
 
-from colearn.config import build_part
-from colearn.config.settings import Named
+from colearn.config import Named, build_part
 from colearn.contract import ReadsActions, RewardStructure, Services
 from colearn.contract.reward import RewardFunction
 from colearn.errors import ConfigError, TaskError

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from colearn.config.settings import Config, Named
+from colearn.config import Config, Named
 from colearn.config.suite import SuiteSettings
 from colearn.registry import KINDS, Kind, load, names
 

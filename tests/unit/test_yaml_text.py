@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from colearn.config import parse_yaml
+from colearn.text.yaml_text import parse_yaml
 
 BOMB = "a: &a [1,1,1,1,1,1,1,1,1,1]\n" + "\n".join(
     f"{name}: &{name} [{','.join(['*' + before] * 10)}]"

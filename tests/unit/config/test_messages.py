@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 from tiny import register
 
-from colearn.config import build_part, load_config
+from colearn.config import Named, build_part, load_config
 from colearn.config.build import build_algorithm, build_task
-from colearn.config.settings import Named
 from colearn.contract import GeneratorKind
 from colearn.errors import ConfigError
 

@@ -1,0 +1,145 @@
+"""Settings of an agent: who plays it, how its answers are sampled, what its history holds."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, model_validator
+
+from colearn.contract import Sampling
+from colearn.contract.anneal import left
+
+from .section import EACH, Named, Section
+
+
+class SamplingSettings(Section):
+    temperature: float = Field(default=1.0, ge=0)
+    """Sampling temperature; 0 decodes greedily."""
+    top_p: float = Field(default=1.0, gt=0, le=1)
+    """Nucleus: samples from the likeliest tokens with this total probability."""
+    top_k: int | None = Field(default=None, ge=1, le=10_000_000)
+    """Samples from the k likeliest tokens; None: from all."""
+    max_tokens: int = Field(default=256, ge=1, le=10_000_000)
+    """Token limit of one answer."""
+    stop: tuple[Annotated[str, Field(min_length=1)], ...] = ()
+    """Texts that end an answer; the text stays in the answer."""
+
+
+class TemperatureAnneal(Section):
+    """A training temperature that is constant until `begin` and then anneals linearly to the
+    agent's `temperature` at `end`, both fractions of `train.environment_steps`."""
+
+    start: float = Field(ge=0.01)
+    """Temperature up to `begin`."""
+    begin: float = Field(default=0.0, ge=0, lt=1)
+    """Share of the budget at which the change begins."""
+    end: float = Field(default=1.0, gt=0, le=1)
+    """Fraction of the budget from which on it is `temperature`."""
+
+    @model_validator(mode="after")
+    def _in_order(self) -> TemperatureAnneal:
+        if self.begin >= self.end:
+            raise ValueError("begin must lie below end")
+        return self
+
+
+class TrainedSampling(SamplingSettings):
+    """Sampling in a run. `temperature` applies to evaluation and deployment, and to training unless
+    `anneal` is set."""
+
+    anneal: TemperatureAnneal | None = None
+    """Schedule of the training temperature; None: constant."""
+
+    @property
+    def deployed(self) -> SamplingSettings:
+        """Sampling settings of an exported agent."""
+        return SamplingSettings(**self.model_dump(exclude={"anneal"}, exclude_unset=True))
+
+    def training_temperature(self, done: float) -> float:
+        """Rollout temperature after the fraction `done` of the training budget."""
+        anneal = self.anneal
+        if anneal is None:
+            return self.temperature
+        part = left(anneal.end - anneal.begin, max(0.0, done - anneal.begin))
+        return self.temperature + part * (anneal.start - self.temperature)
+
+    @model_validator(mode="after")
+    def _above_zero(self) -> TrainedSampling:
+        if self.anneal is not None and self.temperature == 0:
+            raise ValueError("anneal needs a temperature above 0 at its end; set temperature")
+        return self
+
+
+class AgentSettings(Section):
+    model: str = EACH
+    """Name of this agent's physical model; `*`: the model named after the agent."""
+    program: Named | None = None
+    """A program that plays it instead of a model: a registered name, or module:Class."""
+    endpoint: str | None = None
+    """URL of an OpenAI-compatible server that plays it instead; every request includes `sampling`
+    and `system`."""
+    system: str | None = None
+    """System prompt, at the start of the history."""
+    chat: str = "auto"
+    """`auto`: the tokenizer's chat template, or `plain` without one; or a .jinja file."""
+    template: dict[str, bool | int | float | str] = Field(default_factory=dict)
+    """Arguments of the chat template, such as Qwen3's `enable_thinking: false`."""
+    today: date = date(2024, 7, 26)
+    """The date for chat templates that include one, such as Llama 3's, so that prompts do not
+    change at midnight. The default is the one in those templates."""
+    sampling: TrainedSampling = TrainedSampling()
+    """How answers are sampled."""
+    window: int | None = Field(default=None, ge=1)
+    """C: keep the most recent C KV-cache positions at the start of each turn; None keeps all."""
+    overflow: Literal["truncate", "error"] = "truncate"
+    """A history that leaves no room for an answer in its model ends the episode (`truncate`; the
+    metric `overflow` counts them) or the run (`error`). A window does not shorten a history."""
+
+    @property
+    def speaks(self) -> bool:
+        """Whether a language model of this run plays it."""
+        return self.program is None and self.endpoint is None
+
+    @property
+    def chat_format(self) -> dict[str, Any]:
+        """Arguments of `ChatFormat`, except the tokenizer."""
+        return {name: getattr(self, name) for name in ("chat", "system", "template", "today")}
+
+    @property
+    def spec_fields(self) -> dict[str, Any]:
+        """Arguments of `AgentSpec` that do not depend on the model."""
+        drawn = self.sampling
+        return {
+            "sampling": Sampling(
+                temperature=drawn.temperature,
+                top_p=drawn.top_p,
+                top_k=drawn.top_k,
+                max_tokens=drawn.max_tokens,
+                stop=drawn.stop,
+            ),
+            "window": self.window,
+            "model": self.model,
+            "training_temperature": drawn.training_temperature,
+        }
+
+    @property
+    def request_fields(self) -> dict[str, Any]:
+        """Request fields of a chat completion for the settings that are set; the server decides the
+        rest.
+
+        A run's recorded config sets all of them, so its agents sample as in the run.
+        """
+        sampling = self.sampling.deployed
+        fields = {name: getattr(sampling, name) for name in sorted(sampling.model_fields_set)}
+        fields["stop"] = list(sampling.stop)
+        return {name: value for name, value in fields.items() if value not in (None, [])}
+
+    @model_validator(mode="after")
+    def _one_player(self) -> AgentSettings:
+        given = (self.model != EACH, self.program is not None, self.endpoint is not None)
+        if sum(given) > 1:
+            raise ValueError("set one of model, program and endpoint")
+        if not self.speaks and self.sampling.anneal is not None:
+            raise ValueError("sampling.anneal needs a model of this run; leave it out")
+        return self

@@ -1,0 +1,164 @@
+"""Settings of the networks: the agents' models and the critic's."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import ConfigDict, Field, model_validator
+
+from .section import EACH, Device, Section
+
+Decay = Annotated[float, Field(ge=0, lt=1)]
+
+
+class LoRASettings(Section):
+    rank: int = Field(default=16, ge=1, le=65_536)
+    """Rank of the adapter."""
+    alpha: float = Field(default=32.0, gt=0)
+    """Scale of the adapter: its output is multiplied by alpha / rank."""
+    targets: str | list[str] = "all-linear"
+    """Layers with an adapter: peft's `all-linear`, a list of names, or a pattern (a regular
+    expression) that the whole names match. `embed_tokens` and `lm_head` may be among them."""
+
+
+class OptimizerSettings(Section):
+    learning_rate: float = Field(default=5e-6, gt=0, le=1000.0)
+    """Learning rate of AdamW after the warm-up."""
+    head_learning_rate: float | None = Field(default=None, gt=0, le=1000.0)
+    """Learning rate of the value head, which starts untrained; None: `learning_rate`."""
+    weight_decay: float = Field(default=0.0, ge=0)
+    """Decoupled weight decay of AdamW."""
+    betas: tuple[Decay, Decay] = (0.9, 0.999)
+    """Decay rates of AdamW's moments."""
+    max_grad_norm: float = Field(default=1.0, gt=0, allow_inf_nan=True)
+    """Gradient norm limit; `.inf` disables clipping."""
+    warmup_steps: int = Field(default=0, ge=0)
+    """Optimiser steps in which the learning rate rises linearly from 0."""
+    schedule: Literal["constant", "linear", "cosine"] = "constant"
+    """After the warm-up: constant, or decay to zero at the end of `train.environment_steps`."""
+
+
+class TrainedNetworkSettings(OptimizerSettings):
+    checkpointing: bool = False
+    """Activation checkpointing: an update keeps the inputs of layers only and computes the rest
+    again in backward. Same gradients in about a third more time, for much less memory."""
+
+
+class ModelSettings(TrainedNetworkSettings):
+    path: str
+    """A folder, a hub name, `base.NAME`, or `embedded` (`-tiny`, `-tiny-varied`, `-copy`,
+    `-large`) for the small model built on this machine; `embedded:N` uses initial weights N."""
+    dtype: Literal["float32", "bfloat16", "float16"] = "float32"
+    """Compute type; float16 is for models that are not trained. Trained weights and optimiser state
+    are always float32."""
+    lora: LoRASettings | None = None
+    """Low-rank adapter on a frozen base; None trains all weights."""
+    quantization: Literal["nf4"] | None = None
+    """Storage of a frozen base in 4 bits (QLoRA), by bitsandbytes; None keeps `dtype`."""
+    trained: bool = True
+    """False: the model acts but is never updated."""
+    epochs: int | None = Field(default=None, ge=1)
+    """Passes of this model over the iteration's experience; None: `train.epochs`."""
+    minibatch: int | None = Field(default=None, ge=1)
+    """Joint transitions per optimiser step of this model; None: `train.minibatch`."""
+    device: Device | None = None
+    """Device of this model; None: `run.device`."""
+
+
+class CriticSettings(TrainedNetworkSettings):
+    learning_rate: float = Field(default=3e-6, gt=0, le=1000.0)
+    """Learning rate of AdamW after the warm-up."""
+    model_config = ConfigDict(serialize_by_alias=True)
+
+    path: str | None = None
+    """The value model, named as in `models.NAME.path`."""
+    share: str | None = None
+    """Instead of `path`: `actor` adds a value head to each agent's own model."""
+    from_: str | None = Field(default=None, alias="from")
+    """A critic to start from, which replaces `path`. The folder that `colearn export --critics` or
+    `colearn critic fit` wrote, a hub's repository, or the folder of a run that has a critic."""
+    frozen: float = Field(default=0.0, ge=0, le=1)
+    """Share of `train.environment_steps` in which a given critic keeps its weights: 1 freezes it, 0
+    trains it from the start."""
+    foreign: bool = False
+    """Accept a given critic of another task, team or horizon."""
+    dtype: Literal["float32", "bfloat16", "float16"] = "float32"
+    """Compute type; the value head, trained weights and optimiser state are float32."""
+    lora: LoRASettings | None = None
+    """Low-rank adapter on a frozen base; None trains all weights."""
+    quantization: Literal["nf4"] | None = None
+    """Storage of a frozen base in 4 bits (QLoRA), by bitsandbytes; None keeps `dtype`."""
+    device: Device | None = None
+    """Device of the value models; None follows `run.device`."""
+    devices: dict[str, Device] = Field(default_factory=dict)
+    """Devices by value model, where they differ; the others are on `device`."""
+    max_length: int = Field(default=16384, ge=1)
+    """Maximum length of a stream in tokens; a longer stream is an error, and so is one that is
+    longer than the model reads."""
+    epochs: int | None = Field(default=None, ge=1)
+    """Passes of the critic over the iteration's experience; None: `train.epochs`."""
+    minibatch: int | None = Field(default=None, ge=1)
+    """Joint transitions per optimiser step of the critic; None: `train.minibatch`."""
+    baseline: Literal["none", "item"] | None = None
+    """`item`: the value is a running mean of returns by item and turn, without the episode's own
+    return, plus the network's estimate of the residual. An item that has not come up before has the
+    mean of the turn. None: `none`; a given critic has its own."""
+    head: Literal["trained", "ridge"] = "trained"
+    """`ridge`: the language model keeps its weights, and each update solves the value head in
+    closed form, by ridge regression on the hidden states. It costs a forward pass."""
+    replay: int = Field(default=1, ge=1)
+    """Number of updates whose experience `head: ridge` fits, the newest one included. The returns
+    of those before it are off-policy: earlier policies earned them."""
+    warmup_iterations: int = Field(default=0, ge=0)
+    """Iterations at the start that train the critic alone; the actors keep their weights."""
+    readers: dict[str, str] = Field(default_factory=lambda: {EACH: EACH})
+    """Value model by reader. `*` as a reader stands for all agents that are not named. `*` as a
+    model stands for the model named after the reader. `{"*": team}` is one value model for all
+    readers."""
+
+    @property
+    def item_baseline(self) -> bool:
+        """Whether means by item and turn are part of its values."""
+        return self.baseline == "item"
+
+    def longest_stream(self, architecture: Any) -> int:
+        """`max_length`, or what a model of this transformers config reads if that is less."""
+        text = architecture.get_text_config()
+        positions: int | None = getattr(text, "max_position_embeddings", None)
+        return self.max_length if positions is None else min(self.max_length, positions)
+
+    def value_model(self, reader: str) -> str:
+        """The name of a reader's value model."""
+        chosen = self.readers.get(reader, self.readers.get(EACH, EACH))
+        return reader if chosen == EACH else chosen
+
+    @model_validator(mode="after")
+    def _one_source(self) -> CriticSettings:
+        if (self.path is None and self.from_ is None) == (self.share is None):
+            raise ValueError("set either path or share: actor, or from")
+        if self.from_ is None and (self.frozen or self.foreign):
+            raise ValueError("frozen and foreign describe a given critic; set from, or leave them")
+        solved = self.head == "ridge"
+        needs_own_critic = self.epochs or self.minibatch or self.baseline or solved
+        if self.share is not None and needs_own_critic:
+            raise ValueError(
+                "epochs, minibatch, baseline and head need a critic of its own; set path, not share"
+            )
+        if solved and (self.epochs or self.minibatch or self.lora is not None):
+            raise ValueError(
+                "head: ridge is solved once an update and trains nothing else; leave epochs, "
+                "minibatch and lora out"
+            )
+        if self.replay > 1 and not solved:
+            raise ValueError("replay is for a head that is solved; set head: ridge, or leave it")
+        if self.from_ is not None and self.baseline is not None:
+            raise ValueError("a given critic has its own baseline; leave baseline out, or from")
+        if self.frozen and self.warmup_iterations:
+            raise ValueError("a frozen critic has no iterations alone; leave warmup_iterations out")
+        if self.share not in (None, "actor"):
+            raise ValueError(f"share must be 'actor', got '{self.share}'")
+        if self.share is not None and self.readers != {EACH: EACH}:
+            raise ValueError("readers has no meaning with share; the heads sit on the actors")
+        if self.share is not None and self.warmup_iterations:
+            raise ValueError("warmup_iterations needs a critic of its own; set path, not share")
+        return self

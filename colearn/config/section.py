@@ -1,0 +1,119 @@
+"""What the sections of a config have in common: no unknown keys, numbers that are numbers, names of
+classes."""
+
+from __future__ import annotations
+
+import re
+from types import UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    ValidationInfo,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
+from pydantic_core import PydanticCustomError
+
+EXPONENT = re.compile(r"[-+]?\d+(\.\d*)?[eE][-+]?\d{1,3}")
+"""A number such as 5e-6, which YAML 1.1 reads as text."""
+LARGEST = 10**12
+"""Bound on every integer of a config; larger ones end in memory errors or endless loops."""
+NOT_A_NUMBER = "not_a_number"
+"""Type of the validation error that has the message of `number_problem`."""
+_ROOM = 100
+EACH = "*"
+"""As a model's or agent's name: default settings of all that are not named."""
+
+
+class NumberError(Exception):
+    """A value that is no number; the message says what is wrong with it."""
+
+
+def number_problem(hint: Any, value: Any) -> str | None:
+    """Why a value is no number where `hint` wants one; None if it is one, or need not be."""
+    options = _options(hint)
+    if isinstance(value, bool) or (isinstance(value, str) and not EXPONENT.fullmatch(value)):
+        numbers = any(one in (int, float) for one in options)
+        if numbers and not any(one in (str, bool, Any) or _is_literal(one) for one in options):
+            shown = repr(value)
+            cut = shown if len(shown) <= _ROOM else f"{shown[:_ROOM]} ..."
+            return f"must be {'a number' if float in options else 'an integer'}, got {cut}"
+    elif isinstance(value, int) and int in options and abs(value) > LARGEST:
+        return f"must lie in {-LARGEST:,} to {LARGEST:,}"
+    elif isinstance(value, list | tuple):
+        inner = next((one for one in options if get_origin(one) in (tuple, list)), None)
+        hints = [one for one in get_args(inner) if one is not Ellipsis] if inner else []
+        for number, one in enumerate(value if hints else ()):
+            problem = number_problem(hints[min(number, len(hints) - 1)], one)
+            if problem is not None:
+                return problem
+    return None
+
+
+def _options(hint: Any) -> list[Any]:
+    """The types that a hint allows, without Annotated and None."""
+    if get_origin(hint) is Annotated:
+        return _options(get_args(hint)[0])
+    if get_origin(hint) in (Union, UnionType):
+        return [one for part in get_args(hint) for one in _options(part)]
+    return [] if hint is type(None) else [hint]
+
+
+def _is_literal(hint: Any) -> bool:
+    return get_origin(hint) is Literal
+
+
+class Section(BaseModel):
+    """Typed settings; an unknown key is an error."""
+
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, use_attribute_docstrings=True, allow_inf_nan=False
+    )
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _number(cls, value: Any, info: ValidationInfo) -> Any:
+        """Refuses true, false and texts where a number is wanted; pydantic would convert them."""
+        assert info.field_name is not None
+        problem = number_problem(cls.model_fields[info.field_name].annotation, value)
+        if problem is not None:
+            raise PydanticCustomError(NOT_A_NUMBER, "{problem}", {"problem": problem})
+        return value
+
+
+def _device(name: str) -> str:
+    if not re.fullmatch(r"auto|cpu|mps|(cuda|xpu|npu|hpu)(:\d+)?", name):
+        raise ValueError("no such device; use auto, cpu, cuda or cuda:1")
+    return name
+
+
+Device = Annotated[str, AfterValidator(_device)]
+
+
+class Named(BaseModel):
+    """`name` selects a registered class; the other keys are its settings."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+    name: str
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        return dict(self.model_extra or {})
+
+
+class Chosen(Named):
+    """`Named` that may be a plain string: the name of a part with default settings."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_name(cls, given: Any) -> Any:
+        return {"name": given} if isinstance(given, str) else given
+
+    @model_serializer
+    def plain(self) -> str | dict[str, Any]:
+        """The YAML form: the name alone if nothing else is set."""
+        return {"name": self.name, **self.settings} if self.settings else self.name
