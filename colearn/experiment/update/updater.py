@@ -7,10 +7,8 @@ explains each step.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
-from math import isnan
-from typing import Any
 
 import numpy as np
 
@@ -19,7 +17,6 @@ from colearn.agents import AgentSpec
 from colearn.contract import (
     Accumulated,
     AgentValues,
-    Episodes,
     FrozenCopy,
     Learner,
     NetworkKey,
@@ -31,48 +28,20 @@ from colearn.contract import (
 from colearn.contract.host import Together, one_by_one
 from colearn.learn.minibatch import UpdateSchedule
 from colearn.record.fields import CriticLine
-from colearn.types import Credited
 from colearn.value_model.item_means import ItemMeans, Offsets
 
 from .actor_rows import ActorRows, Trees
 from .critic_line import critic_line
 from .critics import Critics
 from .given_critics import GivenCritics
+from .iteration import Iteration, without_states
 from .model_rows import ModelRows
 from .objective import ActorObjective
 from .random_rewards import rewards_are_random
 from .similarity import similarity_metrics
+from .value_scale import head_returns
 
 Fits = dict[NetworkKey, Callable[[], tuple[Accumulated, dict[str, float]]]]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Iteration:
-    """Data that the minibatches of an iteration share."""
-
-    parts: Parts
-    """The parts at this point of the training budget."""
-    done: float
-    """Used fraction of the training budget, for learning-rate schedules."""
-    episodes: Episodes
-    """Credited trees, in the order of their numbers."""
-    rows: ActorRows
-    critic_rows: Mapping[str, ModelRows]
-    """By value model; empty without separate value models."""
-    item_means: Offsets
-    """Means of returns by item and turn, of every tree; empty without a critic."""
-    fixed: Mapping[str, ModelRows] | None
-    """By actor, rows with the advantages of the whole iteration, if values are read once; None if
-    they are read before each minibatch, whose advantages follow."""
-    metrics: Mapping[str, float]
-    """Statistics of these advantages; empty if there are none."""
-    values_read: dict[int, AgentValues] = field(default_factory=dict)
-    """By tree number, the values from which its first advantages were computed."""
-
-    def note_values(self, numbers: Sequence[int], values: Sequence[AgentValues]) -> None:
-        """Add values of the trees `numbers`, unless they were read before."""
-        for number, by_agent in zip(numbers, values, strict=True):
-            self.values_read.setdefault(number, by_agent)
 
 
 @dataclass(slots=True)
@@ -215,7 +184,10 @@ class Updater:
             self.changing()
             self.given.recentre(self.critic, episodes, read())
         elif self.parts.critic is not None and self.parts.value_loss.rescale and not still:
-            self._rescale(episodes, rows, parts.value_loss.expectile, baselines)
+            returns = head_returns(self.parts.critic, self.critic, rows, episodes, baselines)
+            for learner, earned in returns:
+                self.changing()
+                learner.observe(earned, expectile(earned, parts.value_loss.expectile))
         frozen = parts.value_loss.frozen_targets or still
         clipped = parts.value_loss.clip is not None
         values = None
@@ -366,42 +338,3 @@ class Updater:
             self.random_rewards = rewards_are_random(trees)
         parts = self.parts.at(done)
         return parts.risk_neutral() if self.random_rewards else parts
-
-    def _rescale(
-        self, episodes: Episodes, rows: ActorRows, level: float, baselines: Offsets | None
-    ) -> None:
-        """Update every value head's scale from the returns of the agents it values, centred at the
-        expectile it is trained to; with `baselines`, from what these leave of the returns."""
-        assert self.parts.critic is not None
-        heads: dict[str, tuple[Learner, list[float]]] = {}
-        for number, episode in enumerate(episodes):
-            tree = episode.tree
-            for reader, agents in self.parts.critic.readers(tree.agents).items():
-                name = rows.model(tree, reader) if self.critic is None else None
-                if self.critic is not None:
-                    name = self.critic.value_model(reader)
-                if name is None:
-                    continue
-                learner = self.actors[name] if self.critic is None else self.critic.learners[name]
-                _, head_returns = heads.setdefault(name, (learner, []))
-                for agent in agents:
-                    if rows.model(tree, agent) is None:
-                        continue  # a rival's returns
-                    returns = episode.returns(agent)
-                    means = {} if baselines is None else baselines[number].get(agent, {})
-                    head_returns += [
-                        returns[node.index] - means.get(node.turn - 1, 0.0)
-                        for node in tree.nodes
-                        if agent in node.actions and not isnan(returns[node.index])
-                    ]
-        for learner, head_returns in heads.values():
-            if head_returns:  # possibly none of its agents acted
-                self.changing()
-                learner.observe(head_returns, expectile(head_returns, level))
-
-
-def without_states(episode: Credited[Any]) -> Credited[None]:
-    """An episode without the task's own objects: an update reads none, and they need not be
-    picklable where a learner is in another process."""
-    nodes = tuple(replace(node, state=None) for node in episode.tree.nodes)
-    return replace(episode, tree=replace(episode.tree, item=None, nodes=nodes))

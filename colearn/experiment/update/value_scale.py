@@ -1,0 +1,46 @@
+"""The returns from which a value head takes its scale (`value_loss.rescale`)."""
+
+from __future__ import annotations
+
+from math import isnan
+
+from colearn.contract import Critic, Episodes, Learner
+from colearn.value_model.item_means import Offsets
+
+from .actor_rows import ActorRows
+from .critics import Critics
+
+
+def head_returns(
+    critic: Critic,
+    value_models: Critics | None,
+    rows: ActorRows,
+    episodes: Episodes,
+    baselines: Offsets | None,
+) -> list[tuple[Learner, list[float]]]:
+    """By value head, the returns of the trained agents that it values, or with `baselines` what
+    these leave of them. A head that values no action is left out. `value_models` None: the heads
+    are on the actors of `rows`."""
+    heads: dict[str, tuple[Learner, list[float]]] = {}
+    for number, episode in enumerate(episodes):
+        tree = episode.tree
+        for reader, agents in critic.readers(tree.agents).items():
+            if value_models is not None:
+                name: str | None = value_models.value_model(reader)
+                learners = value_models.learners
+            else:
+                name, learners = rows.model(tree, reader), rows.actors
+            if name is None:
+                continue
+            _, earned = heads.setdefault(name, (learners[name], []))
+            for agent in agents:
+                if rows.model(tree, agent) is None:
+                    continue  # a rival's returns
+                returns = episode.returns(agent)
+                means = {} if baselines is None else baselines[number].get(agent, {})
+                earned += [
+                    returns[node.index] - means.get(node.turn - 1, 0.0)
+                    for node in tree.nodes
+                    if agent in node.actions and not isnan(returns[node.index])
+                ]
+    return [(learner, earned) for learner, earned in heads.values() if earned]
