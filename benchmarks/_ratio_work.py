@@ -120,18 +120,6 @@ class Work:
         updater.update(self.trees, 0)
         updater.token_budget = usual
 
-    def read_values(self) -> None:
-        """The critic's forward and backward pass over all chains."""
-        updater = self.chains.updater
-        assert updater is not None and updater.critic is not None
-        parts, critic = updater.parts, updater.critic
-        episodes = dict(enumerate(parts.credited(self.histories)))
-        for rows in critic.rows(self.histories).values():
-            prepared = rows.prepared(range(len(episodes)))
-            objective = critic.objective(parts.advantage, parts.value_loss, prepared, episodes)
-            rows.learner.accumulate(prepared, objective)
-            rows.learner.network.zero_grad()  # type: ignore[attr-defined]
-
     def iteration_of_chains(self) -> None:
         updater = self.chains.updater
         assert updater is not None
@@ -153,10 +141,6 @@ class Work:
             "attention: blocks / a mask": (
                 attention,
                 without("by_blocks", lambda *_: None, attention),
-            ),
-            "critic: last layer where a value is read / everywhere": (
-                self.read_values,
-                without("WORTHWHILE", float("inf"), self.read_values),
             ),
             "decoding 24 rows: packed weights / plain ones": (
                 self.decode,

@@ -1,7 +1,7 @@
 """What each piece of code for speed or memory on a CPU is worth: runs with it and without it.
 
     python benchmarks/special_code.py                 # the table, in processor seconds and peaks
-    python benchmarks/special_code.py --pieces last_layer --algorithms collm_cc
+    python benchmarks/special_code.py --pieces shared_histories --algorithms magrpo
 
 Model, task and batches are those of `vs_comlrl.py`. Every run is a process of its own on one
 thread; its first iteration is not counted. Runs with all pieces alternate with runs that lack one.
@@ -53,18 +53,11 @@ def without_lean_layers() -> None:
     base.LARGE = 2**62
 
 
-def without_last_layer() -> None:
-    from colearn.models import base
-
-    base.WORTHWHILE = 2**62
-
-
 PIECES: Mapping[str, Callable[[], None]] = {
     "tree_attention": without_tree_attention,
     "shared_histories": without_shared_histories,
     "packed_products": without_packed_products,
     "lean_layers": without_lean_layers,
-    "last_layer": without_last_layer,
     "one_heap": lambda: None,
 }
 """By name, what switches a piece off. The heap is chosen before torch is imported."""

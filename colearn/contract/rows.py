@@ -134,8 +134,6 @@ class RowBatch:
     """[M']"""
     mark_places: Tensor | None
     """[M] index into the M' for each mark; None if all rows differ."""
-    read: Tensor
-    """[P] Positions whose hidden states are read: unique indices into the flattened [B, T]."""
     rows: tuple[Row, ...]
     _fields: dict[str, Tensor] = field(default_factory=dict, repr=False, compare=False)
 

@@ -81,15 +81,9 @@ class Prefill:
         last = [(row, end - 1 - start) for row, end in enumerate(self._counts)]
         last = [(row, column) for row, column in last if 0 <= column < width]
         ending, column = torch.tensor(last, dtype=torch.long, device=ids.device).view(-1, 2).T
-        # rows of several adapters are told apart by their number, which a selection would change
-        alike = len(ending) > 0 and len(set(self._adapters)) == 1
         with self.base.using(self._adapters), self.base.packed():
             hidden = self.base.hidden(
-                ids,
-                position_ids=positions,
-                mask=slab.mask(positions, visible),
-                cache=slab,
-                read=ending * width + column if alike else None,
+                ids, position_ids=positions, mask=slab.mask(positions, visible), cache=slab
             )
             if self._last is None:
                 self._last = hidden.new_zeros(len(self._adapters), hidden.shape[-1])

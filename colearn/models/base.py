@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import inspect
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,6 @@ from colearn.errors import ConfigError
 from .adapters import Adapted
 from .device_layers import DeviceLayers
 from .flex import FlexMask, too_large
-from .last_layer import WORTHWHILE, reading, saved
 from .lean_layers import LARGE, Lean, kept_inputs, lean_layers
 from .logit_blocks import logits_at_once
 from .logit_scales import scaled_logits
@@ -81,15 +80,12 @@ class Base(Adapted):
         mask: Tensor | Visibility | None = None,
         cache: Any = None,
         checkpointing: bool = False,
-        read: Tensor | None = None,
     ) -> Tensor:
         """Last hidden states [B, T, D]. `mask` is bool [B, 1, T, keys] over the cache's keys, or
         the attention pattern of packed trees. `checkpointing` recomputes activations in backward.
-        `read` are unique indices into the flattened [B, T]: states elsewhere may be undefined.
         """
-        at_read = self._reading(read, input_ids.numel())
         lean = self._keeping_inputs(input_ids.numel(), checkpointing)
-        with self.autocast(), lean, at_read(), self._recomputing(checkpointing, at_read):
+        with self.autocast(), lean, self._recomputing(checkpointing):
             states: Tensor = self._causal.get_decoder()(
                 input_ids=input_ids,
                 attention_mask=None if mask is None else self._masks(mask, position_ids, cache),
@@ -137,18 +133,6 @@ class Base(Adapted):
         """Free the copies of weights."""
         self._packed = self._device_layers = None
 
-    def _reading(
-        self, read: Tensor | None, positions: int
-    ) -> Callable[[], AbstractContextManager[None]]:
-        """A context in which the last layer computes the read positions only, where that pays."""
-        layers = getattr(self._causal.get_decoder(), "layers", None)
-        if read is None or not layers:
-            return nullcontext
-        last = layers[self.config.num_hidden_layers - 1]
-        if saved(last, positions - len(read)) < WORTHWHILE:
-            return nullcontext
-        return partial(reading, last, read)
-
     def _keeping_inputs(self, positions: int, checkpointing: bool) -> AbstractContextManager[None]:
         """A context in which norms and MLPs keep their inputs only for a backward pass. With
         checkpointing whole layers do."""
@@ -157,19 +141,10 @@ class Base(Adapted):
             return nullcontext()
         return kept_inputs(self._lean)
 
-    def _recomputing(
-        self, checkpointing: bool, at_read: Callable[[], AbstractContextManager[None]]
-    ) -> AbstractContextManager[None]:
+    def _recomputing(self, checkpointing: bool) -> AbstractContextManager[None]:
         if not (checkpointing and torch.is_grad_enabled()):
             return nullcontext()
-        adapter = partial(self.using, self.selected)
-
-        @contextmanager
-        def again() -> Iterator[None]:
-            with adapter(), at_read():
-                yield
-
-        return recomputing(self._causal, again)
+        return recomputing(self._causal, partial(self.using, self.selected))
 
     def autocast(self) -> Any:
         """Without a cache of casts, which would keep a copy of all weights during a pass that uses
