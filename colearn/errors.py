@@ -19,6 +19,9 @@ _INSTALLED = tuple(sysconfig.get_paths()[name] for name in ("stdlib", "platstdli
 class ColearnError(Exception):
     """Base class: the message alone tells the user what to do."""
 
+    everywhere = False
+    """Whether every process of a distributed run raises it, so that the first one alone prints."""
+
 
 class ConfigError(ColearnError):
     """A setting is missing, unknown, of the wrong type, or does not fit another one."""

@@ -12,6 +12,7 @@ from colearn.comparison.heap import one_heap
 from colearn.errors import ColearnError, ConfigError, line_of
 from colearn.registry.own_code import find_in
 from colearn.text.masking import masked
+from colearn.text.notes import speaks
 
 from . import (
     compare,
@@ -118,7 +119,8 @@ def _run(arguments: list[str]) -> None:
             sys.stdout.flush()
     except (ColearnError, typer.TyperException) as error:
         message = error.format_message() if isinstance(error, typer.TyperException) else str(error)
-        print(f"error: {_one_line(message)}", file=sys.stderr)
+        if speaks() or not getattr(error, "everywhere", False):
+            print(f"error: {_one_line(message)}", file=sys.stderr)
         raise SystemExit(2) from None
     except SystemExit as stop:
         if stop.code not in (None, 0):

@@ -15,7 +15,7 @@ from colearn.rollout.counts import Counts
 from colearn.rollout.grow import grow
 from colearn.types import Tree
 
-from .processes import Processes
+from .processes import Grown, Processes
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class TrainingEpisodes:
         *,
         first: int = 0,
         pool: Executor | None = None,
-    ) -> tuple[list[Tree[Any]], Counts]:
+    ) -> Grown:
         """Trees of these items with the current weights, and their counts. `first` is the number of
         the first item within the iteration."""
         return grow(
@@ -136,4 +136,6 @@ class SynchronousRollouts(Experience):
         self, at: TrainingPoint, *, pool: Executor | None = None
     ) -> tuple[Sequence[Tree[Any]], Counts]:
         first, items = self.processes.share_of(self.episodes.draw(at))
-        return self.processes.exchange(*self.episodes.grow(at, items, first=first, pool=pool))
+        return self.processes.exchange(
+            lambda: self.episodes.grow(at, items, first=first, pool=pool)
+        )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures.process import BrokenProcessPool
 from math import nan
 from pathlib import Path
 from types import TracebackType
@@ -88,7 +87,7 @@ class Experiment:
             self.record.rewind(resumed)
             self.progress = resumed or Progress()
             if resumed is not None:
-                host.publish()
+                self._publish()
                 restore_parts(resumed, self.assembly)
             self.episodes = TrainingEpisodes(
                 task=run.task,
@@ -130,7 +129,11 @@ class Experiment:
             return SynchronousRollouts(self.episodes, self.processes)
         for generator in host.engines:
             generator.lags = True
-        return StaleRollouts(self.episodes, self.processes, host.learners, host.publish, staleness)
+        return StaleRollouts(self.episodes, self.processes, host.learners, self._publish, staleness)
+
+    def _publish(self) -> None:
+        """Give all generators the learners' weights. Errors: a rank's are raised in all."""
+        self.processes.all_of(self.assembly.host.publish)
 
     def run(self, report: Report | None = None) -> RunRecord:
         """Train to the end of the budget, or evaluate once if the algorithm does not learn, with
@@ -276,17 +279,11 @@ class Experiment:
     @contextlib.contextmanager
     def _kept_if_lost(self) -> Iterator[None]:
         """Keep the state if a server or a worker is lost: it is that of a complete iteration.
-        Other ranks do not know of the loss, so that with several the last checkpoint has to do."""
+        Where other ranks do not know of the loss, the last checkpoint has to do."""
         try:
-            try:
-                yield
-            except BrokenProcessPool:
-                raise WorkerLost(
-                    "task.step: a worker process died during a step (killed, out of memory, or "
-                    "ended by the task); set run.step_workers to 0 to see where"
-                ) from None
-        except (ServerLost, WorkerLost):
-            if self.processes.count == 1:
+            yield
+        except (ServerLost, WorkerLost) as error:
+            if self.processes.count == 1 or error.everywhere:
                 self._save()
                 self._write_run("interrupted")
             raise
@@ -341,7 +338,7 @@ class Experiment:
         lost: ServerLost | None = None
         try:
             if self.experience.refresh(self._at):
-                self.assembly.host.publish()
+                self._publish()
             self.experience.published(self._at)
         except ServerLost as error:  # raised once the iteration is complete, and then kept
             lost = error
@@ -366,7 +363,7 @@ class Experiment:
         self.experience.settle()
         with self._kept_if_lost():
             if self.assembly.run.config.train.staleness:
-                self.assembly.host.publish()
+                self._publish()
             evaluation = evaluate_team(
                 self.assembly.run.task,
                 self.assembly.players,

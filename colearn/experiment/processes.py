@@ -6,16 +6,22 @@ Started by torchrun or accelerate; without a launcher there is one process and n
 from __future__ import annotations
 
 import atexit
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from concurrent.futures.process import BrokenProcessPool
+from typing import Any, TypeVar
 
 import torch
 from accelerate import PartialState
 from accelerate.utils import gather_object
 
+from colearn.errors import ColearnError, WorkerLost
 from colearn.rollout.counts import Counts
 from colearn.text.launcher import check_launcher
 from colearn.types import Tree
+
+Given = TypeVar("Given")
+Grown = tuple[list[Tree[Any]], Counts]
+"""Trees of episodes, and their counts."""
 
 
 class Processes:
@@ -47,12 +53,35 @@ class Processes:
         first, last = len(items) * rank // count, len(items) * (rank + 1) // count
         return first, items[first:last]
 
-    def exchange(self, trees: list[Tree[Any]], counts: Counts) -> tuple[list[Tree[Any]], Counts]:
-        """All ranks' trees in the order of their episodes, and their summed counts; every rank
-        receives the same, so that updates see one minibatch."""
+    def all_of(self, work: Callable[[], Given]) -> list[Given]:
+        """The results of `work` in all ranks, in their order; a collective call.
+
+        Errors: the ColearnError of the first rank that has one, in all of them, so that no rank
+        waits for one that has ended.
+        """
         if self.count == 1:
-            return trees, counts
-        parts: list[tuple[list[Tree[Any]], Counts]] = gather_object([(trees, counts)])
+            return [work()]
+        outcome: tuple[Any, ColearnError | None]
+        try:
+            outcome = work(), None
+        except ColearnError as error:
+            outcome = None, error
+        outcomes: list[tuple[Given, ColearnError | None]] = gather_object([outcome])
+        for _, failed in outcomes:
+            if failed is not None:
+                failed.everywhere = True
+                raise failed
+        return [result for result, _ in outcomes]
+
+    def exchange(self, grow: Callable[[], Grown]) -> Grown:
+        """All ranks' trees in the order of their episodes, and their summed counts; every rank
+        receives the same, so that updates see one minibatch.
+
+        Errors: as for `all_of`; WorkerLost for a broken pool of workers.
+        """
+        parts = self.all_of(lambda: _grown(grow))
+        if self.count == 1:
+            return parts[0]
         turns = [part.response_seconds for _, part in parts]
         together = Counts(
             generations=sum(part.generations for _, part in parts),
@@ -68,6 +97,16 @@ class Processes:
     def wait(self) -> None:
         """A barrier over all ranks."""
         self._state.wait_for_everyone()
+
+
+def _grown(grow: Callable[[], Grown]) -> Grown:
+    try:
+        return grow()
+    except BrokenProcessPool:
+        raise WorkerLost(
+            "task.step: a worker process died during a step (killed, out of memory, or ended by "
+            "the task); set run.step_workers to 0 to see where"
+        ) from None
 
 
 def _leave() -> None:

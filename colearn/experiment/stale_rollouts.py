@@ -18,9 +18,8 @@ from colearn.rollout.counts import Counts
 from colearn.types import Tree
 
 from .experience import Experience, TrainingEpisodes, TrainingPoint
-from .processes import Processes
+from .processes import Grown, Processes
 
-Grown = tuple[list[Tree[Any]], Counts]
 _FOLDER, _AT = "behaviour", "at.json"
 
 
@@ -81,11 +80,11 @@ class StaleRollouts(Experience):
                 if at.iteration + ahead not in self._pending:
                     self._submit(start, at.iteration + ahead)
         future, source = self._pending[at.iteration], self._source[at.iteration]
-        grown = future.result()
+        grown = self._processes.exchange(future.result)
         del self._pending[at.iteration], self._source[at.iteration]
         self.lag = at.iteration - source.iteration
         self._done = _expected(source, self.lag)
-        return self._processes.exchange(*grown)
+        return grown
 
     def sampled_at(self, at: TrainingPoint) -> float:
         return self._done

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from colearn.contract import EngineNeeds, GeneratorKind, TokenEngine
 from colearn.errors import ConfigError, nearest
-from colearn.text.launcher import world_size
+from colearn.text.launcher import on_one_machine
 from colearn.text.masking import masked
 
 from .vllm_needs import vllm_needs
@@ -203,10 +203,11 @@ class VLLMServer(GeneratorKind):
         from .several_servers import SeveralServers
         from .vllm_server import VLLMServerEngine
 
-        if world_size() > 1:
+        if self.url is None and not on_one_machine():
             raise ConfigError(
-                "run.generator: vllm_server serves one training process; start one, or set "
-                "run.generator: transformers"
+                "run.generator.url: missing; the run's processes are on several machines, and a "
+                "server that one of them starts answers on its machine only; start servers and "
+                "list them"
             )
         for agent, role in roles.items():
             VLLMServerEngine.check_role(agent, role)

@@ -31,7 +31,8 @@ class ServedAdapters:
         self._link, self._base, self._names = link, base, tuple(names)
         self._folder, self._run = folder, run
         self._count = 0
-        self._served: dict[str, str] = {}
+        self.loaded: dict[str, str] = {}
+        """The server's names, by adapter."""
 
     def begin(self, *, zeros: bool) -> None:
         """Load all adapters from the live weights, and one of zeros for roles without any.
@@ -48,7 +49,7 @@ class ServedAdapters:
 
     def served(self, adapter: str | None) -> str | None:
         """The server's name for an adapter; None if the base itself answers."""
-        return self._served.get(_ZEROS) if adapter is None else self._served[adapter]
+        return self.loaded.get(_ZEROS) if adapter is None else self.loaded[adapter]
 
     def write(self, name: str, tensors: Mapping[str, Any]) -> None:
         """Load a new version of an adapter; adapters of no role are ignored.
@@ -63,14 +64,14 @@ class ServedAdapters:
 
     def unload(self) -> None:
         """Unload all adapters that the server still has."""
-        for name in self._served.values():
+        for name in self.loaded.values():
             try:
                 self._unload(name)
             except ServerRefused:
                 continue  # the others may be unloaded nevertheless
             except ServerLost:
                 break  # the server is gone, and its adapters with it
-        self._served = {}
+        self.loaded = {}
 
     def _next_folder(self) -> Path:
         self._count += 1
@@ -83,11 +84,11 @@ class ServedAdapters:
 
     def _load(self, name: str, folder: Path) -> None:
         """Load a new version under a new name, then unload the previous one."""
-        previous = self._served.get(name)
+        previous = self.loaded.get(name)
         served = f"{self._run}-{name}-{self._count}"
         try:
             self._change(_LOAD, {"lora_name": served, "lora_path": str(folder)}, present=True)
-            self._served[name] = served
+            self.loaded[name] = served
             if previous is not None:
                 self._unload(previous)
         except ServerRefused as error:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
 import signal
 import socket
@@ -22,7 +23,9 @@ from pathlib import Path
 
 from colearn.errors import ColearnError
 
-_LAUNCHER = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
+_LAUNCHER = re.compile(
+    "RANK|LOCAL_RANK|WORLD_SIZE|LOCAL_WORLD_SIZE|MASTER_ADDR|MASTER_PORT|TORCHELASTIC_.*"
+)
 """Variables of a launcher of training processes, of which the server is none."""
 _GRACE = 10.0
 """Seconds that a server has to end by itself."""
@@ -51,7 +54,7 @@ class ServerProcess:
         self, command: Sequence[str], *, environment: Mapping[str, str], log: Path
     ) -> None:
         self.log = log
-        kept = {name: value for name, value in os.environ.items() if name not in _LAUNCHER}
+        kept = {name: value for name, value in os.environ.items() if not _LAUNCHER.fullmatch(name)}
         with log.open("wb") as output:
             self._keeper = subprocess.Popen(
                 [sys.executable, "-P", "-m", __name__, str(os.getpid()), *command],

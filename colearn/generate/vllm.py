@@ -191,7 +191,13 @@ class VLLMEngine(CheckedEngine):
     def close(self) -> None:
         """Stop the engine and remove the folder; the engine cannot be used afterwards."""
         if hasattr(self, "llm"):
-            self.llm.llm_engine.engine_core.shutdown()
+            core = self.llm.llm_engine.engine_core
+            if torch.distributed.is_initialized() and torch.distributed.get_world_size() > 1:
+                # the core's own shutdown would end the process group, which the run still needs
+                core._finalizer.detach()
+                core.engine_core.model_executor.shutdown()
+            else:
+                core.shutdown()
             del self.llm
         self._folder.cleanup()
 

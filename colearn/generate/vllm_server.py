@@ -8,10 +8,11 @@ import os
 import shutil
 import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -27,6 +28,7 @@ from .model_folder import (
     write_model,
     write_weights,
 )
+from .ranks import Ranks
 from .served_adapters import ServedAdapters
 from .server_answers import BadAnswer, CacheReset, read_as, read_generated
 from .server_link import ServerLink, ServerRefused
@@ -46,8 +48,11 @@ class VLLMServerEngine(CheckedEngine):
     Full weights are written to a folder that trainer and server share, under a version that every
     answer repeats.
 
+    The processes of a run share the server: the first one starts, checks and writes, the others
+    wait for it; each sends its own requests.
+
     Errors: ConfigError for a server of another model or tokenizer, or without a needed option;
-    ServerLost as in `end`.
+    ServerLost as in `end`. The first process's are raised in all of them.
     """
 
     name = "the vLLM server"
@@ -73,24 +78,18 @@ class VLLMServerEngine(CheckedEngine):
         self._temporary = TemporaryDirectory(prefix="colearn-vllm-", dir=folder)
         self._folder = Path(self._temporary.name)
         self._starts = url is None
-        url = url or f"http://127.0.0.1:{free_port()}"
+        self._ranks = Ranks()
+        url = url or self._ranks.by_first(lambda: f"http://127.0.0.1:{free_port()}")
         self.link = ServerLink(
             url, timeout=60 * request_minutes, token=os.environ.get("VLLM_API_KEY")
         )
         self._adapters = ServedAdapters(self.link, base, names, self._folder, self._run)
         try:
-            if self._starts:
-                with self._log_kept():
-                    self._start(roles, start)
-            self._base_name, self._length = check_server(self.link, base, roles)
+            self._base_name, self._length = self._ranks.by_first(partial(self._begin, start))
             if start.max_length is not None:
                 self._length = min(self._length, start.max_length)
             self._take()
-            if names:
-                self._mark()
-                self._adapters.begin(zeros=slots_of(roles) > len(names))
-            else:
-                self._write_full(plain_weights(base))
+            self._by_first(self._write_all)
         except BaseException:
             self.close()
             raise
@@ -146,24 +145,62 @@ class VLLMServerEngine(CheckedEngine):
 
     def write(self, updates: Sequence[WeightUpdate]) -> None:
         """Errors: ServerLost if the server does not take the weights."""
-        with self._log_kept():
-            for update in updates:
-                if update.full is not None:
-                    self._write_full(update.full)
-                for name, tensors in update.adapters.items():
-                    self._adapters.write(name, tensors)
+        self._by_first(partial(self._write_updates, updates))
+
+    def check(self) -> None:
+        """In the first process: all have the same weights, and each answer says its version."""
+        check = super().check
+
+        def gap() -> float | None:
+            check()
+            return self.gap
+
+        self.gap = self._ranks.by_first(gap)
 
     def close(self) -> None:
         """Unload the run's adapters, close the connections, and end a server started here."""
         if self._taken:
             _IN_USE.remove(self.link.url)
             self._taken = False
-        if self._process is None:
+        if self._process is None and self._ranks.first:
             self._adapters.unload()
         self.link.close()
         if self._process is not None:
             self._process.close()
         self._temporary.cleanup()
+
+    def _begin(self, start: ServerStart) -> tuple[str, int]:
+        """The name of the served base, and its longest history. Errors: as for this class."""
+        if self._starts:
+            with self._log_kept():
+                self._start(self.roles, start)
+        return check_server(self.link, self.base, self.roles)
+
+    def _by_first(self, write: Callable[[], None]) -> None:
+        """Write to the server in the first process; all know then which weights it has."""
+
+        def written() -> tuple[str | None, dict[str, str]]:
+            with self._log_kept():
+                write()
+            return self._tag, self._adapters.loaded
+
+        self._tag, self._adapters.loaded = self._ranks.by_first(written)
+
+    def _write_all(self) -> None:
+        """Give the server the live weights."""
+        names = adapters_of(self.roles)
+        if names:
+            self._mark()
+            self._adapters.begin(zeros=slots_of(self.roles) > len(names))
+        else:
+            self._write_full(plain_weights(self.base))
+
+    def _write_updates(self, updates: Sequence[WeightUpdate]) -> None:
+        for update in updates:
+            if update.full is not None:
+                self._write_full(update.full)
+            for name, tensors in update.adapters.items():
+                self._adapters.write(name, tensors)
 
     def _start(self, roles: Mapping[str, AgentSpec], start: ServerStart) -> None:
         """Start a server on the live weights, and wait until it answers.

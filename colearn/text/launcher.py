@@ -28,6 +28,14 @@ def world_size() -> int:
     return _read("WORLD_SIZE", 1)
 
 
+def on_one_machine() -> bool:
+    """Whether all processes of the run are on this machine.
+
+    Errors: as `world_size`.
+    """
+    return _read("LOCAL_WORLD_SIZE", world_size()) == world_size()
+
+
 def relaunches() -> int:
     """How often torchrun started the processes again.
 

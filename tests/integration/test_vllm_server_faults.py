@@ -283,11 +283,12 @@ def test_agents_on_one_base_need_one_server(base: Base) -> None:
         VLLMServer(url={"hot": "http://a", "cut": "http://a"}).build(base, VOICES)
 
 
-def test_several_training_processes_are_refused(
+def test_processes_on_several_machines_need_servers_that_all_of_them_reach(
     base: Base, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("WORLD_SIZE", "2")
-    with pytest.raises(ConfigError, match="one training process"):
+    monkeypatch.setenv("WORLD_SIZE", "4")
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "2")
+    with pytest.raises(ConfigError, match=r"^run\.generator\.url: missing; .* several machines"):
         VLLMServer().build(base, VOICES)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from colearn.errors import ConfigError
-from colearn.text.launcher import check_launcher, relaunches, world_size
+from colearn.text.launcher import check_launcher, on_one_machine, relaunches, world_size
 
 NAMES = (
     "RANK",
@@ -70,3 +70,16 @@ def test_without_a_launcher_there_is_one_process(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("LOCAL_RANK", "-1")  # how some say that there is none
     check_launcher()
     assert (world_size(), relaunches()) == (1, 0)
+
+
+@pytest.mark.parametrize(
+    ("processes", "here", "together"),
+    [(None, None, True), ("2", None, True), ("2", "2", True), ("4", "2", False)],
+)
+def test_processes_are_on_one_machine_if_all_are_here(
+    processes: str | None, here: str | None, together: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in (("WORLD_SIZE", processes), ("LOCAL_WORLD_SIZE", here)):
+        if value is not None:
+            monkeypatch.setenv(name, value)
+    assert on_one_machine() is together

@@ -59,20 +59,21 @@ def evaluate_team(
     """
     items, split_size = evaluation_items(task, settings)
     first, items_of_rank = processes.share_of(items)
-    grown, counts = grow(
-        task,
-        items_of_rank,
-        players,
-        Chain(),
-        seed=derive_seed(seed, "evaluation"),
-        credit=credit,
-        cast=cast,
-        first_episode=first,
-        greedy=settings.greedy,
-        pool=pool,
-        at_once=settings.at_once,
+    trees, counts = processes.exchange(
+        lambda: grow(
+            task,
+            items_of_rank,
+            players,
+            Chain(),
+            seed=derive_seed(seed, "evaluation"),
+            credit=credit,
+            cast=cast,
+            first_episode=first,
+            greedy=settings.greedy,
+            pool=pool,
+            at_once=settings.at_once,
+        )
     )
-    trees, counts = processes.exchange(grown, counts)
     metrics = mean_outcomes(trees, RewardStructure.of(task).pays, credit)
     if "return" not in metrics:
         raise TaskError(

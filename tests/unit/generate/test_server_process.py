@@ -16,7 +16,14 @@ import pytest
 from colearn.generate import server_process
 from colearn.generate.server_process import ServerProcess, free_port
 
-LAUNCHER = {"RANK": "1", "LOCAL_RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "a"}
+LAUNCHER = {
+    "RANK": "1",
+    "LOCAL_RANK": "1",
+    "WORLD_SIZE": "2",
+    "LOCAL_WORLD_SIZE": "2",
+    "MASTER_ADDR": "a",
+    "TORCHELASTIC_USE_AGENT_STORE": "True",
+}
 CHILD = """
 import pathlib, subprocess, sys, time
 child = subprocess.Popen(["sleep", "600"])

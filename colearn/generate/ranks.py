@@ -1,0 +1,52 @@
+"""Processes of a run that share generation servers: the first one writes, all know the outcome."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any, TypeVar
+
+import torch
+
+from colearn.errors import ColearnError
+
+Given = TypeVar("Given")
+
+_LONGEST = timedelta(days=1)
+"""For the others to wait; what the first process does has limits of its own."""
+
+
+class Ranks:
+    """The run's processes, in a group of their own on the CPU. Every process makes one, in the same
+    order among other groups."""
+
+    def __init__(self) -> None:
+        self._group: Any = None
+        if torch.distributed.is_initialized() and torch.distributed.get_world_size() > 1:
+            self._group = torch.distributed.new_group(backend="gloo", timeout=_LONGEST)
+
+    @property
+    def first(self) -> bool:
+        """Whether this is the process that writes."""
+        return self._group is None or torch.distributed.get_rank() == 0
+
+    def by_first(self, work: Callable[[], Given]) -> Given:
+        """The result of `work`, which the first process runs; all call this and wait for it.
+
+        Errors: a ColearnError of `work`, in every process.
+        """
+        if self._group is None:
+            return work()
+        outcome: list[tuple[Any, ColearnError | None]] = [(None, None)]
+        if self.first:
+            try:
+                outcome = [(work(), None)]
+            except ColearnError as error:
+                outcome = [(None, error)]
+        torch.distributed.broadcast_object_list(outcome, src=0, group=self._group)
+        result, failed = outcome[0]
+        if failed is not None:
+            failed.everywhere = True
+            raise failed
+        given: Given = result
+        return given
