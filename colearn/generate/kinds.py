@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from colearn.contract import EngineNeeds, GeneratorKind, TokenEngine
 from colearn.errors import ConfigError, nearest
@@ -137,6 +137,9 @@ class VLLMServer(GeneratorKind):
     """Rows that a started server decodes together."""
     arguments: tuple[str, ...] = ()
     """Further command-line arguments of a started server."""
+    transfer: Literal["files", "ipc", "nccl"] | None = None
+    """How full weights reach a server: by files, by shared memory of one device, or by NCCL. None
+    is the fastest that can be used, which a line says; adapters always travel as files."""
     tolerance: float | None = None
     """Largest gap in nats to the trained model's log-probabilities; None: by dtype."""
     start_minutes: float = 15.0
@@ -219,6 +222,7 @@ class VLLMServer(GeneratorKind):
             max_rows=self.max_rows,
             arguments=self.arguments,
             minutes=self.start_minutes,
+            transfer=self.transfer,
         )
 
         def connect(url: str | None) -> VLLMServerEngine:

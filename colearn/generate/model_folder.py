@@ -14,7 +14,7 @@ from torch import Tensor
 
 from colearn.errors import ConfigError
 from colearn.models.base import Base
-from colearn.models.weight_update import plain_weights
+from colearn.models.weight_update import each_once, plain_weights
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -30,12 +30,12 @@ def write_model(folder: Path, base: Base, tokenizer: PreTrainedTokenizerBase) ->
     config.architectures = [type(base.causal).__name__]
     config.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
-    _save(folder / "model.safetensors", _untied(plain_weights(base), base.compute))
+    write_weights(folder, each_once(plain_weights(base)), base.compute)
 
 
 def write_weights(folder: Path, weights: Mapping[str, Tensor], dtype: torch.dtype) -> None:
-    """Write full weights alone, a tied tensor under each of its names."""
-    folder.mkdir(parents=True)
+    """Write full weights alone, under all of their names."""
+    folder.mkdir(parents=True, exist_ok=True)
     _save(
         folder / "model.safetensors",
         {name: tensor.detach().to("cpu", dtype).clone() for name, tensor in weights.items()},
@@ -77,14 +77,6 @@ def rank_limit(base: Base, adapters: Sequence[str]) -> int:
             "run.generator: transformers"
         )
     return min(limit for limit in _RANKS if limit >= rank)
-
-
-def _untied(weights: Mapping[str, Tensor], dtype: torch.dtype) -> dict[str, Tensor]:
-    """Weights as in a checkpoint: each tensor once, on the CPU."""
-    once: dict[int, str] = {}
-    for name, tensor in weights.items():
-        once.setdefault(id(tensor), name)
-    return {name: weights[name].detach().to("cpu", dtype).contiguous() for name in once.values()}
 
 
 def _save(file: Path, tensors: dict[str, Tensor]) -> None:

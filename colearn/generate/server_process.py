@@ -20,6 +20,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from colearn.errors import ColearnError
 
@@ -42,6 +43,7 @@ class ServerStart:
     max_rows: int
     arguments: tuple[str, ...]
     minutes: float
+    transfer: Literal["files", "ipc", "nccl"] | None = None
 
 
 class ServerProcess:

@@ -18,6 +18,7 @@ from colearn.agents import AgentSpec
 from colearn.contract import TokenAnswer, TokenRequest, WeightUpdate
 from colearn.errors import ColearnError, ConfigError, MissingExtra
 from colearn.models.base import Base
+from colearn.models.weight_update import each_once
 
 from .checked_engine import BadSample, CheckedEngine
 from .model_folder import (
@@ -178,8 +179,9 @@ class VLLMEngine(CheckedEngine):
         """Errors: RuntimeError if a running request keeps the cache from being emptied."""
         for update in updates:
             if update.full is not None:
-                # a tied head comes along: on the CPU the engine keeps a packed copy of it
-                handed = iter(update.full.items())
+                # on the CPU a tied head keeps a packed copy, made anew from its own name only
+                on_cpu = self.device.type == "cpu"
+                handed = iter((update.full if on_cpu else each_once(update.full)).items())
                 self.llm.collective_rpc("reload_weights", kwargs={"weights_iterator": handed})
             for name, tensors in update.adapters.items():
                 if name in self._adapters:

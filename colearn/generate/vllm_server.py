@@ -5,10 +5,8 @@ from __future__ import annotations
 import asyncio
 import importlib.util
 import os
-import shutil
 import time
-import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -21,21 +19,24 @@ from colearn.agents import AgentSpec
 from colearn.contract import TokenAnswer, TokenRequest, WeightUpdate
 from colearn.errors import ConfigError, MissingExtra, ServerLost
 from colearn.models.base import Base
-from colearn.models.weight_update import plain_weights
+from colearn.text.notes import note
 
 from .checked_engine import BadSample, CheckedEngine
-from .model_folder import (
-    write_model,
-    write_weights,
-)
+from .model_folder import write_model
 from .ranks import Ranks
-from .served_adapters import ServedAdapters
-from .server_answers import BadAnswer, CacheReset, read_as, read_generated
+from .served_weights import ServedWeights
+from .server_answers import BadAnswer, read_generated
 from .server_link import ServerLink, ServerRefused
 from .server_process import ServerProcess, ServerStart, free_port
 from .vllm import check_heads, check_temperature
 from .vllm_server_checks import GENERATE, URL, adapters_of, check_server, slots_of
 from .vllm_server_command import server_command, server_environment
+from .weight_transfer import (
+    FIELD,
+    Transfer,
+    transfer_to_running,
+    transfer_to_start,
+)
 
 _IN_USE: set[str] = set()
 """Servers to which an engine of this process writes."""
@@ -70,10 +71,7 @@ class VLLMServerEngine(CheckedEngine):
     ) -> None:
         super().__init__(base, roles, tolerance=tolerance)
         names = adapters_of(roles)
-        self._run = uuid.uuid4().hex[:12]
-        self._count = 0
         self._taken = False
-        self._tag: str | None = None
         self._process: ServerProcess | None = None
         self._temporary = TemporaryDirectory(prefix="colearn-vllm-", dir=folder)
         self._folder = Path(self._temporary.name)
@@ -83,13 +81,14 @@ class VLLMServerEngine(CheckedEngine):
         self.link = ServerLink(
             url, timeout=60 * request_minutes, token=os.environ.get("VLLM_API_KEY")
         )
-        self._adapters = ServedAdapters(self.link, base, names, self._folder, self._run)
+        self._weights = ServedWeights(self.link, base, names, self._folder, self._ranks)
         try:
-            self._base_name, self._length = self._ranks.by_first(partial(self._begin, start))
+            self._base_name, self._length, way = self._ranks.by_first(partial(self._begin, start))
             if start.max_length is not None:
                 self._length = min(self._length, start.max_length)
             self._take()
-            self._by_first(self._write_all)
+            with self._log_kept():
+                self._weights.begin(way, zeros=slots_of(roles) > len(names))
         except BaseException:
             self.close()
             raise
@@ -145,7 +144,8 @@ class VLLMServerEngine(CheckedEngine):
 
     def write(self, updates: Sequence[WeightUpdate]) -> None:
         """Errors: ServerLost if the server does not take the weights."""
-        self._by_first(partial(self._write_updates, updates))
+        with self._log_kept():
+            self._weights.write(updates)
 
     def check(self) -> None:
         """In the first process: all have the same weights, and each answer says its version."""
@@ -162,47 +162,32 @@ class VLLMServerEngine(CheckedEngine):
         if self._taken:
             _IN_USE.remove(self.link.url)
             self._taken = False
-        if self._process is None and self._ranks.first:
-            self._adapters.unload()
+        self._weights.close(unload=self._process is None)
         self.link.close()
         if self._process is not None:
             self._process.close()
         self._temporary.cleanup()
 
-    def _begin(self, start: ServerStart) -> tuple[str, int]:
-        """The name of the served base, and its longest history. Errors: as for this class."""
+    def _begin(self, start: ServerStart) -> tuple[str, int, Transfer]:
+        """The name of the served base, its longest history, and the way of full weights to it.
+
+        Errors: as for this class.
+        """
+        processes = self._ranks.count
         if self._starts:
+            chosen = transfer_to_start(self.base, start, processes=processes)
             with self._log_kept():
-                self._start(self.roles, start)
-        return check_server(self.link, self.base, self.roles)
+                self._start(self.roles, start, chosen.way)
+        served = check_server(self.link, self.base, self.roles)
+        if not self._starts:
+            chosen = transfer_to_running(
+                self.base, start.transfer, served.transfer, processes=processes
+            )
+        if chosen.reason and not adapters_of(self.roles):
+            note(f"{FIELD}: {chosen.way}, because {chosen.reason}; files always works")
+        return served.name, served.longest, chosen.way
 
-    def _by_first(self, write: Callable[[], None]) -> None:
-        """Write to the server in the first process; all know then which weights it has."""
-
-        def written() -> tuple[str | None, dict[str, str]]:
-            with self._log_kept():
-                write()
-            return self._tag, self._adapters.loaded
-
-        self._tag, self._adapters.loaded = self._ranks.by_first(written)
-
-    def _write_all(self) -> None:
-        """Give the server the live weights."""
-        names = adapters_of(self.roles)
-        if names:
-            self._mark()
-            self._adapters.begin(zeros=slots_of(self.roles) > len(names))
-        else:
-            self._write_full(plain_weights(self.base))
-
-    def _write_updates(self, updates: Sequence[WeightUpdate]) -> None:
-        for update in updates:
-            if update.full is not None:
-                self._write_full(update.full)
-            for name, tensors in update.adapters.items():
-                self._adapters.write(name, tensors)
-
-    def _start(self, roles: Mapping[str, AgentSpec], start: ServerStart) -> None:
+    def _start(self, roles: Mapping[str, AgentSpec], start: ServerStart, way: Transfer) -> None:
         """Start a server on the live weights, and wait until it answers.
 
         Errors: MissingExtra without vLLM; ConfigError as `check_heads`; ColearnError with the
@@ -215,8 +200,8 @@ class VLLMServerEngine(CheckedEngine):
         write_model(model, self.base, next(iter(roles.values())).chat_format.tokenizer)
         port = self.link.url.rpartition(":")[2]
         self._process = ServerProcess(
-            server_command(self.base, roles, start, model, port),
-            environment=server_environment(self.base, start),
+            server_command(self.base, roles, start, model, port, transfer=way),
+            environment=server_environment(self.base, start, transfer=way),
             log=self._folder / "server.log",
         )
         deadline = time.monotonic() + 60 * start.minutes
@@ -239,7 +224,9 @@ class VLLMServerEngine(CheckedEngine):
         except ServerLost as error:
             if self._process is None:
                 raise
-            raise ServerLost(f"{error}; its log: {self._process.keep_log()}") from None
+            kept = ServerLost(f"{error}; its log: {self._process.keep_log()}")
+            kept.everywhere = error.everywhere
+            raise kept from None
 
     def _take(self) -> None:
         """Errors: ConfigError if another model of this run writes its weights to this server."""
@@ -254,7 +241,7 @@ class VLLMServerEngine(CheckedEngine):
     def _body(self, request: TokenRequest) -> dict[str, Any]:
         sampling = request.sampling
         return {
-            "model": self._adapters.served(self.adapter(request.agent)) or self._base_name,
+            "model": self._weights.served(self.adapter(request.agent)) or self._base_name,
             "token_ids": request.history.ids.tolist(),
             "sampling_params": {
                 "temperature": sampling.temperature,
@@ -274,39 +261,11 @@ class VLLMServerEngine(CheckedEngine):
         vocabulary = self.base.config.get_text_config().vocab_size
         try:
             draw = read_generated(
-                answer, prompt=len(request.history), vocabulary=vocabulary, version=self._tag
+                answer,
+                prompt=len(request.history),
+                vocabulary=vocabulary,
+                version=self._weights.version,
             )
             return self.answer(request, draw.tokens, draw.logprobs, cached=draw.cached)
         except (BadAnswer, BadSample) as error:
             self.link.lost(str(error))
-
-    def _write_full(self, weights: Mapping[str, Any]) -> None:
-        self._count += 1
-        folder = self._folder / f"weights-{self._count}"
-        write_weights(folder, weights, self.base.compute)
-        try:
-            self._remote("reload_weights", weights_path=str(folder))
-            # a server that has loaded nothing yet may still answer from blocks of old weights
-            if not read_as(CacheReset, self._post("/reset_prefix_cache")).success:
-                self.link.lost("kept cache blocks of the old weights: other requests are running")
-        except ServerRefused as error:
-            self.link.lost(f"does not take the trained model's weights ({error})")
-        except BadAnswer as error:
-            self.link.lost(str(error))
-        finally:
-            shutil.rmtree(folder)
-        self._mark()
-
-    def _mark(self) -> None:
-        """Give the server's weights a version that no other process has."""
-        self._tag = f"{self._run}-{self._count}"
-        try:
-            self._post("/update_weight_version", new_version=self._tag)
-        except ServerRefused as error:
-            self.link.lost(f"does not take a version of its weights ({error})")
-
-    def _remote(self, method: str, **arguments: str) -> None:
-        self.link.call("POST", "/collective_rpc", {"method": method, "kwargs": arguments})
-
-    def _post(self, path: str, **body: Any) -> Any:
-        return self.link.call("POST", path, body)

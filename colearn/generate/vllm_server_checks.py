@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from colearn.agents import AgentSpec
 from colearn.errors import ConfigError, ServerLost
@@ -16,6 +16,7 @@ from .server_answers import (
     AdapterLimits,
     BadAnswer,
     ListedModels,
+    Options,
     Schema,
     ServerInfo,
     Tokenized,
@@ -40,16 +41,25 @@ def slots_of(roles: Mapping[str, AgentSpec]) -> int:
     return len(names) + (bool(names) and any(role.adapter is None for role in roles.values()))
 
 
-def check_server(link: ServerLink, base: Base, roles: Mapping[str, AgentSpec]) -> tuple[str, int]:
-    """The name under which the base is served, and its longest history in tokens.
+class Served(NamedTuple):
+    """What a server serves."""
 
-    Errors: ConfigError for a server of another model or tokenizer, or without a needed option.
-    """
+    name: str
+    """Of the base."""
+    longest: int
+    """Longest history in tokens."""
+    transfer: str | None
+    """Its engine for full weights, if it has one."""
+
+
+def check_server(link: ServerLink, base: Base, roles: Mapping[str, AgentSpec]) -> Served:
+    """Errors: ConfigError for a server of another model or tokenizer, or without a needed
+    option."""
     checks = _Checks(link, base, roles)
     name, longest = checks.model()
     checks.tokenizer(name)
-    checks.options()
-    return name, longest
+    transfer = checks.options().weight_transfer_config
+    return Served(name, longest, None if transfer is None else transfer.backend)
 
 
 class _Checks:
@@ -115,7 +125,7 @@ class _Checks:
                     f"'{agent}'; serve the trained model's folder, or set --tokenizer to it"
                 )
 
-    def options(self) -> None:
+    def options(self) -> Options:
         """Errors: ConfigError for a server option that a role needs and that is off."""
         try:
             self._link.call("POST", GENERATE, {})
@@ -140,6 +150,7 @@ class _Checks:
             for field in ("top_p", "top_k"):
                 if getattr(role.sampling, field) not in (1.0, None):
                     self._score_before_cuts(f"agents.{agent}.sampling.{field}")
+        return config
 
     def _lora(self, config: AdapterLimits | None) -> None:
         slots, rank = slots_of(self._roles), rank_limit(self._base, adapters_of(self._roles))

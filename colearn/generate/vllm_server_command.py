@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,6 +14,7 @@ from .model_folder import rank_limit
 from .server_process import ServerStart
 from .vllm_memory import memory_share
 from .vllm_server_checks import adapters_of, slots_of
+from .weight_transfer import Transfer
 
 _ENVIRONMENT = {
     "PYTHONSAFEPATH": "1",  # `python -m` would import files of the current folder first
@@ -33,7 +35,13 @@ _CPU_FLAGS = ("--enforce-eager", "--block-size", "32", "--no-enable-chunked-pref
 
 
 def server_command(
-    base: Base, roles: Mapping[str, AgentSpec], start: ServerStart, model: Path, port: str
+    base: Base,
+    roles: Mapping[str, AgentSpec],
+    start: ServerStart,
+    model: Path,
+    port: str,
+    *,
+    transfer: Transfer = "files",
 ) -> list[str]:
     """The command that serves the folder `model` to these roles."""
     on_cpu = base.device.type == "cpu"
@@ -53,6 +61,8 @@ def server_command(
         command += [] if share is None else [_SHARE, str(share)]
     if start.max_length is not None:
         command += ["--max-model-len", str(start.max_length)]
+    if transfer != "files":
+        command += ["--weight-transfer-config", json.dumps({"backend": transfer})]
     if names := adapters_of(roles):
         rank = rank_limit(base, names)
         command += ["--enable-lora", "--max-loras", str(slots_of(roles))]
@@ -60,9 +70,13 @@ def server_command(
     return [*command, *start.arguments]
 
 
-def server_environment(base: Base, start: ServerStart) -> dict[str, str]:
+def server_environment(
+    base: Base, start: ServerStart, *, transfer: Transfer = "files"
+) -> dict[str, str]:
     """Variables that the server has beside those of this process."""
     environment = _ENVIRONMENT | (_CPU_ENVIRONMENT if base.device.type == "cpu" else {})
+    if transfer == "ipc":
+        environment["VLLM_ALLOW_INSECURE_SERIALIZATION"] = "1"  # handles of memory are pickled
     if start.gpus is not None:
         environment["CUDA_VISIBLE_DEVICES"] = start.gpus
     return environment

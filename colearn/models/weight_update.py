@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from torch import Tensor
 
 from colearn.contract import WeightUpdate
@@ -26,6 +28,14 @@ def plain_weights(base: Base) -> dict[str, Tensor]:
         for name, tensor in base.causal.state_dict(keep_vars=True).items()
         if ".lora_" not in name
     }
+
+
+def each_once(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Weights as in a checkpoint: a tied tensor under its first name only."""
+    first: dict[tuple[int, tuple[int, ...]], str] = {}
+    for name, tensor in weights.items():
+        first.setdefault((tensor.data_ptr(), tuple(tensor.shape)), name)
+    return {name: weights[name] for name in first.values()}
 
 
 def adapter_weights(base: Base, name: str) -> dict[str, Tensor]:

@@ -1,0 +1,129 @@
+"""The weights of a vLLM server: full ones or adapters, written by the run's first process."""
+
+from __future__ import annotations
+
+import shutil
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from colearn.contract import WeightUpdate
+from colearn.models.base import Base
+from colearn.models.weight_update import each_once, plain_weights
+
+from .model_folder import write_weights
+from .ranks import Ranks
+from .served_adapters import ServedAdapters
+from .server_answers import BadAnswer, CacheReset, read_as
+from .server_link import ServerLink, ServerRefused
+from .weight_transfer import DeviceTransfer, Transfer
+
+
+class ServedWeights:
+    """Writes live weights and updates to a server, and knows what it has.
+
+    The first of `ranks` writes, the others wait for it and then know the same. Files are in
+    `folder`, which trainer and server share.
+    """
+
+    def __init__(
+        self, link: ServerLink, base: Base, names: Sequence[str], folder: Path, ranks: Ranks
+    ) -> None:
+        self._link, self._base, self._names = link, base, names
+        self._folder, self._ranks = folder, ranks
+        self._run = uuid.uuid4().hex[:12]
+        self._count = 0
+        self._adapters = ServedAdapters(link, base, names, folder, self._run)
+        self._transfer: DeviceTransfer | None = None
+        self.version: str | None = None
+        """The name of the server's weights, which no other process gives."""
+
+    def begin(self, way: Transfer, *, zeros: bool) -> None:
+        """Give the server the live weights, full ones in this way from now on; `zeros`: also an
+        adapter for roles without one.
+
+        Errors: ServerLost, as for `write`.
+        """
+        self._by_first(partial(self._write_live, way, zeros))
+
+    def write(self, updates: Sequence[WeightUpdate]) -> None:
+        """Errors: ServerLost if the server does not take the weights."""
+        self._by_first(partial(self._write_updates, updates))
+
+    def served(self, adapter: str | None) -> str | None:
+        """The server's name for an adapter; None if the base itself answers."""
+        return self._adapters.served(adapter)
+
+    def close(self, *, unload: bool) -> None:
+        """End the transfer; `unload` the run's adapters from a server that goes on."""
+        if self._transfer is not None:
+            self._transfer.close()
+        if unload and self._ranks.first:
+            self._adapters.unload()
+
+    def _by_first(self, write: Callable[[], None]) -> None:
+        def written() -> tuple[str | None, dict[str, str]]:
+            write()
+            return self.version, self._adapters.loaded
+
+        self.version, self._adapters.loaded = self._ranks.by_first(written)
+
+    def _write_live(self, way: Transfer, zeros: bool) -> None:
+        if self._names:
+            self._mark()
+            self._adapters.begin(zeros=zeros)
+            return
+        if way != "files":
+            try:
+                self._transfer = DeviceTransfer(way, self._link, self._base)
+            except ServerRefused as error:
+                self._link.lost(f"does not join a transfer by {way} ({error})")
+        self._write_full(plain_weights(self._base))
+
+    def _write_updates(self, updates: Sequence[WeightUpdate]) -> None:
+        for update in updates:
+            if update.full is not None:
+                self._write_full(update.full)
+            for name, tensors in update.adapters.items():
+                self._adapters.write(name, tensors)
+
+    def _write_full(self, weights: Mapping[str, Any]) -> None:
+        self._count += 1
+        try:
+            if self._transfer is None:
+                self._write_files(weights)
+            else:
+                self._transfer.send(weights)
+            # a server that has loaded nothing yet may still answer from blocks of old weights
+            if not read_as(CacheReset, self._post("/reset_prefix_cache")).success:
+                self._link.lost("kept cache blocks of the old weights: other requests are running")
+        except ServerRefused as error:
+            self._link.lost(f"does not take the trained model's weights ({error})")
+        except BadAnswer as error:
+            self._link.lost(str(error))
+        self._mark()
+
+    def _write_files(self, weights: Mapping[str, Any]) -> None:
+        """Errors: ServerRefused if the server does not take them."""
+        folder = self._folder / f"weights-{self._count}"
+        # on the CPU a tied head keeps a packed copy, which is made anew from its own name only
+        named = weights if self._base.device.type == "cpu" else each_once(weights)
+        write_weights(folder, named, self._base.compute)
+        body = {"method": "reload_weights", "kwargs": {"weights_path": str(folder)}}
+        try:
+            self._link.call("POST", "/collective_rpc", body)
+        finally:
+            shutil.rmtree(folder)
+
+    def _mark(self) -> None:
+        """Give the server's weights a version that no other process has."""
+        self.version = f"{self._run}-{self._count}"
+        try:
+            self._post("/update_weight_version", new_version=self.version)
+        except ServerRefused as error:
+            self._link.lost(f"does not take a version of its weights ({error})")
+
+    def _post(self, path: str, **body: Any) -> Any:
+        return self._link.call("POST", path, body)

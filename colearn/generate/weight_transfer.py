@@ -1,0 +1,238 @@
+"""Full weights from the trainer's device to a server's, by the transfer engines of vLLM's package.
+
+`ipc` shares memory between processes on one device, `nccl` broadcasts to other devices. Neither
+has run on hardware here.
+"""
+
+from __future__ import annotations
+
+import base64
+import importlib.util
+import pickle
+import socket
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+import torch
+from torch import Tensor
+
+from colearn.errors import ConfigError, MissingExtra
+from colearn.models.base import Base
+from colearn.models.weight_update import each_once
+
+from .server_answers import WorldSize, read_as
+from .server_link import ServerLink
+from .server_process import ServerStart, free_port
+
+Transfer = Literal["files", "ipc", "nccl"]
+FIELD = "run.generator.transfer"
+
+
+@dataclass(frozen=True)
+class TransferChoice:
+    """A way, and why: the end of a sentence, empty where there was no choice."""
+
+    way: Transfer
+    reason: str = ""
+
+
+def transfer_to_start(base: Base, start: ServerStart, *, processes: int) -> TransferChoice:
+    """How full weights reach a server that the run starts.
+
+    Errors: ConfigError or MissingExtra for a way that is set and cannot be.
+    """
+    if start.transfer is not None:
+        return TransferChoice(_possible(start.transfer, base, processes))
+    missing = _missing(base)
+    if missing is not None:
+        return TransferChoice("files", missing)
+    if start.gpus is not None:
+        return TransferChoice("nccl", "the server has devices of its own")
+    if processes > 1 or (base.device.index or 0) != 0:
+        return TransferChoice("files", "the server and the processes take different devices")
+    if any("parallel-size" in argument for argument in start.arguments):
+        return TransferChoice("files", "the server takes several devices")
+    return TransferChoice("ipc", "trainer and server share a device")
+
+
+def transfer_to_running(
+    base: Base, wanted: Transfer | None, served: str | None, *, processes: int
+) -> TransferChoice:
+    """How full weights reach a running server whose transfer engine is `served`.
+
+    Errors: as `transfer_to_start`; ConfigError for a server without the engine that is set.
+    """
+    if wanted in ("ipc", "nccl") and wanted != served:
+        raise ConfigError(
+            f"{FIELD}: the server has no engine of {wanted}; restart it with "
+            f'--weight-transfer-config \'{{"backend": "{wanted}"}}\', or set files'
+        )
+    if wanted is not None:
+        return TransferChoice(_possible(wanted, base, processes))
+    missing = _missing(base)
+    if missing is not None:
+        return TransferChoice("files", missing)
+    if served == "nccl":
+        return TransferChoice("nccl", "the server has its engine")
+    if served == "ipc" and processes == 1:
+        return TransferChoice("ipc", "the server has its engine")
+    return TransferChoice("files", "the server has no engine that reaches it from here")
+
+
+def _missing(base: Base) -> str | None:
+    """What a transfer between devices lacks; empty on a CPU, where nobody expects one."""
+    if base.device.type != "cuda":
+        return ""
+    if importlib.util.find_spec("vllm") is None:
+        return "vLLM's package is not in the trainer's environment"
+    return None
+
+
+def _possible(way: Transfer, base: Base, processes: int) -> Transfer:
+    if way == "files":
+        return way
+    if base.device.type != "cuda":
+        raise ConfigError(
+            f"{FIELD}: {way} sends from a CUDA device, and the model is on {base.device}; set files"
+        )
+    if importlib.util.find_spec("vllm") is None:
+        raise MissingExtra("vllm", "vllm")
+    if way == "ipc" and processes > 1:
+        raise ConfigError(
+            f"{FIELD}: ipc sends from one process, and the run has {processes}; set nccl or files"
+        )
+    return way
+
+
+class DeviceTransfer:
+    """One process's side of vLLM's `ipc` or `nccl` engine. Several processes: the first one's.
+
+    Errors: ServerLost or ServerRefused, also in `send`, if the server does not take part.
+    """
+
+    def __init__(self, way: Transfer, link: ServerLink, base: Base) -> None:
+        self._way, self._link, self._device = way, link, base.device
+        self._source = LiveWeights(base.compute)
+        workers = read_as(WorldSize, link.call("GET", "/get_world_size")).world_size
+        with self._lost_by_engine(), _on(self._device):
+            self._engine = trainer_engine(
+                way, LinkClient(link), self._source, address=_address(link.url), workers=workers
+            )
+
+    def send(self, weights: Mapping[str, Tensor]) -> None:
+        """Send full weights, in the compute type, a tied tensor once."""
+        self._source.weights = each_once(weights)
+        with self._lost_by_engine(), _on(self._device):
+            self._engine.send_weights()
+        self._source.weights = {}
+
+    def close(self) -> None:
+        self._engine.shutdown()
+
+    def _lost_by_engine(self) -> AbstractContextManager[None]:
+        return _LostByEngine(self._link, self._way)
+
+
+class _LostByEngine(AbstractContextManager[None]):
+    """An engine's own error is a lost server: the group that they were in cannot be used again."""
+
+    def __init__(self, link: ServerLink, way: Transfer) -> None:
+        self._link, self._way = link, way
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if isinstance(error, RuntimeError | ValueError):
+            reason = " ".join(str(error).split())[:200]
+            self._link.lost(f"did not take the weights by {self._way} ({reason})")
+
+
+@dataclass
+class LiveWeights:
+    """vLLM's `WeightSource`: names, types and shapes, and the tensors themselves."""
+
+    dtype: torch.dtype
+    weights: Mapping[str, Tensor] | None = None
+
+    def metadata(self) -> list[Any]:
+        from vllm.distributed.weight_transfer.base import ParamMeta
+
+        given = self.weights or {}
+        return [ParamMeta(name, self.dtype, tuple(one.shape)) for name, one in given.items()]
+
+    def __iter__(self) -> Iterator[tuple[str, Tensor]]:
+        for name, tensor in (self.weights or {}).items():
+            yield name, tensor.detach().to(self.dtype)
+
+
+class LinkClient:
+    """vLLM's `VLLMWeightSyncClient` over a link, which has the token and one line for each error.
+
+    Handles of `ipc` travel pickled, as in the package's own client; the server unpickles them only
+    with VLLM_ALLOW_INSECURE_SERIALIZATION=1.
+    """
+
+    def __init__(self, link: ServerLink) -> None:
+        self._link = link
+
+    def init_weight_transfer_engine(self, init_info: dict[str, Any]) -> None:
+        self._post("/init_weight_transfer_engine", {"init_info": init_info})
+
+    def start_weight_update(self) -> None:
+        self._post("/start_weight_update", None)
+
+    def update_weights(self, update_info: dict[str, Any] | list[dict[str, Any]]) -> None:
+        several = isinstance(update_info, list)
+        given = update_info if isinstance(update_info, list) else [update_info]
+        plain = [_plain(one) for one in given]
+        self._post("/update_weights", {"update_info": plain if several else plain[0]})
+
+    def finish_weight_update(self, weight_version: str | None = None) -> None:
+        version = None if weight_version is None else {"weight_version": weight_version}
+        self._post("/finish_weight_update", version)
+
+    def _post(self, path: str, body: Any) -> None:
+        self._link.call("POST", path, body)
+
+
+def trainer_engine(
+    way: Transfer, client: LinkClient, source: LiveWeights, *, address: str, workers: int
+) -> Any:
+    """The package's trainer side, joined with the server's `workers` processes; `address` is this
+    machine's, as the server sees it."""
+    from vllm.distributed.weight_transfer.factory import WeightTransferTrainerFactory
+
+    info: Any
+    if way == "ipc":
+        from vllm.distributed.weight_transfer.ipc_engine import IPCTrainerInitInfo
+
+        info = IPCTrainerInitInfo(rank=0, packed=True)
+    else:
+        from vllm.distributed.weight_transfer.nccl_engine import NCCLTrainerInitInfo
+
+        info = NCCLTrainerInitInfo(
+            master_address=address, master_port=free_port(), world_size=1 + workers, rank=0
+        )
+    return WeightTransferTrainerFactory.trainer_init(info, client=client, source=source)
+
+
+def _plain(update: dict[str, Any]) -> dict[str, Any]:
+    handles = update.get("ipc_handles")
+    if handles is None:
+        return update
+    rest = {name: value for name, value in update.items() if name != "ipc_handles"}
+    return rest | {"ipc_handles_pickled": base64.b64encode(pickle.dumps(handles)).decode()}
+
+
+def _address(url: str) -> str:
+    """This machine's address on the way to a server; nothing is sent."""
+    place = urlsplit(url)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.connect((place.hostname or "127.0.0.1", place.port or 80))
+        address: str = probe.getsockname()[0]
+    return address
+
+
+def _on(device: torch.device) -> AbstractContextManager[Any]:
+    return torch.cuda.device(device) if device.type == "cuda" else nullcontext()

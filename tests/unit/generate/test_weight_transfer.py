@@ -1,0 +1,279 @@
+"""Full weights to a server: which way is taken, what travels by each, and what goes wrong."""
+
+from __future__ import annotations
+
+import base64
+import importlib.util
+import pickle
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, NoReturn
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from tiny import tiny_model
+from torch import Tensor
+
+from colearn.contract import WeightUpdate
+from colearn.errors import ConfigError, MissingExtra, ServerLost
+from colearn.generate import weight_transfer
+from colearn.generate.ranks import Ranks
+from colearn.generate.served_weights import ServedWeights
+from colearn.generate.server_link import ServerRefused
+from colearn.generate.server_process import ServerStart
+from colearn.generate.weight_transfer import (
+    LinkClient,
+    Transfer,
+    transfer_to_running,
+    transfer_to_start,
+)
+from colearn.models.base import Base
+from colearn.models.network import Network
+from colearn.models.weight_update import weight_update
+
+START = ServerStart(
+    python=None,
+    gpus=None,
+    cache_gib=None,
+    max_length=None,
+    max_rows=8,
+    arguments=(),
+    minutes=1.0,
+)
+
+
+def on(device: str) -> Any:
+    """As much of a base as is asked: where it is, and its compute type."""
+    return SimpleNamespace(device=torch.device(device), compute=torch.bfloat16)
+
+
+@pytest.fixture
+def package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: True)
+
+
+class Link:
+    """Records requests; answers as a server of two workers does."""
+
+    url = "http://127.0.0.1:8000"
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[str, Any]] = []
+        self.files: list[dict[str, Tensor]] = []
+        self.bytes = 0
+        self.refused = ""
+
+    def call(self, method: str, path: str, body: Any = None) -> Any:
+        self.calls.append((path, body))
+        if path == self.refused:
+            raise ServerRefused(400, "no such engine")
+        if path == "/collective_rpc":
+            file = Path(body["kwargs"]["weights_path"]) / "model.safetensors"
+            self.bytes = file.stat().st_size
+            self.files.append(load_file(file))
+        answers = {"/get_world_size": {"world_size": 2}, "/reset_prefix_cache": {"success": True}}
+        return answers.get(path)
+
+    def lost(self, reason: str) -> NoReturn:
+        raise ServerLost(reason)
+
+
+@pytest.mark.parametrize(
+    ("device", "changes", "processes", "way"),
+    [
+        ("cpu", {}, 1, "files"),
+        ("cuda", {}, 1, "ipc"),
+        ("cuda:0", {}, 1, "ipc"),
+        ("cuda:1", {}, 1, "files"),
+        ("cuda", {}, 2, "files"),
+        ("cuda", {"gpus": "1"}, 1, "nccl"),
+        ("cuda", {"gpus": "1"}, 2, "nccl"),
+        ("cuda", {"arguments": ("--tensor-parallel-size", "2")}, 1, "files"),
+        ("cuda", {"transfer": "files"}, 1, "files"),
+    ],
+)
+def test_the_way_to_a_started_server_follows_devices_and_processes(
+    package: None, device: str, changes: dict[str, Any], processes: int, way: str
+) -> None:
+    start = replace(START, **changes)
+    assert transfer_to_start(on(device), start, processes=processes).way == way
+
+
+@pytest.mark.parametrize(
+    ("device", "served", "processes", "way"),
+    [
+        ("cpu", "nccl", 1, "files"),
+        ("cuda", None, 1, "files"),
+        ("cuda", "nccl", 2, "nccl"),
+        ("cuda", "ipc", 1, "ipc"),
+        ("cuda", "ipc", 2, "files"),
+        ("cuda", "another", 1, "files"),
+    ],
+)
+def test_the_way_to_a_running_server_follows_its_engine(
+    package: None, device: str, served: str | None, processes: int, way: str
+) -> None:
+    assert transfer_to_running(on(device), None, served, processes=processes).way == way
+
+
+def test_without_the_package_here_weights_travel_as_files_and_a_line_says_why(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    chosen = transfer_to_start(on("cuda"), START, processes=1)
+    assert chosen.way == "files" and "not in the trainer's environment" in chosen.reason
+    with pytest.raises(MissingExtra, match="vllm"):
+        transfer_to_start(on("cuda"), replace(START, transfer="nccl"), processes=1)
+
+
+@pytest.mark.parametrize(
+    ("device", "way", "processes", "message"),
+    [
+        ("cpu", "ipc", 1, "ipc sends from a CUDA device, and the model is on cpu"),
+        ("cuda", "ipc", 2, "ipc sends from one process, and the run has 2"),
+    ],
+)
+def test_a_way_that_cannot_be_is_one_line(
+    package: None, device: str, way: Transfer, processes: int, message: str
+) -> None:
+    with pytest.raises(ConfigError, match=rf"^run\.generator\.transfer: {message}"):
+        transfer_to_start(on(device), replace(START, transfer=way), processes=processes)
+
+
+def test_a_running_server_without_the_engine_that_is_set_is_one_line(package: None) -> None:
+    with pytest.raises(ConfigError, match=r"no engine of nccl; .*--weight-transfer-config"):
+        transfer_to_running(on("cuda"), "nccl", "ipc", processes=1)
+
+
+@pytest.fixture
+def tied() -> Base:
+    model = tiny_model("qwen3")
+    model.config.tie_word_embeddings = True
+    model.tie_weights()
+    return Base(model)
+
+
+def unique_bytes(base: Base, size: int) -> int:
+    return size * sum(parameter.numel() for parameter in base.causal.parameters())
+
+
+def served(link: Link, base: Any, folder: Path) -> ServedWeights:
+    return ServedWeights(link, base, (), folder, Ranks())  # type: ignore[arg-type]
+
+
+def test_a_tied_head_is_written_once_for_a_server_on_a_device(tied: Base, tmp_path: Path) -> None:
+    """In bfloat16: two bytes for each parameter, and a header of names."""
+    link = Link()
+    served(link, on("cuda"), tmp_path).write([weight_update(Network(tied, None), 1)])
+    assert sum(one.nbytes for one in link.files[0].values()) == unique_bytes(tied, 2)
+    assert link.bytes < unique_bytes(tied, 2) + 16_384
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_on_the_cpu_a_tied_head_comes_under_its_own_name_too(tied: Base, tmp_path: Path) -> None:
+    link = Link()
+    served(link, tied, tmp_path).write([weight_update(Network(tied, None), 1)])
+    (written,) = link.files
+    assert torch.equal(written["lm_head.weight"], written["model.embed_tokens.weight"])
+
+
+class Sender:
+    """The package's trainer side: sends what its source holds, in the order of its protocol."""
+
+    def __init__(self, client: LinkClient, source: Any) -> None:
+        self.client, self.source = client, source
+        self.sent: list[dict[str, Tensor]] = []
+        self.fault: Exception | None = None
+        client.init_weight_transfer_engine({"packed": True})
+
+    def send_weights(self) -> None:
+        self.client.start_weight_update()
+        if self.fault is not None:
+            raise self.fault
+        self.sent.append(dict(self.source))
+        self.client.update_weights({"names": list(self.sent[-1])})
+        self.client.finish_weight_update()
+
+    def shutdown(self) -> None:
+        self.sent.clear()
+
+
+@pytest.fixture
+def senders(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Sender]]:
+    made: list[Sender] = []
+
+    def engine(way: str, client: LinkClient, source: Any, *, address: str, workers: int) -> Sender:
+        assert (way, address, workers) == ("nccl", "127.0.0.1", 2)
+        made.append(Sender(client, source))
+        return made[-1]
+
+    monkeypatch.setattr(weight_transfer, "trainer_engine", engine)
+    yield made
+
+
+def test_weights_sent_by_an_engine_are_the_live_ones_in_the_compute_type(
+    tied: Base, tmp_path: Path, senders: list[Sender]
+) -> None:
+    link = Link()
+    tied.compute = torch.bfloat16
+    weights = served(link, tied, tmp_path)
+    weights.begin("nccl", zeros=False)
+    (sender,) = senders
+    (first,) = sender.sent
+    assert {one.dtype for one in first.values()} == {torch.bfloat16}
+    assert sum(one.nbytes for one in first.values()) == unique_bytes(tied, 2)
+    with torch.no_grad():
+        tied.causal.get_input_embeddings().weight.mul_(2)
+    weights.write([weight_update(Network(tied, None), 1)])
+    name = "model.embed_tokens.weight"
+    assert torch.equal(sender.sent[1][name], 2 * sender.sent[0][name])
+    assert [path for path, _ in link.calls] == [
+        "/get_world_size",
+        "/init_weight_transfer_engine",
+        *2
+        * [
+            "/start_weight_update",
+            "/update_weights",
+            "/finish_weight_update",
+            "/reset_prefix_cache",
+            "/update_weight_version",
+        ],
+    ]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_server_that_does_not_join_is_lost(
+    tied: Base, tmp_path: Path, senders: list[Sender]
+) -> None:
+    link = Link()
+    link.refused = "/init_weight_transfer_engine"
+    with pytest.raises(ServerLost, match=r"does not join a transfer by nccl .*no such engine"):
+        served(link, tied, tmp_path).begin("nccl", zeros=False)
+
+
+def test_a_fault_of_the_engine_is_a_lost_server(
+    tied: Base, tmp_path: Path, senders: list[Sender]
+) -> None:
+    weights = served(Link(), tied, tmp_path)
+    weights.begin("nccl", zeros=False)
+    senders[0].fault = RuntimeError("NCCL error:\nunhandled system error")
+    update = WeightUpdate(version=1, full={})
+    with pytest.raises(ServerLost, match=r"by nccl \(NCCL error: unhandled system error\)"):
+        weights.write([update])
+
+
+def test_handles_of_memory_travel_pickled_and_everything_else_as_it_is() -> None:
+    link = Link()
+    client = LinkClient(link)  # type: ignore[arg-type]
+    handle = {"uuid": (print, (1, b"x"))}
+    client.update_weights({"names": ["a"], "ipc_handles": [handle]})
+    client.update_weights([{"names": ["b"]}])
+    client.finish_weight_update("7")
+    (_, first), (_, second), (_, third) = link.calls
+    packed = first["update_info"].pop("ipc_handles_pickled")
+    assert pickle.loads(base64.b64decode(packed)) == [handle]
+    assert first == {"update_info": {"names": ["a"]}}
+    assert second == {"update_info": [{"names": ["b"]}]} and third == {"weight_version": "7"}
