@@ -85,6 +85,10 @@ class TokenEngine(Timed, WeightSync):
     async def submit(self, request: TokenRequest) -> list[TokenAnswer]:
         """One answer per seed, in order. A cancelled call frees its place in the batch."""
 
+    def rest(self) -> None:
+        """Called before models update, if nothing is asked until then: an engine may free memory
+        until its next request or update of weights."""
+
     def close(self) -> None:
         """Free resources outside Python's garbage collector."""
 

@@ -122,6 +122,11 @@ class ModelHost(ABC):
             with engine.busy("transfer"):
                 engine.sync()
 
+    def rest(self) -> None:
+        """Tell every engine that the models update now."""
+        for engine in self.engines:
+            engine.rest()
+
     def close(self) -> None:
         """Free resources outside Python's garbage collector."""
         for engine in self.engines:

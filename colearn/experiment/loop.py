@@ -302,6 +302,9 @@ class Experiment:
             trees, counts = self.experience.take(self._at, pool=self._pool)
         rolled = time.perf_counter()
         self.listeners.rollout(trees)
+        if not self.assembly.run.config.train.staleness:
+            with self._kept_if_lost():
+                self.assembly.host.rest()
         with self._kept_if_lost(), self.interruption.held(at_once=not self._abandons):
             return self._update(updater, trees, counts, started, rolled)
 

@@ -79,6 +79,8 @@ class VLLM(GeneratorKind):
     """Rows decoded together."""
     eager: bool | None = None
     """Disable graph capture. None: disabled on the CPU only."""
+    sleep: bool | None = None
+    """Give the device's memory back during updates. None: on CUDA devices."""
     tolerance: float | None = None
     """Largest gap in nats to the trained model's log-probabilities; None: by dtype."""
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -111,6 +113,7 @@ class VLLM(GeneratorKind):
             max_length=self.max_length,
             max_rows=self.max_rows,
             eager=self.eager,
+            sleep=self.sleep,
             options=self.options,
             tolerance=self.tolerance,
         ).checked()
@@ -140,6 +143,9 @@ class VLLMServer(GeneratorKind):
     transfer: Literal["files", "ipc", "nccl"] | None = None
     """How full weights reach a server: by files, by shared memory of one device, or by NCCL. None
     is the fastest that can be used, which a line says; adapters always travel as files."""
+    sleep: bool | None = None
+    """Whether a started server gives the device's memory back during updates. None: on a CUDA
+    device that it shares with its trainer."""
     tolerance: float | None = None
     """Largest gap in nats to the trained model's log-probabilities; None: by dtype."""
     start_minutes: float = 15.0
@@ -156,6 +162,8 @@ class VLLMServer(GeneratorKind):
             start_minutes=self.start_minutes,
             request_minutes=self.request_minutes,
         )
+        if self.url is not None and self.sleep:
+            raise ConfigError("sleep: a server at a url keeps its memory; leave it out")
         if self.url is not None:
             by_field = self.url if isinstance(self.url, Mapping) else {"": self.url}
             for agent, urls in by_field.items():
@@ -223,6 +231,7 @@ class VLLMServer(GeneratorKind):
             arguments=self.arguments,
             minutes=self.start_minutes,
             transfer=self.transfer,
+            sleep=self.sleep,
         )
 
         def connect(url: str | None) -> VLLMServerEngine:

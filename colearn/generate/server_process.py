@@ -44,6 +44,7 @@ class ServerStart:
     arguments: tuple[str, ...]
     minutes: float
     transfer: Literal["files", "ipc", "nccl"] | None = None
+    sleep: bool | None = None
 
 
 class ServerProcess:

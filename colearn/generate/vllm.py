@@ -28,15 +28,16 @@ from .model_folder import (
     write_model,
     write_zeros,
 )
+from .sleeping import sleeps
 from .vllm_executor import on_device
 from .vllm_memory import memory_share
 from .vllm_needs import vllm_cache
+from .vllm_runner import cuts, runner_variables
 from .vllm_worker import score_before_cuts
 
 _ZEROS = "__zeros__"
 _FORCED = {
     "VLLM_ENABLE_V1_MULTIPROCESSING": "0",  # the weights are handed over as tensors, by reference
-    "VLLM_USE_V2_MODEL_RUNNER": "0",  # the sampler that `score_before_cuts` wraps
 }
 _DEFAULTS = {
     "VLLM_LOGGING_LEVEL": "ERROR",
@@ -60,8 +61,8 @@ class VLLMEngine(CheckedEngine):
     """A vLLM engine for one base, with a peft folder for each adapter of a role.
 
     It starts from the live weights. `cache_gib` is the memory of its key/value cache (default 1 on
-    the CPU, 4 elsewhere), `eager` turns graph capture off (default: on the CPU), `options` are
-    passed to `vllm.LLM` unchanged.
+    the CPU, 4 elsewhere), `eager` turns graph capture off (default: on the CPU), `sleep` as for
+    `sleeps`, `options` are passed to `vllm.LLM` unchanged.
 
     Errors: MissingExtra without vLLM; ConfigError for an adapter or attention heads that vLLM does
     not support.
@@ -78,6 +79,7 @@ class VLLMEngine(CheckedEngine):
         max_length: int | None = None,
         max_rows: int = 256,
         eager: bool | None = None,
+        sleep: bool | None = None,
         options: Mapping[str, Any] | None = None,
         tolerance: float | None = None,
     ) -> None:
@@ -85,10 +87,11 @@ class VLLMEngine(CheckedEngine):
         if importlib.util.find_spec("vllm") is None:
             raise MissingExtra("vllm", "vllm")
         check_heads(base)
-        os.environ.update(_FORCED)
+        self._sleeps, self._asleep = sleeps(sleep, base, beside=True), False
         for name, value in _DEFAULTS.items():
             os.environ.setdefault(name, value)
         on_cpu = base.device.type == "cpu"
+        os.environ.update(_FORCED | runner_variables(roles, on_cpu=on_cpu))
         spoken = list(roles.values())
         adapters = {role.adapter for role in spoken}
         self.device = base.device
@@ -127,11 +130,12 @@ class VLLMEngine(CheckedEngine):
                 logprobs_mode="processed_logprobs",
                 generation_config="vllm",
                 use_tqdm_on_load=False,
+                **({"enable_sleep_mode": True} if self._sleeps else {}),
                 **lora,
                 **(_CPU_OPTIONS if on_cpu else {}),
                 **(options or {}),
             )
-        if any(role.sampling.top_p < 1 or role.sampling.top_k is not None for role in spoken):
+        if any(map(cuts, spoken)):
             self.llm.collective_rpc(score_before_cuts)
         for name in names:
             write_adapter(self._adapters[name], base, name)
@@ -157,6 +161,7 @@ class VLLMEngine(CheckedEngine):
 
     def sample(self, requests: Sequence[TokenRequest]) -> list[TokenAnswer]:
         """Errors: ColearnError for a sample that its request does not allow."""
+        self._wake()
         with torch.random.fork_rng(_accelerators(self.device)):
             outputs: list[Any] = self.llm.generate(
                 [{"prompt_token_ids": request.history.ids.tolist()} for request in requests],
@@ -177,6 +182,7 @@ class VLLMEngine(CheckedEngine):
 
     def write(self, updates: Sequence[WeightUpdate]) -> None:
         """Errors: RuntimeError if a running request keeps the cache from being emptied."""
+        self._wake()
         for update in updates:
             if update.full is not None:
                 # on the CPU a tied head keeps a packed copy, made anew from its own name only
@@ -189,6 +195,17 @@ class VLLMEngine(CheckedEngine):
                     self._load_adapter(name)
         if not self.llm.reset_prefix_cache():
             raise RuntimeError("vLLM kept blocks of the old weights: a request is still running")
+
+    def rest(self) -> None:
+        """Move the weights to the CPU's memory and drop the cache."""
+        if self._sleeps and not self._asleep:
+            self.llm.sleep(level=1)
+            self._asleep = True
+
+    def _wake(self) -> None:
+        if self._asleep:
+            self.llm.wake_up()
+            self._asleep = False
 
     def close(self) -> None:
         """Stop the engine and remove the folder; the engine cannot be used afterwards."""

@@ -30,7 +30,7 @@ from .server_link import ServerLink, ServerRefused
 from .server_process import ServerProcess, ServerStart, free_port
 from .vllm import check_heads, check_temperature
 from .vllm_server_checks import GENERATE, URL, adapters_of, check_server, slots_of
-from .vllm_server_command import server_command, server_environment
+from .vllm_server_command import server_command, server_environment, server_sleeps
 from .weight_transfer import (
     FIELD,
     Transfer,
@@ -76,6 +76,8 @@ class VLLMServerEngine(CheckedEngine):
         self._temporary = TemporaryDirectory(prefix="colearn-vllm-", dir=folder)
         self._folder = Path(self._temporary.name)
         self._starts = url is None
+        self._sleeps = server_sleeps(base, start) if self._starts else False
+        self._asleep = False
         self._ranks = Ranks()
         url = url or self._ranks.by_first(lambda: f"http://127.0.0.1:{free_port()}")
         self.link = ServerLink(
@@ -122,6 +124,7 @@ class VLLMServerEngine(CheckedEngine):
 
     def begin(self, requests: Sequence[TokenRequest]) -> Future[list[Any]]:
         """Send requests; cancelling the future cancels them."""
+        self._wake()
         return self.link.begin(GENERATE, [self._body(request) for request in requests])
 
     def end(self, begun: Future[list[Any]], requests: Sequence[TokenRequest]) -> list[TokenAnswer]:
@@ -144,8 +147,32 @@ class VLLMServerEngine(CheckedEngine):
 
     def write(self, updates: Sequence[WeightUpdate]) -> None:
         """Errors: ServerLost if the server does not take the weights."""
+        self._wake()
         with self._log_kept():
             self._weights.write(updates)
+
+    def rest(self) -> None:
+        """Let a server on the trainer's device give its memory back until the next request.
+
+        Errors: ServerLost if it does not.
+        """
+        if self._sleeps and not self._asleep:
+            with self._log_kept():
+                self._ranks.by_first(partial(self._told, "/sleep?level=1"))
+            self._asleep = True
+
+    def _wake(self) -> None:
+        """In every process, as each may be the first that asks; a second call changes nothing."""
+        if self._asleep:
+            with self._log_kept():
+                self._told("/wake_up")
+            self._asleep = False
+
+    def _told(self, path: str) -> None:
+        try:
+            self.link.call("POST", path)
+        except ServerRefused as error:
+            self.link.lost(f"does not answer {path} ({error})")
 
     def check(self) -> None:
         """In the first process: all have the same weights, and each answer says its version."""
@@ -201,7 +228,7 @@ class VLLMServerEngine(CheckedEngine):
         port = self.link.url.rpartition(":")[2]
         self._process = ServerProcess(
             server_command(self.base, roles, start, model, port, transfer=way),
-            environment=server_environment(self.base, start, transfer=way),
+            environment=server_environment(self.base, roles, start, transfer=way),
             log=self._folder / "server.log",
         )
         deadline = time.monotonic() + 60 * start.minutes

@@ -12,7 +12,9 @@ from colearn.models.base import Base
 
 from .model_folder import rank_limit
 from .server_process import ServerStart
+from .sleeping import sleeps
 from .vllm_memory import memory_share
+from .vllm_runner import runner_variables
 from .vllm_server_checks import adapters_of, slots_of
 from .weight_transfer import Transfer
 
@@ -20,7 +22,6 @@ _ENVIRONMENT = {
     "PYTHONSAFEPATH": "1",  # `python -m` would import files of the current folder first
     "VLLM_SERVER_DEV_MODE": "1",  # weight updates and versions
     "VLLM_ALLOW_RUNTIME_LORA_UPDATING": "1",
-    "VLLM_USE_V2_MODEL_RUNNER": "0",  # the sampler that `score_before_cuts` wraps
     "VLLM_NO_USAGE_STATS": "1",
 }
 _CPU_ENVIRONMENT = {"VLLM_CPU_OMP_THREADS_BIND": "nobind"}
@@ -61,6 +62,8 @@ def server_command(
         command += [] if share is None else [_SHARE, str(share)]
     if start.max_length is not None:
         command += ["--max-model-len", str(start.max_length)]
+    if server_sleeps(base, start):
+        command.append("--enable-sleep-mode")
     if transfer != "files":
         command += ["--weight-transfer-config", json.dumps({"backend": transfer})]
     if names := adapters_of(roles):
@@ -70,11 +73,22 @@ def server_command(
     return [*command, *start.arguments]
 
 
+def server_sleeps(base: Base, start: ServerStart) -> bool:
+    """Whether a server that the run starts sleeps during updates. Errors: as for `sleeps`."""
+    return sleeps(start.sleep, base, beside=start.gpus is None)
+
+
 def server_environment(
-    base: Base, start: ServerStart, *, transfer: Transfer = "files"
+    base: Base,
+    roles: Mapping[str, AgentSpec],
+    start: ServerStart,
+    *,
+    transfer: Transfer = "files",
 ) -> dict[str, str]:
     """Variables that the server has beside those of this process."""
-    environment = _ENVIRONMENT | (_CPU_ENVIRONMENT if base.device.type == "cpu" else {})
+    on_cpu = base.device.type == "cpu"
+    environment = _ENVIRONMENT | runner_variables(roles, on_cpu=on_cpu)
+    environment |= _CPU_ENVIRONMENT if on_cpu else {}
     if transfer == "ipc":
         environment["VLLM_ALLOW_INSECURE_SERIALIZATION"] = "1"  # handles of memory are pickled
     if start.gpus is not None:

@@ -34,7 +34,7 @@ class FakeVLLMServer:
     def __init__(self, folder: Path, port: int = 0, **options: Any) -> None:
         self.folder = folder
         self.options = {"max_loras": 4, "max_lora_rank": 16, "lora": True, "dev": True} | options
-        self.skip = self.silent = self.gone = False
+        self.skip = self.silent = self.gone = self.asleep = False
         self.statuses: dict[str, Answer] = {}
         self.cut: set[str] = set()
         self.asked: list[str] = []
@@ -147,6 +147,14 @@ class FakeVLLMServer:
     def on_reset_prefix_cache(self, body: Mapping[str, Any]) -> Answer:
         return 200, {"success": True}
 
+    def on_sleep(self, body: Mapping[str, Any]) -> Answer:
+        self.asleep = True
+        return 200, {"status": "sleeping"}
+
+    def on_wake_up(self, body: Mapping[str, Any]) -> Answer:
+        self.asleep = False
+        return 200, {"status": "awake"}
+
     def on_update_weight_version(self, body: Mapping[str, Any]) -> Answer:
         self.version = body["new_version"]
         return 200, {"success": True}
@@ -173,6 +181,8 @@ class FakeVLLMServer:
         if not body:
             return 400, {"error": {"message": "token_ids: field required"}}
         self.draws.append(dict(body))
+        if self.asleep:
+            return 500, {"error": {"message": "the engine is asleep"}}
         name, params = body["model"], body["sampling_params"]
         if name != "base" and name not in self.adapters:
             return 404, {"error": {"message": f"The model `{name}` does not exist."}}

@@ -190,3 +190,33 @@ def test_an_engine_that_fails_its_first_check_is_closed(base: Base, server: Fake
         built_engine(base, PLAIN, server)
     server.skip = False
     built_engine(base, PLAIN, server).close()
+
+
+def test_a_server_that_rests_wakes_for_weights_and_for_requests(
+    engine: VLLMServerEngine, server: FakeVLLMServer, base: Base
+) -> None:
+    engine._sleeps = True  # as where trainer and server share a device
+    engine.rest()
+    engine.rest()
+    assert server.asleep and server.asked.count("/sleep") == 1
+    engine.load([weight_update(Network(base, None), 1)])
+    assert not server.asleep
+    engine.rest()
+    engine.sample([request()])
+    assert not server.asleep and server.asked.count("/wake_up") == 2
+
+
+def test_a_server_elsewhere_is_not_told_to_rest(
+    engine: VLLMServerEngine, server: FakeVLLMServer
+) -> None:
+    engine.rest()
+    assert not server.asleep and "/sleep" not in server.asked
+
+
+def test_a_server_that_cannot_sleep_is_lost(
+    engine: VLLMServerEngine, server: FakeVLLMServer
+) -> None:
+    engine._sleeps = True
+    server.statuses["/sleep"] = (500, {"error": {"message": "sleep mode is off"}})
+    with pytest.raises(ServerLost, match=r"does not answer /sleep.*sleep mode is off"):
+        engine.rest()

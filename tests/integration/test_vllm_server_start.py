@@ -18,15 +18,18 @@ from typing import Any
 import pytest
 import torch
 from served_engine import *  # noqa: F403 - the fixtures
-from served_engine import PLAIN, adapted, request
+from served_engine import CHAT, PLAIN, adapted, request
 from transformers import LlamaConfig, LlamaForCausalLM
 
+from colearn.agents import AgentSpec
+from colearn.contract import Sampling
 from colearn.errors import ColearnError, ConfigError, MissingExtra, ServerLost
 from colearn.generate.kinds import VLLM, VLLMServer
 from colearn.generate.server_process import ServerStart
 from colearn.generate.vllm_server import VLLMServerEngine
 from colearn.generate.vllm_server_command import server_command, server_environment
 from colearn.models.base import Base
+from colearn.text.notes import note_once
 
 PROGRAM = Path(__file__).parent / "fake_vllm_program.py"
 
@@ -145,15 +148,52 @@ def test_a_started_servers_variables(base: Base) -> None:
         "PYTHONSAFEPATH": "1",
         "VLLM_SERVER_DEV_MODE": "1",
         "VLLM_ALLOW_RUNTIME_LORA_UPDATING": "1",
-        "VLLM_USE_V2_MODEL_RUNNER": "0",
         "VLLM_NO_USAGE_STATS": "1",
     }
-    assert server_environment(OnGPU(), start()) == always  # type: ignore[arg-type]
-    assert server_environment(base, start(gpus="2,3")) == {
+    assert server_environment(OnGPU(), PLAIN, start()) == always  # type: ignore[arg-type]
+    assert server_environment(base, PLAIN, start(gpus="2,3")) == {
         **always,
+        "VLLM_USE_V2_MODEL_RUNNER": "0",
         "VLLM_CPU_OMP_THREADS_BIND": "nobind",
         "CUDA_VISIBLE_DEVICES": "2,3",
     }
+
+
+def test_top_p_needs_the_previous_runner_and_a_line_says_so(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    note_once.cache_clear()
+    cutting = {"ann": AgentSpec(adapter=None, chat=CHAT, sampling=Sampling(top_p=0.9))}
+    environment = server_environment(OnGPU(), cutting, start())  # type: ignore[arg-type]
+    assert environment["VLLM_USE_V2_MODEL_RUNNER"] == "0"
+    assert "agents.ann.sampling has top_p or top_k" in capsys.readouterr().err
+
+
+def test_a_server_beside_its_trainer_sleeps_and_one_with_devices_of_its_own_does_not(
+    half_free: None,
+) -> None:
+    beside = server_command(OnGPU(), PLAIN, start(), Path("/m"), "8001")  # type: ignore[arg-type]
+    apart = server_command(OnGPU(), PLAIN, start(gpus="1"), Path("/m"), "8001")  # type: ignore[arg-type]
+    assert "--enable-sleep-mode" in beside and "--enable-sleep-mode" not in apart
+
+
+def test_a_transfer_by_shared_memory_is_an_option_and_a_variable(half_free: None) -> None:
+    command = server_command(OnGPU(), PLAIN, start(), Path("/m"), "8001", transfer="ipc")  # type: ignore[arg-type]
+    environment = server_environment(OnGPU(), PLAIN, start(), transfer="ipc")  # type: ignore[arg-type]
+    at = command.index("--weight-transfer-config")
+    assert command[at + 1] == '{"backend": "ipc"}'
+    assert environment["VLLM_ALLOW_INSECURE_SERIALIZATION"] == "1"
+
+
+@pytest.mark.parametrize("changes", [{}, {"gpus": "1"}])
+def test_a_sleep_that_frees_no_memory_is_one_line(base: Base, changes: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match=r"^run\.generator\.sleep: an engine sleeps where"):
+        server_command(base, PLAIN, start(sleep=True, **changes), Path("/m"), "8001")
+
+
+def test_a_server_at_a_url_does_not_sleep() -> None:
+    with pytest.raises(ConfigError, match=r"^sleep: a server at a url keeps its memory"):
+        VLLMServer(url="http://a", sleep=True)
 
 
 def test_a_started_server_answers_and_ends_with_its_engine(

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 import torch
 
-from colearn.generate import weight_transfer
 from colearn.generate.weight_transfer import LinkClient, LiveWeights, trainer_engine
 
 pytestmark = pytest.mark.vllm
@@ -111,4 +110,35 @@ def test_the_server_has_the_routes_that_are_asked() -> None:
         "/finish_weight_update",
         "/update_weight_version",
     }
-    assert weight_transfer.FIELD == "run.generator.transfer"
+
+
+def test_an_engine_sleeps_and_wakes_by_these_calls() -> None:
+    from vllm import LLM
+    from vllm.entrypoints.serve.dev.sleep.api_router import router
+
+    assert {route.path for route in router.routes} >= {"/sleep", "/wake_up"}  # type: ignore[attr-defined]
+    inspect.signature(LLM.sleep).bind(None, level=1)
+    inspect.signature(LLM.wake_up).bind(None)
+
+
+def test_the_package_has_the_options_that_a_device_needs() -> None:
+    from vllm.engine.arg_utils import EngineArgs
+
+    options = inspect.signature(EngineArgs).parameters
+    assert options.keys() >= {
+        "enable_sleep_mode",
+        "weight_transfer_config",
+        "gpu_memory_utilization",
+        "kv_cache_memory_bytes",
+        "distributed_executor_backend",
+    }
+
+
+def test_the_executor_says_which_device_its_worker_takes() -> None:
+    from vllm.v1.executor.uniproc_executor import UniProcExecutor
+
+    from colearn.generate.vllm_executor import on_device
+
+    signature = inspect.signature(UniProcExecutor._distributed_args)
+    assert list(signature.parameters) == ["self"]
+    assert on_device(3)._distributed_args is not UniProcExecutor._distributed_args
