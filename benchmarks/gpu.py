@@ -275,7 +275,7 @@ def blocks_of_logits(small: bool) -> dict[str, Any]:
 
     from colearn.generate.transformers import TransformersEngine
     from colearn.models.base import Base
-    from colearn.models.logit_blocks import LEAST, logits_at_once
+    from colearn.models.logits import LEAST, logits_at_once
 
     stand = Stand(small)
     trees, _ = stand.generated(TransformersEngine(stand.base, stand.voices))

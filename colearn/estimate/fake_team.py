@@ -13,7 +13,7 @@ from colearn.contract import NetworkKey
 from colearn.models.base import Base
 from colearn.models.flex import too_large
 from colearn.models.load import DTYPES
-from colearn.models.logit_blocks import for_memory
+from colearn.models.logits import for_memory
 from colearn.models.network import Network, Score, Scores
 from colearn.models.quantized import describe
 from colearn.models.team import TeamBuilder

@@ -19,8 +19,7 @@ from .adapters import Adapted
 from .device_layers import DeviceLayers
 from .flex import FlexMask, too_large
 from .lean_layers import LARGE, Lean, kept_inputs, lean_layers
-from .logit_blocks import logits_at_once
-from .logit_scales import scaled_logits
+from .logits import logits_at_once, scaled_logits
 from .packed_products import PackedProducts, worthwhile
 from .recomputation import recomputing
 from .rotary import steady_positions

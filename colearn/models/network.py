@@ -11,7 +11,7 @@ from torch.utils.checkpoint import checkpoint
 from colearn.contract.rows import Outputs, RowBatch
 
 from .base import Base
-from .chosen_logprobs import chosen_logprobs
+from .logits import chosen_logprobs
 from .value_head import ValueHead
 
 Scores = tuple[Tensor, Tensor]

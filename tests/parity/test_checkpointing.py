@@ -11,7 +11,7 @@ from tiny import tiny_model
 from colearn.config import LoRASettings
 from colearn.learn.batch import make_batch
 from colearn.models.base import Base
-from colearn.models.chosen_logprobs import chosen_logprobs
+from colearn.models.logits import chosen_logprobs
 from colearn.models.network import Network
 from colearn.models.tree_attention import Carrier
 

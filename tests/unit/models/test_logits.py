@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from colearn.models.logit_blocks import LEAST, MOST, for_memory, logits_at_once
+from colearn.models.logits import LEAST, MOST, for_memory, logits_at_once
 
 WORDS = 151_936
 
