@@ -67,11 +67,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_collection_finish() -> None:
     """Undoes what a long session has and a user's process has not.
 
-    torchrl makes `spawn` the start method of the whole process, so that each worker would import
-    everything anew. And a million objects of tests and libraries live to the end: frozen, they cost
+    torchrl makes `spawn` the start method of the whole process, also where a test imports it, unless
+    one is set by name: each worker would import everything anew. And a million objects of tests and libraries live to the end: frozen, they cost
     no second whenever a run collects garbage.
     """
-    multiprocessing.set_start_method(None, force=True)
+    multiprocessing.set_start_method(multiprocessing.get_all_start_methods()[0], force=True)
     gc.collect()
     gc.freeze()
 
