@@ -67,9 +67,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_collection_finish() -> None:
     """Undoes what a long session has and a user's process has not.
 
-    torchrl makes `spawn` the start method of the whole process, also where a test imports it, unless
-    one is set by name: each worker would import everything anew. And a million objects of tests and libraries live to the end: frozen, they cost
-    no second whenever a run collects garbage.
+    torchrl makes `spawn` the start method of the whole process unless one is set by name, wherever
+    a test imports it: each worker would import everything anew. And a million objects of tests and
+    libraries live to the end: frozen, they cost no second whenever a run collects garbage.
     """
     multiprocessing.set_start_method(multiprocessing.get_all_start_methods()[0], force=True)
     gc.collect()

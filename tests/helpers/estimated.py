@@ -10,6 +10,7 @@ from tiny import register, save_model
 from colearn.config import load_config
 from colearn.estimate import Estimate, estimate
 from colearn.estimate.machine import Machine
+from colearn.estimate.phases import Rehearsed
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +23,11 @@ def estimated(model: str, monkeypatch: pytest.MonkeyPatch) -> Any:
     register(monkeypatch, notes="tiny:Notes")
 
     def run(
-        *overrides: str, processes: int = 1, machine: Machine | None = None, **sections: Any
+        *overrides: str,
+        processes: int = 1,
+        machine: Machine | None = None,
+        rehearsed: Rehearsed | None = None,
+        **sections: Any,
     ) -> Estimate:
         settings = {
             "task": {"name": "notes", "horizon": 2, "items": 3},
@@ -35,6 +40,6 @@ def estimated(model: str, monkeypatch: pytest.MonkeyPatch) -> Any:
             "run": {"device": "cpu"},
         }
         config = load_config(settings | sections, overrides)
-        return estimate(config, processes=processes, machine=machine)
+        return estimate(config, processes=processes, machine=machine, rehearsed=rehearsed)
 
     return run

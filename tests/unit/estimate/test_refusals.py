@@ -101,7 +101,9 @@ def test_a_headline_that_the_task_measures_is_accepted(
     settings: dict[str, Any], metric: str
 ) -> None:
     config = load_config(settings, [f"evaluation.headline={{metric: {metric}}}"])
-    assert estimate(config).run.headline.metric == metric
+    run = resolve(config)
+    check_evaluation(run)
+    assert run.headline.metric == metric
 
 
 class Mute(Notes, Services):
