@@ -1,7 +1,7 @@
 """What each piece of code for speed or memory on a CPU is worth: runs with it and without it.
 
     python benchmarks/special_code.py                 # the table, in processor seconds and peaks
-    python benchmarks/special_code.py --pieces shared_histories --algorithms magrpo
+    python benchmarks/special_code.py --pieces tree_attention --algorithms magrpo
 
 Model, task and batches are those of `vs_comlrl.py`. Every run is a process of its own on one
 thread; its first iteration is not counted. Runs with all pieces alternate with runs that lack one.
@@ -35,12 +35,6 @@ def without_tree_attention() -> None:
     base.by_blocks = lambda *given: None  # type: ignore[assignment]
 
 
-def without_shared_histories() -> None:
-    from colearn.generate import forked_slab
-
-    forked_slab.worthwhile_to_share = lambda *given: False
-
-
 def without_packed_products() -> None:
     from colearn.models import base
 
@@ -55,7 +49,6 @@ def without_lean_layers() -> None:
 
 PIECES: Mapping[str, Callable[[], None]] = {
     "tree_attention": without_tree_attention,
-    "shared_histories": without_shared_histories,
     "packed_products": without_packed_products,
     "lean_layers": without_lean_layers,
     "one_heap": lambda: None,

@@ -12,7 +12,6 @@ import torch
 from colearn.agents import AgentSpec
 from colearn.config import ResolvedRun
 from colearn.contract import EngineNeeds, Rollout
-from colearn.generate.forked_slab import fork, worthwhile_to_share
 from colearn.generate.kv_cache import BLOCK, Slab
 from colearn.learn.packed_rows import window_start
 from colearn.models.base import Base
@@ -149,18 +148,9 @@ def position_bytes(base: Base) -> int:
 
 
 def cache_bytes(base: Base, call: GeneratorCall) -> int:
-    """KV cache bytes of all rows. Forks share the slots of their history where that is
-    worthwhile."""
-    pair = position_bytes(base)
-    elements = pair // (2 * base.config.num_hidden_layers * base.compute.itemsize)
-    histories, rows = len(call.requests), len(call.rows)
-    if not call.reserve:
-        slots = rows * call.capacity
-    elif worthwhile_to_share(base, rows - histories, call.used * elements):
-        slots = histories * call.capacity + rows * _in_blocks(call.reserve)
-    else:
-        slots = rows * _in_blocks(call.used + call.reserve)
-    return pair * slots
+    """KV cache bytes of all rows; a fork has a copy of its history."""
+    slots = _in_blocks(call.used + call.reserve) if call.reserve else call.capacity
+    return position_bytes(base) * len(call.rows) * slots
 
 
 @torch.no_grad()
@@ -186,7 +176,7 @@ def _rehearse(
     slab, last = _forward(ledger, base, call.requests, call, call.width, speakers)
     ledger.end_stage()
     if call.reserve:
-        slab = fork(slab, _owners(call), call.used, call.reserve, base)
+        slab = slab.select(_owners(call), call.used, call.used + call.reserve)
     del last
     ledger.end_stage()
     _forward(ledger, base, call.rows, call, 1, speakers, slab)

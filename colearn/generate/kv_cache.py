@@ -213,15 +213,6 @@ class Slab:
         """Cache locations of the histories at `places`."""
         return [CachedRow(self, row, self.lengths[row], self.offsets[row]) for row in places]
 
-    def segments(self, row: CachedRow) -> Iterator[tuple[Slab, int, int, int]]:
-        """Where a history's positions lie: slab, row, the first position's place in the history
-        and their number."""
-        yield self, self.place(row.row), 0, row.length
-
-    def whole(self, rows: Sequence[int]) -> Slab:
-        """A slab in which `rows` have their histories to themselves."""
-        return self
-
     def append(self, source: Slab, rows: Sequence[int]) -> None:
         """Copy rows of another slab after the rows in use; there must be room for them."""
         lengths = [source.lengths[row] for row in rows]
@@ -233,8 +224,8 @@ class Slab:
         self.lengths = self.lengths + lengths
         self.offsets = self.offsets + [source.offsets[row] for row in rows]
 
-    def reduce(self, order: Sequence[int]) -> Slab:
-        """Keep only the rows in `order`, in this order; in place where that is the better."""
+    def reduce(self, order: Sequence[int]) -> None:
+        """Keep only the rows in `order`, in this order."""
         moved = [(place, row) for place, row in enumerate(order) if place != row]
         self._copy_lengths(self, order)
         self.rows = len(order)
@@ -243,7 +234,6 @@ class Slab:
             used = max(self.lengths[place] for place, _ in moved)
             for layer in (*self.keys, *self.values):
                 layer[places, :, :used] = layer[rows, :, :used]
-        return self
 
     def _copy_lengths(self, source: Slab, rows: Sequence[int]) -> None:
         """Take over the lengths and offsets of `rows` of another slab."""
@@ -277,23 +267,23 @@ def gather(
     slab.lengths = [0 if source is None else source.length - cut for source, cut in both]
     slab.offsets = [0 if source is None else source.offset + cut for source, cut in both]
     for old, copies in _copies(sources, cuts):
-        to_rows, from_rows, first, into, counts = torch.tensor(copies, device=device).T
+        to_rows, from_rows, first, counts = torch.tensor(copies, device=device).T
         # a short copy repeats its last slot
         steps = torch.arange(max(count for *_, count in copies), device=device)
         steps = steps.minimum(counts[:, None] - 1)
-        from_slots, to_slots = first[:, None] + steps, into[:, None] + steps
+        from_slots = first[:, None] + steps
         for olds, news in ((old.keys, slab.keys), (old.values, slab.values)):
             for layer, cached in enumerate(olds):
                 if layer == len(news):
                     shape = (len(sources), cached.shape[1], slab.capacity, cached.shape[3])
                     news.append(cached.new_zeros(shape))
                 taken = cached[from_rows[:, None], :, from_slots]
-                news[layer][to_rows[:, None], :, to_slots] = taken
+                news[layer][to_rows[:, None], :, steps] = taken
     return slab
 
 
-Copy = tuple[int, int, int, int, int]
-"""New row, old row, first old slot, first new slot, number of slots."""
+Copy = tuple[int, int, int, int]
+"""New row, old row, first old slot, number of slots."""
 
 
 def _copies(
@@ -302,9 +292,8 @@ def _copies(
     """What is copied for `gather`, by the slab that it is copied from."""
     by_slab: dict[int, tuple[Slab, list[Copy]]] = {}
     for number, (source, cut) in enumerate(zip(sources, cuts, strict=True)):
-        for old, row, first, count in () if source is None else source.slab.segments(source):
-            skipped = max(0, cut - first)
-            if skipped < count:
-                _, copies = by_slab.setdefault(id(old), (old, []))
-                copies.append((number, row, skipped, first + skipped - cut, count - skipped))
+        if source is not None and cut < source.length:
+            old = source.slab
+            _, copies = by_slab.setdefault(id(old), (old, []))
+            copies.append((number, old.place(source.row), cut, source.length - cut))
     yield from by_slab.values()

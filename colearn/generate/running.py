@@ -10,7 +10,6 @@ from torch import Tensor
 from colearn.models.base import Base
 
 from .decoding_row import DecodingRow
-from .forked_slab import fork
 from .kv_cache import BLOCK, CachedRow, Slab
 
 
@@ -59,14 +58,11 @@ class Running:
         if not self.rows:
             forks = list(owners) != list(range(source.rows))
             used = max(source.lengths)
-            self._slab = fork(source, owners, used, reserve, self.base) if forks else source
+            self._slab = source.select(owners, used, used + reserve) if forks else source
             self._places, self._adapters, self._visible = [], [], []
             first = 0
         else:
-            slab = self._slab.whole(self._places)
-            if slab is not self._slab:
-                self._slab = slab
-                self._rearrange(self._places)
+            slab = self._slab
             count = slab.rows + len(owners)
             longest = max(slab.lengths + source.lengths)
             if count > slab.room or longest > slab.capacity:
@@ -107,7 +103,7 @@ class Running:
                 order[number] = order[-1]
                 order.pop()
             kept = self._on_device(order)
-            self._slab = self._slab.reduce(order)
+            self._slab.reduce(order)
             self._rearrange(order)
         self.rows = [self.rows[number] for number in order]
         self.drawn = self.drawn[kept]

@@ -102,15 +102,6 @@ class Base(Adapted):
         return scaled_logits(self.config, logits.float())
 
     @property
-    def shares_histories(self) -> bool:
-        """Whether decoding can read a history that several rows continue once for all of them. In
-        half precision it rounds scores before the softmax, which torch's kernels do not."""
-        kinds = set(getattr(self.config, "layer_types", None) or ())
-        windows = getattr(self.config, "sliding_window", None) is not None and not kinds
-        exact = self.compute == self._causal.dtype == torch.float32
-        return exact and self._by_blocks and kinds <= {"full_attention"} and not windows
-
-    @property
     def _by_blocks(self) -> bool:
         return bool(self._causal.config._attn_implementation == NAME)
 

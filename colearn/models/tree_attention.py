@@ -20,7 +20,6 @@ from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
 
 from .flex import FlexMask, attend
-from .fork_attention import ForkMask, fork_attention
 from .tree_mask import Rows, TreeMask
 
 NAME = "colearn_tree"
@@ -69,19 +68,17 @@ def tree_attention(
     scaling: float | None = None,
     **settings: Any,
 ) -> tuple[Tensor, None]:
-    """transformers' attention interface: block attention for a `Carrier`, attention to shared
-    histories for a `ForkMask`, FlexAttention for a `FlexMask`, else sdpa.
+    """transformers' attention interface: block attention for a `Carrier`, FlexAttention for a
+    `FlexMask`, else sdpa.
 
     `query` [B, heads, T, D], `key` and `value` [B, key heads, T, D]; the result is
     [B, T, heads, D].
     """
-    if not isinstance(attention_mask, Carrier | ForkMask | FlexMask):
+    if not isinstance(attention_mask, Carrier | FlexMask):
         return sdpa_attention_forward(
             module, query, key, value, attention_mask, scaling=scaling, **settings
         )
     scale = query.shape[-1] ** -0.5 if scaling is None else scaling
-    if isinstance(attention_mask, ForkMask):
-        return fork_attention(query, key, value, attention_mask, scale), None
     if isinstance(attention_mask, FlexMask):
         attended = attend(query, key, value, attention_mask.blocks, scale)
         return attended.transpose(1, 2).contiguous(), None

@@ -81,13 +81,9 @@ def at(step: int, request: TokenRequest) -> Due:
     return lambda now, _: request if now >= step else None
 
 
-@pytest.fixture(params=["copied", "shared"])
-def generator(
-    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
-) -> TransformersEngine:
-    """One whose actions end at their length alone; forks copy their history or share it."""
-    if request.param == "shared":
-        monkeypatch.setattr("colearn.generate.forked_slab.WORTHWHILE", 0)
+@pytest.fixture
+def generator() -> TransformersEngine:
+    """One whose actions end at their length alone."""
     team = cast(("ada",), max_tokens=40)
     team.voices["ada"].chat.end_ids = frozenset()
     (generator,) = team.generators.values()
