@@ -12,7 +12,8 @@ from colearn.loss.policy_gradient import PolicyGradient
 
 @dataclass(frozen=True, kw_only=True)
 class PolicyAlgorithm(Algorithm):
-    """Every part can be replaced (`algorithm.credit.name`) or set (`algorithm.loss.clip`)."""
+    """Base class: a config can replace each part (`algorithm.credit.name`) or change its settings
+    (`algorithm.loss.clip`)."""
 
     rollout: Rollout
     """Rollout shape: how episodes branch."""
@@ -23,7 +24,8 @@ class PolicyAlgorithm(Algorithm):
     loss: PolicyLoss = PolicyGradient()
     """Policy loss."""
     critic: Critic | None = None
-    """Critic: which text a value model reads, and for whom; None: no value model."""
+    """Critic: the text that a value model reads and the agents that it serves; None: no value
+    model."""
     value_loss: ValueLoss = ValueLoss()
     """Value loss and value targets of the critic."""
     discount: float = 1.0

@@ -13,10 +13,10 @@ from .collm_dc import CoLLMDC
 class AC(CoLLMDC):
     """Single-agent actor-critic: Eq. 2 and 3 with n = 1.
 
-    With one agent, its own history is the joint history, so one critic is both decentral and
-    central. The value head may share the agent's model (`critic: {share: actor}`).
+    With one agent, the agent's history is the joint history, so the critic is both decentralised
+    and centralised. The value head may share the agent's model (`critic: {share: actor}`).
 
-    Wrong when there is more than one agent: use `collm_dc`, which is the same algorithm.
+    Wrong when there is more than one agent: use `collm_dc`, the same algorithm for a team.
     """
 
     def check_team(self, agents: Sequence[str]) -> None:

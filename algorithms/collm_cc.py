@@ -18,7 +18,7 @@ class CoLLMCC(PolicyAlgorithm):
 
     Each agent follows rho grad log pi_i(a_i|h_i) * (r + gamma V(h') - V(h)) (Eq. 4). The critic
     minimises the squared TD error (Eq. 5). The critic reads m_t as text; the paper also allows
-    numbers concatenated with the history's representation (sec. 5.1). An update takes whole
+    numbers concatenated with the history's representation (sec. 5.1). An update uses whole
     episodes; the paper's Minecraft runs update after each joint action (C.3).
 
     Wrong when episodes have one turn and sampling is cheap: a group baseline (`magrpo`) needs no

@@ -20,7 +20,7 @@ class CoLLMDC(PolicyAlgorithm):
     V_i(h_i) (Eq. 2). Its critic minimises delta_i^2 (Eq. 3).
 
     Wrong when rewards are sparse or horizons are long: the other agents' learning shifts each
-    critic's target. The paper reports that it fails to converge there. Use `collm_cc`.
+    critic's target, and the paper reports that CoLLM-DC then fails to converge. Use `collm_cc`.
     """
 
     rollout: Rollout = Chain()

@@ -22,7 +22,7 @@ class COMA(PolicyAlgorithm):
     "Counterfactual Multi-Agent Policy Gradients", whose critic sums over all actions).
 
     Right for larger teams whose members earn separate parts of the reward: the baseline subtracts
-    the other agents' parts. A V of the history cannot do that. Wrong when generation costs more
+    the other agents' parts, which a V of the history cannot do. Wrong when generation costs more
     than environment steps, since every turn draws 1 + K answers per agent. Wrong for one agent with
     cheap sampling: use `grpo`.
     """

@@ -20,8 +20,8 @@ class GRPO(MAGRPO):
 
     Token ratios are clipped. Long responses are not down-weighted (as in Dr. GRPO).
 
-    Wrong when there are several agents: all would share the chain's advantage. The tree of `magrpo`
-    compares later turns with their own siblings.
+    Wrong when there are several agents: all agents would share the chain's advantage. In the tree
+    of `magrpo`, later turns are compared with their own siblings.
     """
 
     rollout: Rollout = Parallel()

@@ -29,8 +29,8 @@ class MAPPO(PolicyAlgorithm):
     `credit: {name: mixed}` with `discount: 1` continues GAE from one call of a role to its next
     call.
 
-    Wrong when unlike roles share a critic: one head must then value unlike prompts, and MHGPO
-    reports that it fails there.
+    Wrong when dissimilar roles share a critic: one value head must then fit dissimilar prompts, and
+    the MHGPO paper reports that MAPPO fails in this case.
     """
 
     rollout: Rollout = Chain()
@@ -39,7 +39,7 @@ class MAPPO(PolicyAlgorithm):
     advantage: Advantage = TokenGAE()
     loss: PolicyLoss = PolicyGradient(ratio="token", clip=0.2)
     discount: float = 0.0
-    """0: invocation credit already is the return of a call."""
+    """0, because invocation credit is already the return of a call."""
 
 
 @dataclass(frozen=True, kw_only=True)

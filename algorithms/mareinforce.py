@@ -14,7 +14,8 @@ from .magrpo import MAGRPO
 class MAREINFORCE(MAGRPO):
     """MA-REINFORCE: Eq. 1 with b = 0.
 
-    `rollout.k: 1` is the original; a larger K only averages (Proposition 4.1).
+    `rollout.k: 1` is the original algorithm; a larger K only averages over more samples
+    (Proposition 4.1).
 
     Wrong when the mean reward is far from 0: use a baseline, which costs nothing extra.
     """

@@ -15,7 +15,7 @@ class MAReMax(MAGRPO):
     """MAReMax: Eq. 1 with b(h_t) = max of G_t^k over the K joint actions of the same history.
 
     Wrong when actions are long or K is large: advantages are never positive, so the update only
-    lowers probabilities. The freed mass moves to arbitrary actions.
+    lowers probabilities. The freed probability mass moves to arbitrary actions.
     """
 
     advantage: Advantage = GroupMax()

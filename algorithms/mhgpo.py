@@ -17,10 +17,10 @@ from ._policy import PolicyAlgorithm
 class MHGPO(PolicyAlgorithm):
     """MHGPO: heterogeneous groups, forked at the first agent (FoF; Chen et al. 2025).
 
-    The team reward propagates backward through the executed graph (Eq. 4), plus each role's
-    penalties. An action is compared with the same role's actions in the other branches (Eq. 5). FoF
-    sampling draws G answers of the entry agent and one of each later agent. Loss by Eq. 6: clip
-    0.2, KL 0.001.
+    The team reward propagates backward through the executed graph (Eq. 4), and each role's
+    penalties are added. An action is compared with the same role's actions in the other branches
+    (Eq. 5). FoF sampling draws G answers of the entry agent, and in each branch one answer of each
+    later agent. The loss is Eq. 6 with clip 0.2 and KL weight 0.001.
 
     Wrong when roles act concurrently on different subtasks, or when a critic is cheap: the group of
     a downstream role mixes different prompts. Use `mappo`.
@@ -31,7 +31,7 @@ class MHGPO(PolicyAlgorithm):
     advantage: Advantage = Heterogeneous()
     loss: PolicyLoss = PolicyGradient(ratio="token", reduction="action_mean", clip=0.2, kl=0.001)
     discount: float = 0.0
-    """0: backward credit already is the return of an action."""
+    """0, because backward credit is already the return of an action."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +51,7 @@ class MHGPOIndependent(MHGPO):
 class MHGPORoundRobin(MHGPO):
     """MHGPO with round robin (RR): each item's tree forks at one randomly drawn agent.
 
-    Actions before the fork are compared over the batch.
+    Actions before the fork are compared across the batch.
 
     Wrong when `train.episodes` is small: few actions are then available for that comparison.
     """

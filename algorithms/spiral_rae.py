@@ -18,8 +18,8 @@ class SpiralRAE(PolicyAlgorithm):
 
     The advantage of each turn is the player's episode return minus the baseline of its role.
 
-    Wrong when games are long or pay during play: MARSHAL's appendix E compares it with turn-level
-    advantages in Hanabi.
+    Wrong when games are long or pay rewards during play: see MARSHAL's appendix E, which compares
+    SPIRAL with turn-level advantages in Hanabi.
     """
 
     rollout: Rollout = Chain()

@@ -19,7 +19,7 @@ class Untrained(Algorithm):
     With one agent it is the paper's raw model. With `wrapper: parallel`, `pipeline` or `discussion`
     it is one of the paper's prompt-based baselines.
 
-    Wrong when it is the reference for the gain of a trained run: use that run's first evaluation,
+    Wrong when used as the reference for the gain of a trained run: use that run's first evaluation,
     which has the same models and seeds.
     """
 
@@ -29,7 +29,7 @@ class Untrained(Algorithm):
     """Credit assignment of the reported returns."""
 
     def parts(self) -> Parts:
-        """Chains without an update: the advantage and the loss are never computed."""
+        """Parts of an evaluation over chains: the advantage and the loss are never computed."""
         return Parts(
             rollout=Chain(), credit=self.credit, advantage=RawReturn(), loss=PolicyGradient()
         )

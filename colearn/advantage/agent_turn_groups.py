@@ -21,10 +21,10 @@ class AgentTurn(Advantage):
 
     The group key is (environment, agent, turn) and the prompt's token ids, so only actions sampled
     from the same prompt are compared, for every rollout shape. A group of one action has mean 0 and
-    deviation 1, as in public implementations, so its advantage is its reward. After the first turn
-    of `parallel`, the paper's ablation, every group has one action.
+    deviation 1, as in public implementations, so its advantage is its reward. With `parallel` (the
+    paper's ablation), every group after the first turn has one action.
 
-    Wrong when an action is paid later instead of at once: `GroupMean` compares returns.
+    Wrong when the reward of an action arrives later: use `GroupMean`, which compares returns.
     """
 
     normalize_std: bool = True
@@ -73,7 +73,7 @@ class AgentTurn(Advantage):
 class AgentQuestion(AgentTurn):
     """`AgentTurn` with the group key (environment, agent): the baseline of MAS + GRPO, which
     compares actions of different prompts and turns (Stronger-MAS, Sec. 5.2). The paper does not
-    say whether it also pools the agents; this implementation does not.
+    say whether the group also pools the agents; in this implementation it does not.
 
     Wrong when histories diverge: the group then compares situations instead of actions.
     """

@@ -27,10 +27,10 @@ class CounterfactualBaseline(Advantage):
     executed action.
 
     Unbiased for every critic: the baseline of agent i does not depend on a_i. G is the TD(lambda)
-    return r + gamma ((1 - lambda) Q' + lambda G'), with lambda = `lam` and Q' of the next executed
-    joint action, averaged over the agents' estimates. A `lam` below 1 trades lower variance for the
-    critic's bias. The critic's targets are the same returns. An agent without an alternative has no
-    advantage.
+    return r + gamma ((1 - lambda) Q' + lambda G') with lambda = `lam`. Q' is the Q of the next
+    executed joint action, averaged over the agents' estimates. A `lam` below 1 lowers the variance
+    but adds the critic's bias. The critic's targets are the same returns. An agent without an
+    alternative has no advantage.
 
     With w = `critic_share`, w Q(h, a) + (1 - w) G takes the place of G; w = 1 is Eq. 4 itself. What
     Q does not explain of the other agents' parts is then no noise, and what Q has wrong about a_i
@@ -47,7 +47,7 @@ class CounterfactualBaseline(Advantage):
     clip: Clip | None = None
     """Keep each advantage within [-clip, clip]."""
     normalize: bool = False
-    """After the clip: zero mean, unit deviation over all actions of one agent."""
+    """After clipping, normalise to zero mean and unit deviation over all actions of one agent."""
 
     reads = "counterfactual"
 

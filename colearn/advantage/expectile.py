@@ -22,7 +22,7 @@ def weighted(error: float, level: float) -> float:
 
 
 def expectile(numbers: Sequence[float], level: float) -> float:
-    """The e at which the weighted errors (number - e) sum to 0, exact.
+    """The exact e at which the weighted errors (number - e) sum to 0.
 
     Between two neighbours of the sorted numbers the sum is linear in e, so the search tries each
     possible number of terms below e. Example: 0 and 10 at tau = 0.9 give 9.

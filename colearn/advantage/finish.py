@@ -12,7 +12,7 @@ EPSILON = 1e-6
 
 
 def scored(advantages: Sequence[NodeAdvantages]) -> list[NodeAdvantages]:
-    """The advantages without those of actions that are not scored (NaN)."""
+    """The advantages of scored actions only: NaN marks actions that are not scored."""
     return [
         tuple({name: a for name, a in node.items() if not isnan(a)} for node in tree)
         for tree in advantages
@@ -20,7 +20,7 @@ def scored(advantages: Sequence[NodeAdvantages]) -> list[NodeAdvantages]:
 
 
 def bootstrapped(value: float, later: float, lam: float) -> float:
-    """(1 - lambda) V + lambda * the later return, which may be unscored where lambda is 0."""
+    """(1 - lambda) V + lambda * later return. The later return may be NaN if lambda is 0."""
     return value if lam == 0.0 else (1.0 - lam) * value + lam * later
 
 
@@ -35,9 +35,10 @@ def clipped(advantages: Sequence[NodeAdvantages], clip: float | None) -> list[No
 
 
 def normalized(advantages: Sequence[NodeAdvantages]) -> list[NodeAdvantages]:
-    """Zero mean and unit deviation over all actions of one agent; a single action stays as it is.
+    """Normalise to zero mean and unit deviation over all actions of each agent.
 
-    A single action has no deviation, and subtracting its own mean would leave 0.
+    An agent's only action is left unchanged: it has no deviation, and subtracting its own mean
+    would leave 0.
     """
     by_agent: dict[str, list[float]] = {}
     for tree in advantages:

@@ -1,8 +1,8 @@
 """Generalised advantage estimation from a state value V: TD error, n-step, GAE, Monte Carlo.
 
-A decentralised critic has values for an agent where the agent acts. A centralised critic has them
-at every joint history. Rewards between two of these nodes accumulate, so sequential play needs no
-special case. `token_gae.py` estimates over tokens instead.
+A decentralised critic has values for an agent at the nodes where the agent acts. A centralised
+critic has values at every joint history. Rewards between two nodes with values accumulate, so
+sequential play needs no special case. `token_gae.py` estimates advantages over tokens instead.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from .finish import bootstrapped, clipped, normalized, scored
 
 @dataclass(frozen=True, kw_only=True)
 class GAE(Advantage):
-    """A = r + gamma worth(h') - V(h), where worth mixes V with the later return: with `lam`
-    lambda, A_k = delta_k + gamma lambda * mean over children of A (Schulman et al. 2016).
+    """A = r + gamma worth(h') - V(h), where worth mixes V with the later return. With lambda =
+    `lam`, A_k = delta_k + gamma lambda * mean over children of A (Schulman et al. 2016).
 
     lam=0 is the TD error delta = r + gamma V(h') - V(h) (CoLLM, Eq. 2 and 4). lam=1 is the return
     minus V (REINFORCE with a baseline), unbiased for any critic. The critic's target at a node is
@@ -41,24 +41,27 @@ class GAE(Advantage):
     """lambda"""
     target_lam: Annotated[float, Field(ge=0.0, le=1.0, description="1.0 is usual")] | None = None
     """lambda of the critic's targets; None: `lam`. At 1 the critic learns from whole returns, while
-    the policy's advantages bootstrap from it (VC-PPO's decoupled GAE)."""
+    the policy's advantages bootstrap from the critic (VC-PPO's decoupled GAE)."""
     steps: Annotated[int, Field(ge=1, description="1 is the TD error")] | None = None
-    """n: bootstrap at the latest from the n-th next node with a V: the agent's n-th next decision,
-    with a central critic the team's. With lam=1 this is the n-step return."""
+    """n: bootstrap no later than from the n-th following node that has a V. This node is the
+    agent's n-th next decision, or the team's with a central critic. With lam=1 the result is the
+    n-step return."""
     clip: Clip | None = None
     """Clip each advantage to [-clip, clip] (the paper's "advantage clip"); targets stay
     unclipped."""
     normalize: bool = False
-    """After the clip: zero mean, unit deviation over all actions of one agent in the call."""
+    """After clipping, normalise to zero mean and unit deviation over all actions of one agent in
+    the given episodes."""
     expectile: Expectile = MEAN
-    """tau: before clipping, A is multiplied by 2 tau above 0 and by 2 (1 - tau) below. With a
-    critic trained to the same expectile (`ValueLoss.expectile`) this is risk-seeking above 1/2."""
+    """tau: before clipping, a positive A is multiplied by 2 tau and a negative A by 2 (1 - tau).
+    With a critic trained to the same expectile (`ValueLoss.expectile`), learning is risk-seeking if
+    tau is above 1/2."""
     anneal_fraction: Anneal | None = None
     """The fraction of the training budget over which `expectile` anneals to 1/2; None: constant."""
     if_deterministic: bool = False
-    """Use `expectile` only until equal joint actions after equal joint histories of one iteration
-    have earned different rewards, then 1/2. Wrong when joint histories seldom repeat: random
-    rewards are then not found."""
+    """Use `expectile` only while rewards look deterministic. Once the same joint action after the
+    same joint history earns different rewards within one iteration, use 1/2. Wrong when joint
+    histories seldom repeat: random rewards are then not detected."""
 
     reads = "v"
 
@@ -92,7 +95,7 @@ class GAE(Advantage):
         ]
 
     def _worth(self, episode: Credited[Any], agent: str, values: Values) -> list[float]:
-        """The value of each node to one agent, as the action into it bootstraps from it."""
+        """The value of each node for one agent, from which the action into the node bootstraps."""
         rewards = episode.rewards_of(agent)
         if self.steps is None:
             return worth_of_nodes(episode, rewards, values, self.lam)
@@ -134,8 +137,9 @@ def worth_of_nodes(
     """Value of each node: 0 if the episode has ended, V where the critic has a value, else the
     mean over children of r + discount * their value.
 
-    With `lam` (lambda) a node with a value mixes (1 - lambda) V and lambda times that mean: the
-    TD(lambda) return. A branch that the shape cut before its end has its V.
+    With lambda = `lam`, a node that has a V is worth (1 - lambda) V + lambda * that mean, the
+    TD(lambda) return. The last node of a branch that the rollout shape cut before its end is worth
+    its V.
     """
     tree = episode.tree
     below = tree.below()
@@ -159,7 +163,7 @@ def backed_up(
 ) -> list[float | None]:
     """The target of each node that has a value: mean over children of r + discount * worth.
 
-    A cut branch has no children, so its target is its own V, an error of 0.
+    The last node of a cut branch has no children, so its target is its own V and the error is 0.
     """
     return [
         _ahead(below, rewards, worth, episode.discount) if value is not None and below else value

@@ -19,14 +19,13 @@ from .turn_weights import equal_turns
 
 @dataclass(frozen=True, kw_only=True)
 class GroupBaseline(Advantage):
-    """A group is the siblings of one history h_t, never all actions of one turn index: returns
-    from different histories do not share a baseline.
+    """A group contains the sibling joint actions of one history h_t, not all joint actions of one
+    turn: returns from different histories do not share a baseline.
 
-    A joint action without siblings inherits the advantage of the joint action before it. So in
-    `Parallel`, where only the root branches, every action of a chain carries G_0 - b(h_0) of its
-    chain: given h_t, the rewards before t are constants and b(h_0) does not depend on a_t, so this
-    is Eq. 1 with gamma^t G_t and the action-independent baseline b(h_0) - (r_0 + ... + gamma^(t-1)
-    r_(t-1)).
+    A joint action without siblings inherits the advantage of the joint action before it. In
+    `Parallel`, where only the root branches, every action of a chain thus has the chain's advantage
+    G_0 - b(h_0). This is Eq. 1 with gamma^t G_t and the baseline b(h_0) - (r_0 + ... + gamma^(t-1)
+    r_(t-1)). Given h_t, this baseline does not depend on a_t: the rewards before t are constants.
 
     In `Cross` the group is all joint actions of the history. Siblings that share an agent's action
     scale the expected gradient by a constant and keep its direction.
@@ -35,15 +34,18 @@ class GroupBaseline(Advantage):
     clip: Clip | None = None
     """Keep each advantage within [-clip, clip]."""
     normalize: bool = False
-    """After the clip: zero mean, unit deviation over all actions of one agent in the iteration."""
+    """After clipping, normalise to zero mean and unit deviation over all actions of one agent in
+    the iteration."""
     equal_turns: bool = False
-    """Weight every turn of a tree equally, not every joint action (`turn_weights.path_weights`)."""
+    """Give equal weight to every turn of a tree instead of every joint action
+    (`turn_weights.path_weights`)."""
 
     minimum_group = 2
 
     @abstractmethod
     def compare(self, returns: Sequence[float]) -> Sequence[float]:
-        """Advantages of the scored joint actions of one history (at least one), by return."""
+        """Advantages of the scored joint actions of one history, from their returns (at least
+        one)."""
 
     def __call__(
         self, episodes: Episodes, values: Sequence[AgentValues] | None = None
@@ -82,14 +84,16 @@ class GroupBaseline(Advantage):
 
 @dataclass(frozen=True, kw_only=True)
 class GroupMean(GroupBaseline):
-    """A = G^k - (1/K) sum over the siblings, itself included (MAGRPO, CoLLM Sec. 6.2).
+    """A = G^k minus the mean of all K siblings' returns, G^k included (MAGRPO, CoLLM Sec. 6.2).
 
-    Wrong when K is small: its own return pulls the baseline, so A is (K-1)/K of `LeaveOneOut`'s.
+    Wrong when K is small: each return is part of its own baseline, so A is (K-1)/K times the A of
+    `LeaveOneOut`.
     """
 
     normalize_std: bool = False
-    """Divide by the siblings' population deviation + 1e-6 (GRPO). Off in the paper: with it, an
-    item whose returns hardly vary weighs as much as one whose returns vary widely."""
+    """Divide by the siblings' population deviation + 1e-6 (GRPO). The paper does not divide: with
+    the division, an item whose returns hardly vary has as much weight as one whose returns vary
+    widely."""
 
     def compare(self, returns: Sequence[float]) -> Sequence[float]:
         mean = sum(returns) / len(returns)
@@ -113,11 +117,11 @@ class LeaveOneOut(GroupBaseline):
 
 @dataclass(frozen=True, kw_only=True)
 class GroupMax(GroupBaseline):
-    """A = G^k - max over the siblings (ReMax with a sampled maximum): 0 for the best, negative for
-    the others.
+    """A = G^k minus the siblings' maximum return (ReMax with a sampled maximum): 0 for the best
+    action, negative for the others.
 
-    Wrong when gradients must be unbiased: the maximum depends on the action it is compared with.
-    No action is ever reinforced, only discouraged.
+    Wrong when gradients must be unbiased: the maximum depends on the action that is compared with
+    it. No action is ever reinforced, only discouraged.
     """
 
     def compare(self, returns: Sequence[float]) -> Sequence[float]:
@@ -127,24 +131,25 @@ class GroupMax(GroupBaseline):
 
 @dataclass(frozen=True, kw_only=True)
 class GroupExpectile(GroupBaseline):
-    """A = w (G^k - e) with the siblings' tau-expectile e, w = 2 tau above it and 2 (1 - tau) below.
+    """A = w (G^k - e): e is the tau-expectile of the siblings' returns; w is 2 tau for returns
+    above e and 2 (1 - tau) for returns below e.
 
-    With these weights a group's advantages sum to 0. In expectation A follows the gradient of the
+    With these weights a group's advantages sum to 0. In expectation, A gives the gradient of the
     return's expectile instead of its mean (Newey and Powell 1987; in value learning Kostrikov et
-    al. 2022). Above 1/2, a success with one reply of the other agents outweighs failures with their
-    other replies, as in hysteretic and lenient learning.
+    al. 2022). With tau above 1/2, a success with one reply of the other agents outweighs failures
+    with their other replies, as in hysteretic and lenient learning.
 
     Wrong when rewards are random: it overestimates lucky outcomes.
     """
 
     level: Expectile = MEAN
-    """tau; 1/2 is `GroupMean`."""
+    """tau; 1/2 gives `GroupMean`."""
     anneal_fraction: Anneal | None = None
     """The fraction of the training budget over which `level` anneals to 1/2; None: constant."""
     if_deterministic: bool = False
-    """Use `level` only until equal joint actions after equal joint histories of one iteration
-    have earned different rewards, then 1/2. Wrong when joint histories seldom repeat: random
-    rewards are then not found."""
+    """Use `level` only while rewards look deterministic. Once the same joint action after the same
+    joint history earns different rewards within one iteration, use 1/2. Wrong when joint histories
+    seldom repeat: random rewards are then not detected."""
 
     def at(self, done: float) -> GroupExpectile:
         return replace(

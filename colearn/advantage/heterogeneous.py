@@ -30,7 +30,7 @@ class InputOutputPair:
     """The first node that the action leads to."""
     agent: str
     occasion: int
-    """The number of earlier actions of the agent."""
+    """The number of earlier actions of the same agent."""
     worth: float
     forked: bool
     """Whether it has siblings: other answers of the agent to the same prompt."""
@@ -38,22 +38,25 @@ class InputOutputPair:
 
 @dataclass(frozen=True, kw_only=True)
 class Heterogeneous(Advantage):
-    """A = (R - mean) / std over a group (MHGPO, Eq. 5): in one tree, the k-th actions of one agent.
-    After a fork their prompts differ, so the group is heterogeneous.
+    """A = (R - mean) / std over a group (MHGPO, Eq. 5). A group contains the k-th actions of one
+    agent in all branches of a tree. After a fork these actions have different prompts, so the group
+    is heterogeneous.
 
-    A single action of a group (one before a fork) has no advantage, or is compared across the
-    batch (`ungrouped`). With `Backward` credit and discount 0, R is an action's full credit.
+    An action that is alone in its group (an action before the fork) has no advantage, or is
+    compared across the batch (`ungrouped`). With `Backward` credit and discount 0, R is an action's
+    full credit.
 
-    Wrong when the branches' prompts differ much: the baseline then rates prompts, which this agent
-    did not choose.
+    Wrong when the branches' prompts differ widely: the baseline then rates prompts, which this
+    agent did not choose.
     """
 
     keep: Literal["all", "forked"] = "all"
-    """"forked": only groups that answer one prompt, as in Algorithm 4; others are not trained."""
+    """"forked": use only groups whose actions answer the same prompt, as in Algorithm 4. Other
+    actions are not trained."""
     ungrouped: Literal["drop", "shuffle", "same_fork"] = "drop"
     """Treatment of single-action groups. "shuffle": regroup them at random into groups of `size`,
     across agents; the remainder is dropped (Algorithm 5). "same_fork": one group per agent over
-    the trees that fork at the same agent (the text's version)."""
+    the trees that fork at the same agent (the version in the paper's text)."""
     size: Annotated[int, Field(ge=2, description="4 is the paper's")] = 4
     """G, the size of shuffled groups."""
     equal_roles: bool = True
@@ -84,7 +87,7 @@ class Heterogeneous(Advantage):
         return (episode.tree.episode, agent) if self.equal_roles else None
 
     def groups(self, episodes: Episodes) -> list[list[InputOutputPair]]:
-        """The groups of compared actions, each with two or more."""
+        """The groups of compared actions, each with at least two actions."""
         together = self._within_trees(episodes)
         groups = [group for group in together if len(group) > 1]
         alone = [group[0] for group in together if len(group) == 1]
@@ -95,7 +98,8 @@ class Heterogeneous(Advantage):
         return groups
 
     def answer_groups(self, episodes: Episodes) -> list[AnswerGroup]:
-        """The groups within trees (MHGPO, Figures 7 and 9), not those regrouped over the batch."""
+        """The groups within trees (MHGPO, Figures 7 and 9), without the groups formed across the
+        batch."""
         groups = []
         for group in self._within_trees(episodes):
             if len(group) < 2:
@@ -112,7 +116,7 @@ class Heterogeneous(Advantage):
         return groups
 
     def _within_trees(self, episodes: Episodes) -> list[list[InputOutputPair]]:
-        """The scored actions by tree, agent and occasion; some hold one action."""
+        """Groups of scored actions by tree, agent and occasion; some groups have one action."""
         together: dict[Group, list[InputOutputPair]] = {}
         for number, episode in enumerate(episodes):
             for pair in _pairs(number, episode):
@@ -123,7 +127,7 @@ class Heterogeneous(Advantage):
     def _shuffled(
         self, alone: Sequence[InputOutputPair], episodes: Episodes
     ) -> Iterator[list[InputOutputPair]]:
-        # the shuffle is a function of what is compared, so a run repeats
+        # the seed depends only on the episodes, so a repeated run shuffles alike
         keys = (one.tree.episode for one in episodes)
         order = derive_rng("regroup", *keys).permutation(len(alone))
         for number in range(len(alone) // self.size):
@@ -131,8 +135,8 @@ class Heterogeneous(Advantage):
 
 
 def _pairs(number: int, episode: Credited[Any]) -> Iterator[InputOutputPair]:
-    """Every action once. An action shared by siblings (which differ in another agent's action) is
-    recorded at the first of them, with its mean credit."""
+    """Yield every action once. Siblings that differ only in another agent's action share this
+    agent's action, which is recorded at the first sibling with the mean of their credits."""
     tree = episode.tree
     worths = {agent: episode.returns(agent) for agent in tree.agents}
     acted: list[dict[str, int]] = [{} for _ in tree.nodes]

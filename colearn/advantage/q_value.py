@@ -21,17 +21,18 @@ class QValue(Advantage):
 
     Entry k of an agent's values is Q of the edge into node k, None if the agent did not act.
     Targets are r + gamma * mean over children of Q, and r alone at the end of an episode. Where the
-    shape cut a branch before its end, the target is Q itself, an error of 0.
+    rollout shape cut a branch before its end, the target is Q itself, so the error is 0.
 
-    Wrong when `baseline` is "none" and rewards have a large mean: the mean becomes noise.
+    Wrong when `baseline` is "none" and rewards have a large mean: the mean then only adds variance.
     """
 
     baseline: Literal["none", "siblings"] = "none"
-    """"siblings" needs a shape that draws several joint actions per history."""
+    """"siblings": subtract the mean Q of the actions sampled at h. It needs a rollout shape that
+    draws several joint actions per history."""
     clip: Clip | None = None
     """Keep each advantage within [-clip, clip]."""
     normalize: bool = False
-    """After the clip: zero mean, unit deviation over all actions of one agent."""
+    """After clipping, normalise to zero mean and unit deviation over all actions of one agent."""
 
     reads = "q"
 

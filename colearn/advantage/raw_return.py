@@ -18,14 +18,15 @@ from .turn_weights import equal_turns
 class RawReturn(Advantage):
     """A = G_t, the return from turn t on (CoLLM, Eq. 1 with b = 0).
 
-    Wrong when all rewards have one sign: every action is pushed the same way, and the common part
-    dominates the differences.
+    Wrong when all rewards have the same sign: every action's probability is pushed in the same
+    direction, and the common part of the returns dominates their differences.
     """
 
     clip: Clip | None = None
     """Keep each advantage within [-clip, clip]."""
     equal_turns: bool = False
-    """Weight every turn of a tree equally, not every joint action (`turn_weights.path_weights`)."""
+    """Give equal weight to every turn of a tree instead of every joint action
+    (`turn_weights.path_weights`)."""
 
     def __call__(
         self, episodes: Episodes, values: Sequence[AgentValues] | None = None

@@ -1,7 +1,7 @@
 """Advantages of self-play, in groups by game and role: SPIRAL, MARSHAL and MT-GRPO.
 
-`RoleBaseline` subtracts a moving average from a game's return, `SumThenNormalize` a group's mean
-from the returns of each turn, and `TurnByTurn` normalises turn rewards before it sums them.
+`RoleBaseline` subtracts a moving average from a game's return. `SumThenNormalize` subtracts a
+group's mean from the return of each turn. `TurnByTurn` normalises turn rewards before it sums them.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ class RoleBaseline(Advantage):
     each game and role: role-conditioned advantage estimation (SPIRAL).
 
     The baseline starts at 0, persists between updates and is saved in checkpoints. Wrong when
-    episodes are long: every turn has the credit of the whole game.
+    episodes are long: every turn is credited with the return of the whole game.
     """
 
     decay: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.95
-    """Weight of the previous baseline in the moving average."""
+    """Weight of the previous value in the moving average."""
     _baselines: dict[str, float] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
@@ -86,15 +86,15 @@ class RoleBaseline(Advantage):
 class SumThenNormalize(Advantage):
     """A_k^{p,i} = R_k^{p,i} - mean(R^p): R_k is the sum of the player's rewards from its turn k on,
     the mean is over all turns of all trajectories of its game and role (MARSHAL, Eq. 3). Roles that
-    share a model, and games that are trained together, have equal weight in its loss.
+    share a model, and games that are trained together, have equal weight in the model's loss.
 
-    This is GAE with gamma = lambda = 1 and one constant as the value of all states. Wrong when
-    returns differ more between the turns of a role than between its choices: one mean cannot
-    separate the two.
+    This is GAE with gamma = lambda = 1 and one constant as the value of all states. Wrong when a
+    role's returns depend more on the turn than on the chosen action: one mean cannot separate the
+    two effects.
     """
 
     turn_level: bool = True
-    """False: every turn has its whole trajectory's return (the ablation; naive GRPO)."""
+    """False: every turn has the return of its whole trajectory (the ablation; naive GRPO)."""
     by_role: bool = True
     """False: one group for all players of a game (the ablation)."""
     normalize_std: bool = False
@@ -103,9 +103,10 @@ class SumThenNormalize(Advantage):
     """Weights of Eq. 2 and 3: 1/P per group of game and role, 1/G^p per trajectory of a group,
     1/K^i per turn of a trajectory. False: equal weight per turn."""
     order: Literal["paper", "released"] = "paper"
-    """"released": the authors' code. It subtracts the turn rewards' mean by role and whitens them
-    over tokens. It sums from each turn on and subtracts the mean of the distinct sums by role. Then
-    it whitens again over the tokens of all roles and games."""
+    """"released": the steps of the authors' code. It subtracts each role's mean from the turn
+    rewards and whitens the rewards over tokens. Then it sums the rewards from each turn on and
+    subtracts each role's mean of the distinct sums. Finally it whitens again over the tokens of all
+    roles and games."""
 
     def __call__(
         self, episodes: Episodes, values: Sequence[AgentValues] | None = None
@@ -136,7 +137,7 @@ class SumThenNormalize(Advantage):
     def _centred(
         self, episodes: Episodes, actions: Actions, keys: Mapping[tuple[int, str], Key]
     ) -> Actions:
-        """Subtracts the group's mean: over all its turns, or over its trajectories."""
+        """Subtract the group's mean: over all turns, or over trajectories without `turn_level`."""
         counted = actions
         if not self.turn_level:
             counted = {
@@ -216,8 +217,8 @@ def _less(
 
 
 def _whitened(episodes: Episodes, actions: Actions) -> Actions:
-    """Zero mean and unit deviation over tokens; every token of an action has the action's
-    number."""
+    """Normalise to zero mean and unit deviation over tokens; every token of an action has the
+    action's value."""
     tokens = {
         (place, node, agent): max(1, len(episodes[place].tree.nodes[node].actions[agent].tokens))
         for place, node, agent in actions

@@ -1,9 +1,9 @@
 """Groups of a batch's actions by game and role, and the weights of actions.
 
-An item is a game (or a problem), an agent a role in it. Payoffs of different games and roles have
-different scales and means: the first player of Tic-Tac-Toe wins more often at equal skill. The
-same holds for different opponents: a loss against tree search is not compared with the win of that
-search.
+An item is a game (or a problem), and an agent is a role in the game. Payoffs of different games and
+roles have different scales and means: the first player of Tic-Tac-Toe wins more often at equal
+skill. Payoffs also depend on the opponent: an agent's loss to a tree search is not compared with
+the tree search's win.
 """
 
 from __future__ import annotations
@@ -17,15 +17,16 @@ from colearn.statistics.scored import mean_scored
 from colearn.types import Credited
 
 Key = tuple[str, str]
-"""(item, role): the role is the agent, '' if roles are pooled, plus its rivals if any."""
+"""(item, role): the role is the agent's name ('' if roles are pooled), then the rivals if any."""
 
 Actions = dict[tuple[int, int, str], float]
-"""By (episode's place, node that the action led to, agent), one number for each action."""
+"""One number for each action, by (index of the episode, node that the action led to, agent)."""
 
 
 def group_of(episode: Credited[Any], agent: str, *, by_role: bool) -> Key:
-    """The sub-group G^p of an agent's actions in an episode. With rivals (players from outside the
-    team), the games against each of them form a group, and the rival's actions another."""
+    """The sub-group G^p of an agent's actions in an episode. Rivals are players from outside the
+    team: games against different rivals form different groups, and a rival's own actions form
+    another group."""
     tree = episode.tree
     role = agent if by_role else ""
     players = {seat: tree.player(seat) for seat in tree.agents}
@@ -38,8 +39,8 @@ def group_of(episode: Credited[Any], agent: str, *, by_role: bool) -> Key:
 
 
 def weight_group_of(episode: Credited[Any], agent: str, *, by_role: bool) -> Key:
-    """The weight group of an agent's actions: game and role, whoever the opponents are. A rival in
-    the seat has its own."""
+    """The weight group of an agent's actions: game and role, regardless of the opponents. A rival
+    in the seat has a separate group."""
     tree = episode.tree
     role, player = agent if by_role else "", tree.player(agent)
     return repr(tree.item), role if player in tree.agents else f"{role} by {player}"
@@ -48,7 +49,7 @@ def weight_group_of(episode: Credited[Any], agent: str, *, by_role: bool) -> Key
 def of_actions(
     episodes: Episodes, value: Callable[[Credited[Any], str], Sequence[float]]
 ) -> Actions:
-    """A number for each scored action, from `value`, which gives an agent's numbers by node."""
+    """One number for each scored action. `value` returns an agent's numbers by node."""
     by_action: Actions = {}
     for place, episode in enumerate(episodes):
         for agent in episode.tree.agents:
@@ -60,8 +61,8 @@ def of_actions(
 
 
 def turn_rewards(episode: Credited[Any], agent: str) -> tuple[float, ...]:
-    """r_k of each of the agent's actions: its discounted reward from this action up to its next
-    one, mean over branches. The returns are the sums of r_k from k on."""
+    """r_k of each of the agent's actions: the agent's discounted reward from this action until its
+    next action, averaged over branches. The return at k is the sum of r from k on."""
     tree = episode.tree
     below = tree.below()
     paid = [0.0] * len(tree.nodes)
@@ -94,9 +95,10 @@ def own_turn(episode: Credited[Any], agent: str, index: int) -> int:
 
 
 def equal_trajectories(actions: Actions, keys: Mapping[tuple[int, str], Key]) -> Actions:
-    """Multiplies each action's number by N / (T n), for a group with N actions in T trajectories, n
-    of them in the action's own trajectory. The mean over actions then equals Eq. 3's mean over
-    trajectories of means over turns. `keys`: the group by (episode's place, agent)."""
+    """Multiply each action's number by N / (T n): the action's group has N actions in T
+    trajectories, and n of these actions are in the action's own trajectory. The mean over actions
+    then equals Eq. 3's mean over trajectories of means over turns. `keys`: the group by (index of
+    the episode, agent)."""
     actions_of_seat: dict[tuple[int, str], int] = {}
     for place, _, agent in actions:
         actions_of_seat[place, agent] = actions_of_seat.get((place, agent), 0) + 1
@@ -115,7 +117,7 @@ def equal_trajectories(actions: Actions, keys: Mapping[tuple[int, str], Key]) ->
 
 
 def by_node(episodes: Episodes, actions: Actions) -> list[NodeAdvantages]:
-    """Actions as advantages by node, the form of the contract."""
+    """Advantages by node, in the format that `Advantage` requires, from numbers by action."""
     rows: list[list[dict[str, float]]] = [[{} for _ in one.tree.nodes] for one in episodes]
     for (place, node, agent), value in actions.items():
         rows[place][node][agent] = value
@@ -130,7 +132,7 @@ def grouped(actions: Actions, keys: Mapping[tuple[int, str], Key]) -> dict[Key, 
 def grouped_by(
     actions: Actions, keys: Mapping[tuple[int, int, str], Any]
 ) -> dict[Any, list[float]]:
-    """Values of the actions in each group, by a key for each action."""
+    """Values of the actions in each group. `keys`: the group of each action."""
     groups: dict[Any, list[float]] = {}
     for at, value in actions.items():
         groups.setdefault(keys[at], []).append(value)
@@ -138,8 +140,9 @@ def grouped_by(
 
 
 def summed(episodes: Episodes, rewards: Actions) -> Actions:
-    """The sum of rewards from each action on, if all of them are scored. Later rewards are averaged
-    over branches and discounted by the turns between them, including turns of other agents."""
+    """The sum of rewards from each action on; actions whose sum is not scored are left out. Later
+    rewards are averaged over branches and discounted by the number of turns in between, including
+    turns of other agents."""
     sums: Actions = {}
     for place, node, agent in sorted(rewards, key=lambda at: at[1], reverse=True):
         nodes, discount = episodes[place].tree.nodes, episodes[place].discount

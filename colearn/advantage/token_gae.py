@@ -1,4 +1,4 @@
-"""Generalised advantage estimation over tokens, within an action and from one to the next."""
+"""Generalised advantage estimation over tokens, within and across the actions of an agent."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ Worths = tuple[tuple[float, ...], ...]
 @dataclass(frozen=True, kw_only=True)
 class TokenGAE(Advantage):
     """A_l = delta_l + gamma lambda A_{l+1}, delta_l = R_l + gamma V_{l+1} - V_l over the tokens l
-    of an agent's actions (MHGPO, Eq. 2): R is the action's credited reward at its last token, 0 at
-    the others. The last token bootstraps from the first token of the agent's next action, with the
-    algorithm's `discount` as gamma: at 0 every action is its own episode. In a tree the bootstrap
-    is the mean over branches.
+    of an agent's actions (MHGPO, Eq. 2). R is the action's credited reward at the action's last
+    token and 0 at the other tokens. The last token bootstraps from the first token of the agent's
+    next action, with the algorithm's `discount` as gamma: with `discount` 0, every action is a
+    separate episode. In a tree the bootstrap is the mean over branches.
 
     The critic's target at a token is A + V. Wrong at `discount` 1 with credit that already includes
     later rewards (`invocation`): they then count twice.
@@ -37,18 +37,19 @@ class TokenGAE(Advantage):
     gamma: Decay = 1.0
     """Discount between the tokens of an action."""
     lam: Decay = 1.0
-    """lambda: 1 is the return minus V at every token, 0 the one-token TD error."""
+    """lambda: 1 gives the return minus V at every token, 0 gives the one-token TD error."""
     target_lam: Annotated[float, Field(ge=0.0, le=1.0, description="1.0 is usual")] | None = None
     """lambda of the critic's targets; None: `lam`. At 1 the critic learns from whole returns, while
-    the policy's advantages bootstrap from it (VC-PPO's decoupled GAE)."""
+    the policy's advantages bootstrap from the critic (VC-PPO's decoupled GAE)."""
     length_lam: Annotated[float, Field(gt=0.0, description="0.05 is VAPO's")] | None = None
-    """alpha: the lambda of an action of l tokens is 1 - 1 / (alpha l), at least 0, instead of `lam`
-    (VAPO's length-adaptive GAE), so that the return at the end of a long action reaches all of it.
-    It does not hold for targets with `target_lam`."""
+    """alpha: an action of l tokens uses lambda = max(0, 1 - 1 / (alpha l)) instead of `lam` (VAPO's
+    length-adaptive GAE), so that the return at the end of a long action reaches all of its tokens.
+    Targets use `target_lam` instead if it is set."""
     clip: Clip | None = None
     """Clip each advantage to [-clip, clip]; targets stay unclipped."""
     normalize: bool = False
-    """After the clip: zero mean, unit deviation over all tokens of one agent in the call."""
+    """After clipping, normalise to zero mean and unit deviation over all tokens of one agent in the
+    given episodes."""
 
     reads = "token"
     by_token = True
@@ -92,7 +93,7 @@ class TokenGAE(Advantage):
         ]
 
     def _errors(self, episode: Credited[Any], values: AgentValues) -> dict[str, Worths]:
-        """Advantages of every token, by agent; none of an action that is not scored."""
+        """Advantages of every token, by agent; an action that is not scored has none."""
         errors = {}
         for agent, own in values.items():
             read = _tokens(own)
@@ -126,7 +127,7 @@ class TokenGAE(Advantage):
         return tuple(worths)
 
     def _lam(self, tokens: int) -> float:
-        """lambda for an action of so many tokens."""
+        """lambda for an action with this number of tokens."""
         if self.length_lam is None or not tokens:
             return self.lam
         return max(0.0, 1.0 - 1.0 / (self.length_lam * tokens))
@@ -139,8 +140,8 @@ class TokenGAE(Advantage):
 
 
 def _less(worths: tuple[float, ...], values: TokenValues, node: Node[Any]) -> tuple[float, ...]:
-    """Advantages of the tokens of the action into a node: their returns minus V before each. Empty
-    if the action is not scored."""
+    """Advantages of the tokens of the action into a node: each token's return minus the V before
+    it. Empty if the action is not scored."""
     if not worths or isnan(worths[0]):
         return ()
     assert node.parent is not None, "an action leads from somewhere"
@@ -150,7 +151,8 @@ def _less(worths: tuple[float, ...], values: TokenValues, node: Node[Any]) -> tu
 
 
 def _targets(episode: Credited[Any], values: TokenValues, worths: Worths) -> TokenValues:
-    """Targets A + V. A cut branch has no next action: its target is its own V, an error of 0."""
+    """Targets A + V. The end of a cut branch has no next action, so its target is its own V and the
+    error is 0."""
     seen = list(values.by_node)
     for node, children in zip(episode.tree.nodes, episode.tree.below(), strict=True):
         first = [worths[child][0] for child in children if worths[child]]
@@ -169,7 +171,8 @@ def _mapped(worths: Worths, low: float, high: float) -> Worths:
 
 
 def _normalized(errors: Sequence[Mapping[str, Worths]]) -> list[dict[str, Worths]]:
-    """Zero mean, unit deviation over the tokens of an agent; a single token stays as it is."""
+    """Normalise to zero mean and unit deviation over the tokens of each agent; an agent's only
+    token is left unchanged."""
     flat: dict[str, list[float]] = {}
     for by_agent in errors:
         for agent, worths in by_agent.items():
