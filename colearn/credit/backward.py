@@ -21,18 +21,18 @@ _AGGREGATES: dict[str, Callable[[Sequence[float]], float]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Backward(Credit):
-    """R_k = r + Aggr over the direct successors j of k of R_j, plus the action's own local reward
-    (MHGPO, Eq. 4). r is the team's reward of the action's own edge. The paper has it at the
-    endpoints alone; earlier rewards are added on the way back. A successor is an action, in any
-    branch, whose prompt contains the text of action k (`Prompt.made_from`). If the task does not
-    set it, successors are the actions of the next turn.
+    """R_k = r + Aggr of R_j over the direct successors j of action k, plus the action's own local
+    reward (MHGPO, Eq. 4). r is the team reward of the action's edge. In the paper, only endpoints
+    have a team reward; here, earlier team rewards are added during the backward pass. A successor
+    is an action, in any branch, whose prompt contains the text of action k (`Prompt.made_from`). If
+    the task does not set `made_from`, successors are the actions of the next turn.
 
     Each credit already includes later rewards, so set the discount to 0. Wrong when prompts do not
     set `made_from` and several agents act in one turn.
     """
 
     aggregate: Literal["mean", "max", "min", "sum"] = "mean"
-    """Aggr: how the credits of several successors combine."""
+    """Aggr: the function that combines the credits of several successors."""
 
     reads = frozenset({"team", "local"})
     at_once = False
@@ -66,7 +66,7 @@ class Backward(Credit):
 
 
 def _followers(tree: Tree[Any]) -> dict[tuple[int, str], list[tuple[int, str]]]:
-    """By action (node that it led to, agent): the actions whose prompts contain its text."""
+    """For each action (node that it led to, agent), the actions whose prompts contain its text."""
     followers: dict[tuple[int, str], list[tuple[int, str]]] = {}
     for node in tree.nodes:
         if node.parent is None:

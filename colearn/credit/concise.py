@@ -18,21 +18,21 @@ class Concise(Credit):
     """The credit `of`, plus weight * max(0, 1 - (l - shortest) / (longest - shortest)) for each
     reply of l tokens (MARSHAL, Eq. 4).
 
-    Wrong when good replies are long: the bonus then rewards leaving things out. Actions of programs
-    have no tokens and get no bonus.
+    Wrong when good replies are long: the bonus then rewards omissions. Actions of programs have no
+    tokens and get no bonus.
     """
 
     of: Credit = field(default_factory=Payoff)
     """The credit to which the bonus is added."""
     weight: float = 0.5
-    """alpha"""
+    """alpha: the weight of the bonus."""
     shortest: int = 11
-    """l_min, tokens."""
+    """l_min: the reply length in tokens at which the bonus equals `weight`."""
     longest: int = 2048
-    """l_max, tokens."""
+    """l_max: the reply length in tokens at which the bonus reaches 0."""
     only_beyond: bool = False
-    """As in the authors' code, the reward is 0 up to l_max. Beyond it, it follows the same linear
-    function, which is negative there."""
+    """As in the authors' code: the bonus is 0 up to l_max tokens. Beyond l_max it follows the same
+    linear function, which is negative there."""
 
     at_once = False
 
@@ -45,7 +45,7 @@ class Concise(Credit):
         object.__setattr__(self, "reads", self.of.reads)
 
     def step(self, paid: Rewarded, agents: Sequence[str]) -> Mapping[str, float]:
-        """The credit `of` alone: an edge does not know the lengths."""
+        """The credit `of` without the bonus: the rewards of one step do not include lengths."""
         return self.of.step(paid, agents)
 
     def __call__(self, tree: Tree[Any]) -> Rewards:

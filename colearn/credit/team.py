@@ -11,7 +11,7 @@ from colearn.statistics.scored import as_number
 
 @dataclass(frozen=True, kw_only=True)
 class SharedReward(Credit):
-    """r_i = r, as in a Dec-POMDP. Wrong when agents have interests of their own: use `Payoff`."""
+    """r_i = r, as in a Dec-POMDP. Wrong when agents have individual interests: use `Payoff`."""
 
     reads = frozenset({"team"})
 

@@ -19,9 +19,9 @@ TEAM = "team"
 class Centralized(StreamCritic):
     """V(h_t) or Q(h_t, a_t) of all agents' histories in one stream (CoLLM, Eq. 4 and 5).
 
-    A turn of the stream is each agent's observation, m_t, the privileged information, then each
-    agent's action, in the task's order of agents. Every piece is marked with its role and turn. An
-    observation that all agents share is written once, under the role "all".
+    A turn of the stream contains each agent's observation, m_t, the privileged information, then
+    each agent's action, in the task's order of agents. Every piece is marked with its role and
+    turn. An observation that all agents share is written once, under the role "all".
 
     Wrong when the joint stream exceeds the critic's window: use `Decentralized`.
     """
@@ -47,7 +47,7 @@ class Centralized(StreamCritic):
 
 
 def information(node: Node[Any], global_info: bool, privileged_info: bool) -> tuple[Segment, ...]:
-    """m_t and the privileged information, each if switched on and not empty."""
+    """Segments of m_t and of the privileged information, each only if enabled and not empty."""
     texts = (
         ("global", global_info, node.global_info),
         ("hidden", privileged_info, node.privileged_info),

@@ -18,12 +18,12 @@ from .stream import by_node, check_length, tokens_of
 @dataclass(frozen=True, kw_only=True)
 class Counterfactual(Critic):
     """Q(h_t, a_-i, a_i) of the joint history, with agent i's answer last (COMA, Foerster et al.
-    2018, with sampled answers for its sum over actions).
+    2018, with sampled answers in place of the sum over actions).
 
-    For each agent i, the stream of `Centralized` branches after the observations. A branch has the
-    other agents' actions, then a_i or one of i's alternatives, and Q is read at its end. The
-    branches of an agent share their prefix and cost no environment step. Only executed actions have
-    targets, so the value model is trained without the alternatives.
+    For each agent i, the stream of `Centralized` branches after the observations. A branch contains
+    the other agents' actions, then a_i or one of i's alternatives; Q is read at the end of the
+    branch. The branches of an agent share their prefix and cost no environment step. Only executed
+    actions have targets, so the value model is trained without the alternatives.
 
     What an action is worth often depends on what its own agent saw. In that stream a small network
     has to find the observation among those of all agents, by the agent's name. `paired` puts it

@@ -19,16 +19,16 @@ class Decentralized(StreamCritic):
 
     A reader sees only its agent's observations and actions, plus m_t if `global_info` is on: the
     paper gives m_t to both kinds of critics. Privileged information is off by default; in a card
-    game it lets each player's value read all hands.
+    game it would let each player's critic read all hands.
 
-    Wrong when an agent's value depends on what the other agents learn: its target then moves as
-    they learn. Use `Centralized`.
+    Wrong when an agent's value depends on the other agents' policies: the critic's target then
+    shifts as they learn. Use `Centralized`.
     """
 
     value: Literal["v", "q"] = "v"
     global_info: bool = True
     privileged_info: bool = False
-    """Also read privileged information, which makes it a critic of the state."""
+    """Also read privileged information, which makes the critic a critic of the full state."""
 
     def readers(self, agents: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
         return {agent: (agent,) for agent in agents}

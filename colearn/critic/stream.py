@@ -15,7 +15,8 @@ from colearn.types import Node, Tree
 
 
 class StreamCritic(Critic):
-    """Reads V(h_t) at the end of `seen` of node t, Q(h_{t-1}, a_{t-1}) at the end of `done`."""
+    """Reads V(h_t) at the end of node t's `seen` segments, or Q(h_{t-1}, a_{t-1}) at the end of its
+    `done` segments."""
 
     value: Literal["v", "q"]
 
@@ -29,7 +30,7 @@ class StreamCritic(Critic):
 
     @abstractmethod
     def seen(self, node: Node[Any], reader: str) -> Sequence[Segment]:
-        """The segments of turn t before the joint action: observations, and m_t if switched on."""
+        """The segments of turn t before the joint action: observations, and m_t if enabled."""
 
     @abstractmethod
     def done(self, node: Node[Any], reader: str) -> Sequence[Segment]:
@@ -42,7 +43,7 @@ class StreamCritic(Critic):
         needed = _above_values(tree, stream)
         for node in tree.nodes:
             if node.index not in needed:
-                continue  # no value depends on it, such as the last actions for V
+                continue  # no value depends on the node, such as one after the last actions for V
             piece = piece_of[node.parent]
             for tokens, read in ((stream.done[node.index], "q"), (stream.seen[node.index], "v")):
                 if tokens:
@@ -66,8 +67,8 @@ def check_length(tokens: int, limit: int) -> None:
 def by_node(
     tree: Tree[Any], read: Iterable[tuple[Mark, float]]
 ) -> tuple[tuple[float | None, ...], tuple[tuple[float, ...], ...]]:
-    """The values read at one agent's marks, by node: the value of the node (None without one), and
-    the values at marks with `inside`, in order."""
+    """The values read at one agent's marks, by node: the node's own value (None if it has none),
+    and the values at marks with `inside`, in order."""
     own: list[float | None] = [None] * len(tree.nodes)
     inside: list[list[float]] = [[] for _ in tree.nodes]
     for mark, value in read:
@@ -115,7 +116,8 @@ def piece_tag(role: str, turn: int) -> str:
 
 def tokens_of(segments: Sequence[Segment], turn: int, tokenize: Tokenize) -> list[int]:
     """Token ids of marked segments. A piece ends with its last word, without a line break, and the
-    value is read there. So the value of a one-word m_t or observation needs no attention."""
+    value is read at this word. The value of a one-word m_t or observation thus needs no attention
+    to earlier tokens."""
     ids: list[int] = []
     for segment in segments:
         ids.extend(tokenize(f"{piece_tag(segment.role, turn)}{segment.text}"))

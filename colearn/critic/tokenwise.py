@@ -19,9 +19,10 @@ class Tokenwise(Critic):
     """V_i before every token of an action, read from the agent's own token ids: the value model and
     its agents must share a tokenizer.
 
-    Wrong when actions are long and rewards sparse: it mostly learns to copy one number from token
-    to token. Wrong when a role is called often with long prompts: all calls of an episode share one
-    row, whose mask grows quadratically. `Decentralized` reads one value per action.
+    Wrong when actions are long and rewards are sparse: the critic mostly learns to copy one number
+    from token to token. Wrong when a role is called often with long prompts: all calls of an
+    episode share one row, whose attention mask grows quadratically. `Decentralized` reads one value
+    per action.
     """
 
     value: Literal["token"] = field(default="token", init=False)
@@ -37,8 +38,8 @@ class Tokenwise(Critic):
         return {agent: (agent,) for agent in agents}
 
     def row(self, tree: Tree[Any], reader: str, tokenize: Tokenize, *, limit: int) -> Row:
-        """The agent's history over the whole tree, its contexts packed side by side, with a mark
-        before every token of its actions. Texts without tokens have no marks."""
+        """One row with the agent's history over the whole tree: its contexts are packed side by
+        side, with a mark before every token of its actions. Texts without tokens have no marks."""
         packer, marks = Packer(), []
         for context in contexts(tree, reader):
             piece_of: dict[int | None, int] = {None: -1}

@@ -15,7 +15,7 @@ from colearn.contract.bounds import Anneal, Count, Weight
 from colearn.errors import ConfigError
 
 _LARGEST = 80.0
-"""Largest logarithm of a ratio; its exponential squared is infinite in float32."""
+"""Upper bound of a log-ratio: exp(80) is finite in float32, but its square is infinite."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,27 +24,29 @@ class PolicyGradient(PolicyLoss):
 
     At rho = 1 its gradient is -A grad log pi(a|h) (CoLLM, Sec. 5.2).
 
-    Wrong when many epochs run without `clip`: a sequence ratio is a product over all tokens.
+    Wrong when many epochs run without `clip`: a sequence ratio is a product over all tokens and can
+    become very large.
     """
 
     ratio: Literal["sequence", "token"] = "sequence"
     """"token": each token has its own ratio, clip and loss term (PPO, GRPO)."""
     reduction: Literal["sample_mean", "token_mean", "action_mean"] = "sample_mean"
-    """Divide the sum by the minibatch's actions (the paper's 1/|beta|) or by its tokens.
-    "action_mean": the mean over actions of the mean over an action's tokens (GRPO, MHGPO Eq. 6)."""
+    """"sample_mean": divide the sum by the minibatch's number of actions (the paper's 1/|beta|).
+    "token_mean": divide the sum by the minibatch's number of tokens. "action_mean": average over an
+    action's tokens, then over actions (GRPO, MHGPO Eq. 6)."""
     clip: Annotated[float, Field(gt=0.0, lt=1.0, description="0.2 is usual")] | None = None
-    """epsilon: moving the ratio below 1 - epsilon or above 1 + epsilon has no gain."""
+    """epsilon: moving the ratio below 1 - epsilon or above 1 + epsilon brings no gain."""
     clip_high: Annotated[float, Field(gt=0.0, description="0.28 is DAPO's")] | None = None
     """epsilon of the upper bound (DAPO); None: `clip`."""
     dual_clip: Annotated[float, Field(gt=1.0, description="3 is usual")] | None = None
     """c > 1: with A < 0 the loss is at most -c A (Ye et al. 2020)."""
     mask: Annotated[float, Field(gt=0.0, lt=1.0, description="0.2 is usual")] | None = None
-    """A term whose ratio is below 1 - mask or above 1 + mask adds nothing, whatever the sign of its
-    advantage: nothing is learned outside the trust region, on either side. `clip` keeps terms that
-    lead back into it. With `old_logprobs: behaviour` the ratio is that to the policy that
-    played."""
+    """Leave out terms whose ratio is below 1 - mask or above 1 + mask, whatever the sign of their
+    advantage: nothing is learned outside this trust region. `clip`, in contrast, keeps terms that
+    lead back into the trust region. With `old_logprobs: behaviour` the ratio is relative to the
+    behaviour policy."""
     mask_high: Annotated[float, Field(gt=0.0, description="0.28 is usual")] | None = None
-    """mask of the upper bound; None: `mask`."""
+    """mask for the upper bound; None: `mask`."""
     kl: Weight = 0.0
     """Weight of the penalty k3 = exp(d) - d - 1 per sampled token, d = log(reference / policy). On
     the policy's own samples its mean is KL(policy || reference), the metric `kl`. Its gradient is
@@ -55,18 +57,19 @@ class PolicyGradient(PolicyLoss):
     self-play a policy gradient cycles around a mixed equilibrium; regularised towards a recent
     policy it converges (R-NaD, magnetic mirror descent)."""
     entropy: Weight = 0.0
-    """Weight of the entropy bonus, per token, over the whole vocabulary."""
+    """Weight of the entropy bonus: the entropy over the whole vocabulary, per token."""
     old_logprobs: Literal["recompute", "behaviour"] = "recompute"
     """Source of log pi_old. "recompute": a forward pass of the trainer before the first of several
-    steps. "behaviour": the generator's log-probabilities; saves a pass, but arithmetic and weights
-    may differ."""
+    steps. "behaviour": the generator's log-probabilities. This saves a forward pass, but the
+    generator's arithmetic and weights may differ from the trainer's."""
     importance_cap: Annotated[float, Field(gt=0.0, description="2 is usual")] | None = None
-    """C: truncated importance weights for stale or foreign samples. The term of an action (with
-    ratio "token", of a token) has weight min(C, pi_old / pi_behaviour). The terms of `kl` have the
-    same weights."""
+    """C: truncated importance weights for samples from an older or different policy. The term of an
+    action (of a token with ratio "token") has weight min(C, pi_old / pi_behaviour). The terms of
+    `kl` have the same weights."""
     anneal_fraction: Anneal | None = None
     """Fraction of the training budget over which `kl` and `entropy` anneal to 0; None: never. Early
-    they keep exploration legal; late they prevent convergence."""
+    in training they keep answers valid during exploration; late in training they prevent
+    convergence."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -155,7 +158,7 @@ class PolicyGradient(PolicyLoss):
         return loss, floats(metrics)
 
     def _inside(self, ratio: Tensor) -> Tensor | None:
-        """Which terms lie in the trust region; None without one."""
+        """Boolean mask of the terms inside the trust region; None without `mask`."""
         if self.mask is None:
             return None
         high = self.mask if self.mask_high is None else self.mask_high
@@ -180,11 +183,11 @@ class PolicyGradient(PolicyLoss):
 
 
 def bounded(log_ratio: Tensor) -> Tensor:
-    """Log-ratios of at most 80, with the gradient of the unbounded ones.
+    """Log-ratios clipped to at most 80, with the gradient of the unclipped log-ratios.
 
-    The exponential of more than 88 is infinite, and 0 times its gradient is NaN: a term that `clip`
-    or `mask` leaves out would still spoil the sum. A term that counts makes a gradient of infinite
-    norm, which the learner reports.
+    In float32 the exponential of a number above 88 is infinite, and 0 times its gradient is NaN: a
+    term that `clip` or `mask` leaves out would still make the sum NaN. With the bound, a term that
+    is kept yields a gradient of infinite norm, which the learner reports.
     """
     return log_ratio - (log_ratio - _LARGEST).clamp(min=0.0).detach()
 
@@ -204,8 +207,8 @@ def clipped_gain(
     high: float | None,
     dual: float | None,
 ) -> Tensor:
-    """PPO's gain min(rho A, clip(rho, 1 - low, 1 + high) A) for tensors of equal shape, with an
-    optional upper bound of its own (DAPO); `plain` is rho A.
+    """PPO's gain min(rho A, clip(rho, 1 - low, 1 + high) A) for tensors of equal shape. `high` may
+    differ from `low` (DAPO); `plain` is rho A.
 
     With `dual` c > 1 the gain of an action with A < 0 is at least c A (Ye et al. 2020).
     """
