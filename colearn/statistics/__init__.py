@@ -1,1 +1,1 @@
-"""Statistics over seeds, and arithmetic on rewards of which some are not scored."""
+"""Statistics over seeds, and arithmetic on rewards that may be unscored."""

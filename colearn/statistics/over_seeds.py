@@ -1,9 +1,11 @@
 """Statistics over seeds: intervals, probability of improvement, smoothing, alignment.
 
-A run is one draw of an algorithm; the unit here is the whole run, never an evaluation within a run,
-since evaluations of one run are not independent. With few runs, intervals are Student's and tests
-are exact: a percentile bootstrap of three runs covers their mean in 74% of cases, not in 95%
-(`python benchmarks/interval_coverage.py` prints these rates for every statistic of a report).
+The statistical unit is a whole run, which is one draw of an algorithm. An evaluation within a run
+is
+never the unit, since evaluations of one run are not independent. Comparisons have few runs, so
+intervals are Student's and tests are exact: a percentile bootstrap of three runs covers the true
+mean in 74% of cases, not in 95% (`python benchmarks/interval_coverage.py` prints these rates for
+every statistic of a report).
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ Array = NDArray[np.float64]
 
 CONFIDENCE = 0.95
 ENOUGH_FOR_SHAPE = 5
-"""Fewest seeds for which quartiles and distributions of final returns are reported."""
+"""Minimum number of seeds for which quartiles and distributions of final returns are reported."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,8 +51,9 @@ class Profile:
 def estimate(values: Sequence[float | None]) -> MeanEstimate | None:
     """Mean and Student's 95% interval of one value per seed.
 
-    Exact for normal values at every number of seeds; with skewness 1 it covers 93%, with skewness 2
-    88%. Only seeds with a finite value count, in `seeds` too; None if no seed has one.
+    The interval is exact for normal values at every number of seeds; its coverage is 93% with
+    skewness 1 and 88% with skewness 2. Only seeds with a finite value count, also in `seeds`; None
+    if no seed has a finite value.
     """
     kept = np.array(_finite(values))
     if kept.size == 0:
@@ -73,14 +76,14 @@ def mean_band(rows: ArrayLike) -> tuple[Array, Array, Array]:
     if seeds == 1:
         return mean, mean, mean
     reach = _student(seeds - 1) * matrix.std(axis=0, ddof=1) / seeds**0.5
-    # rounding must not make an interval out of equal values
+    # equal values have an interval of width 0, despite rounding
     reach = np.where(np.ptp(matrix, axis=0) == 0.0, 0.0, reach)
     return mean, mean - reach, mean + reach
 
 
 def interquartile_mean(values: Sequence[float | None]) -> MeanEstimate | None:
-    """The mean of the middle half of the seeds, which no single lucky or broken run moves, with the
-    95% interval of a trimmed mean (Tukey and McLaughlin 1963); None below five seeds."""
+    """The mean of the middle half of the seeds, with the 95% interval of a trimmed mean (Tukey and
+    McLaughlin 1963); None below five seeds. The mean is robust to a single lucky or failed run."""
     kept = np.array(_finite(values))
     if kept.size < ENOUGH_FOR_SHAPE:
         return None
@@ -112,9 +115,9 @@ def performance_profile(values: Sequence[float | None], levels: Sequence[float])
 def probability_of_improvement(x: ArrayLike, y: ArrayLike) -> MeanEstimate:
     """P(X > Y) + P(X = Y) / 2 over all pairs of seeds, with Brunner and Munzel's 95% interval.
 
-    Where the seeds of both sides do not overlap the interval is Clopper and Pearson's
-    for min(n, m) pairs without a common seed. `seeds` is the smaller number of seeds; with a single
-    seed on either side there is no interval.
+    If every seed of one side exceeds every seed of the other, the interval is Clopper and Pearson's
+    for min(n, m) disjoint pairs. `seeds` is the smaller number of seeds; with a single seed on
+    either side there is no interval.
     """
     first, second = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
     wins = (first[:, None] > second[None, :]) + 0.5 * (first[:, None] == second[None, :])
@@ -139,9 +142,10 @@ def probability_of_improvement(x: ArrayLike, y: ArrayLike) -> MeanEstimate:
 
 
 def differ(x: ArrayLike, y: ArrayLike) -> bool:
-    """Whether the exact two-sided rank test tells the seeds of X and Y apart at 95%.
+    """Whether the exact two-sided rank test (Mann and Whitney 1947) finds a difference between the
+    seeds of X and Y at 95%.
 
-    With ties the same test by permutation (Mann and Whitney 1947; a fixed generator).
+    With ties, the p-value is computed by permutations with a fixed random generator.
     """
     first, second = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
     if not can_differ(first.size, second.size):
@@ -155,14 +159,14 @@ def differ(x: ArrayLike, y: ArrayLike) -> bool:
 
 
 def can_differ(x_seeds: int, y_seeds: int) -> bool:
-    """Whether that many seeds can ever differ at 95%: the smallest p-value of the exact two-sided
-    rank test is 2 / C(n+m, n)."""
+    """Whether any results of these numbers of seeds can differ at 95%: the smallest p-value of the
+    exact two-sided rank test is 2 / C(n+m, n)."""
     return 2.0 / math.comb(x_seeds + y_seeds, x_seeds) <= 1.0 - CONFIDENCE
 
 
 @lru_cache(maxsize=256)
 def _student(freedom: float) -> float:
-    """The two-sided quantile of Student's t."""
+    """The two-sided 95% quantile of Student's t."""
     return float(stats.t.ppf(0.5 + CONFIDENCE / 2, freedom))
 
 
@@ -173,7 +177,7 @@ def _finite(values: Sequence[float | None]) -> list[float]:
 def time_weighted_average(x: ArrayLike, y: ArrayLike, scale: float) -> Array:
     """Exponential moving average of y over irregular x: a point at distance d weighs exp(-d/scale).
 
-    `scale` is in units of x; zero or less returns y as it is. Weights are normalised, so the
+    `scale` is in units of x; zero or less returns y unchanged. Weights are normalised, so the
     average of a constant is that constant from the first point on.
     """
     xs, ys = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
@@ -193,9 +197,9 @@ def on_common_grid(
 ) -> tuple[Array, Array]:
     """Curves (x, y) interpolated linearly on one grid: the grid, and a row per curve.
 
-    The grid covers the range that all curves share, so nothing is extrapolated. Where they share
-    at most one point, the grid is the latest start alone, with each curve's nearest value.
-    x must not decrease; of points with equal x the last one counts.
+    The grid covers the range that all curves share, so nothing is extrapolated. If they share at
+    most one point, the grid contains only the latest start, with each curve's nearest value.
+    x must not decrease; of points with equal x, the last one counts.
     """
     kept = [_without_repeats(np.asarray(x, float), np.asarray(y, float)) for x, y in curves]
     start = max(x[0] for x, _ in kept)

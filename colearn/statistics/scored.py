@@ -1,7 +1,7 @@
-"""Arithmetic on rewards of which some are not scored: NaN stands for a reward of None.
+"""Arithmetic on rewards that may be unscored: NaN represents a reward of None.
 
-A sum over time that includes an unscored reward is not scored (NaN spreads by itself), while means
-over branches and sums over kinds of reward leave it out, as in TRL.
+A sum over time that includes an unscored reward is unscored, because NaN propagates. Means over
+branches and sums over kinds of reward leave unscored rewards out, as in TRL.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Small Dec-POMDPs as arrays: read from `.dpomdp` files, solved and evaluated exactly. No torch."""
+"""Small Dec-POMDPs as arrays: reading of `.dpomdp` files, exact search and evaluation. No torch."""

@@ -7,18 +7,19 @@ import numpy as np
 from .model import Array, TabularModel
 
 DIGITS = 12
-"""Decimals at which two beliefs count as equal and share their values."""
+"""Number of decimals to which two beliefs must agree to share their values."""
 
 MOST_BELIEFS = 200_000
-"""Beliefs whose values are cached; beyond that the looser bound of a known state (MDP) is used."""
+"""Maximum number of beliefs whose values are cached; for further beliefs, the looser bound of a
+known state (MDP) is used."""
 
 
 class POMDPBound:
     """Q*(b, a) of the underlying POMDP, by memoised recursion over beliefs.
 
-    It bounds every decentralised policy: each of them is also a policy of an agent that sees all
-    observations. When the memo is full, the bound is sum_s b(s) Q*(s, a) of the underlying MDP,
-    which is looser.
+    It bounds the value of every decentralised policy, which is also a policy of an agent that sees
+    all observations. When the cache is full, the bound is sum_s b(s) Q*(s, a) of the underlying
+    MDP, which is looser.
     """
 
     def __init__(self, model: TabularModel, horizon: int, discount: float) -> None:
@@ -35,7 +36,8 @@ class POMDPBound:
     def action_values(self, weights: Array, turns: int) -> Array:
         """Bounds with `turns` turns to go, shape [rows, joint actions].
 
-        `weights` [rows, S] are beliefs times their probabilities; the bounds are scaled alike.
+        `weights` [rows, S] are beliefs times their probabilities; the bounds are multiplied by the
+        same probabilities.
         """
         if turns == 1:
             return weights @ self._reward.T

@@ -1,8 +1,8 @@
-"""Branch and bound over the joint decision rules of one turn, a Bayesian game; best first.
+"""Best-first branch and bound over the joint decision rules of one turn, which is a Bayesian game.
 
 A game is an array over (cell of every agent, action of every agent). Decisions are fixed agent by
-agent, and cell by cell. The open decisions are bounded from above by those of an agent that sees
-every cell.
+agent, and cell by cell. The value of open decisions is bounded from above by the best decisions of
+one agent that sees every cell.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ Rules = tuple[NDArray[np.int64], ...]
 """Decision rules by agent: the action in each of its cells."""
 
 CHUNK = 2**20
-"""Numbers held at once for the partial rules being extended."""
+"""Maximum number of array elements in a chunk of partial rules."""
 
 
 def joint_rules(
     game: Array, threshold: Callable[[], float], count: Callable[[int], None]
 ) -> Iterator[tuple[float, Rules]]:
-    """Yield (value, rules) of the joint rules whose value exceeds `threshold()`, which may grow.
+    """Yield (value, rules) of the joint rules whose value exceeds the growing `threshold()`.
 
     game: [cells of agent 1, .., cells of agent n, actions of agent 1, .., actions of agent n]. The
     order is by decreasing value within a chunk of partial rules, the most promising chunk first.
@@ -36,7 +36,7 @@ def joint_rules(
 def best_rules(
     game: Array, threshold: float, count: Callable[[int], None]
 ) -> tuple[float, Rules] | None:
-    """The joint rules of highest value; None unless it exceeds `threshold`."""
+    """The joint rules with the highest value; None if no value exceeds `threshold`."""
     improvements: list[tuple[float, Rules]] = []
     search = _decide(
         game[None],
@@ -60,7 +60,7 @@ def _decide(
 ) -> Iterator[tuple[float, Rules]]:
     """Fix the rule of the first agent of `games` [games, cells.., actions..], then of the others.
 
-    `before` holds for every game the rules [games, cells] that led to it.
+    `before` contains, by earlier agent, the rules [games, cells] that led to each game.
     """
     agents = games.ndim // 2
     if agents == 1 and last_by_response:

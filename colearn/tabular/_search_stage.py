@@ -1,8 +1,8 @@
-"""The joint distribution of states and cells at a turn, given the decision rules before it.
+"""The joint distribution of states and cells at a turn, given the decision rules of earlier turns.
 
-An agent's `cell` is what its action may depend on: its observations so far, the latest one, or
-nothing. The joint distribution of the state and all cells is a sufficient statistic for the
-remaining turns.
+An agent's `cell` is the information on which its action may depend: its observations so far, the
+latest observation, or nothing. The joint distribution of the state and all cells is a sufficient
+statistic for the remaining turns.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Information = Literal["history", "memoryless", "open_loop"]
 Index = NDArray[np.int64]
 
 DIGITS = 12
-"""Decimals at which cells with equal conditional distributions are merged."""
+"""Number of decimals to which the conditional distributions of merged cells must agree."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +30,7 @@ class Stage:
     weights: Array
     """P(s, cells), shape [cells of agent 1, .., cells of agent n, S]."""
     update: tuple[Index, ...]
-    """By agent: the cell after (previous cell, observation); -1 where that is impossible."""
+    """By agent: the cell after (previous cell, observation); -1 where the pair is impossible."""
 
 
 def first_stage(model: TabularModel) -> Stage:
@@ -68,7 +68,7 @@ def next_stage(model: TabularModel, stage: Stage, rules: Rules, information: Inf
 
 
 def _merge(stage: Stage) -> Stage:
-    """Merge the cells c of an agent that agree in P(s, cells of the others | c).
+    """Merge the cells c of an agent that have equal P(s, cells of the others | c).
 
     Merged cells share their optimal actions, at this and all later turns (Oliehoek et al. 2009),
     so the merge loses no optimum.

@@ -1,8 +1,8 @@
 """Exact evaluation of a stochastic joint policy: J, values, action values and the gradient of J.
 
 The method is backward induction over joint histories. Quantities of a history h are multiplied by
-P(h | actions); in this form the quantities of its children add up. A team of language models is
-made such a policy by `experiment/evaluation/exact.py`.
+P(h | actions); in this form the quantities of the children of h can be added.
+`experiment/evaluation/exact.py` converts a team of language models to such a policy.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ from .histories import JointHistories, TurnHistories
 from .model import Array
 
 Policy = Mapping[str, Sequence[Array]]
-"""Agent -> by turn pi_i(a | h_i), shape [private histories, |A_i|].
+"""Agent -> pi_i(a | h_i) by turn, shape [private histories, |A_i|].
 
-A row may sum to less than 1: the missing mass is a rejected reply, which ends the episode.
+A row may sum to less than 1: the missing probability is that of a rejected reply, which ends the
+episode.
 """
 
 TOLERANCE = 1e-9
@@ -38,16 +39,16 @@ class ExactEvaluation:
     joint_probabilities: tuple[Array, ...]
     """P(h) under the policy, shape [joint histories]; its sum is P(the turn is played)."""
     joint_values: tuple[Array, ...]
-    """V(h), shape [joint histories]: conditional on h, whether the policy reaches it or not."""
+    """V(h), shape [joint histories]: conditional on h, also where the policy never reaches h."""
     joint_action_values: tuple[Array, ...]
     """Q(h, a), shape [joint histories, joint actions]."""
     private_values: Mapping[str, tuple[Array, ...]]
-    """Agent -> V_i(h_i) = E[V(h) | h_i] under the policy, shape [private histories]: the limit of a
-    decentral critic. nan where the policy never reaches h_i."""
+    """Agent -> V_i(h_i) = E[V(h) | h_i] under the policy, shape [private histories]: the values to
+    which a decentralised critic converges. NaN where the policy never reaches h_i."""
     gradient: Mapping[str, tuple[Array, ...]]
     """Agent -> dJ / d pi_i(a | h_i), shape [private histories, |A_i|].
 
-    The probabilities are independent variables: raising one lowers the rejected mass."""
+    The probabilities are independent variables: raising one lowers the probability of rejection."""
 
 
 def uniform(histories: JointHistories) -> Policy:
@@ -158,7 +159,8 @@ def _joint(rows: Sequence[Array]) -> Array:
 
 
 def _chosen(histories: JointHistories, rows: Sequence[Sequence[Array]]) -> list[Array]:
-    """By turn: the probability that the agents choose the actions of h, given its observations."""
+    """By turn: the probability that the agents choose the actions of h, given the observations of
+    h."""
     chosen = [np.ones(1)]
     for t in range(1, histories.horizon):
         turn = histories.turns[t]

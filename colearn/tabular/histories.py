@@ -19,7 +19,7 @@ from .model import Array, TabularModel
 Index = NDArray[np.int64]
 
 LIMIT = 2**27
-"""Numbers in the largest array: 1 GiB of float64."""
+"""Maximum number of elements in an array: 1 GiB of float64."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -46,7 +46,7 @@ class TurnHistories:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class _Step:
-    """One agent's private histories of a turn, as extensions of the previous turn's."""
+    """One agent's private histories of a turn, as extensions of its histories one turn earlier."""
 
     parent: Index
     action: Index

@@ -18,8 +18,8 @@ class TabularModel:
     Joint actions and joint observations are numbered in row-major order over the agents: the last
     agent's index varies fastest.
 
-    There is no observation before the first joint action. Rewards are to be maximised; a file with
-    `values: cost` is negated when it is read.
+    There is no observation before the first joint action. Rewards are to be maximised; the costs of
+    a file with `values: cost` are negated when it is read.
     """
 
     agents: tuple[str, ...]

@@ -37,11 +37,11 @@ def read_dpomdp(path: Path, field: str = "task.file") -> TabularModel:
 def parse_dpomdp(text: str, name: str) -> TabularModel:
     """Parse a `.dpomdp` text; error messages refer to it as `name`.
 
-    The entries `agents`, `discount`, `values`, `states`, `start`, `actions`, `observations` come
-    once and in this order; T, O and R follow in any order, and later ones overwrite earlier ones.
-    Agents given by a count are agent_1, agent_2, ...; the elements of other counts are '0', '1',
-    ... Rows of T and O must sum to 1 within 1e-6 and are divided by their sums; rewards that are
-    not set are 0.
+    The entries `agents`, `discount`, `values`, `states`, `start`, `actions`, `observations` must
+    appear once each, in this order. T, O and R entries follow in any order, and later entries
+    overwrite earlier ones. Agents given by a count are named agent_1, agent_2, ...; states, actions
+    and observations given by a count are named '0', '1', ... Rows of T and O must sum to 1 within
+    1e-6 and are divided by their sums; rewards that are not set are 0.
 
     Errors: ConfigError, one line `NAME:LINE: entry: what is wrong; remedy`.
     """

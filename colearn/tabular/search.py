@@ -1,11 +1,11 @@
 """Exact search for the best deterministic joint policy of small problems.
 
-Depth-first branch and bound over turns. A node fixes the decision rules of the turns before it. Its
-bound is the reward they earn plus an upper bound on the value to go. Its children are the joint
-decision rules of its turn, in the order of that bound, while they can beat the incumbent. At the
-last turn the bound is the reward itself, and the last agent's rule is its best response. Two nodes
-of a turn with the same distribution of state and cells have the same future, so the one with the
-lower reward is dropped.
+Depth-first branch and bound over turns. A node fixes the decision rules of all earlier turns. Its
+bound is the reward that these rules earn plus an upper bound on the value to go. Its children are
+the joint decision rules of its turn, in decreasing order of their bounds, as long as they can beat
+the incumbent. At the last turn the bound is the reward itself, and the last agent's rule is its
+best response. Two nodes of a turn with the same distribution of state and cells have the same
+future, so the one with the lower reward is dropped.
 
 The bound is the value of the underlying POMDP, in which one agent sees all observations. It never
 cuts off an optimum: from any node on, every joint policy of the team is also a policy of that agent
@@ -35,12 +35,13 @@ from .model import Array, TabularModel
 
 NODES = 100_000
 RULES_PER_NODE = 1_000
-"""Partial decision rules extended per counted node; the two take about the same time."""
+"""Number of partial decision rules that count as one node: both take about the same time."""
 MARGIN = 1e-10
-"""Gain over the incumbent, relative to its value, that exceeds rounding error."""
+"""Minimum gain over the incumbent, relative to the incumbent's value, that is not rounding error.
+"""
 
 DecisionRule = Mapping[tuple[int, ...], int]
-"""The agent's information -> its action, for the cases reachable under the joint policy."""
+"""The agent's information -> its action, for all information reachable under the joint policy."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -50,8 +51,9 @@ class Solution:
     value: float
     """J of `policy`, the maximum over deterministic joint policies with this information."""
     policy: Mapping[str, tuple[DecisionRule, ...]]
-    """Agent -> by turn. An agent knows its observations (o_1, .., o_t) with "history", (o_t,) with
-    "memoryless" and () with "open_loop"; it knows () at turn 0."""
+    """Agent -> decision rules by turn. The keys of the rule of turn t are the agent's observations
+    (o_1, .., o_t) with "history", (o_t,) with "memoryless" and () with "open_loop". At turn 0 the
+    key is ()."""
     information: Information
     nodes: int
     """The number of partial joint policies that the search visited."""
@@ -90,10 +92,10 @@ def best_joint_policy(
 ) -> Solution:
     """Find a best deterministic joint policy of `horizon` turns.
 
-    `information` determines what an agent's action may depend on beside the turn: all its
-    observations ("history"; they imply its actions), the latest one ("memoryless"), or nothing
-    ("open_loop"). Raises ConfigError if more than `limit` nodes are needed; a thousand partial
-    decision rules within a node count as one more.
+    `information` determines the information, besides the turn, on which an agent's action may
+    depend: all its observations ("history"; they determine its earlier actions), the latest
+    observation ("memoryless"), or nothing ("open_loop"). Raises ConfigError if more than `limit`
+    nodes are needed; every thousand partial decision rules count as one more node.
     """
     if horizon < 1:
         raise ConfigError(f"horizon: {horizon} leaves no turn to act in; give at least 1")

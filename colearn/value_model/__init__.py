@@ -1,4 +1,4 @@
-"""Kept critics: value models that score episodes, and what they are worth."""
+"""Saved critics: value models that score episodes, and measures of how good their values are."""
 
 from .loaded import LoadedCritic, load_critic
 

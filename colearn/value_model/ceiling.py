@@ -14,7 +14,7 @@ from colearn.models.critic_folder import TurnWorth
 from .explained_variance import Pair, worth_by_turn
 
 PRIOR = 2.0
-"""Returns at the turn's mean that an item's mean counts beside its own."""
+"""Number of pseudo-returns, equal to the turn's mean, that are added to an item's own returns."""
 _RESAMPLES = 200
 
 
@@ -32,11 +32,11 @@ class Ceiling:
 
 
 def ceilings(episodes: Episodes, items: Sequence[str] | None = None) -> tuple[Ceiling, ...]:
-    """By turn, from histories with several children: 1 - (variance among siblings) / (variance).
+    """The explainable share at each turn: 1 - (variance among siblings) / (variance).
 
-    The mean return over agents counts. With the name of every episode's item the roots of an item
-    are one history, which is right where all episodes are of one policy. Turns without siblings
-    are left out.
+    Returns are means over agents. `items`: the name of every episode's item. With names, all roots
+    of an item count as one history, which is right if one policy played all episodes. Turns without
+    siblings are left out.
     """
     by_turn = (
         _ceiling(turn, list(units.values()))
@@ -48,7 +48,7 @@ def ceilings(episodes: Episodes, items: Sequence[str] | None = None) -> tuple[Ce
 def return_groups(
     episodes: Episodes, items: Sequence[str] | None
 ) -> dict[int, dict[str, list[list[float]]]]:
-    """Returns after equal joint histories, by turn and by tree or item (as in `ceilings`)."""
+    """Groups of returns after equal joint histories, by turn and tree or item (see `ceilings`)."""
     by_turn: dict[int, dict[str, list[list[float]]]] = {}
     for number, episode in enumerate(episodes):
         tree = episode.tree
@@ -83,7 +83,8 @@ def _ceiling(turn: int, units: Sequence[Sequence[Sequence[float]]]) -> Ceiling |
 
 
 def _sums(groups: Sequence[Sequence[float]]) -> tuple[float, float, float, float, float]:
-    """Number, sum and sum of squares of returns; squares within groups and their freedom."""
+    """Number, sum and sum of squares of the returns; sum of squared deviations within groups and
+    its degrees of freedom."""
     flat = [one for group in groups for one in group]
     within = sum(float(np.var(group)) * len(group) for group in groups)
     freedom = sum(len(group) - 1 for group in groups)
@@ -99,12 +100,13 @@ def _explainable(sums: np.ndarray) -> float | None:
 
 
 def item_mean_worth(before: Sequence[Pair], judged: Sequence[Pair]) -> tuple[TurnWorth, ...]:
-    """Variance that means of earlier returns by item and turn, shrunk to the turn's, explain."""
+    """Variance that is explained by means of earlier returns by item and turn, shrunk towards the
+    mean of the turn."""
     return worth_by_turn(item_mean_pairs(before, judged))
 
 
 def item_mean_pairs(before: Sequence[Pair], judged: Sequence[Pair]) -> Iterator[Pair]:
-    """`judged` with the means of earlier returns for values."""
+    """The pairs in `judged`, with the means of earlier returns as values."""
     of_turn: dict[int, list[float]] = {}
     of_item: dict[tuple[str, int], list[float]] = {}
     for pair in before:

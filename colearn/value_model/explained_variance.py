@@ -1,4 +1,4 @@
-"""Variance of the returns that a critic explains, by turn."""
+"""Share of the returns' variance that a critic explains, by turn."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from colearn.models.critic_folder import TurnWorth
 from colearn.statistics.scored import mean_scored
 
 ROUNDING = 1e-9
-"""Returns that differ by less, relative to the largest, are equal: there is nothing to explain."""
+"""Standard deviation of returns, relative to the largest absolute return, up to which they count as
+equal: there is no variance to explain."""
 
 
 class Pair(NamedTuple):
@@ -33,9 +34,9 @@ def pairs(
     of_state: bool,
     single: bool = False,
 ) -> Iterator[Pair]:
-    """Every value with its scored return: the mean return after a node for values `of_state`, else
-    that of the edge into it. `single`: with each return after a node instead of their mean, as one
-    joint action meets it. The turn is that of the joint action."""
+    """Every value with its scored return: for values `of_state` the mean return after the node,
+    else the return of the edge into the node. `single`: pair the value with each single return
+    after the node instead of their mean. The turn is that of the joint action."""
     for episode, by_agent in zip(episodes, values, strict=True):
         tree, below = episode.tree, episode.tree.below()
         item = item_name(tree.item)

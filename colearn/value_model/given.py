@@ -1,4 +1,4 @@
-"""Critics that a run is given (`critic.from`): where they are, and whether they fit."""
+"""Critics from an earlier run or a folder (`critic.from`): finds them and checks that they fit."""
 
 from __future__ import annotations
 
@@ -26,10 +26,12 @@ _FIELD = "critic.from"
 
 
 def with_given_critic(config: Config) -> Config:
-    """The config with a folder of kept critics in `critic.from`, and their `critic.baseline`: a
-    run's critics are written into the cache, a hub's repository is downloaded.
+    """The config with `critic.from` replaced by a local folder of saved critics, and with the
+    `critic.baseline` of these critics. Critics of a run are written into the cache; a repository of
+    the hub is downloaded.
 
-    Errors: ConfigError for a place without a critic; CheckpointError for a run that has none.
+    Errors: ConfigError for a folder or run without a critic; CheckpointError for a run without a
+    checkpoint.
     """
     critic = config.critic
     if critic is None or critic.from_ is None:
@@ -45,9 +47,9 @@ def with_given_critic(config: Config) -> Config:
 
 
 def _has_means(path: Path) -> bool:
-    """Whether the critics in a folder have means by item under their networks' values.
+    """Whether the critics in a folder add means by item to their networks' values.
 
-    Errors: ConfigError if some have and others not.
+    Errors: ConfigError if some critics have means and others do not.
     """
     folders = [path] if is_critic(path) else list(filter(is_critic, path.glob("critic-*")))
     told = {bool(read_critic(folder, _FIELD).item_means) for folder in folders}
@@ -123,7 +125,7 @@ _UNSAID: dict[str, Any] = {
     "max_length": 1,
     "joint_actions": 0,
 }
-"""Fields of a manifest that a config does not decide."""
+"""Placeholder values for the manifest fields that a config does not determine."""
 
 
 def _text_of(value: Any) -> str:
@@ -133,7 +135,7 @@ def _text_of(value: Any) -> str:
 
 
 def _kept_from_run(folder: Path) -> Path:
-    """The newest critics of a run, kept once in the cache."""
+    """The cache folder with the newest critics of a run, which is written once."""
     there = open_run(folder)
     checkpoint = there.checkpoints.choose()
     checkpoint.say_passed()
@@ -150,7 +152,7 @@ def _kept_from_run(folder: Path) -> Path:
             digest.update(path.read_bytes())
     kept = cache_folder() / f"critics-{digest.hexdigest()}"
     kept.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(f"{kept}.lock"):  # of several processes one writes
+    with FileLock(f"{kept}.lock"):  # only one of several processes writes
         if not kept.is_dir():
             note(f"keeps the critic of {folder}, once, in {kept}")
             aside = kept.with_suffix(".partial")
@@ -170,8 +172,8 @@ def _kept_from_run(folder: Path) -> Path:
 
 
 def critic_joint_actions(run: ResolvedRun, own: int) -> int:
-    """The joint actions that a run's critics were trained on: its `own`, unless they were frozen,
-    and those of the critics that it was given."""
+    """The number of joint actions that a run's critics were trained on: the run's `own`, unless the
+    critics were frozen, plus those of the critics in `critic.from`."""
     critic = run.config.critic
     given = max((m.joint_actions for m in given_critics(run).values()), default=0)
     return given + (own if critic is None or critic.frozen < 1.0 else 0)

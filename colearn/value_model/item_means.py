@@ -1,4 +1,4 @@
-"""Running means of the returns by item and turn: what a critic's network need not learn."""
+"""Running means of the returns by item and turn, which a critic's network then need not learn."""
 
 from __future__ import annotations
 
@@ -21,38 +21,39 @@ from colearn.contract.rows import Mark, Row
 from colearn.types import Credited, Tree
 
 KEPT = 0.75
-"""Share of a mean's weight that is left after an iteration: about the last four count."""
+"""Factor by which a mean's weight decays per iteration: about the last four iterations count."""
 
 _LEAST = 0.05
-"""Weight below which a mean is forgotten: its item has not come up for about ten iterations."""
+"""Weight below which a mean is dropped: its item has not occurred for about ten iterations."""
 PRIORS = (2.0, 8.0, 32.0, inf)
-"""Returns at the turn's mean that an item's mean counts beside its own: the candidates, the first
-one until there are errors to compare."""
+"""Candidates for the number of pseudo-returns, equal to the turn's mean, that are added to an
+item's own returns. The first candidate is used until there are errors to compare."""
 _BETWEEN = "\x1f"
 
 Offsets = Sequence[Mapping[str, Mapping[int, float]]]
-"""Of every tree: by agent and turn, what is added to the network's value."""
+"""For every tree: the number that is added to the network's value, by agent and turn."""
 
 
 @dataclass(slots=True)
 class ItemMeans:
-    """Means of the returns after a turn, by reader, turn and item; the network's value is what is
-    left of the return.
+    """Means of the returns after a turn, by reader, turn and item. The network predicts the
+    difference between the return and its mean.
 
-    An episode's own returns are left out of its means, so that the baseline does not depend on its
-    actions. A mean of few returns is shrunk to that of the turn over all items: to the extent that
-    has predicted the returns of earlier iterations best. Where items do not recur, or say nothing,
-    the mean of the turn is left.
+    An episode's own returns are left out of its means, so that the baseline does not depend on the
+    episode's actions. A mean of few returns is shrunk towards the mean of the turn over all items,
+    by the amount that predicted the returns of earlier iterations best. Where items do not recur or
+    do not affect the return, only the mean of the turn remains.
     """
 
     state: dict[str, tuple[float, float]] = field(default_factory=dict)
-    """Weighted sum and weight of the returns, by "reader, turn" and "reader, turn, item"; of the
-    squared errors at each of `PRIORS`, by "reader, turn, , prior"."""
+    """Weighted sum and weight of the returns, by "reader, turn" and "reader, turn, item", and of
+    the squared errors with each of `PRIORS`, by "reader, turn, , prior"."""
 
     def offsets(self, critic: Critic, episodes: Episodes, trees: Sequence[Tree[Any]]) -> Offsets:
-        """The means for every tree of an iteration, which are then updated with its returns.
+        """Update the means with the returns of an iteration. Returns the means for every tree,
+        without the tree's own returns.
 
-        `trees` have their items, which `episodes` may lack.
+        `trees` contain their items, which `episodes` may lack.
         """
         told = [_returns(critic, *pair) for pair in zip(episodes, trees, strict=True)]
         self.state = {
@@ -90,13 +91,13 @@ class ItemMeans:
         return offsets
 
     def prior(self, of_turn: str) -> float:
-        """The prior of the least error at the earlier iterations' returns; at first that of items
-        that say nothing."""
+        """The prior in `PRIORS` with the smallest squared error on the returns of earlier
+        iterations; the first prior while there are no errors."""
         told = {p: self.state.get(_of_prior(of_turn, p), (0.0, 0.0))[0] for p in PRIORS}
         return min(told, key=told.__getitem__)
 
     def of_tree(self, critic: Critic, tree: Tree[Any]) -> Mapping[str, Mapping[int, float]]:
-        """The means for a tree whose returns are not part of them, by agent and turn."""
+        """The means, by agent and turn, for a tree whose returns the means do not include."""
         item = item_name(tree.item)
         turns = range(max(node.turn for node in tree.nodes) + 1)
         return {
@@ -111,11 +112,11 @@ class ItemMeans:
         return _shrunk(*told, self.prior(of_turn), usual)
 
     def of_readers(self, readers: Collection[str]) -> dict[str, tuple[float, float]]:
-        """The part of the state that concerns some readers."""
+        """The part of the state that belongs to `readers`."""
         return {k: told for k, told in self.state.items() if k.split(_BETWEEN)[0] in readers}
 
     def _without(self, key: str, actual: float, prior: float, usual: float) -> float:
-        """A mean without one of its returns, shrunk to `usual`."""
+        """A mean without its return `actual`, shrunk towards `usual`."""
         total, n = self.state[key]
         return _shrunk(total - actual, n - 1.0, prior, usual)
 
@@ -125,7 +126,7 @@ def _of_prior(of_turn: str, prior: float) -> str:
 
 
 def _shrunk(total: float, n: float, prior: float, usual: float) -> float:
-    """The mean of a sum of `n` returns and of `prior` more that are `usual`."""
+    """The mean of `n` returns with the sum `total` and of `prior` pseudo-returns of `usual`."""
     if prior == inf or n + prior <= 0:
         return usual
     return (total + prior * usual) / (n + prior)
@@ -134,7 +135,7 @@ def _shrunk(total: float, n: float, prior: float, usual: float) -> float:
 def _returns(
     critic: Critic, episode: Credited[Any], tree: Tree[Any]
 ) -> dict[tuple[str, str], float]:
-    """One tree's mean return after each turn: by the keys of the turn's and of the item's mean."""
+    """One tree's mean return after each turn, by the keys of the turn's and the item's mean."""
     by_turn: dict[tuple[str, int], list[float]] = {}
     for reader, agents in critic.readers(tree.agents).items():
         for agent in agents:
@@ -169,8 +170,8 @@ def baselined(
     agents: Sequence[str],
     means: Mapping[str, Mapping[int, float]],
 ) -> Row:
-    """A reader's row with the mean of each mark's turn as its baseline; `agents` are the reader's,
-    `means` those of the tree."""
+    """A reader's row with the mean of each mark's turn as the mark's baseline. `agents`: the
+    reader's agents; `means`: the means for the tree."""
 
     def mean_at(mark: Mark) -> float:
         before = mark.inside is not None or not critic.of_state
@@ -189,7 +190,7 @@ def _shifted(critic: Critic, tree: Tree[Any], series: Values, means: Mapping[int
         others = zip(series.alternatives, by, strict=True)
         return CounterfactualValues(own, tuple(tuple(v + b for v in some) for some, b in others))
     if isinstance(series, TokenValues):
-        # the values inside the action into a node are of the turn before it
+        # values inside the action into a node belong to the turn before the node
         before = [means.get(node.turn - 1, 0.0) for node in tree.nodes]
         inner = zip(series.inside, before, strict=True)
         return TokenValues(own, tuple(tuple(v + b for v in some) for some, b in inner))

@@ -1,4 +1,4 @@
-"""Writes a value model of a run's checkpoint as a folder of its own."""
+"""Writes a value model of a run's checkpoint into a separate folder."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ def keep_critic(
 ) -> CriticManifest:
     """Write weights, tokenizer and manifest of the value model `key` into an empty folder.
 
-    run: of a config with its given critic, if it has one (`with_given_critic`).
-    joint_actions: what the run's critic was trained on until the checkpoint. Errors: as for
-    `checkpoint_network` and `save_critic`.
+    run: resolved from a config that `with_given_critic` has processed.
+    joint_actions: the number of joint actions that the critic was trained on until the checkpoint.
+    Errors: as for `checkpoint_network` and `save_critic`.
     """
     given = run.config.critic
     assert given is not None, "a run with a value model has its settings"
     path = base_folders(run, [key])[run.path(key)]
     tokenizer = load_tokenizer(path, field="critic.path")
-    # an adapter is folded into weights that were not rounded to 4 bits
+    # an adapter is merged into weights that are not quantised
     changed: dict[str, Any] = {"path": path, "device": "cpu", "devices": {}, "quantization": None}
     config = run.config.model_copy(update={"critic": given.model_copy(update=changed)})
     network = checkpoint_network(replace(run, config=config), key, checkpoint.path)
@@ -64,7 +64,8 @@ def keep_critic(
 
 
 def described(run: ResolvedRun, key: NetworkKey) -> dict[str, Any]:
-    """The fields of a manifest that a config decides: what is read, for whom, of which returns."""
+    """The manifest fields that a config determines: the critic's input, its agents and the returns
+    that it predicts."""
     config, critic = run.config, run.parts.critic
     assert critic is not None, "a run with a value model has a critic"
     name, reads = named_part(critic)

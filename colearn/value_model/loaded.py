@@ -1,4 +1,4 @@
-"""A kept critic, loaded to score episodes."""
+"""A saved critic, loaded to score episodes."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from .transcript_tree import transcript_tree
 
 _ADAPTER = "critic"
 _TOKENS = 4096
-"""Padded tokens of one pass."""
+"""Token budget of one forward pass, including padding."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedCritic:
-    """A value model that has left its run. It reads text: any team on its task can be scored."""
+    """A value model outside its run. It reads text, so it can score any team on its task."""
 
     manifest: CriticManifest
     critic: Critic
@@ -44,9 +44,9 @@ class LoadedCritic:
     def score(self, episode: Mapping[str, Any]) -> dict[str, list[float | None]]:
         """Values of an episode as recorded in episodes.jsonl, by agent and turn.
 
-        Turn t has V of the joint history before the joint action, or Q of the joint action; None
-        where the agent has none.
-        Errors: ConfigError for an episode with other agents, and for a critic of token ids.
+        The value of turn t is V of the joint history before the joint action, or Q of the joint
+        action; None where the agent has no value.
+        Errors: ConfigError for an episode with other agents, and for a critic that reads token ids.
         """
         if self.critic.reads_ids:
             raise ConfigError(
@@ -66,7 +66,7 @@ class LoadedCritic:
     def values(self, trees: Sequence[Tree[Any]]) -> list[AgentValues]:
         """Values of every tree, by agent and node.
 
-        Errors: ConfigError for a stream that is longer than the critic reads.
+        Errors: ConfigError for a stream that is longer than the critic's limit.
         """
         limit = self.manifest.max_length
         kept = ItemMeans(self.manifest.item_means)
@@ -86,9 +86,10 @@ class LoadedCritic:
 
 
 def load_critic(folder: str | Path, *, device: str = "auto") -> LoadedCritic:
-    """A critic that `colearn export --critics` or `colearn critic fit` wrote, or one on the hub.
+    """Load a critic that `colearn export --critics` or `colearn critic fit` wrote, or a critic on
+    the hub.
 
-    Errors: ConfigError, one line, for a folder without a critic, or a damaged one.
+    Errors: ConfigError, one line, for a folder without a critic, or with a damaged one.
     """
     path = critic_folder(str(folder))
     manifest = read_critic(path, str(folder))
@@ -115,7 +116,8 @@ def load_critic(folder: str | Path, *, device: str = "auto") -> LoadedCritic:
 
 
 def tokenizer_of(path: str, field: str) -> Tokenize:
-    """Texts as token ids of the model in a folder. Errors: ConfigError naming `field`."""
+    """A function from text to token ids, with the tokenizer of the model in a folder. Errors:
+    ConfigError naming `field`."""
     tokenizer = load_tokenizer(path, field=field)
 
     @lru_cache(maxsize=4096)
@@ -126,9 +128,9 @@ def tokenizer_of(path: str, field: str) -> Tokenize:
 
 
 def critic_folder(name: str) -> Path:
-    """The folder of a critic; one of the hub is downloaded first.
+    """The folder of a critic; a critic on the hub is downloaded first.
 
-    Errors: ConfigError where there is no such folder or repository.
+    Errors: ConfigError if there is no such folder or repository.
     """
     path = Path(name)
     if path.is_dir() or name.startswith((".", "/", "~")) or name.count("/") != 1:
@@ -145,7 +147,7 @@ def critic_folder(name: str) -> Path:
 
 
 def _adapt(base: Base, folder: Path, field: str) -> None:
-    """Put a critic's adapter on its base. Errors: ConfigError for one that does not fit it."""
+    """Load a critic's adapter onto its base. Errors: ConfigError if the adapter does not fit."""
     from peft import set_peft_model_state_dict
 
     config = adapter_config(str(folder), field)
@@ -154,7 +156,7 @@ def _adapt(base: Base, folder: Path, field: str) -> None:
             rank=config["r"], alpha=config["lora_alpha"], targets=config["target_modules"]
         )
         weights = load_file(folder / WEIGHTS)
-        weights.pop("base_model.model.score.weight")  # it is in the value head's own file
+        weights.pop("base_model.model.score.weight")  # stored in the value head's file
         base.add_adapter(_ADAPTER, lora)
         odd = set_peft_model_state_dict(base.model, weights, adapter_name=_ADAPTER).unexpected_keys
         if odd:

@@ -1,4 +1,4 @@
-"""A recorded episode as a tree of texts, which critics read."""
+"""Converts a recorded episode to a tree of texts, which critics read."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from colearn.types import Action, Node, Observation, Tree
 
 def transcript_tree(episode: Mapping[str, Any], agents: Sequence[str]) -> Tree[None]:
     """The chain of an episode as recorded in episodes.jsonl: `turns` with `observations` and
-    `actions` by agent, and `reward`, `global_info` and `privileged_info` where there are any.
+    `actions` by agent, and optionally `reward`, `global_info` and `privileged_info`.
 
-    It has texts without token ids. Errors: ConfigError for other fields, or foreign agents.
+    The nodes have texts without token ids. Errors: ConfigError for an episode without a list
+    `turns`, or with an agent that is not in `agents`.
     """
     turns = episode.get("turns")
     if not isinstance(turns, Sequence) or not all(isinstance(turn, Mapping) for turn in turns):
