@@ -12,8 +12,9 @@ Task = asyncio.Task[Any]
 class Causes:
     """Tracks the results that each branch (an asyncio task) has received, directly or indirectly.
 
-    A branch inherits its parent's results when it starts, and passes its own to the parent when it
-    ends. The sources of a call are the maximal results: those from which no other was made.
+    A branch inherits its parent's results when it starts, and passes all its results to the parent
+    when it ends. The sources of a call are the branch's maximal results: those that no other result
+    of the branch depends on.
     """
 
     def __init__(self) -> None:
@@ -21,7 +22,7 @@ class Causes:
         self._past: dict[int, frozenset[int]] = {}
 
     def spawned(self, task: Task, parent: Task | None) -> None:
-        """Registers a branch; when it ends, its parent receives its results."""
+        """Registers a branch; when the branch ends, its parent receives its results."""
         self._seen[task] = set(self._seen[parent]) if parent is not None else set()
         if parent is not None:
             task.add_done_callback(lambda ended: self._seen[parent].update(self._seen[ended]))

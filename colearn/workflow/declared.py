@@ -9,11 +9,12 @@
       - {name: again, when: {field: answer, contains: unknown}, next: query, at_most: 2}
     rewards: [{score: f1, field: answer, gold: answers}]
 
-In a config, `task: graph.yaml` is the whole section, and with tools it is
+In a config, the whole section is `task: graph.yaml`, or with tools
 `task: {name: graph.yaml, tools: {search: "module:function"}}`.
 
 Nodes run in order; `next` jumps to another node, or to `end`. A node with `role` stores the role's
-answer under the node's name, one with `tool` stores the tool's result, one with `when` branches.
+answer under the node's name, and a node with `tool` stores the tool's result. A node with `when`
+branches.
 """
 
 from __future__ import annotations
@@ -152,7 +153,7 @@ def _rows(path: Path, golds: Set[str]) -> list[dict[str, Any]]:
 
 
 def _numbered(path: Path) -> Iterator[tuple[int, Any]]:
-    """Values of a file's lines, each with its line number."""
+    """Yields the number and the parsed value of each line of a file."""
     try:
         text = path.read_bytes().decode("utf-8-sig" if path.suffix == ".csv" else "utf-8")
     except (OSError, ValueError):

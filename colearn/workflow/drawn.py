@@ -19,17 +19,18 @@ _STYLE = (
     ".open{fill:#fff}path{fill:none;stroke:#777;marker-end:url(#tip)}"
 )
 _BAND = 3
-"""Columns side by side; further ones are below, so that a long run stays legible."""
+"""Number of columns side by side; further columns start a new band below, so that a long run stays
+legible."""
 _LONGEST = 400
-"""Characters of a prompt or result in a drawing."""
+"""Maximum number of characters of a prompt or result in a drawing."""
 
 
 def svg(state: WorkflowState[Any]) -> str | None:
     """Draws one box per call, each to the right of its sources, in bands of `_BAND` columns; None
     before the first call.
 
-    Dashed boxes are tools, empty ones wait. A box shows turn and reward; its title has prompt and
-    answer.
+    Dashed boxes are tools; white boxes are unanswered calls. A box shows the turn and the reward;
+    its title contains the prompt and the answer.
     """
     calls = sorted(_calls(state), key=lambda call: call.number)
     if not calls:
@@ -40,7 +41,7 @@ def svg(state: WorkflowState[Any]) -> str | None:
     row: dict[int, int] = {}
     filled: dict[int, int] = {}
     rows = [0] * (1 + max(column.values()) // _BAND)
-    """Rows of each band."""
+    """Number of rows in each band."""
     for call in calls:
         least = min((row[n] for n in call.after), default=0)
         row[call.number] = max(filled.get(column[call.number], 0), least)

@@ -11,7 +11,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from .tool import plain
 
 END = "end"
-"""As the next node: the end of the run."""
+"""Value of `next` that ends the run."""
 
 
 class _Section(BaseModel):
@@ -72,7 +72,7 @@ class When(_Section):
 
 
 class GraphNode(_Section):
-    """One step."""
+    """One step of a graph."""
 
     name: Name
     role: Name | None = None
@@ -82,9 +82,10 @@ class GraphNode(_Section):
     when: When | None = None
     """Condition under which `next` is taken; otherwise the following node runs."""
     next: str | None = None
-    """Name of the next node; None is the following node, `end` ends the run."""
+    """Name of the next node. None: the following node; `end`: the run ends."""
     at_most: int | None = Field(default=None, ge=1, le=1000)
-    """How often `next` is taken in an episode; afterwards the following node runs."""
+    """Maximum number of times that `next` is taken in an episode; afterwards the following node
+    runs."""
 
     @property
     def reads(self) -> set[str]:
@@ -101,7 +102,7 @@ class Reward(_Section):
     field: str
     gold: str
     to: str | None = None
-    """Role whose answers are all paid, if it was asked. None: the team."""
+    """Role that is paid for each of its answers, if it has any. None: the team."""
     weight: float = 1.0
 
 

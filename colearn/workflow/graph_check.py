@@ -63,7 +63,7 @@ def check_graph(
 
 
 def _ways(node: GraphNode, number: int, place: dict[str, int], end: int) -> set[int]:
-    """Returns the possible successors of a node; `end` is past the last."""
+    """Returns the possible successors of a node; `end` is the number after the last node's."""
     if node.next is None:
         return {number + 1}
     target = end if node.next == END else place[node.next]
@@ -95,7 +95,7 @@ def _known_fields(
 
 
 def _most_turns(nodes: Sequence[GraphNode], place: dict[str, int]) -> int:
-    """Returns an upper bound: each jump back repeats the nodes between."""
+    """Returns an upper bound on the turns: each jump back repeats the nodes in between."""
     times = [1] * len(nodes)
     for number, node in enumerate(nodes):
         back = place.get(node.next or "", number + 1)

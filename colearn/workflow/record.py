@@ -26,7 +26,7 @@ class Call:
     after: tuple[int, ...] = ()
     """Numbers of the calls whose results this call depends on."""
     system: str | None = None
-    """System text of this context, in place of the role's own."""
+    """System text of this context, which replaces the role's system text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +41,7 @@ class CallResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Payment:
-    """One `team.reward`."""
+    """One call of `team.reward`."""
 
     value: float
     actions: Sources | None = None

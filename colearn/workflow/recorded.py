@@ -1,4 +1,4 @@
-"""Base task of recorded programs: prompts, rewards, metrics and drawings from the record."""
+"""Base task of recorded programs: takes prompts, rewards, metrics and drawings from the record."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class RecordedTask(DecPOMDP[Item, State], Drawable, RewardStructure):
     def step(
         self, state: State, actions: Mapping[str, str], rng: np.random.Generator
     ) -> Outcome[State]:
-        """Gives the roles' answers to the program and runs it to its next calls or its end."""
+        """Passes the roles' answers to the program and runs it until its next calls or its end."""
         after = self._advance(state, actions)
         team = 0.0
         local: dict[str, float] = {}
@@ -66,7 +66,7 @@ class RecordedTask(DecPOMDP[Item, State], Drawable, RewardStructure):
         return {name: state.measured.get(name, 0.0) for name in self.measures}
 
     def render(self, state: State) -> str:
-        """Returns the executed graph as lines: number, turn, name, sources, result of each call."""
+        """Returns the executed graph as text: number, turn, name, sources, result of each call."""
         return drawn.text(state)
 
     def picture(self, state: State) -> Picture:

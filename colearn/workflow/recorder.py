@@ -1,4 +1,4 @@
-"""The record of a workflow's run, as the run uses it."""
+"""Protocol through which a workflow's run makes calls and records rewards."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .tool import ToolError
 
 
 class Recorder(Protocol):
-    """Receives a team's calls: answers them from the record, or waits for the result."""
+    """Receives a team's calls, and answers each from the record or waits for its result."""
 
     measured: dict[str, float]
 

@@ -28,9 +28,9 @@ def advance(
     before: WorkflowState[Any],
     answers: Mapping[str, str],
 ) -> WorkflowState[Any]:
-    """Replays the record, gives the answers in the order of the calls, and runs tools.
+    """Replays the record, delivers the answers in the order of the calls, and runs tools.
 
-    Returns the state in which only roles are waited for, or the run has ended.
+    Returns the state in which only calls of roles are unanswered, or the run has ended.
     Errors: TaskError if the run does not replay, or waits for something other than a role or tool.
     """
     replay = Replay(run, roles, tools, measures, before.item)
@@ -64,7 +64,7 @@ def advance(
 
 
 class Replay:
-    """A run in progress: its calls, and the branch that waits for each."""
+    """A run in progress: its calls, and the branch that waits for each result."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class Replay:
         item: Any,
     ) -> None:
         self.causes = Causes()
-        # asyncio's base class raises NotImplementedError for all that a run cannot use
+        # asyncio's base class raises NotImplementedError for every method that a run cannot use
         self.loop = Loop(self.causes.spawned)  # type: ignore[abstract]
         self.tools = tools
         self.calls: list[Call] = []
@@ -105,11 +105,11 @@ class Replay:
         self._settle()
 
     def open_tools(self) -> list[Call]:
-        """Returns the tool calls that are waited for."""
+        """Returns the unanswered tool calls."""
         return [self.calls[number] for number in self.waiting if self.calls[number].tool]
 
     def open_roles(self) -> tuple[Call, ...]:
-        """Returns the role calls that are waited for, in order."""
+        """Returns the unanswered role calls, in order."""
         return tuple(self.calls[n] for n in sorted(self.waiting) if not self.calls[n].tool)
 
     def actions_of(self, role: str) -> Sources:
@@ -141,7 +141,7 @@ class Replay:
         fresh: bool = True,
         system: str | None = None,
     ) -> CallResult:
-        """Returns the result of a call of a role or a tool, once the record or a turn gives it."""
+        """Returns the result of a role or tool call, once the record or a turn provides it."""
         task = asyncio.current_task(self.loop)
         assert task is not None, "a run is a task"
         made_from = self.causes.latest(task) if after is None else tuple(after)

@@ -1,7 +1,7 @@
 """A role's turn in a workflow: its prompt, the tools that it calls, and its answer.
 
-A role is a name in `Workflow.agents`; a run asks it by `Team.ask`; `Replay` answers from the record
-or waits for the trained agent.
+A role is a name in `Workflow.agents`. A run calls a role through `Team.ask`. `Replay` takes the
+answer from the record or waits for the trained agent.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from .tool_calls import find_call, use_as_asked
 
 
 class Answer(str):
-    """A role's answer: a text with the actions that produced it."""
+    """A role's answer: a string with the actions that produced it."""
 
     actions: Sources
     """(turn, role) of each action; several if the role used tools."""
     call: int
-    """Number of the (last) call."""
+    """Number of the role's call, or of its last call if the role used tools."""
 
     @classmethod
     def of(cls, text: str, actions: Sources, call: int) -> Answer:
@@ -42,7 +42,8 @@ async def play_turn(
     offered: Mapping[str, Tool],
     tool_calls: int,
 ) -> Answer:
-    """Asks the role until it answers without a tool call, at most `tool_calls` further times."""
+    """Asks the role until it answers without a tool call: once, and at most `tool_calls` times
+    more."""
     spoken: list[tuple[int, str]] = []
     for attempt in range(tool_calls + 1 if offered else 1):
         opens = fresh and attempt == 0

@@ -35,18 +35,18 @@ class Workflow(RecordedTask[Item, WorkflowState[Item]]):
             team.reward(f1(answer, item.answer))
 
     `run` must be a function of the item and the answers. It must not read a clock or draw random
-    numbers. It is replayed from the start at every turn against the record (the state), so an
-    episode forks and pickles like any other. Concurrent calls (asyncio.gather) form one turn with
-    several agents; a role that is called twice at once answers one call per turn.
+    numbers. At every turn, it is replayed from the start against the record (the state), so an
+    episode forks and pickles like that of any other task. Concurrent calls (asyncio.gather) form
+    one turn with several agents; a role with two concurrent calls answers one call per turn.
     """
 
     horizon: int
-    """Most turns. A longer run is cut off, without its later rewards."""
+    """Maximum number of turns. A longer run is cut off and loses its later rewards."""
     tools: tuple[Tool, ...] = ()
     """Tools, named by their functions."""
     pays_later = True
-    """True if `team.reward(value, to=answer)` may come turns after the answer. Set it to False if
-    every answer is paid before the next role is asked."""
+    """True if `team.reward(value, to=answer)` may be called turns after the answer. Set it to False
+    if every answer is paid before the next role is asked."""
 
     @abstractmethod
     async def run(self, team: Team, item: Item) -> None:
@@ -55,7 +55,7 @@ class Workflow(RecordedTask[Item, WorkflowState[Item]]):
     def reset(self, item: Item, rng: np.random.Generator) -> WorkflowState[Item]:
         """Starts a run, up to its first calls.
 
-        Errors: TaskError if it calls no role.
+        Errors: TaskError if the run calls no role.
         """
         self._check_names()
         state = self._advance(WorkflowState(item=item), {})

@@ -18,7 +18,7 @@ RESERVED = ("ask", "use", "reward", "measure")
 
 
 class Team:
-    """Roles and tools are awaited by name: `await team.coder(prompt)`, `await team.search(query)`.
+    """Roles and tools, awaited by name: `await team.coder(prompt)`, `await team.search(query)`.
 
     All calls are recorded, so a run replays from its item and the answers.
     """
@@ -57,10 +57,10 @@ class Team:
         """Asks `role` and returns its answer; `fresh=False` continues the role's last context.
 
         after: answers that the prompt depends on, for the executed graph and backward credit. None:
-        the latest that this branch of the program has received, directly or through tools.
-        tools: names that the role may call itself, up to `tool_calls` times. It writes
-        `<tool_call>{"name": ..., "arguments": {...}}</tool_call>` and observes the result.
-        system: system text of the new context, in place of the role's own.
+        the latest answers that this branch of the program has received, directly or through tools.
+        tools: names of tools that the role may call itself, up to `tool_calls` times. The role
+        writes `<tool_call>{"name": ..., "arguments": {...}}</tool_call>` and observes the result.
+        system: system text of the new context, which replaces the role's system text.
 
         Errors: TaskError for an unknown role or tool, a prompt that is not a string, or a system
         text with `fresh=False`.
@@ -96,7 +96,7 @@ class Team:
         )
 
     async def use(self, tool: str, *args: Any, **arguments: Any) -> Any:
-        """Returns the tool's result, or a `ToolError` (a text) if it fails or takes too long.
+        """Returns the tool's result, or a `ToolError` (a string) if it fails or takes too long.
 
         Errors: TaskError for an unknown tool.
         """
@@ -107,8 +107,8 @@ class Team:
     def reward(self, value: float, to: Answer | str | Iterable[Answer] | None = None) -> None:
         """Pays `value` to the team, to each of the given answers, or to all answers of a role.
 
-        A late reward (a marginal one, a format penalty from downstream) is credited to the answer
-        that earned it.
+        A late reward (such as a marginal contribution, or a format penalty from a downstream role)
+        is credited to the answer that earned it.
 
         Errors: TaskError for a number that is not finite or a role without an answer.
         """

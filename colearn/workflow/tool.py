@@ -1,4 +1,4 @@
-"""Tools: async functions with a schema, whose failures are texts."""
+"""Tools: async functions with a schema, whose failures are returned as text."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class ToolError(str):
 class Tool:
     """An async function that a run or a role may call.
 
-    Its result must be plain data or text, which the state records, and deterministic for runs that
-    are to repeat. Its schema is derived from its signature and docstring, in MCP's form.
+    The state records the result, so it must be plain data or text. For repeatable runs, the result
+    must be deterministic. The schema is derived from signature and docstring, in MCP's format.
     """
 
     function: Callable[..., Awaitable[Any]]
@@ -80,7 +80,7 @@ class Tool:
             return ToolError(f"{self.name}: no result within {self.timeout:g} seconds")
         except ColearnError:
             raise
-        except Exception as error:  # noqa: BLE001 - whatever a tool does wrong, its caller is told
+        except Exception as error:  # noqa: BLE001 - every failure is reported to the caller
             return ToolError(f"{self.name}: {type(error).__name__}: {_line(error)}")
         return result
 
@@ -92,7 +92,7 @@ def _signature(function: Callable[..., Any]) -> inspect.Signature:
 
 @lru_cache(maxsize=256)
 def _arguments(function: Callable[..., Any]) -> Any:
-    """Returns the arguments as a pydantic model, cached since building one is slow."""
+    """Returns the arguments as a pydantic model, cached because building a model is slow."""
     fields: dict[str, Any] = {}
     for name, parameter in _signature(function).parameters.items():
         kind = Any if parameter.annotation is parameter.empty else parameter.annotation
@@ -114,7 +114,7 @@ def run_tools(calls: Sequence[Call], tools: Mapping[str, Tool]) -> list[CallResu
 
 
 class _Kept(threading.local):
-    """The event loop of a thread's tools, kept since creating one is slow."""
+    """The event loop of a thread's tools, kept because creating an event loop is slow."""
 
     runner: asyncio.Runner | None = None
     process = 0

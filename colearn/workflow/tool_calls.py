@@ -18,7 +18,7 @@ _FORM = "a tool call is JSON with a name and arguments"
 def find_call(text: str) -> tuple[str, Mapping[str, Any]] | ToolError | None:
     """Returns name and arguments of the first tool call in an answer; None without a call.
 
-    Calls that reasoning drafts do not count. A call that cannot be parsed is a ToolError.
+    Calls inside reasoning do not count. For a call that cannot be parsed, returns a ToolError.
     """
     call = TOOL_CALL.search(without_reasoning(text))
     if call is None:
@@ -39,7 +39,7 @@ async def use_as_asked(
     offered: Mapping[str, Tool],
 ) -> str:
     """Runs the tool that a role calls. Returns the role's next observation: the result, or the
-    fault of the call."""
+    error in the call."""
     if isinstance(wanted, ToolError):
         return write_response(wanted)
     name, arguments = wanted

@@ -1,4 +1,4 @@
-"""Questions answered from a corpus: scores of answers, passages, retrieval."""
+"""Question answering from a corpus: answer metrics, passages, retrieval."""
 
 from .answers import accuracy, exact_match, f1, normalized
 from .corpus import Corpus, Folder, Passage, Passages

@@ -1,5 +1,5 @@
-"""Short-answer metrics of SQuAD's evaluation script: in [0, 1], the best over the gold
-answers."""
+"""Short-answer metrics of SQuAD's evaluation script. Each is in [0, 1] and is the best score over
+the gold answers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
 def normalized(text: str) -> str:
-    """Lower case, without ASCII punctuation, without a, an and the, single spaces."""
+    """The text in lower case with single spaces, without ASCII punctuation and English articles."""
     return " ".join(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split())
 
 
@@ -23,15 +23,15 @@ def exact_match(answer: str, gold: Sequence[str]) -> float:
 
 
 def f1(answer: str, gold: Sequence[str]) -> float:
-    """Harmonic mean of precision and recall over normalised words, each as often as it occurs.
+    """Harmonic mean of precision and recall over normalised words, counted with multiplicity.
 
-    Where either has no word left: 1 if both have none, else 0.
+    If one of the texts has no words left, the score is 1 if both have none, else 0.
     """
     return _best(answer, gold, _overlap)
 
 
 def accuracy(answer: str, gold: Sequence[str]) -> float:
-    """1 if the normalised answer holds the gold answer's words in a row."""
+    """1 if the normalised answer contains the gold answer's words consecutively."""
     return _best(answer, gold, lambda one, other: float(f" {other} " in f" {one} "))
 
 

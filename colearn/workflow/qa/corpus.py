@@ -23,15 +23,16 @@ class Passage:
 
 
 class Corpus(ABC):
-    """Hashable and small to pickle: every process reads its passages itself."""
+    """A source of passages. It is hashable and small to pickle: every process reads the passages
+    itself."""
 
     @abstractmethod
     def passages(self) -> tuple[Passage, ...]:
-        """All of them, always in the same order."""
+        """All passages, always in the same order."""
 
     @property
     def digest(self) -> str | None:
-        """Digest of the passages, which names the index on disk. None: an index is not kept."""
+        """Digest of the passages, part of the name of the index on disk. None: store no index."""
         return None
 
 
@@ -46,10 +47,10 @@ class Passages(Corpus):
         return hash(self.given)
 
     def __hash__(self) -> int:
-        return self._hashed  # every search looks its corpus up
+        return self._hashed  # every search looks up its corpus by hash
 
     def __reduce__(self) -> tuple[type[Passages], tuple[tuple[Passage, ...]]]:
-        return Passages, (self.given,)  # another process hashes texts otherwise
+        return Passages, (self.given,)  # string hashes differ between processes
 
     def passages(self) -> tuple[Passage, ...]:
         """The passages as given."""
@@ -58,16 +59,16 @@ class Passages(Corpus):
 
 @dataclass(frozen=True)
 class Folder(Corpus):
-    """Files under a folder: `.jsonl` with one {"title", "text"} a line, `.txt` and `.md` with a
-    passage for each paragraph, under the file's name.
+    """Files under a folder: `.jsonl` files with one {"title", "text"} object per line, and `.txt`
+    and `.md` files with one passage per paragraph, titled with the file's name.
 
-    Errors: ConfigError for a folder without passages, or a line that is none.
+    Errors: ConfigError for a folder without passages, or for a line that is not a passage.
     """
 
     path: str
 
     def passages(self) -> tuple[Passage, ...]:
-        """In order of the files' names."""
+        """The passages, in order of the files' names."""
         passages = tuple(passage for path in self._files() for passage in _read(path))
         if not passages:
             raise ConfigError(
@@ -77,7 +78,7 @@ class Folder(Corpus):
 
     @property
     def digest(self) -> str:
-        """Of the files' names, sizes and times."""
+        """Digest of the files' names, sizes and modification times."""
         parts = [
             (str(path), path.stat().st_size, path.stat().st_mtime_ns) for path in self._files()
         ]

@@ -1,4 +1,4 @@
-"""Dense retrieval: dot products of a sentence encoder's mean-pooled states."""
+"""Dense retrieval: dot products of a sentence encoder's mean-pooled hidden states."""
 
 from __future__ import annotations
 
@@ -24,28 +24,30 @@ Vectors = NDArray[np.float32]
 
 @dataclass(frozen=True)
 class Dense(Retriever):
-    """Passages (title and text) whose vector has the largest dot product with the query's.
+    """Finds the passages whose vector (of title and text) has the largest dot product with the
+    query's vector.
 
     A vector is the mean of the last hidden states over all tokens, as in Contriever. The vectors of
-    a folder are kept on disk and read from there in place. Errors: ConfigError for a model that
-    cannot be loaded.
+    a `Folder` are stored on disk and memory-mapped. Errors: ConfigError for a model that cannot be
+    loaded.
     """
 
     corpus: Corpus
     path: str
     """A sentence encoder: a folder or a hub name, such as facebook/contriever."""
     normalize: bool = False
-    """Scale vectors to length 1, so that products are cosines; E5 and other sentence encoders are
-    trained for this."""
+    """Scale vectors to length 1, so that dot products are cosines; E5 and other sentence encoders
+    are trained for this."""
     query_prefix: str = ""
     passage_prefix: str = ""
     """Prefix that the encoder expects before a text (E5: "query: " and "passage: ")."""
     longest: int = 256
-    """Tokens of a text that are read."""
+    """Maximum number of tokens of a text; the rest of the text is not read."""
     batch: int = 64
 
     def search(self, query: str, k: int) -> tuple[Passage, ...]:
-        """k passages by falling product, earlier ones of the corpus first among equals."""
+        """The k passages with the largest dot products, in decreasing order. Ties keep the order of
+        the corpus."""
         return _answer(self, query, k)
 
 
@@ -68,7 +70,7 @@ class _Encoder:
         self.retriever = retriever
 
     def vectors(self, texts: Sequence[str]) -> Vectors:
-        """[texts, width]"""
+        """Vectors of the texts, shape [texts, width]."""
         import torch
 
         vectors = []

@@ -21,19 +21,21 @@ KEPT_ANSWERS = 100_000
 
 
 class Retriever(ABC):
-    """A frozen dataclass, so that it pickles with a task; indices live once in each process."""
+    """Base class of retrievers. A subclass is a frozen dataclass, so that it pickles with a task;
+    each process holds one copy of its index."""
 
     @abstractmethod
     def search(self, query: str, k: int) -> tuple[Passage, ...]:
-        """Up to k (1 or more) passages, best first; the same for the same query."""
+        """Up to k passages (k >= 1), best first; equal queries return equal passages."""
 
 
 @dataclass(frozen=True)
 class BM25(Retriever):
-    """Words that the query and a passage (its title included) share, the rarer the better.
+    """Ranks passages by the words that they (title included) share with the query; rarer words
+    count more.
 
-    The index of a folder is kept on disk and read from there in place. Passages that share no word
-    with the query are not found. Errors: MissingExtra without the package bm25s.
+    The index of a `Folder` is stored on disk and memory-mapped. Passages that share no word with
+    the query are not returned. Errors: MissingExtra without the package bm25s.
     """
 
     corpus: Corpus
@@ -41,7 +43,7 @@ class BM25(Retriever):
     b: float = 0.75
 
     def search(self, query: str, k: int) -> tuple[Passage, ...]:
-        """Up to k passages by falling score, earlier ones of the corpus first among equals."""
+        """Up to k passages in decreasing order of scores. Ties keep the order of the corpus."""
         return _answer(self, query, k)
 
 

@@ -8,11 +8,11 @@ import operator
 from collections.abc import Callable, Mapping
 
 LONGEST = 200
-"""Characters of an expression."""
+"""Maximum number of characters of an expression."""
 LARGEST_POWER = 1000
-"""Bound of an exponent, of the digits of an integer base, and of the places of `round`."""
+"""Maximum exponent, number of digits of an integer base, and number of places of `round`."""
 LARGEST_BITS = 2**16
-"""Bits of an integer power, whose computation cannot be interrupted."""
+"""Maximum number of bits of an integer power, whose computation cannot be interrupted."""
 
 Number = int | float
 

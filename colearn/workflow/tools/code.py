@@ -7,7 +7,7 @@ import asyncio
 from colearn.sandbox import Limits, run_program
 
 LONGEST_OUTPUT = 2000
-"""Characters of a program's output that its caller receives."""
+"""Maximum number of characters of a program's output that its caller receives."""
 
 
 async def run_code(program: str, stdin: str = "") -> str:

@@ -32,11 +32,11 @@ _KINDS = {
 
 
 def mcp_tools(command: Sequence[str], *, timeout: float = 30.0) -> tuple[Tool, ...]:
-    """Starts an MCP server by `command`, over standard input and output, and returns its tools.
+    """Starts an MCP server with `command`, over standard input and output, and returns its tools.
 
     Names, descriptions and arguments are those that the server announces. A call returns the text
-    of the server's result, or a ToolError. Each process of a run starts its own server at its first
-    call; the server ends with that process, even if it is stalled.
+    of the server's result, or a ToolError. Each process of a run starts a separate server at its
+    first call; the server ends with that process, even if the server is stalled.
 
     Errors: MissingExtra without the extra `mcp`; ConfigError if no server answers.
     """
@@ -109,7 +109,7 @@ class _ToolServer:
                 self.offered = (await self.client.list_tools()).tools
                 opened.set_result(None)
                 await asyncio.Event().wait()
-        except BaseException as error:  # it is raised where the server is waited for
+        except BaseException as error:  # raised again by the thread that waits for the server
             if opened.done():
                 raise
             opened.set_exception(error)
@@ -117,7 +117,7 @@ class _ToolServer:
 
 @lru_cache(maxsize=16)
 def _server(command: tuple[str, ...], process: int) -> _ToolServer:
-    return _ToolServer(command)  # `process`: a forked one has no thread that talks
+    return _ToolServer(command)  # keyed by `process`: a forked process lacks the server's thread
 
 
 def _signature(tool: str, schema: Mapping[str, Any]) -> inspect.Signature:
