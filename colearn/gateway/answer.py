@@ -16,7 +16,7 @@ _REASONS = {"end": "stop", "stop": "stop", "length": "length"}
 def completion(call: GatewayCall, sampled: SampledAction) -> tuple[dict[str, Any], str]:
     """Returns the completion, and the answer's text as it enters the agent's context.
 
-    Reasoning is in neither.
+    Neither contains reasoning.
     """
     action = sampled.action
     text = _cut(action.text, () if call.prompt.limits is None else call.prompt.limits.stop)

@@ -26,11 +26,11 @@ from .stream import Streamed
 LIMITS = ServerLimits()
 _EVENTS = "text/event-stream"
 _WAIT = 20.0
-"""Seconds after which a worker's request for an episode is answered with none."""
+"""Seconds after which a worker's request for an episode is answered without an episode."""
 
 
 class Reception(Protocol):
-    """The interface of the episodes that the routes use."""
+    """The interface through which the routes find and start episodes."""
 
     ignored: frozenset[str]
     """Sampling fields of requests that have no effect."""
@@ -39,7 +39,7 @@ class Reception(Protocol):
         """Errors: ServeError 404 for an unknown episode, 410 for one that has ended."""
 
     async def next_episode(self, secret: str, seconds: float) -> ProgramRun | None:
-        """Waits for an episode for a worker; None after `seconds`."""
+        """Waits for an episode for a worker; returns None after `seconds`."""
 
     def describe(self, live: ProgramRun) -> dict[str, Any]:
         """Returns an episode's item and URLs, as a worker receives them."""
@@ -117,7 +117,7 @@ def _live(server: Reception, request: Request) -> ProgramRun:
 
 
 async def _stream(request: Request, live: ProgramRun, agent: str, body: ChatRequest) -> Response:
-    """Returns a stream that begins with the first text.
+    """Waits for the first text of the answer, then returns a stream that begins with this text.
 
     Errors: those of the answer, if it fails before any text.
     """

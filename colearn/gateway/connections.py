@@ -1,4 +1,4 @@
-"""HTTP connections of programs: a bounded number, shared out among programs."""
+"""HTTP connections of programs: limits their number, and shares it among the programs."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from typing import Any
 from colearn.client.protocol.connection import PatientProtocol
 
 MOST = 1024
-"""Connections of all programs."""
+"""Maximum number of connections of all programs together."""
 _PATIENCE = 10.0
-"""Seconds in which a program must send a request, and in which it must read written bytes."""
+"""Seconds within which a program must send a request, or read bytes that were written to it."""
 _UNKNOWN = ""
-"""Program of a connection without a request."""
+"""Program name of a connection that has not sent a request."""
 
 
 class ProgramProtocol(PatientProtocol):
-    """If there are more than `MOST` connections, closes an idle one of the program that has the
-    largest number.
+    """If there are more than `MOST` connections, closes an idle connection of the program that has
+    the most connections.
 
-    A program that opens connections without end loses its own, and no other program's. All
-    connections come from one address, so `PatientProtocol` alone would refuse all programs.
+    A program that keeps opening connections thus loses only its own connections. All connections
+    come from one address, so `PatientProtocol` alone would refuse all programs.
     """
 
     most = 2 * MOST

@@ -20,9 +20,10 @@ Reason = Literal[
     "continued", "first", "new", "system", "dropped", "reordered", "rewritten", "others"
 ]
 REASONS: tuple[Reason, ...] = ("new", "system", "dropped", "reordered", "rewritten", "others")
-"""Why a request opens another context after the agent's first, in the order of the names: it shares
-no message with the last context; the system text or the tools differ; messages are missing; they
-are in another order; they differ; or they hold assistant messages that the agent did not say."""
+"""Reasons why a request opens a new context after the agent's first one. `new`: the request shares
+no message with the last context. `system`: the system text or the tools differ. `dropped`: messages
+are missing. `reordered`: messages are in another order. `rewritten`: messages differ. `others`: new
+messages include assistant messages that the agent did not write."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +39,14 @@ class Context:
 
     @property
     def size(self) -> int:
-        """UTF-8 bytes of all texts; an upper bound on their tokens."""
+        """Number of UTF-8 bytes of all texts: an upper bound on their number of tokens."""
         texts = (self.system or "", *(text for _, text in self.said))
         return sum(len(text.encode()) for text in texts)
 
 
 def read_request(asked: ChatRequest, before: Context | None) -> tuple[Prompt, Context, Reason]:
-    """Returns the agent's new prompt, the context that includes it, and why that context applies.
+    """Returns the agent's new prompt, the context that includes the prompt, and the reason why the
+    context was continued or opened.
 
     Errors: ServeError 400 for messages without a user or tool message to answer.
     """

@@ -15,11 +15,11 @@ from .state import GatewayCall, GatewayState
 
 TEAM = "team"
 LARGEST = 1e9
-"""Largest magnitude of a reward."""
+"""Maximum absolute value of a reward."""
 
 
 class NoReward(ValueError):
-    """A program's reward is not a number, or not one of an agent."""
+    """A program's reward is not a valid number, or its key is not the name of an agent."""
 
 
 def payment(state: GatewayState[Any], paid: Paid) -> Payment:
@@ -84,7 +84,7 @@ def graded(grade: str | None, result: Any, state: GatewayState[Any]) -> list[Pay
 def number(value: Any, what: str) -> float:
     """Returns `value` as a float.
 
-    Errors: NoReward unless it is a finite number that can be squared and summed.
+    Errors: NoReward unless it is a number with an absolute value of at most `LARGEST`.
     """
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise NoReward(f"{what} is a {type(value).__name__}, must be a number")

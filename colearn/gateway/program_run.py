@@ -1,4 +1,4 @@
-"""Live episodes: hand a program's requests to the rollout, and the answers back."""
+"""Live episodes: pass a program's requests to the rollout, and the answers to the program."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from colearn.errors import printable
 
 _LONGEST_FAILURE = 300
 MOST_WAITING = 64
-"""Most requests of one episode that may wait for an answer."""
+"""Maximum number of requests of one episode that may wait for an answer."""
 
 
 @dataclass(slots=True, eq=False)
@@ -32,7 +32,7 @@ class PendingRequest:
     """Receives the answer's text while it is sampled."""
 
     def __post_init__(self) -> None:
-        # running: a client that disconnects while the answer is set cannot cancel it in between
+        # a client that disconnects while the answer is being set cannot cancel a running future
         self.answer.set_running_or_notify_cancel()
 
 
@@ -115,7 +115,7 @@ class ProgramRun:
             self._paid.append(paid)
 
     def end(self, *, result: Any = None, failure: str | None = None, ended: bool = True) -> None:
-        """Ends the episode; waiting and later requests are answered 410."""
+        """Ends the episode; waiting and later requests are answered with status 410."""
         with self._changed:
             if self.over:
                 return
@@ -129,8 +129,8 @@ class ProgramRun:
             asked.answer.set_exception(_gone())
 
     def fail(self, failure: str) -> None:
-        """Sets why the episode failed. The text may be a program's: it is kept as one line without
-        control characters, since it reaches terminals, logs and reports."""
+        """Records why the episode failed. The text may come from a program and is shown in
+        terminals, logs and reports, so it is stored as one line without control characters."""
         self.failure = printable(failure)[:_LONGEST_FAILURE] or "nothing said"
 
     def close(self, failure: str | None = None) -> None:
@@ -139,9 +139,9 @@ class ProgramRun:
         self.stop()
 
     def wait(self, seconds: float, agents: frozenset[str] = frozenset()) -> None:
-        """Waits until the program requests an answer (of all `agents`, if given) or has ended.
+        """Waits until the program requests an answer (from all `agents`, if given) or has ended.
 
-        After `seconds` without a request of any agent, the episode is closed as failed.
+        After `seconds` without a request to any agent, the episode is closed as failed.
         """
         ends = time.monotonic() + seconds
         with self._changed:
@@ -183,7 +183,7 @@ class ProgramRun:
             asked.answer.set_result(body)
 
     def listener(self, request: str) -> Listener | None:
-        """Returns what receives the text of a request's answer while it is sampled."""
+        """Returns the listener that receives the text of a request's answer while it is sampled."""
         with self._changed:
             asked = self._open.get(request)
         return None if asked is None else asked.listener
@@ -202,7 +202,7 @@ class ProgramRun:
             return paid
 
     def claim(self, turn: int) -> bool:
-        """Returns whether the program is at this turn, and if so advances it to the next."""
+        """Returns whether the program is at this turn; if so, advances it to the next turn."""
         with self._changed:
             if self._turn != turn:
                 return False

@@ -24,9 +24,9 @@ from colearn.errors import ConfigError, printable, reason_of
 from .program_run import ProgramRun
 
 _SOON = 5.0
-"""Seconds: a worker that ends sooner is restarted after this pause."""
+"""Pause in seconds before a restart of a worker that ended within this time after its start."""
 _TAIL = 2000
-"""Bytes of a command's stderr that are kept."""
+"""Number of bytes of a command's stderr that are kept."""
 
 
 class Endpoints(dict[str, str]):
@@ -38,7 +38,7 @@ class Endpoints(dict[str, str]):
 
 
 class Employer(Protocol):
-    """The source of workers' episodes."""
+    """The interface through which workers are registered and receive episodes."""
 
     def hire(self) -> str:
         """Registers a worker; returns the URL at which it asks for episodes."""
@@ -51,7 +51,7 @@ class Employer(Protocol):
 
 
 Play = Callable[[Any, Endpoints], Awaitable[Any] | Any]
-"""An async function, or a plain one."""
+"""A function that plays an episode: async or plain."""
 Opened = Callable[[Mapping[str, str]], None]
 """Receives an episode's environment variables."""
 
@@ -69,7 +69,7 @@ def variables(item: Any, endpoints: Endpoints) -> dict[str, str]:
 
 
 class ProgramRunner(ABC):
-    """A strategy object that plays episodes."""
+    """Base class: a strategy object that runs the program of each episode."""
 
     def begin(self, server: Employer) -> None:  # noqa: B027 - most start nothing before an episode
         """Called once, when the server listens."""
@@ -83,8 +83,8 @@ class ProgramRunner(ABC):
 
 
 class FunctionProgram(ProgramRunner):
-    """Calls a function, in a thread per episode: a blocking call delays no other episode. An async
-    function has a separate event loop in that thread."""
+    """Calls a function in one thread per episode, so that a blocking call delays no other episode.
+    An async function has a separate event loop in that thread."""
 
     def __init__(self, play: Callable[[], Play]) -> None:
         self._play = play
@@ -110,7 +110,7 @@ class FunctionProgram(ProgramRunner):
             return await returned
 
         try:
-            # a plain function runs without a loop: frameworks start their own in blocking calls
+            # a plain function runs without a loop: frameworks start loops in blocking calls
             result = play(live.item, endpoints)
             if inspect.isawaitable(result):
                 result = asyncio.run(main(result))
@@ -155,16 +155,16 @@ class CommandProgram(ProgramRunner):
 
 
 class WorkerProgram(ProgramRunner):
-    """Starts processes that live as long as the run and poll for episodes, and restarts those that
-    die. Without a command it prints the URL for workers that are started elsewhere, and tells
-    `opened` the URLs of each episode."""
+    """Starts worker processes, which poll for episodes until the run ends, and restarts workers
+    that die. Without a command, it prints the URL for workers that are started elsewhere, and
+    passes the URLs of each episode to `opened`."""
 
     def __init__(self, command: Sequence[str], workers: int, opened: Opened | None = None) -> None:
         self.command, self.workers, self.opened = tuple(command), workers, opened
         self._server: Employer | None = None
         self._over = threading.Event()
         self._starting = threading.Lock()
-        """Held while a worker starts or is struck off: `end` stops all that were started before."""
+        """Held while a worker is started or removed, so that `end` stops every worker."""
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         """Workers, by the URL at which they ask for episodes."""
 
@@ -230,7 +230,7 @@ def program_runner(
 
 
 _running: dict[subprocess.Popen[bytes], int] = {}
-"""Parent process id by process: a forked child does not stop its parent's processes."""
+"""Id of the parent process, by process: a forked child must not stop its parent's processes."""
 
 
 def run_command(command: Sequence[str], environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
@@ -280,5 +280,5 @@ def _tail_of(process: subprocess.Popen[bytes]) -> str:
 
 
 def raised(error: BaseException) -> str:
-    """Returns the kind and the message of a program's exception."""
+    """Returns the class name and the message of a program's exception."""
     return f"{type(error).__name__}: {reason_of(error)}"

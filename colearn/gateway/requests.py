@@ -1,5 +1,5 @@
-"""Chat completion requests: refused for fields that a training run cannot honour, else read as a
-call of the agent."""
+"""Reads chat completion requests as calls of an agent, and refuses those with a field that a
+training run cannot honour."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from .program_run import PendingRequest
 from .state import GatewayCall, GatewayState
 
 SAMPLING = ("temperature", "top_p", "top_k", "seed")
-"""Fields that would sample otherwise than the policy that is trained. A temperature is not refused:
-frameworks send one by themselves. The agent's own applies, and the task warns of another one."""
+"""Fields that would make sampling differ from the trained policy. A temperature is not refused,
+because frameworks send one by default: the agent's temperature applies, and the task warns if the
+request's differs."""
 
 
 def check_request(body: ChatRequest, ignored: Collection[str]) -> None:
@@ -66,5 +67,5 @@ def read_call(
 
 
 def invalid(field: str, message: str) -> ServeError:
-    """Returns the error of a field's value."""
+    """Returns the error for a field's invalid value."""
     return ServeError(400, f"'{field}': {message}", param=field, code="invalid_value")

@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     import uvicorn
 
 _ENDED = 65536
-"""Names of ended episodes that are kept: requests to them are 410, not 404."""
+"""Number of ended episodes whose names are kept: requests to them are answered 410, not 404."""
 
 
 class GatewayServer:
-    """Starts a program for each episode, and serves its requests in a thread of this process.
+    """Starts a program for each episode, and answers its requests in a thread of this process.
 
     Errors: ConfigError if the port is taken, MissingExtra without the packages of a server.
     """
@@ -84,14 +84,14 @@ class GatewayServer:
         """Queues an episode for the next worker that asks."""
         live.queued = True
         self._free.append(live)
-        if self._loop is not None:  # before, no worker can wait
+        if self._loop is not None:  # before the loop runs, no worker can wait
             with suppress(RuntimeError):  # the loop has ended
                 self._loop.call_soon_threadsafe(self._offered.set)
 
     async def next_episode(self, secret: str, seconds: float) -> ProgramRun | None:
-        """Waits for an episode for a worker; None after `seconds`.
+        """Waits for an episode for a worker; returns None after `seconds`.
 
-        Errors: ServeError 404 for a secret of no worker.
+        Errors: ServeError 404 for a secret that belongs to no worker.
         """
         if secret not in self._workers:
             raise ServeError(404, "no such path")

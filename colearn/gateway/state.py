@@ -25,13 +25,13 @@ class GatewayCall(Call):
     offered: tuple[str, ...] = ()
     """Names of the functions that the answer may call."""
     several: bool = True
-    """True if the answer may hold more than one call."""
+    """True if the answer may contain more than one function call."""
     logprobs: bool = False
-    """True if the answer tells its tokens' log-probabilities."""
+    """True if the answer includes its tokens' log-probabilities."""
     temperature: float | None = None
-    """Temperature that the request names, if it names one."""
+    """Temperature in the request; None if the request has none."""
     context: Context
-    """The agent's context, this request included."""
+    """The agent's context, including this request."""
     reason: Reason
 
 

@@ -20,7 +20,7 @@ from .program_run import PendingRequest
 class Streamed:
     """The answer to one request as a stream.
 
-    An answer that may call functions arrives at once: its calls are parsed at its end.
+    An answer that may call functions is sent in one piece, because its calls are parsed at its end.
     """
 
     def __init__(self, body: ChatRequest) -> None:
@@ -30,14 +30,14 @@ class Streamed:
         self._parts: asyncio.Queue[str | None] = asyncio.Queue()
         """Texts in order; None: the answer is complete."""
         self.listener: Listener | None = None if body.offered else self._put
-        """Receives the text; called in any thread."""
+        """Receives the text; may be called from any thread."""
 
     def watch(self, asked: PendingRequest) -> None:
-        """Ends the stream with the request's answer."""
+        """Ends the stream when the request's answer is complete."""
         asked.answer.add_done_callback(lambda _: self._put(None))
 
     async def first(self) -> str | None:
-        """Waits for the first text, or for an answer without one."""
+        """Waits for the first text; returns None if the answer ends without text."""
         return await self._parts.get()
 
     async def events(self, asked: PendingRequest, part: str | None) -> AsyncIterator[bytes]:

@@ -41,25 +41,26 @@ from .state import GatewayCall, GatewayState
 State = GatewayState[Any]
 
 _FAILURES = 32
-"""Consecutive failures of programs that end the run with an error."""
+"""Number of consecutive failures of programs that ends the run with an error."""
 
 
 class Gateway(RecordedTask[Any, State], LegalActions, ProgramEpisodes, ReadsActions, Services):
     """The agents of a program in any framework: LangGraph, OpenAI Agents SDK, AG2, plain `openai`.
 
-    items: a `.jsonl` file (its last fifth is held out), or `module:function` of the split.
-    play: `module:function` of (item, endpoints), async or not; its return value is the reward.
+    items: a `.jsonl` file (its last fifth is held out), or `module:function` called with the split.
+    play: `module:function` called with (item, endpoints), async or not; returns the reward.
     command: a program and its arguments, in place of `play`; one process per episode.
     workers: number of processes of `command` that each play one episode after the other. Without
     `play` and `command`, workers are started elsewhere.
-    grade: `module:function` of (item, result), which returns the reward in place of the program.
-    timeout: seconds from an answer to the program's next request or its end.
+    grade: `module:function` called with (item, result); it returns the reward in place of the
+    program.
+    timeout: maximum number of seconds from an answer to the program's next request or its end.
     failure_reward: the team's reward for a program that fails.
-    ignore: fields of requests that have no effect, without a word: temperature, top_p, top_k, seed.
-    An agent samples by its own `sampling`: another temperature is warned of once, the others are
-    errors.
-    max_bytes: UTF-8 bytes of a context, the agent's own answers included.
-    words: by agent, texts that the embedded model is warm-started on.
+    ignore: request fields to ignore silently: temperature, top_p, top_k, seed. An agent always
+    samples with its own `sampling`. If not ignored, a different temperature causes one warning, and
+    the other fields are errors.
+    max_bytes: maximum number of UTF-8 bytes of a context, including the agent's answers.
+    words: by agent, texts on which the embedded model is warm-started.
     """
 
     program = True
@@ -231,7 +232,7 @@ class Gateway(RecordedTask[Any, State], LegalActions, ProgramEpisodes, ReadsActi
             )
         again = self.server.open(state.item)
         again.claim(0)
-        again.wait(self.timeout, asking)  # the others may ask first
+        again.wait(self.timeout, asking)  # other agents' requests may arrive first
         root = self._collect(GatewayState(item=state.item, episode=again.name), again)
         calls, expected = root.next_calls(), state.next_calls()
         if again.over:
@@ -298,7 +299,7 @@ class Gateway(RecordedTask[Any, State], LegalActions, ProgramEpisodes, ReadsActi
             return [Payment(value=self.failure_reward)]
 
     def _compare(self, call: GatewayCall, sampled: SampledAction) -> None:
-        """Warns once of a request for another temperature than that of its answer."""
+        """Warns once if a request's temperature differs from that of its answer."""
         own = None if sampled.player is None else sampled.player.sampling_temperature
         asked = call.temperature
         if None in (own, asked) or own == asked or "temperature" in self.ignore or self._warned:
