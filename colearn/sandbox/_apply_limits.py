@@ -7,7 +7,7 @@ import resource
 import sys
 
 THREADS = 32
-"""Thread limit of a single-process program; otherwise each thread counts as a process."""
+"""Thread limit of a program with one process. With more processes, each thread counts as one."""
 
 SIGNALS = 128
 """Limit on pending signals, timers included."""

@@ -25,15 +25,15 @@ for name, code in loads(read(int.from_bytes(read(4), "big"))):
 """
 """Start script of the sandboxed interpreter. Unbuffered reads leave the rest of the input intact.
 
-It writes `.` when it is ready. From then on it is tied to its parent process: it ends with the
-parent or reads a closed input.
+The script writes `.` when it is ready. From then on it is tied to its parent process: when the
+parent ends, the script is killed or reads the end of its input.
 """
 GREETING = b"."
 
 
 @functools.cache
 def bundle(side: Literal["program", "checker", "script"]) -> bytes:
-    """The modules of one side in import order, after their length as four bytes."""
+    """The modules of one side in import order, preceded by their total length as four bytes."""
     modules = []
     for name in ("_plain", "_apply_limits", f"_{side}"):
         path = Path(__file__).with_name(f"{name}.py")

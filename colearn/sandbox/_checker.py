@@ -1,4 +1,4 @@
-"""Runs the tests in a sandbox of its own and calls the program in another process.
+"""Runs the tests in a separate sandbox and calls the program in another process.
 
 Every `assert` is evaluated in this process, on plain values created in this process. The program's
 process shares no memory, file or connection with it except two pipes: calls and answers.
@@ -45,7 +45,8 @@ class CheckedProgram:
         """Whether a call of this test returned a value that cannot be serialised."""
 
     def started(self) -> list[Any]:
-        """`["ready"]`, or `["failed", names of classes, message]`."""
+        """The program's first message: `["ready"]`, or `["failed", names of the exception's
+        classes, message]`."""
         said = self._receive()
         if type(said) is list and said[:1] == ["ready"]:
             return ["ready"]
@@ -201,8 +202,8 @@ def _names(value: Any) -> list[str]:
 def _exception(names: list[str], text: str) -> BaseException:
     """An exception of the nearest builtin class; the program's own classes are never recreated.
 
-    StopIteration arrives as RuntimeError, as from a generator: otherwise `all(map(candidate, ...))`
-    would be true for a program that raises it at once.
+    StopIteration becomes RuntimeError, as in a generator: otherwise `all(map(candidate, ...))`
+    would be true for a program that raises StopIteration immediately.
     """
     if not {"StopIteration", "StopAsyncIteration"}.isdisjoint(names):
         return RuntimeError(f"the program raised StopIteration outside an iterator: {text}")
@@ -211,7 +212,7 @@ def _exception(names: list[str], text: str) -> BaseException:
         if isinstance(kind, type) and issubclass(kind, BaseException):
             try:
                 return kind(text)
-            except TypeError:  # its constructor needs further arguments
+            except TypeError:  # the class's constructor needs further arguments
                 continue
     return Exception(text)
 

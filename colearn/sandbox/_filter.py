@@ -1,6 +1,6 @@
-"""Seccomp filter: assembles the program by which the kernel refuses unneeded system calls.
+"""Seccomp filter: assembles the program with which the kernel refuses unneeded system calls.
 
-Refused are: access to other processes' memory, new namespaces and mounts, all sockets except local
+It refuses access to other processes' memory, new namespaces and mounts, all sockets except local
 pairs, allocations outside the memory limit (memfd, System V, extended attributes), file state that
 other runs could observe (locks, watches, times, waiters, page cache), machine-wide counters, limits
 of other processes, and new processes where only one is allowed.
@@ -20,10 +20,10 @@ _CLONE_FILES, _CLONE_THREAD = 0x00000400, 0x00010000
 _NEW_NAMESPACES = 0x7E020080
 _X32 = 0x40000000
 _UNKNOWN = 471
-"""System calls from this number on are newer than this list and answered with ENOSYS."""
+"""First system call number newer than this list; from it on, calls are answered with ENOSYS."""
 
 _MACHINES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
-"""Machine to its column in the tables below and its audit number."""
+"""Machine -> (column in the tables below, audit number)."""
 _REFUSED: dict[str, tuple[int | None, int | None]] = {
     # sockets: there is no network and no name service
     "socket": (41, 198),
@@ -258,7 +258,7 @@ def filter_program(processes: int) -> bytes | None:
 def _by_argument(
     number: int, argument: int, refused: tuple[int, ...]
 ) -> list[tuple[int, int, int, int]]:
-    """Refuse a call if the low half of one argument is in `refused`."""
+    """Refuse a call if the low 32 bits of one argument are in `refused`."""
     tests = [(_JUMP_EQUAL, len(refused) - at, 0, value) for at, value in enumerate(refused)]
     return [
         (_JUMP_EQUAL, 0, len(tests) + 3, number),
@@ -272,7 +272,7 @@ def _by_argument(
 def _private_futexes(number: int) -> list[tuple[int, int, int, int]]:
     """Disable shared futexes, which may be in a file that other runs map too.
 
-    A wait ends at once, as if the value had changed; a wake reports no waiter.
+    A wait returns immediately, as if the value had changed; a wake reports no waiter.
     """
     return [
         (_JUMP_EQUAL, 0, 8, number),

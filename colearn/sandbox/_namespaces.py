@@ -2,10 +2,10 @@
 
     python _namespaces.py DESCRIPTOR
 
-It is trusted code up to `execve`. It forks for every sandbox, which is faster than a new
-interpreter. A request is a message on the socket DESCRIPTOR: settings, a command and inherited
-descriptors. An unprivileged user gets a user namespace; root needs none and drops its privileges
-instead. The mounts equal bubblewrap's.
+The server runs trusted code up to `execve`. It forks for every sandbox, which is faster than
+starting a new interpreter. A request is a message on the socket DESCRIPTOR: settings, a command and
+inherited descriptors. An unprivileged user gets a user namespace; root needs none and drops its
+privileges instead. The mounts are the same as with bubblewrap.
 """
 
 from __future__ import annotations
@@ -70,9 +70,10 @@ def main() -> None:
 
 
 def _sandbox(settings: dict[str, Any], line: socket.socket, descriptors: list[int]) -> None:
-    """Run the command and report its exit status on the line; end it if the line is shut.
+    """Run the command and report its exit status on `line`; kill the command if `line` is closed.
 
-    descriptors: standard input, output and error, then the channel, whose numbers the command gets.
+    descriptors: standard input, output and error, then those of the channel, whose numbers are
+    passed to the command.
     """
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     for standard in range(3):
@@ -128,7 +129,10 @@ def _first(settings: dict[str, Any], channel: list[int]) -> None:
 
 
 def _die_with_parent(alive: int) -> None:
-    """alive: a pipe that the parent holds open; closed if the parent ended before this call."""
+    """End this process when its parent ends.
+
+    alive: a pipe that the parent keeps open; it is closed if the parent ended before this call.
+    """
     _check(_libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0), "prctl")
     os.set_blocking(alive, False)
     try:
@@ -188,7 +192,7 @@ def _bind(path: str) -> None:
 
 
 def _make_read_only(paths: tuple[str, ...]) -> None:
-    """Make paths read-only with every mount below them; one remount changes only the top."""
+    """Make paths and every mount below them read-only; one remount changes only the top mount."""
     with open(_OLD + "/proc/self/mountinfo", "rb") as file:
         fields = [line.split()[4] for line in file]
     for field in fields:

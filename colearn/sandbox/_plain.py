@@ -3,7 +3,8 @@
 None, bool, int, float, complex, str, bytes, bytearray, list, tuple, dict, set, frozenset and range
 arrive unchanged. An instance of a subclass arrives as its plain base value, an iterator as an
 iterator over its remaining items, anything else as `Opaque`. Reading creates only these types, so
-no class, method or code of the writer is transferred. Imports little: every program loads it.
+no class, method or code of the writer is transferred. This module imports little, because every
+program loads it.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ if TYPE_CHECKING:
 
 
 DEEPEST = 150
-"""Nesting limit of containers."""
+"""Maximum nesting depth of containers."""
 MOST_ITEMS = 1_000_000
-"""Item limit of an iterator."""
+"""Maximum number of items of an iterator."""
 LARGEST = 16 * 1024 * 1024
-"""Size limit of one frame in bytes."""
+"""Maximum size of one frame in bytes."""
 
 _LENGTH = struct.Struct(">I")
 _FLOAT = struct.Struct(">d")
@@ -55,7 +56,7 @@ class Opaque:
 def dump(value: Any) -> bytes:
     """Serialise a value.
 
-    Errors: NotPlain if it is too deeply nested (cycles are) or too large.
+    Errors: NotPlain if the value is too deeply nested (as cycles are) or too large.
     """
     parts: list[bytes] = []
     _write(value, parts.append, 0)
@@ -85,7 +86,7 @@ def send(descriptor: int, value: Any) -> None:
 
 
 def receive(descriptor: int) -> Any:
-    """Read and deserialise one frame; errors of `receive_bytes` and `load`."""
+    """Read and deserialise one frame. Errors: as for `receive_bytes` and `load`."""
     return load(receive_bytes(descriptor))
 
 

@@ -1,7 +1,7 @@
 """Loads the untrusted program inside the sandbox and answers calls of its functions.
 
-Nothing in this process is trusted: the program can read and change all of it. The only effect
-outside is on the answer pipe, which carries nothing but plain return values.
+Nothing in this process is trusted: the program can read and change all of it. The process can
+affect the outside only through the answer pipe, which carries only plain return values.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def _answer(names: dict[str, Any], call: bytes) -> list[Any]:
 
 
 def _described(error: BaseException) -> tuple[list[str], str]:
-    """The class names in method resolution order, and the message."""
+    """The exception's class names in method resolution order, and its message."""
     names = [kind.__name__ for kind in type(error).__mro__]
     try:
         text = str(error)[:300]

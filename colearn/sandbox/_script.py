@@ -1,4 +1,4 @@
-"""Runs a program inside the sandbox as a plain script; the rest of standard input is its input."""
+"""Runs a program inside the sandbox as a plain script, with the rest of standard input as input."""
 
 from __future__ import annotations
 

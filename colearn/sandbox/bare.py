@@ -14,7 +14,7 @@ _QUIET_BUILTINS = set(dir(builtins)) - {
 _IMMUTABLE = (str, bytes, int, float, complex, tuple, frozenset, range)
 _METHODS = {name for kind in _IMMUTABLE for name in dir(kind) if not name.startswith("_")}
 _METHODS |= {"get", "items", "keys", "values"}
-"""Methods without side effects; methods of other classes may change their object."""
+"""Names of methods without side effects; other methods may change their object."""
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 

@@ -1,8 +1,9 @@
 """Resource limits of a run.
 
-`_apply_limits` sets those of memory, processor time, processes and file sizes inside the sandbox,
-before the program starts; `supervise` watches the clock, the output and the number of files; the
-mechanisms bound the folder in memory (`_namespaces`, `_bwrap`); `_checker` times single calls.
+Inside the sandbox, `_apply_limits` sets the limits on memory, processor time, processes and file
+sizes before the program starts. `supervise` enforces the limits on wall-clock time, output and
+number of files. The mechanisms limit the folder in memory (`_namespaces`, `_bwrap`). `_checker`
+limits the time of single calls.
 """
 
 from __future__ import annotations
@@ -31,16 +32,16 @@ class Limits:
     memory_mb: int = 512
     """Address space in MB, divided equally among `processes`."""
     processes: int = 1
-    """Process limit. With 1 the program can start no process and at most 32 further threads; above
-    1, processes and threads count together."""
+    """Process limit. With 1, the program cannot start processes, and can start at most 32 further
+    threads; above 1, processes and threads count together."""
     output_kb: int = 256
     """Limit of standard output and error together in KB; a program that writes more is killed."""
     file_mb: int = 16
     """Size limit of the program's folder, which is in memory, and of each file in it, in MB."""
     files: int = 4096
-    """Limit of files in the program's folder; no other limit counts the kernel memory they use.
-    Under bubblewrap the run checks this limit twenty times a second and kills a program above
-    it."""
+    """Maximum number of files in the program's folder; no other limit covers the kernel memory that
+    files use. Under bubblewrap the run checks the number twenty times a second and kills a program
+    above the limit."""
 
     def __post_init__(self) -> None:
         for field in fields(self):

@@ -1,4 +1,4 @@
-"""Isolation mechanisms: which of them works on this machine."""
+"""Isolation mechanisms: selects one that works on this machine."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ REFUSAL = (
 
 
 def choose_mechanism(wanted: Mechanism | Literal["auto"] = "auto") -> Mechanism:
-    """Select a mechanism. `auto`: bubblewrap where it works, else namespaces; each is tried once.
+    """Select a mechanism. `auto`: bubblewrap if it works, else namespaces; each is probed once.
 
     `unsafe` always works, warns, and is never selected by `auto`.
 
@@ -46,7 +46,7 @@ def choose_mechanism(wanted: Mechanism | Literal["auto"] = "auto") -> Mechanism:
 
 @functools.cache
 def works(mechanism: Mechanism) -> bool:
-    """Whether a probe program runs in it without root and with an empty folder."""
+    """Whether a probe program runs under `mechanism` without root and with an empty folder."""
     if mechanism == "bwrap" and shutil.which("bwrap") is None:
         return False
     probe = "import os\nprint(os.getuid() != 0, os.listdir('.'))"

@@ -28,14 +28,14 @@ _DEVICES = ("/dev/null", "/dev/zero", "/dev/random", "/dev/urandom")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VisiblePaths:
-    """The paths that a sandbox shows."""
+    """The paths that are visible inside a sandbox."""
 
     interpreter: str
     """The file behind sys.executable."""
     read_only: tuple[str, ...]
     """Paths shown read-only under their own names; none is inside another."""
     hidden: tuple[str, ...]
-    """Folders shown empty: installed packages."""
+    """Folders of installed packages, which are shown empty."""
     links: tuple[tuple[str, str], ...]
     """Symbolic links among the system's paths, each with its target."""
     devices: tuple[str, ...]
@@ -52,7 +52,7 @@ class VisiblePaths:
 def find_place() -> VisiblePaths:
     """The paths of the running interpreter without its site-packages."""
     interpreter = os.path.realpath(sys.executable)
-    # the base's: a virtual environment's `platstdlib` is where its packages are installed
+    # paths of the base interpreter: a virtual environment's `platstdlib` contains its packages
     wanted = [interpreter, *(sysconfig.get_path(kind, vars=_BASE) for kind in _LIBRARIES)]
     prefix = Path(sys.base_prefix)
     wanted += [str(path) for path in (prefix / "lib", prefix / "lib64") if path.is_dir()]

@@ -18,12 +18,12 @@ from .verdict import Output, Verdict
 
 
 class SandboxPool:
-    """Runs programs concurrently; each run has its own processes, which end with it.
+    """Runs programs concurrently; each run has separate processes, which end with the run.
 
-    workers: concurrent runs; None: one per processor.
+    workers: maximum number of concurrent runs; None: one per processor.
     limits: resource limits of every run.
 
-    Errors: ConfigError if workers is not positive or no sandbox works here.
+    Errors: ConfigError if workers is not positive or no sandbox works on this machine.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class SandboxPool:
         return self._threads.submit(run_tests, program, entry_point, tests, **settings)
 
     def run_tests(self, jobs: Iterable[Mapping[str, Any]]) -> list[Verdict]:
-        """One verdict per job, in order; a job holds the arguments of `run_tests` by name."""
+        """One verdict per job, in order; a job maps argument names of `run_tests` to values."""
         return [future.result() for future in [self.submit_tests(**job) for job in jobs]]
 
     def run_programs(self, jobs: Iterable[tuple[str, str]]) -> list[Output]:

@@ -17,7 +17,7 @@ from typing import IO
 from .place import FOLDER
 
 _GRACE = 5.0
-"""Seconds granted to the kernel to end a killed process."""
+"""Seconds that the kernel has to end a killed process."""
 _BURIAL = 60.0
 """Seconds after which a killed process that still exists is an error."""
 
@@ -28,9 +28,9 @@ class Process(ABC):
     stdin: IO[bytes] | io.FileIO
     stdout: IO[bytes] | io.FileIO
     stderr: IO[bytes] | io.FileIO | None
-    """None: merged into standard output."""
+    """Standard error; None: merged into standard output."""
     returncode: int
-    """Set by `bury`. Negative or above 128: killed by that signal."""
+    """Set by `bury`. A negative value -N, or 128 + N, means killed by signal N."""
 
     @abstractmethod
     def ended(self) -> bool:
@@ -38,14 +38,14 @@ class Process(ABC):
 
     @abstractmethod
     def kill(self) -> None:
-        """Kill it and all processes inside, without waiting."""
+        """Kill the process and all processes inside, without waiting."""
 
     @abstractmethod
     def bury(self) -> int:
         """Wait for an ended or killed process; returns its `returncode`."""
 
     def too_many_files(self) -> bool:
-        """Whether its folder exceeds the file limit, if the sandbox does not enforce it."""
+        """Whether the program's folder exceeds the file limit; False if the sandbox enforces it."""
         return False
 
     def streams(self) -> Iterator[IO[bytes] | io.FileIO]:
@@ -110,7 +110,8 @@ class Spawned(Process):
 
 
 class Forked(Process):
-    """A sandbox of the namespace server; its line carries the exit status, a shut line kills it."""
+    """A sandbox of the namespace server. Its socket `line` carries the exit status; closing `line`
+    kills the sandbox."""
 
     def __init__(self, line: socket.socket, stdin: int, stdout: int, stderr: int | None) -> None:
         self._line = line

@@ -22,7 +22,7 @@ from .supervise import Watched, bury, lost_by, supervise
 from .verdict import ErrorKind, Output, Verdict, one_line
 
 _MOST_LOSSES = 3
-"""Lost processes after which the remaining tests are not run."""
+"""Number of lost processes after which the remaining tests are not run."""
 _MOST_REPORTS = 64 * 1024 * 1024
 
 
@@ -57,9 +57,9 @@ def run_tests(
     """Run trusted tests on an untrusted program; each bare assert counts as one test.
 
     program: Python source. The tests call its function `entry_point` in a separate process.
-    tests: one text, in which each statement with an `assert` is a test (its asserts may be the body
-        of `check(candidate)`), or one text per test. They call the entry point by its name or
-        as `candidate`.
+    tests: one string, in which each statement with an `assert` is a test (the asserts may be in the
+        body of `check(candidate)`), or one string per test. Tests call the entry point by its name
+        or as `candidate`.
     prompt: trusted source with helpers that the tests may use, such as HumanEval's prompts.
     functions: other functions of the program that the tests may call. Exclude names that a test
         relies on, since the program decides what they return.
@@ -67,10 +67,10 @@ def run_tests(
     A test passes if it completes while the program's process is alive. After a failed bare assert
     the next tests run. After any other failed statement the remaining tests fail, because plain
     Python would stop there. If a bare assert ends the program's process, the next tests use a fresh
-    one, at most three times; it first repeats all earlier statements except bare asserts.
+    process (at most three times), which first repeats all earlier statements except bare asserts.
 
-    Errors: ConfigError if the tests do not parse or are empty, a name is no identifier, the prompt
-    does not parse, or no sandbox works on this machine.
+    Errors: ConfigError if the tests do not parse or are empty, a name is not an identifier, the
+    prompt does not parse, or no sandbox works on this machine.
     """
     limits = limits or Limits()
     chosen = choose_mechanism(mechanism)

@@ -12,7 +12,7 @@ from .supervise import Watched, lost_by, supervise
 from .verdict import ErrorKind, Output, one_line
 
 LONGEST_PROGRAM = 4 * 1024 * 1024
-"""Limit of the source in bytes."""
+"""Maximum size of the source in bytes."""
 TOO_LONG = f"source of more than {LONGEST_PROGRAM} bytes"
 
 _KINDS: dict[str, ErrorKind] = {

@@ -42,7 +42,7 @@ class _Server:
         self._requests.sendmsg([marshal.dumps(settings)], rights)
 
     def close(self) -> None:
-        """Stop the server; its sandboxes end when their own lines close."""
+        """Stop the server; each sandbox ends when its socket `line` closes."""
         with contextlib.suppress(OSError):
             self._requests.shutdown(socket.SHUT_RDWR)  # also ends copies in forks of this process
         self._requests.close()

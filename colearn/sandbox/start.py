@@ -23,9 +23,9 @@ Side = Literal["program", "checker", "script"]
 
 
 def start(side: Side, mechanism: Mechanism, limits: Limits, channel: Sequence[int] = ()) -> Process:
-    """Start one side of a run; it first reads its bundle from standard input.
+    """Start one side of a run. The process first reads its bundle from standard input.
 
-    channel: descriptors that it inherits, one to read and one to write.
+    channel: descriptors that the process inherits, one to read and one to write.
     """
     place = find_place()
     numbers = ",".join(map(str, channel)) or "-"

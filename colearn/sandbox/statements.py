@@ -34,13 +34,14 @@ def take_apart(
     functions: Sequence[str] = (),
     prompt: str = "",
 ) -> Statements:
-    """Split tests: each string of a sequence is one test; in one string, each statement with an
-    `assert`.
+    """Split tests: each string of a sequence is one test; in a single string, each statement with
+    an `assert` is one test.
 
     functions, prompt: as in `run_tests`; they decide which asserts are bare.
 
-    One string may define `check(candidate)`, as HumanEval does: then the statements of its body
-    count. An assert on constants alone (`assert True`) is not a test, since it cannot fail.
+    A single string may define `check(candidate)`, as in HumanEval; then the statements in the body
+    of `check` are split. An assert on constants only (`assert True`) is not a test, since it cannot
+    fail.
 
     Errors: ConfigError if the code does not parse or contains no test.
     """
@@ -65,7 +66,7 @@ def take_apart(
 
 
 _Pieces = list[tuple[bool, str, list[ast.stmt]]]
-"""Whether it is a test, its source, its statements."""
+"""For each piece: whether it is a test, its source, its statements."""
 
 
 def _of_one_text(tree: ast.Module) -> tuple[_Pieces, str]:

@@ -14,13 +14,13 @@ from .process import Process
 from .verdict import ErrorKind
 
 _GOODBYE = 1.0
-"""Seconds granted to the other processes to exit, so that their exit status states the reason."""
+"""Seconds that the other processes have to exit, so that their exit status states the reason."""
 _GRACE = 5.0
-"""Seconds granted to the kernel to end a killed process."""
+"""Seconds that the kernel has to end a killed process."""
 _TICK = 0.002
-"""Seconds between checks whether a process has ended."""
+"""Seconds between two checks whether a process has ended."""
 _LOOK = 0.05
-"""Seconds between checks of the file limit."""
+"""Seconds between two checks of the file limit."""
 _SIGNALS = {int(number): number.name for number in signal.Signals}
 """Names by signal number; a program may end with a number that has no name."""
 
@@ -31,20 +31,21 @@ class Watched:
 
     process: Process
     feed: memoryview
-    """Bytes for its standard input, which is closed afterwards."""
+    """Bytes to write to the process's standard input, which is closed afterwards."""
     most_output: int
-    """Limit of standard output and error together in bytes; the process is killed above it."""
+    """Limit in bytes of standard output and error together; the process is killed above it."""
     last_words: bytes = b""
-    """End of the output of a successful process; its exit status is then not needed."""
+    """Final bytes that a successful process writes; after them, its exit status is not needed."""
     greeted: bool = False
-    """Whether it has reported that it is ready for input."""
+    """Whether the process has reported that it is ready for input."""
     output: bytearray = field(default_factory=bytearray)
     errors: bytearray = field(default_factory=bytearray)
     ended: str | None = None
-    """Why it was killed: `output`, `files`, `timeout`, or `stopped` after the end of the run."""
+    """Why the process was killed: `output`, `files`, `timeout`, or `stopped` after the run ended.
+    """
 
     def kill(self, why: str = "stopped") -> None:
-        """Kill it and all processes inside, without waiting."""
+        """Kill the process and all processes inside, without waiting."""
         if self.ended is None and not self.process.ended():
             self.ended = why
         self.process.kill()
@@ -53,7 +54,8 @@ class Watched:
 def supervise(all_watched: Sequence[Watched], main: Watched, deadline: float) -> None:
     """Feed and read all processes until `main` closes its output; then kill and wait for all.
 
-    deadline: in time.monotonic(); processes alive then are killed, with `ended` set to `timeout`.
+    deadline: a time of time.monotonic(); processes that are alive then are killed, with `ended` set
+    to `timeout`.
     """
     with selectors.DefaultSelector() as selector:
         try:
