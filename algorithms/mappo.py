@@ -20,11 +20,12 @@ from ._policy import PolicyAlgorithm
 class MAPPO(PolicyAlgorithm):
     """MAPPO: PPO for every role, with a value at every token (Yu et al. 2022; UnityMAS-O).
 
-    Each call of a role is a separate sample. Its last token receives r_v = local rewards + the
-    trajectory's team reward (UnityMAS-O, Eq. 12); set `credit.trajectory: 0` if the task rewards
-    every call. GAE runs over the call's tokens with gamma = lambda = 1 (MHGPO, Eq. 2); token ratios
-    are clipped. MHGPO's Table 2 adds a KL penalty of 0.001 (`loss.kl`). UnityMAS-O computes
-    reference log-probabilities (sec. 5.4) but states no KL weight, so the default is 0.
+    Each call of a role is a separate sample. The call's last token receives r_v = local rewards +
+    the trajectory's team reward (UnityMAS-O, Eq. 12); set `credit.trajectory: 0` if the task
+    rewards every call. GAE runs over the call's tokens with gamma = lambda = 1 (MHGPO, Eq. 2);
+    token ratios are clipped. MHGPO's Table 2 adds a KL penalty with weight 0.001 (`loss.kl`).
+    UnityMAS-O computes reference log-probabilities (sec. 5.4) but states no KL weight, so the
+    default is 0.
 
     `credit: {name: mixed}` with `discount: 1` continues GAE from one call of a role to its next
     call.

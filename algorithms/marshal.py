@@ -21,8 +21,9 @@ class MARSHAL(PolicyAlgorithm):
     The loss is PPO's surrogate with token ratios, clip 0.2 and dual clip.
 
     Ablations: `advantage.turn_level: false` and `advantage.by_role: false`. `credit.name: concise`
-    adds the reward for short replies (Eq. 4). The paper's KL weight of 0.2 is `loss.kl`. Its Table
-    13 lists lambda = 0.95, but its sec. 3.2 states gamma = lambda = 1; Eq. 3 has no lambda.
+    adds the reward for short replies (Eq. 4). `loss.kl: 0.2` sets the paper's KL weight. The
+    paper's Table 13 lists lambda = 0.95, but its sec. 3.2 states gamma = lambda = 1; Eq. 3 has no
+    lambda.
 
     Wrong when the first turns decide a long game: the Monte-Carlo return of an early turn carries
     the noise of all later turns. `collm_cc` with `credit.name: payoff` learns a value instead.

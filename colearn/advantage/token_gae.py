@@ -31,7 +31,7 @@ class TokenGAE(Advantage):
     separate episode. In a tree the bootstrap is the mean over branches.
 
     The critic's target at a token is A + V. Wrong at `discount` 1 with credit that already includes
-    later rewards (`invocation`): they then count twice.
+    later rewards (`invocation`): later rewards then count twice.
     """
 
     gamma: Decay = 1.0
