@@ -16,8 +16,8 @@ from colearn.rollout.shapes import Chain
 class Untrained(Algorithm):
     """Untrained baseline: the run is one evaluation of the initial models.
 
-    With one agent it is the paper's raw model. With `wrapper: parallel`, `pipeline` or `discussion`
-    it is one of the paper's prompt-based baselines.
+    With one agent, this is the paper's raw model. With `wrapper: parallel`, `pipeline` or
+    `discussion`, it is one of the paper's prompt-based baselines.
 
     Wrong when used as the reference for the gain of a trained run: use that run's first evaluation,
     which has the same models and seeds.

@@ -16,8 +16,8 @@ from .stream import by_node, check_length
 
 @dataclass(frozen=True, kw_only=True)
 class Tokenwise(Critic):
-    """V_i before every token of an action, read from the agent's own token ids: the value model and
-    its agents must share a tokenizer.
+    """V_i before every token of an action, read from the agent's own token ids. The value model and
+    its agents must therefore share a tokenizer.
 
     Wrong when actions are long and rewards are sparse: the critic mostly learns to copy one number
     from token to token. Wrong when a role is called often with long prompts: all calls of an

@@ -1,4 +1,4 @@
-"""Context matching: decides which requests continue an agent's context, and why others do not."""
+"""Context matching: decides whether a request continues an agent's context, and if not, why."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ import resource
 import sys
 
 THREADS = 32
-"""Thread limit of a program with one process. With more processes, each thread counts as one."""
+"""Thread limit of a program with one process; with more processes, threads count as processes."""
 
 SIGNALS = 128
 """Limit on pending signals, timers included."""
