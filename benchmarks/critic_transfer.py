@@ -1,17 +1,19 @@
-"""Private stakes with a given critic: joint actions to 90% beside teams that learn one themselves.
+r"""Private stakes with a given critic: joint actions to 90% beside teams that learn one themselves.
 
     python benchmarks/critic_transfer.py --out transfer --team 8     # resumable, one core
     python benchmarks/critic_transfer.py --out transfer --team 8 --source play
-    python benchmarks/critic_transfer.py --out transfer --paired --fit-epochs 1 --fit-minibatch 8
-    python benchmarks/critic_transfer.py --out transfer --team 8 --source none --paired
-    python benchmarks/critic_transfer.py --out transfer --team 8 --source exact
+    python benchmarks/critic_transfer.py --out transfer --paired --network embedded-tiny-untrained \
+        --untrained 5120 --fit-epochs 2 --fit-minibatch 32
+    python benchmarks/critic_transfer.py --out transfer --source none --paired
+    python benchmarks/critic_transfer.py --out transfer --source exact
 
 COMA's runs of other seeds are recorded, a critic is fitted on their episodes (as by `colearn critic
 fit`), and fresh teams are given it, frozen. With `--source play` it is fitted on the play of
 untrained teams of two agents, then of twice as many, up to the team's size, each fit from the
 critic before it. With `none` the teams learn their critic themselves, and `exact` is the task's own
-Q at the same setting. Every line of runs.jsonl counts the joint actions that the critic was trained
-on. A run ends once it has reached 90% at two evaluations in a row.
+Q at the same setting. `--untrained` adds the play of an untrained team to the fit. Every line of
+runs.jsonl counts the joint actions that the critic was trained on. A run ends once it has reached
+90% at two evaluations in a row.
 """
 
 from __future__ import annotations
@@ -157,8 +159,11 @@ def given(options: argparse.Namespace, source: int) -> Path:
     runs = [options.out / f"recorded-{source}-{900 + n}" for n in range(options.recorded)]
     for number, folder in enumerate(runs):
         record(folder, source, 900 + number, options.recorded_steps)
-    name = f"critic-{source}{'-paired' * options.paired}"
-    start = "critic.path=embedded-tiny:900"
+    name = f"critic-{source}-{options.network}{'-paired' * options.paired}-{options.untrained}"
+    if options.untrained:
+        runs.append(options.out / f"untrained-{source}")
+        play(runs[-1], source, 960, options.untrained)
+    start = f"critic.path={options.network}:900"
     return fit(options.out / name, runs, settings, start, paired=options.paired)
 
 
@@ -169,6 +174,8 @@ def main() -> None:
     parser.add_argument("--critic-team", type=int, help="size of the recorded team; else --team")
     parser.add_argument("--source", choices=("runs", "play", "none", "exact"), default="runs")
     parser.add_argument("--paired", action="store_true", help="algorithm.critic.paired")
+    parser.add_argument("--network", default="embedded-tiny", help="of the critic")
+    parser.add_argument("--untrained", type=int, default=0, help="joint actions, for the fit, too")
     parser.add_argument("--critic-share", type=float, default=0.0)
     parser.add_argument("--batch", type=int, default=32, help="joint actions of an iteration")
     parser.add_argument("--played", type=int, default=4096, help="joint actions of each size")
@@ -183,7 +190,8 @@ def main() -> None:
     options = parser.parse_args()
     source = options.critic_team or options.team
     label = f"{options.source}{source}-frozen{options.frozen:g}"
-    label += f"{'-paired' * options.paired}-share{options.critic_share:g}-batch{options.batch}"
+    label += f"-{options.network}{'-paired' * options.paired}-{options.untrained}"
+    label += f"-share{options.critic_share:g}-batch{options.batch}"
     critic = given(options, source) if options.source in ("runs", "play") else None
     method = "known" if options.source == "exact" else "coma"
     path = options.out / "runs.jsonl"
@@ -193,7 +201,13 @@ def main() -> None:
         if (label, options.team, seed) not in done:
             every = 64 // options.batch
             settings = settings_of(
-                options.team, seed, options.steps, method, batch=options.batch, every=every
+                options.team,
+                seed,
+                options.steps,
+                method,
+                batch=options.batch,
+                every=every,
+                critic=options.network,
             )
             if method == "coma":
                 reads = {"name": "counterfactual", "paired": options.paired}

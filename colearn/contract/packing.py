@@ -4,7 +4,7 @@ and the packer, which concatenates the pieces of a tree's histories into one row
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from colearn.types import Action, Observation, Tree
 
@@ -94,3 +94,45 @@ class Packer:
     def marked(self, marks: Sequence[Mark]) -> Row:
         """The row of a critic, which reads a value at each mark."""
         return Row(tokens=tuple(self.tokens), pieces=tuple(self.pieces), marks=tuple(marks))
+
+
+def with_marks(row: Row, kept: Sequence[int]) -> Row:
+    """A critic's row with some of its marks, by index in `row.marks`, and without the pieces that
+    none of them reads."""
+    of_token = {
+        index: number for number, p in enumerate(row.pieces) for index in range(p.start, p.end)
+    }
+    needed: set[int] = set()
+    for place in kept:
+        number = of_token[row.marks[place].index]
+        while number >= 0 and number not in needed:
+            needed.add(number)
+            number = row.pieces[number].parent
+    tokens: list[int] = []
+    pieces: list[Piece] = []
+    moved = {-1: -1}
+    by: dict[int, int] = {}  # how far the tokens of a piece have moved
+    for number in sorted(needed):
+        piece = row.pieces[number]
+        moved[number], by[number] = len(pieces), len(tokens) - piece.start
+        pieces.append(
+            piece._replace(
+                start=len(tokens),
+                end=len(tokens) + piece.end - piece.start,
+                parent=moved[piece.parent],
+            )
+        )
+        tokens += row.tokens[piece.start : piece.end]
+    marks = [row.marks[place] for place in kept]
+    fields = {
+        name: tuple(numbers[place] for place in kept)
+        for name in ("targets", "old_values", "baselines")
+        if (numbers := getattr(row, name))
+    }
+    return replace(
+        row,
+        tokens=tuple(tokens),
+        pieces=tuple(pieces),
+        marks=tuple(replace(mark, index=mark.index + by[of_token[mark.index]]) for mark in marks),
+        **fields,
+    )

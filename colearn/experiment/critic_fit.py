@@ -13,6 +13,8 @@ import numpy as np
 from colearn.config import Config, ResolvedRun, load_config, resolve
 from colearn.contract import Advantage, AgentValues, Learner, NetworkKey
 from colearn.contract.algorithm import ValueLoss
+from colearn.contract.packing import with_marks
+from colearn.contract.rows import Row
 from colearn.contract.seeding import derive_rng
 from colearn.errors import ConfigError
 from colearn.learn.constructor import constructor
@@ -39,6 +41,7 @@ from colearn.value_model.keep import described
 from colearn.value_model.loaded import tokenizer_of
 
 from .update.critics import Critics
+from .update.model_rows import ModelRows
 
 Report = Callable[[int, tuple[TurnWorth, ...]], None]
 """Called after every epoch with its number and what the critic explains of the held-out episodes,
@@ -260,8 +263,9 @@ def _train(
     cut = [list(minibatches(trees, settings.minibatch, order)) for order in orders]
     steps, total = 0, sum(map(len, cut))
     for epoch, batches in enumerate(cut, start=1):
+        some = [_of_one_agent(model_rows, rng) for model_rows in rows.values()]
         for numbers in batches:
-            for model_rows in rows.values():
+            for model_rows in some:
                 prepared = model_rows.prepared(numbers)
                 if prepared.groups:
                     objective = critics.objective(advantage, value_loss, prepared, None)
@@ -269,6 +273,22 @@ def _train(
                     model_rows.learner.step(steps / total)
             steps += 1
         report(epoch)
+
+
+def _of_one_agent(rows: ModelRows, rng: np.random.Generator) -> ModelRows:
+    """The rows of an epoch: of a joint action with a Q for each agent (`Mark.agent`), that of one
+    agent, drawn anew. All have the same target, and each costs the whole joint action."""
+
+    def drawn(row: Row) -> Row:
+        by_node: dict[int, list[int]] = {}
+        for place, mark in enumerate(row.marks):
+            if mark.agent is None:
+                return row
+            by_node.setdefault(mark.node, []).append(place)
+        return with_marks(row, [int(rng.choice(places)) for places in by_node.values()])
+
+    by_tree = {number: list(map(drawn, some)) for number, some in rows.by_tree.items()}
+    return ModelRows(rows.learner, by_tree)
 
 
 def _returns(episodes: Sequence[Credited[Any]], *, of_state: bool) -> list[AgentValues]:

@@ -10,6 +10,8 @@ agent's observation, and listening to it earns nothing: a saddle point with zero
 `embedded-tiny-varied:3` starts from legal play that differs, at random, by agent, turn and
 observation. Its first turn is uniform: nothing has been observed, and a habit there can hold a team
 in a local optimum.
+
+`embedded-tiny-untrained` has no warm start, for a critic.
 """
 
 from __future__ import annotations
@@ -251,7 +253,8 @@ def _make(
         model = LlamaForCausalLM(_architecture(recipe, tokenizer))
         if recipe.copies:
             _begin_with_copies(model)
-    warm_start(model, tokenizer, episodes, recipe, report)
+    if recipe.steps:
+        warm_start(model, tokenizer, episodes, recipe, report)
     logging.disable_progress_bar()
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)

@@ -15,6 +15,7 @@ class Recipe:
     heads: int
     episodes: int
     steps: int
+    """Of the warm start; 0: the initial weights."""
     batch: int = 32
     learning_rate: float = 5e-3
     spread: float = 0.1
@@ -48,6 +49,8 @@ RECIPES = {
     "embedded-tiny-varied": Recipe(
         width=32, layers=2, heads=2, episodes=256, steps=150, concentration=5.0, version=6
     ),
+    # for critics: a network that was taught to speak learns less easily what an action is worth
+    "embedded-tiny-untrained": Recipe(width=32, layers=2, heads=2, episodes=256, steps=0),
     "embedded": Recipe(width=64, layers=2, heads=4, episodes=1024, steps=250),
     # as `embedded`, with heads of 32 channels: vLLM's attention on a CPU takes no smaller ones
     "embedded-vllm": Recipe(width=64, layers=2, heads=2, episodes=1024, steps=250),

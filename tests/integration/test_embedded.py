@@ -46,6 +46,14 @@ def test_each_draw_has_weights_of_its_own_and_a_folder_that_is_kept():
     assert (paths[1] / "model.safetensors").stat().st_mtime_ns == stamp
 
 
+def test_an_untrained_model_has_its_initial_weights():
+    """Of a standard deviation of 0.1; those of the warm start are others."""
+    first = embedded.embedded_model(game(), "embedded-tiny-untrained:1", "f")
+    taught = embedded.embedded_model(game(), "embedded-tiny:1", "f")
+    assert not weights(first).equal(weights(taught))
+    assert 0.095 < float(weights(first).std()) < 0.105
+
+
 def test_a_hyphenated_action_is_one_token_and_so_is_it_after_a_space():
     path = embedded.embedded_model(game(), "embedded-tiny", "f")
     tokenizer = load_tokenizer(str(path), field="f")

@@ -11,6 +11,7 @@ from trees import chain
 
 from colearn.advantage.counterfactual import CounterfactualBaseline
 from colearn.contract import CounterfactualValues
+from colearn.contract.packing import with_marks
 from colearn.critic.counterfactual import Counterfactual
 from colearn.errors import ConfigError
 from colearn.experiment.update.diagnostics import advantage_metrics
@@ -230,6 +231,22 @@ def test_readings_of_one_agent_share_all_of_the_row_but_the_answer():
 def test_the_critic_is_trained_on_executed_actions_alone():
     row = read("training_row", {"ada": "pq", "ben": "r"})
     assert [(mark.agent, mark.inside) for mark in row.marks] == [("ada", None), ("ben", None)]
+
+
+def test_a_row_of_some_marks_reads_what_they_read_before():
+    """The second turn of ben alone: it keeps the first turn, and nothing that ada's would read."""
+    tree = chain([1.0, 1.0], agents=AGENTS)
+    root, first, second = tree.nodes
+    first = replace(first, actions={"ada": said("x"), "ben": said("y")})
+    second = replace(second, actions={"ada": said("v"), "ben": said("w")})
+    tree = replace(tree, nodes=(root, first, second))
+    row = Counterfactual().row(tree, "team", lambda text: text.encode(), limit=1000)
+    row = replace(row, targets=(1.0, 2.0, 3.0, 4.0))
+    of_ben = with_marks(row, [1, 3])
+    assert all_readings(of_ben) == [all_readings(row)[1], all_readings(row)[3]]
+    assert of_ben.targets == (2.0, 4.0)
+    assert len(of_ben.tokens) == len(all_readings(row)[3])
+    assert [piece.first_position for piece in of_ben.pieces] == [p.start for p in of_ben.pieces]
 
 
 def test_numbers_at_the_marks_become_values_by_agent():
