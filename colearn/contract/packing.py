@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from colearn.types import Action, Observation, Tree
 
@@ -124,7 +125,7 @@ def with_marks(row: Row, kept: Sequence[int]) -> Row:
         )
         tokens += row.tokens[piece.start : piece.end]
     marks = [row.marks[place] for place in kept]
-    fields = {
+    fields: dict[str, Any] = {
         name: tuple(numbers[place] for place in kept)
         for name in ("targets", "old_values", "baselines")
         if (numbers := getattr(row, name))
