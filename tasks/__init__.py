@@ -1,4 +1,4 @@
-"""The shipped tasks, by name. Changing a task's rewards or prompts is a new name or variant."""
+"""The shipped tasks, by name. A task with changed rewards or prompts gets a new name or variant."""
 
 if __name__ != "colearn.tasks":  # the repository's root is on the path of an editable install
     raise ImportError(f"import colearn.tasks, not {__name__}: every class would exist twice")

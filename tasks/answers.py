@@ -1,7 +1,7 @@
-"""Reading what agents answer: final answers after a mark, a block of code, plain values.
+"""Parses agents' answers: final answers after a mark, a block of code, plain values.
 
-Reasoning is not part of an answer. Every reader returns None if it would have to guess: the answer
-then has no format.
+Reasoning is not part of an answer. A reader never guesses: it returns None for an ambiguous answer,
+which then counts as having no format.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from typing import Any
 from colearn.text.reasoning import without_reasoning
 
 MARK = "####"
-"""Opens the line of a final answer."""
+"""The mark at the start of a line with a final answer."""
 
 _BLOCK = re.compile(r"^```python[ \t]*\n(.*?)^```[ \t]*$", re.DOTALL | re.MULTILINE)
 _LONGEST = 20_000
-"""Characters of a value that are read; Python's parser is slow on more."""
+"""Maximum number of characters of a value; Python's parser is slow on longer ones."""
 
 
 def final_answer(text: str) -> str | None:

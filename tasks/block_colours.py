@@ -13,4 +13,4 @@ BLOCK_COLOURS: Mapping[str, str] = {
     "white_concrete": "#e8eaec",
     "obsidian": "#43316b",
 }
-"""`#rrggbb` by block; a report chooses for the others."""
+"""Maps a block to its colour, `#rrggbb`; the report chooses colours for other blocks."""

@@ -1,4 +1,4 @@
-"""The flat block world of StrBuild: palettes, commands, and the blocks that they leave."""
+"""The flat block world of StrBuild: palettes, commands, and the resulting blocks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ PALETTES: tuple[tuple[str, str], ...] = (
     ("oak_planks", "stone"),
     ("white_concrete", "obsidian"),
 )
-"""The solid blocks of the first, second, third, ... agent; they cycle. All may place air."""
+"""The solid blocks of each agent; the palettes repeat from the third agent on. All may place
+air."""
 
 TEXTURES: Mapping[str, str] = {
     "oak_planks": "wood",
@@ -46,15 +47,16 @@ def palette(agent: int) -> tuple[str, str]:
 
 
 def target_cells(rows: Sequence[str]) -> tuple[Cell, ...]:
-    """The '#' cells of a drawing whose first row is the top one, left to right, bottom up."""
+    """The '#' cells of a drawing (first row at the top), ordered from left to right and bottom
+    up."""
     return tuple(
         (x, y) for y, row in enumerate(reversed(rows)) for x, mark in enumerate(row) if mark == "#"
     )
 
 
 def command_lines(text: str) -> Iterator[str]:
-    """The lines that may be commands: without reasoning, list bullets, code fences and empty
-    lines."""
+    """The lines that may be commands. Reasoning, list bullets, code fences and empty lines are
+    removed."""
     for raw in without_reasoning(text).splitlines():
         line = raw.strip()
         if line and not line.startswith("```"):
@@ -67,11 +69,11 @@ def parse(
 ) -> tuple[list[tuple[Cell, str]], int]:
     """The commands of one agent in order, and how many lines were rejected.
 
-    One command per line, `/setblock x y z block`, with `short` also `a1 block` (see `cell_name`).
-    A list bullet, a code fence, empty lines, a `minecraft:` prefix and words after the block are
-    tolerated. Every other line is rejected: prose, other commands, relative or fractional
-    coordinates, cells outside `size` (width, height) or off z = 0, blocks not in `allowed`, and
-    all commands beyond the first `limit` valid ones.
+    One command per line: `/setblock x y z block`, or with `short` also `a1 block` (see
+    `cell_name`). A list bullet, a code fence, empty lines, a `minecraft:` prefix and words after
+    the block are tolerated. Every other line is rejected: prose, other commands, relative or
+    fractional coordinates, cells outside `size` (width, height) or off z = 0, blocks not in
+    `allowed`, and all commands beyond the first `limit` valid ones.
     """
     commands: list[tuple[Cell, str]] = []
     rejected = 0
@@ -112,7 +114,7 @@ def cell_name(cell: Cell) -> str:
 
 
 def build(commands: Iterable[Sequence[tuple[Cell, str]]]) -> tuple[Block, ...]:
-    """An empty world after each agent's commands in turn; whoever comes later overwrites."""
+    """Runs each agent's commands in turn in an empty world; later agents overwrite earlier ones."""
     world: dict[Cell, Block] = {}
     for owner, placed in enumerate(commands):
         for cell, name in placed:

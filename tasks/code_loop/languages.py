@@ -1,4 +1,4 @@
-"""The two languages of the loop: functions in Python, and steps for models of a few words."""
+"""The two languages of the loop: Python functions, and steps for models with a small vocabulary."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ CODER = "coder"
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What a coder's answer holds."""
+    """The program parsed from a coder's answer."""
 
     text: str
     defined: bool
-    """Whether it is a program of the language that answers the problem's form."""
+    """Whether the program is valid in its language and has the form that the problem asks for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Report:
     score: float
     """s: the share of tests that pass."""
     message: str
-    """Why the first failed one did."""
+    """Why the first failed test failed."""
 
 
 P = TypeVar("P")
@@ -48,12 +48,12 @@ class Language(Protocol[P]):
 
     @property
     def problems(self) -> Mapping[str, Sequence[P]]:
-        """By split."""
+        """The problems by split."""
         ...
 
     @property
     def prompts(self) -> prompts.Prompts:
-        """Of planner, coder and reflector."""
+        """The prompts of planner, coder and reflector."""
         ...
 
     @property
@@ -62,15 +62,15 @@ class Language(Protocol[P]):
         ...
 
     def question(self, problem: P) -> str:
-        """What planner, coder and reflector are shown of a problem."""
+        """The text of a problem in the prompts of planner, coder and reflector."""
         ...
 
     def read(self, problem: P, answer: str) -> Program:
-        """The program of a coder's answer."""
+        """Parses the program in a coder's answer."""
         ...
 
     def arguments(self, problem: P, program: str) -> dict[str, Any]:
-        """What `verify` is called with."""
+        """The keyword arguments of `verify`."""
         ...
 
     def legal_action(self, problem: P, agent: str, rng: np.random.Generator) -> str:
@@ -119,7 +119,8 @@ class Python:
         return Report(sum(verdict.passed) / len(verdict.passed), verdict.message)
 
     def legal_action(self, problem: HumanEvalProblem, agent: str, rng: np.random.Generator) -> str:
-        """A plan or reflection of the problem's words; a program that parses and does nothing."""
+        """A plan or reflection made of the problem's words, or a program that parses and does
+        nothing."""
         if agent == CODER:
             return f"def {problem.entry_point}({problem.params}):\n    return None"
         words = problem.summary.split() or ["write"]
@@ -135,7 +136,7 @@ class Steps:
         self.problems = step_problems()
 
     def question(self, problem: StepProblem) -> str:
-        """The steps that are asked for."""
+        """The requested steps."""
         return problem.question
 
     def read(self, problem: StepProblem, answer: str) -> Program:
@@ -144,7 +145,7 @@ class Steps:
         return Program(text, are_steps(text))
 
     def arguments(self, problem: StepProblem, program: str) -> dict[str, Any]:
-        """The program and what it is to do."""
+        """The program and the requested steps."""
         return {"program": program, "question": problem.question}
 
     async def verify(self, program: str, question: str) -> Report:
@@ -157,5 +158,5 @@ class Steps:
         return Report(1.0 - len(wrong) / len(tests), wrong[0] if wrong else "")
 
     def legal_action(self, problem: StepProblem, agent: str, rng: np.random.Generator) -> str:
-        """Steps, which are right a quarter of the time."""
+        """A guess of the steps, right a quarter of the time."""
         return guess(problem, rng)

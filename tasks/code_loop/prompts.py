@@ -1,4 +1,5 @@
-"""Prompts of planner, coder and reflector, written here: the paper does not print its own."""
+"""Prompts of planner, coder and reflector. They are colearn's: the paper does not print its
+prompts."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Prompts:
-    """Texts with the parts that they name in braces."""
+    """Templates with named fields in braces."""
 
     plan: str
     code: str
@@ -15,7 +16,7 @@ class Prompts:
     """A program, its share of passed tests and the first failure."""
     reflect: str
     history: str
-    """A round, in the prompts of the next round."""
+    """The summary of a round for the prompts of the next round."""
 
 
 PYTHON = Prompts(

@@ -26,14 +26,16 @@ Problem = HumanEvalProblem | StepProblem
 class ReflectiveVerification(Workflow[Problem], LegalActions):
     """A planner, a coder and a reflector; the verifier runs the problem's tests in the sandbox.
 
-    Up to three rounds of planner, coder, verifier (score s_i), reflector; it ends early when all
-    tests pass. Rewards (sec. 6): s_0 for the planner and coder of round 0. s_i - s_{i-1} for the
-    reflector of round i-1 and the planner and coder of round i. On top, the format penalty of -1 to
-    a coder whose answer does not define the function. The team's reward is the last score, which is
-    s_0 plus the margins. A verifier that fails leaves the score as it was; the reflector reads why.
+    An episode has up to three rounds of planner, coder, verifier (score s_i), reflector; it ends
+    early when all tests pass. Rewards (sec. 6): the planner and coder of round 0 earn s_0. The
+    reflector of round i-1 and the planner and coder of round i earn s_i - s_{i-1}. In addition, a
+    coder whose answer does not define the function gets a format penalty of -1. The team's reward
+    is the last score, which is s_0 plus the margins. If the verifier fails, the score stays as it
+    was and the reflector reads the reason.
 
-    data: packaged, humaneval, mbpp or hub, or a .jsonl/.csv file, as for `coop_humaneval`; 'steps'
-    is a language of its own for models of a few words, whose programs the task runs by itself.
+    data: packaged, humaneval, mbpp or hub, or a .jsonl/.csv file, as for `coop_humaneval`. 'steps'
+    is a separate language for models with a small vocabulary; the task runs its programs without a
+    sandbox.
     Errors: ConfigError from the constructor, one line that names the setting; MissingExtra.
     """
 
@@ -104,5 +106,5 @@ class ReflectiveVerification(Workflow[Problem], LegalActions):
     def legal_action(
         self, state: WorkflowState[Problem], agent: str, rng: np.random.Generator
     ) -> str:
-        """Of Python, words and a program that does nothing; of steps, a guess."""
+        """For Python, words or a program that does nothing; for steps, a guess."""
         return self.language.legal_action(state.item, agent, rng)

@@ -1,4 +1,4 @@
-"""Code: a coder writes a program, a tester writes a test, until they agree (B.2, C.2)."""
+"""Code: a coder writes programs and a tester writes tests until both agree (B.2, C.2)."""
 
 from .task import CoderTester
 

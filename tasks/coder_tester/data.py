@@ -17,9 +17,9 @@ from .hub import HUB_SETS
 from .problem import Case, ProgrammingProblem
 
 TEST_SHARE = 5
-"""Without a test split, the last fifth of the data is the test split."""
+"""Without a separate test split, the last 1/TEST_SHARE of the data is the test split."""
 REFERENCES = 3
-"""Solutions that are kept, the first ones."""
+"""Maximum number of solutions per problem; the first ones are kept."""
 
 _PACKAGED = Path(__file__).with_name("problems.jsonl")
 
@@ -28,10 +28,10 @@ def load_problems(
     data: str, test_data: str | None, golden: int
 ) -> dict[str, tuple[ProgrammingProblem, ...]]:
     """The problems by split, in a fixed order, with at most `golden` tests each. Without
-    `test_data` the official test split is tested, where there is one, else the last fifth.
+    `test_data` the test split is the official one, if there is one, else the last fifth.
 
     Errors: ConfigError for data that cannot be read or a row that is not a problem; MissingExtra if
-    data of the hub need `datasets`.
+    data from the hub need `datasets`.
     """
     if data == STEPS:
         if test_data is not None:
@@ -81,7 +81,7 @@ def _of_steps(problem: StepProblem, golden: int) -> ProgrammingProblem:
 
 
 class _Problem(BaseModel):
-    """A row of a file; other keys are not read."""
+    """A row of a file; other keys are ignored."""
 
     model_config = ConfigDict(strict=True)
 
@@ -124,7 +124,7 @@ def _problem(value: Any, where: str, golden: int) -> ProgrammingProblem:
 
 
 def _check_function(entry_point: str, row: _Problem, where: str) -> None:
-    """What the sandbox would refuse at the first answer."""
+    """Rejects at load time what the sandbox would refuse at the first answer."""
     if not entry_point.isidentifier():
         raise ConfigError(f"task.data: {where}: entry_point: {entry_point!r} is no name; fix it")
     try:

@@ -1,4 +1,4 @@
-"""Problems on the hub, as rows of this task's own format: none of their code is run here."""
+"""Converts problems on the hub to this task's row format, without running any of their code."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PYTHON_3 = 3
 
 
 def humaneval_row(row: Mapping[str, Any]) -> Row:
-    """A function with its asserts."""
+    """A problem that asks for a function, with its asserts."""
     return {
         "name": row["task_id"],
         "question": row["prompt"],
@@ -33,7 +33,7 @@ def humaneval_row(row: Mapping[str, Any]) -> Row:
 
 
 def mbpp_as_row(row: Mapping[str, Any]) -> Row:
-    """A function with its asserts."""
+    """A problem that asks for a function, with its asserts."""
     told = mbpp_row(row)
     return {
         "name": told["task_id"],
@@ -45,7 +45,7 @@ def mbpp_as_row(row: Mapping[str, Any]) -> Row:
 
 
 def apps_row(row: Mapping[str, Any]) -> Row | None:
-    """A program; None for a problem that asks for a function or has no tests."""
+    """A problem that asks for a program; None if it asks for a function or has no tests."""
     known = read_json(row["input_output"] or "{}")
     if known.get("fn_name") or not known.get("inputs"):
         return None
@@ -59,12 +59,14 @@ def apps_row(row: Mapping[str, Any]) -> Row | None:
 
 
 def introductory(row: Mapping[str, Any]) -> Row | None:
-    """`apps_row` of the easiest third, which Stronger-MAS trains its smaller model on."""
+    """`apps_row` of the easiest third, on which Stronger-MAS trains its smaller model; else
+    None."""
     return apps_row(row) if row["difficulty"] == "introductory" else None
 
 
 def codecontests_row(row: Mapping[str, Any]) -> Row:
-    """A program, with public, private and generated tests in this order; solutions in Python 3."""
+    """A problem that asks for a program, with public, private and generated tests in this order,
+    and its solutions in Python 3."""
     kinds = [row[f"{kind}_tests"] for kind in ("public", "private", "generated")]
     known = zip(row["solutions"]["language"], row["solutions"]["solution"], strict=True)
     return {
@@ -77,7 +79,8 @@ def codecontests_row(row: Mapping[str, Any]) -> Row:
 
 
 def livecodebench_row(row: Mapping[str, Any]) -> Row | None:
-    """A program; None for a problem that asks for a function. The data has no solutions."""
+    """A problem that asks for a program; None if it asks for a function. The data has no
+    solutions."""
     name = f"LiveCodeBench/{row['question_id']}"
     cases = [*read_json(row["public_test_cases"]), *private_cases(row["private_test_cases"], name)]
     if any(case["testtype"] != "stdin" for case in cases):
@@ -91,14 +94,14 @@ def livecodebench_row(row: Mapping[str, Any]) -> Row | None:
 
 
 class _Plain(pickle.Unpickler):
-    """Reads text and numbers, and nothing that would run."""
+    """An unpickler that reads only text and numbers and refuses anything that would run code."""
 
     def find_class(self, module_name: str, global_name: str, /) -> Any:
         raise pickle.UnpicklingError(f"{module_name}.{global_name} is no plain value")
 
 
 def private_cases(text: str, name: str) -> list[dict[str, str]]:
-    """Tests as JSON, or as JSON pickled, packed and written in base 64.
+    """Reads tests stored as JSON, or as pickled JSON, compressed and encoded in base64.
 
     Errors: ConfigError if they are neither, or the pickle holds more than text.
     """
@@ -132,6 +135,6 @@ HUB_SETS = {
     "codecontests_test": HubSplit(_CONTESTS, None, "test", codecontests_row, tests_only=True),
     "livecodebench": HubSplit(_LIVE, "v6", "test", livecodebench_row, tests_only=True),
 }
-"""Data sets by their names in `task.data`. APPS and LiveCodeBench are copies without a script,
-which `datasets` no longer runs. HumanEval has a test split alone; but for a fifth it is trained on
-here."""
+"""Data sets by their names in `task.data`. APPS and LiveCodeBench are copies without a loading
+script, since `datasets` no longer runs scripts. HumanEval has only a test split; this task trains
+on all but the last fifth of that split."""

@@ -11,8 +11,8 @@ from ..answers import plain_value
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A test case, input and expected output: text, or for a function its arguments and value in
-    Python syntax."""
+    """A test case with input and expected output: text, or for a function its arguments and return
+    value in Python syntax."""
 
     input: str
     output: str
@@ -20,8 +20,8 @@ class Case:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProgrammingProblem:
-    """Programs read the input and print the output, or define the function `entry_point`, or are
-    steps that change a number."""
+    """A problem whose programs read the input and print the output, or define the function
+    `entry_point`, or are steps that change a number."""
 
     name: str
     question: str
@@ -29,13 +29,14 @@ class ProgrammingProblem:
     """Golden tests of a program."""
     entry_point: str | None = None
     asserts: str = ""
-    """Golden tests of a function: Python text, each statement with an `assert` a test."""
+    """Golden tests of a function: Python source in which each statement with an `assert` is a
+    test."""
     preamble: str = ""
-    """Trusted source that `asserts` may use."""
+    """Trusted source code that `asserts` may use."""
     solutions: tuple[str, ...] = ()
     """Reference programs; () if the data has none."""
     steps: bool = False
-    """Whether programs are those of `step_programs`."""
+    """Whether programs are written in the language of `step_programs`."""
 
     def __str__(self) -> str:
         return self.name
@@ -67,8 +68,8 @@ def arguments(text: str) -> tuple[Any, ...] | None:
 
 
 def is_literal(text: str) -> bool:
-    """Whether a text is one Python value that Python can also print. In base 16, Python reads whole
-    numbers with more digits than it prints."""
+    """Whether a text is one Python value that Python can also print. (Python parses hexadecimal
+    integers that are too long for it to print in decimal.)"""
     try:
         repr(ast.literal_eval(text.strip()))
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):

@@ -18,8 +18,8 @@ _FENCED = re.compile(r"```\w*[ \t]*\n(.*?)\n?```", re.DOTALL)
 
 def read_test(problem: ProgrammingProblem, text: str) -> Case | None:
     """The texts after the only `**Test Input:**` and the only `**Test Output:**` that follows it,
-    without code fences. None if either is missing, empty or repeated, or, where a function is
-    tested, is not a Python literal. Of programs of steps, a test is two whole numbers."""
+    without code fences. None if either is missing, empty or repeated, or is not a Python literal
+    where a function is tested. A test of a program of steps is two whole numbers."""
     text = without_reasoning(text)
     if problem.steps:
         found = _NUMBERS.fullmatch(text.strip())
@@ -41,7 +41,7 @@ def read_test(problem: ProgrammingProblem, text: str) -> Case | None:
 
 
 def read_program(problem: ProgrammingProblem, text: str) -> str:
-    """The one fenced block, or the steps; '' if there is none."""
+    """The program in the only fenced block, or the steps; '' if there is none."""
     if problem.steps:
         return without_reasoning(text).strip()[:_STEPS_SHOWN]
     return code_block(text) or ""

@@ -10,9 +10,9 @@ from .running import CaseResult, share
 CODER = weights(build=0.10, run=0.10, passes=0.80)
 TESTER = weights(valid=0.20, agrees=0.80)
 SMOKE = 2
-"""Golden tests of the smoke subset: the first ones."""
+"""Number of golden tests in the smoke subset: the first ones."""
 TAU = 0.60
-"""tau_mut: a test counts where more than this share of the reference programs pass it."""
+"""tau_mut: a test counts if more than this share of the reference programs pass it."""
 
 
 def team(trials: Sequence[CaseResult]) -> float:
@@ -21,8 +21,8 @@ def team(trials: Sequence[CaseResult]) -> float:
 
 
 def margin(before: float, after: float) -> float:
-    """The change of p in a turn. The sum over turns is the p of the final program. The differences
-    between candidates of one turn equal their differences in p."""
+    """The change of p in a turn. Summed over turns, the changes equal the p of the final program.
+    Candidates of one turn differ in this change by as much as they differ in p."""
     return after - before
 
 
@@ -32,7 +32,8 @@ def build_score(trials: Sequence[CaseResult]) -> float:
 
 
 def run_score(trials: Sequence[CaseResult]) -> float:
-    """s_run: no uncaught exception and no timeout on the first golden tests."""
+    """s_run: 1 if the program has no uncaught exception and no timeout on the first golden
+    tests."""
     smoke = trials[:SMOKE]
     return float(bool(smoke) and all(trial.error is None for trial in smoke))
 
@@ -43,18 +44,18 @@ def pass_score(trials: Sequence[CaseResult]) -> float:
 
 
 def valid_score(references: Sequence[CaseResult]) -> float:
-    """s_valid: more than TAU of the references run on the test's input without an error. Tests are
-    texts, so they are deterministic."""
+    """s_valid: 1 if more than TAU of the references run on the test's input without an error. A
+    test is a fixed text, so it is deterministic."""
     return float(_share(trial.error is None for trial in references) > TAU)
 
 
 def agree_score(references: Sequence[CaseResult]) -> float:
-    """s_nr of the tester, of its one test: more than TAU of the references pass it."""
+    """s_nr of the tester: 1 if more than TAU of the references pass its test."""
     return float(_share(trial.passed for trial in references) > TAU)
 
 
 def coder_reward(trials: Sequence[CaseResult] | None) -> float:
-    """r_loc of the coder; m = 1 if a program was read, and so there are results."""
+    """r_loc of the coder; m = 1 if a program was read and therefore has results."""
     trials = trials or ()
     scores = {
         "build": build_score(trials),

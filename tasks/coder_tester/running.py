@@ -13,7 +13,7 @@ from .problem import Case, ProgrammingProblem, expected, same, script
 
 _SHOWN = 1000
 _LEAST = 0.05
-"""Seconds without which nothing is started."""
+"""Minimum remaining time in seconds for starting a program."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,13 +22,13 @@ class CaseResult:
 
     passed: bool
     error: ErrorKind | None
-    """Why it did not end without an error; None if it did, regardless of its output."""
+    """The error that ended the program; None if it ran without an error, whatever its output."""
     printed: str = ""
     """The output, or the error in words."""
 
 
 def try_test(problem: ProgrammingProblem, program: str, test: Case, seconds: float) -> CaseResult:
-    """A program on one test of a tester.
+    """Runs a program on one test of a tester.
 
     Errors: ConfigError if no sandbox works here.
     """
@@ -51,9 +51,9 @@ def _stepped(program: str, test: Case) -> CaseResult:
 
 
 def try_golden(problem: ProgrammingProblem, program: str, seconds: float) -> tuple[CaseResult, ...]:
-    """Runs a program on all golden tests, each in a separate process. `seconds` limits all of them
-    together, so the tests after an endless loop count as not passed in time. A program that does
-    not parse is not run again.
+    """Runs a program on all golden tests, each in a separate process. `seconds` limits all tests
+    together, so the tests after an endless loop count as timed out. A program that does not parse
+    is run only once.
 
     Errors: as in `try_test`.
     """

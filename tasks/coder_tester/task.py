@@ -1,4 +1,5 @@
-"""Code: one writes a program, one its tests, until they agree (Stronger-MAS, B.2 and C.2)."""
+"""Code: one agent writes a program and one its tests, until both agree (Stronger-MAS, B.2 and
+C.2)."""
 
 from __future__ import annotations
 
@@ -37,47 +38,49 @@ class CodeState:
 
     item: ProgrammingProblem
     turn: int = 0
-    """Whole turns played."""
+    """Complete turns played."""
     waiting: str | None = None
-    """The coder's program of this turn, while the tester has not answered to it (sequential
-    play); '' for an answer without format."""
+    """In sequential play, the coder's program of this turn until the tester has answered; '' for an
+    answer without format."""
     rounds: tuple[TurnRecord, ...] = ()
     """The turns so far."""
     passed: float = 0.0
     """p of the newest program."""
     answers: int = 0
     valid: int = 0
-    """Answers of valid format."""
+    """Number of answers in a valid format."""
 
 
 @dataclass(kw_only=True, eq=False)
 class CoderTester(DecPOMDP[ProgrammingProblem, CodeState], Drawable, LegalActions, RewardStructure):
-    """`coder` writes a program, `tester` one unit test, until the program passes the test or for T
-    turns (B.2). Programs run in the sandbox.
+    """In each turn `coder` writes a program and `tester` one unit test, until the program passes
+    the test, for at most T turns (B.2). Programs run in the sandbox.
 
     The team earns p, the share of golden tests that the program passes. Each turn pays the change
-    of p, so that the sum is the p of the last program, the paper's r_team. Among the candidates of
-    one turn the two differ by a constant, which no group's advantage sees. Locally
+    of p. The sum over turns is the p of the last program, the paper's r_team. Among the candidates
+    of one turn, p and its change differ by a constant, which cancels in group advantages. Local
+    rewards:
 
         coder   0.1 builds + 0.1 runs + 0.8 p       runs: no crash on the first two golden tests
         tester  0.2 valid + 0.8 agrees              valid: references run on it; agrees: pass it
 
-    both 0 if the answer cannot be read: of `coder` the one fenced block of Python, of `tester`
-    what follows the one `**Test Input:**` and the one `**Test Output:**`. Problems without
-    reference programs pay the tester nothing (its mask is 0).
+    Both are 0 if the answer cannot be read. The answer of `coder` is the only fenced block of
+    Python; that of `tester` is the text after the only `**Test Input:**` and the only
+    `**Test Output:**`. Problems without reference programs pay the tester nothing (its mask is 0).
 
     `data`: 'packaged', or from the hub (extra `tasks`) 'humaneval', 'mbpp', 'apps' (introductory),
-    'codecontests', or the path of a .jsonl/.csv file; `test_data` is the test split, such as
-    'livecodebench', else the official one of `data` ('mbpp_test', 'apps_test' and
-    'codecontests_test'), else the last fifth. Problems of APPS and LiveCodeBench that ask for a
-    function are left out. In HumanEval and MBPP programs define a function; a test's input is then
-    its arguments and the output its value, as Python writes them. 'steps' is a language of its own
-    for models of a few words: `times_2 then plus_1` is solved by `times_2 plus_1`, and a test is
-    two numbers.
+    'codecontests', or the path of a .jsonl/.csv file. `test_data` is the test split, such as
+    'livecodebench'; by default it is the official one of `data` ('mbpp_test', 'apps_test' and
+    'codecontests_test'), or the last fifth of the data if there is none. Problems of APPS and
+    LiveCodeBench that ask for a function are left out. In HumanEval and MBPP programs define a
+    function; a test's input is then its arguments and the output its return value, in Python
+    syntax. 'steps' is a separate language for models with a small vocabulary: `times_2 then plus_1`
+    is solved by `times_2 plus_1`, and a test is two numbers.
 
-    Where the paper is silent, this task chooses: "pass > tau_mut" means that more than 0.6 of up to
+    Where the paper is silent, this task chooses. "pass > tau_mut" means that more than 0.6 of up to
     three reference programs pass a test. The smoke subset has two tests. In sequential play a
-    tester sees the new program. The single agent's program stays as it is at its end.
+    tester sees the new program. A single agent's episode ends when it repeats its program
+    unchanged.
 
     Errors: ConfigError from the constructor, one line that names the setting; MissingExtra.
     """
@@ -85,20 +88,22 @@ class CoderTester(DecPOMDP[ProgrammingProblem, CodeState], Drawable, LegalAction
     headline = Headline("solved")
 
     variant: Literal["team", "single"] = "team"
-    """'single': `coder` alone, which refines its own program; the paper's has `turns: 1`."""
+    """'single': `coder` alone refines its own program; the paper's single agent has `turns: 1`."""
     order: Literal["parallel", "sequential"] = "parallel"
-    """'parallel': both answer at once. 'sequential': `tester` sees the new program."""
+    """'parallel': both agents answer at once. 'sequential': `tester` sees the new program."""
     turns: int = 4
-    """T. In sequential play a turn of the team is two steps of the task."""
+    """T, the maximum number of turns. In sequential play a turn of the team is two steps of the
+    task."""
     rewards: Literal["shaped", "outcome"] = "shaped"
-    """'outcome': the team's is 1 if all golden tests pass, a local one 1 for a valid format
-    (B.6)."""
+    """'outcome': the team's reward is 1 if all golden tests pass; a local reward is 1 for a valid
+    format (B.6)."""
     data: str = "packaged"
     test_data: str | None = None
     golden: int = 10
     """Maximum number of golden tests per problem; the first ones are run."""
     seconds: float = 10.0
-    """For a program on all golden tests, and again for each single test."""
+    """Time limit in seconds for a program on all golden tests, and again for each test of the
+    tester."""
 
     def __post_init__(self) -> None:
         check_choice("variant", self.variant, ("team", "single"))
@@ -125,8 +130,8 @@ class CoderTester(DecPOMDP[ProgrammingProblem, CodeState], Drawable, LegalAction
         return CodeState(item=item)
 
     def observe(self, state: CodeState, agent: str) -> Prompt | None:
-        """The problem again, with the mismatch; None for an agent that does not act at this
-        step."""
+        """The problem, after the first turn with the mismatches; None for an agent that does not
+        act at this step."""
         tests_now = state.waiting is not None
         if self._in_sequence and (agent == TESTER) != tests_now:
             return None
@@ -146,7 +151,7 @@ class CoderTester(DecPOMDP[ProgrammingProblem, CodeState], Drawable, LegalAction
     def step(
         self, state: CodeState, actions: Mapping[str, str], rng: np.random.Generator
     ) -> Outcome[CodeState]:
-        """Run the program on the golden tests and on the tester's; nothing is random.
+        """Run the program on the golden tests and on the tester's test; nothing is random.
 
         Errors: ConfigError if no sandbox works here.
         """
@@ -180,8 +185,8 @@ class CoderTester(DecPOMDP[ProgrammingProblem, CodeState], Drawable, LegalAction
         return Outcome(state=after, reward=team, done=done, local_rewards=local)
 
     def metrics(self, state: CodeState) -> Mapping[str, float]:
-        """`solved`: all golden tests pass; `passed`, their share; `rounds`, whole turns; `valid`,
-        the share of answers in a valid format."""
+        """`solved`, 1 if all golden tests pass; `passed`, the share that pass; `rounds`, complete
+        turns; `valid`, the share of answers in a valid format."""
         return {
             "solved": float(state.passed == 1.0),
             "passed": state.passed,
@@ -230,7 +235,7 @@ class CoderTester(DecPOMDP[ProgrammingProblem, CodeState], Drawable, LegalAction
         agent: str,
         rng: np.random.Generator,
     ) -> str:
-        """Of steps: a program or a test, of this problem now and then."""
+        """For steps: a random program or test, sometimes one that fits this problem."""
         if agent == CODER:
             return guess(StepProblem(item.question), rng)
         known = item if rng.random() < KNOWN else other
@@ -243,7 +248,7 @@ class CoderTester(DecPOMDP[ProgrammingProblem, CodeState], Drawable, LegalAction
     def _settled(
         self, before: Sequence[TurnRecord], played: TurnRecord, trial: CaseResult | None
     ) -> bool:
-        """The program passes the test; of a single agent, it is what it was."""
+        """Whether the program passes the test, or, for a single agent, whether it is unchanged."""
         if self.variant == "single":
             return bool(before) and bool(played.code) and before[-1].code == played.code
         return trial is not None and trial.passed

@@ -101,10 +101,10 @@ class TurnRecord:
     """Record of one turn: program, test, and the program's output for the test."""
 
     code: str
-    """'' if the coder's answer had no format."""
+    """The program; '' if the coder's answer had no format."""
     test: Case | None
     printed: str
-    """Its output or the reason of its failure; '' if it did not run on a test."""
+    """The program's output or the reason for its failure; '' if it did not run on a test."""
 
 
 def coder_prompt(problem: ProgrammingProblem, rounds: Sequence[TurnRecord]) -> str:
@@ -144,7 +144,7 @@ def tester_prompt(
 
 
 def _compact(role: str, problem: ProgrammingProblem, rounds: Sequence[TurnRecord]) -> str:
-    """One line, with the newest turn alone."""
+    """A prompt of one line, which shows only the newest turn."""
     if not rounds:
         return f"{role} {problem.question}"
     last = rounds[-1]
@@ -155,7 +155,7 @@ def _compact(role: str, problem: ProgrammingProblem, rounds: Sequence[TurnRecord
 
 
 def history(rounds: Sequence[TurnRecord], *, whole: bool) -> str:
-    """The record of mismatches; `whole` with the programs."""
+    """The mismatches so far; with `whole`, the programs too."""
     return "\n\n".join(_told(number, one, whole) for number, one in enumerate(rounds, start=1))
 
 

@@ -1,4 +1,5 @@
-"""CoopHumanEval: an auxiliary and a main function, written at once and tested together."""
+"""CoopHumanEval: two agents write an auxiliary and a main function at once; both are tested
+together."""
 
 from .task import CoopHumanEval
 

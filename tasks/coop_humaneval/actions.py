@@ -14,8 +14,8 @@ _MAIN_BODIES = ("return {p}", "return aux({p})", "found = aux({p}); return len(f
 
 
 def legal_function(problem: HumanEvalProblem, agent: str, rng: np.random.Generator) -> str:
-    """A small legal function on one line, written without regard to the other agent. A quarter of
-    the time it is the problem's own solution, if there is one."""
+    """A small legal function on one line, chosen independently of the other agent. If the problem
+    has a solution, a quarter of the draws return it."""
     number = 0 if agent == AUX else 1
     if problem.reference is not None and rng.random() < 0.25:
         return one_line(problem.reference[number])
@@ -29,7 +29,7 @@ def legal_function(problem: HumanEvalProblem, agent: str, rng: np.random.Generat
 
 
 def one_line(source: str) -> str:
-    """A trusted function on one line, where its body has no compound statement."""
+    """A trusted function on one line, if its body has no compound statement."""
     (node,) = ast.parse(source).body
     if not isinstance(node, ast.FunctionDef) or any(hasattr(s, "body") for s in node.body):
         return source

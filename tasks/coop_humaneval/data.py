@@ -27,21 +27,21 @@ _COLUMNS = ("prompt", "entry_point", "test")
 class HumanEvalProblem:
     name: str
     prompt: str
-    """The signature of the main function with a docstring, and the code around it."""
+    """The signature and docstring of the main function, with the code around them."""
     entry_point: str
     """The main function's name."""
     params: str
-    """Its parameters as they are written."""
+    """The main function's parameters as source text."""
     summary: str
-    """Its docstring up to the first example, on one line."""
+    """The main function's docstring up to the first example, on one line."""
     preamble: str
-    """The prompt's imports and helpers, which the joint program begins with."""
+    """The prompt's imports and helpers, with which the joint program begins."""
     tests: str
-    """Python text; each statement with an `assert` is a test."""
+    """Python source; each statement with an `assert` is a test."""
     asserts: tuple[str, ...]
     """The tests one by one, for the feedback."""
     reference: tuple[str, str] | None
-    """Auxiliary and main function of a solution, where the data has one."""
+    """Auxiliary and main function of a solution, if the data has one."""
 
     def __str__(self) -> str:
         return self.name
@@ -51,7 +51,7 @@ def load_problems(data: str) -> dict[str, tuple[HumanEvalProblem, ...]]:
     """The problems by split, in a fixed order.
 
     Errors: ConfigError for data that cannot be read or a row that is not a problem; MissingExtra if
-    data of the hub need `datasets`.
+    data from the hub need `datasets`.
     """
     if data in HUB_SETS:
         rows = HUB_SETS[data].rows()

@@ -1,4 +1,5 @@
-"""Problems on the hub: CoopHumanEval, HumanEval and MBPP, all in rows like HumanEval's."""
+"""Problems on the hub: CoopHumanEval, HumanEval and MBPP, all converted to HumanEval's row
+format."""
 
 from __future__ import annotations
 
@@ -13,10 +14,11 @@ from ..rows import DataRow, hub_rows
 
 
 def mbpp_row(row: Mapping[str, Any]) -> dict[str, str]:
-    """A row of MBPP, which names no function: the one of its solution that its first test calls,
-    with the task's text as docstring. Its solution is not kept.
+    """Converts a row of MBPP, which names no function. The function to write is the one from the
+    row's solution that the first test calls, with the task's text as its docstring. The solution is
+    not kept.
 
-    Errors: ConfigError if the first test calls none.
+    Errors: ConfigError if the first test calls no function of the solution.
     """
     name = f"MBPP/{row['task_id']}"
     functions = {
@@ -66,4 +68,4 @@ HUB_SETS = {
     "humaneval": HubSet("openai/openai_humaneval"),
     "mbpp": HubSet("google-research-datasets/mbpp", "sanitized", mbpp_row),
 }
-"""By the name that `task.data` gives them; `hub` is the paper's."""
+"""Data sets by their names in `task.data`; `hub` is the paper's."""

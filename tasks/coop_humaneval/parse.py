@@ -13,12 +13,14 @@ from colearn.text.reasoning import without_reasoning
 
 AUX = "aux"
 LONGEST = 10_000
-"""Characters of an answer; more count as a syntax error."""
+"""Maximum number of characters of an answer; a longer answer counts as a syntax error."""
 _MOST_ATTEMPTS = 200
-"""At parsing the parts of one answer; each also copies what is left of it."""
+"""Maximum number of attempts to parse parts of one answer; each attempt also copies the rest of
+it."""
 _MOST_READINGS = 10
-"""How often the parser may read a character of one answer, on average: any text takes a time linear
-in its length. Honest code is read twice: up to its first error, and without it."""
+"""How often the parser may read each character of one answer, on average; parse time is then linear
+in the length of the answer. Ordinary code is read twice: up to its first error, and again without
+that error."""
 
 _FENCED = re.compile(r"^[ \t]*```[^\n]*\n(.*?)(?:^[ \t]*```|\Z)", re.M | re.S)
 _DEF = re.compile(r"(?:async[ \t]+)?def\b")
@@ -41,9 +43,11 @@ class ParsedCode:
     function: ast.FunctionDef | None
     """The requested function, if it parses."""
     defined: bool
-    """It is a function of that name with a return statement, whether it parses or not."""
+    """Whether the answer has a function of the requested name with a return statement, even if it
+    does not parse."""
     error: str
-    """The first syntax error, with its line counted from its definition; '' if there is none."""
+    """The first syntax error, with its line number counted from the start of its definition; '' if
+    there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +62,10 @@ def read_answer(
 ) -> ParsedCode:
     """Find the code in an answer that should define the function `name`.
 
-    Fenced blocks count where there are any, the whole text elsewhere. Imports, definitions and
-    assignments at the left margin stay, other statements and prose go; so does what binds a
-    name in `reserved`, which is another agent's. alone: keep nothing but the function.
+    If the answer has fenced blocks, only these are read, else the whole text. Imports, definitions
+    and assignments at the left margin are kept; other statements and prose are dropped. A statement
+    that binds a name in `reserved` is dropped too: the name belongs to another agent. alone: keep
+    only the function.
     """
     text = without_reasoning(text)
     if len(text) > LONGEST:
@@ -107,7 +112,7 @@ def parse_quietly(source: str) -> ast.Module:
 
 def surroundings(prompt: str, entry_point: str) -> tuple[ast.FunctionDef | None, str]:
     """The entry point of a problem's prompt, and the prompt's other statements: imports and
-    helpers. Errors: SyntaxError."""
+    helpers. Errors: SyntaxError if the prompt does not parse."""
     function, others = None, []
     lines = prompt.split("\n")
     for statement in parse_quietly(prompt).body:
@@ -120,8 +125,8 @@ def surroundings(prompt: str, entry_point: str) -> tuple[ast.FunctionDef | None,
 
 
 def _pieces(lines: list[str]) -> Iterator[_Piece]:
-    """The longest runs of lines that parse, each from a line that may open a statement; and the
-    definitions that do not parse."""
+    """The longest runs of lines that parse, each starting at a line that may open a statement, and
+    the definitions that do not parse."""
     attempts = 0
     budget = _MOST_READINGS * sum(len(text) + 1 for text in lines)
     line = 0
@@ -157,7 +162,7 @@ def _pieces(lines: list[str]) -> Iterator[_Piece]:
 
 
 def _margin_before(lines: list[str], line: int, last: int) -> int | None:
-    """The last line in (here, last] that begins at the left margin."""
+    """The last line in (line, last] that begins at the left margin."""
     return next((k for k in range(last, line, -1) if _at_margin(lines[k])), None)
 
 
@@ -166,7 +171,8 @@ def _at_margin(line: str) -> bool:
 
 
 def _kept(tree: ast.Module, reserved: frozenset[str]) -> list[ast.stmt]:
-    """The statements that stay; one that shares a line with one that goes, goes as well."""
+    """The statements to keep. A statement that shares a line with a dropped one is dropped as
+    well."""
     stays = [isinstance(node, _KEPT) and not reserved & _bound(node) for node in tree.body]
     gone = {
         line
@@ -182,7 +188,7 @@ def _kept(tree: ast.Module, reserved: frozenset[str]) -> list[ast.stmt]:
 
 
 def _bound(statement: ast.stmt) -> set[str]:
-    """The names that a statement gives a value in its module."""
+    """The module-level names that a statement binds."""
     if isinstance(statement, ast.Import | ast.ImportFrom):
         return {alias.asname or alias.name.split(".")[0] for alias in statement.names}
     if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):

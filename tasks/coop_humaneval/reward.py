@@ -16,11 +16,11 @@ AUX_DEFINED, MAIN_DEFINED, PARSES = 0.4, 0.6, 0.5
 TESTS = 1.0
 CALLS, SUBSTANCE, IGNORES = 0.5, 1.0, -0.5
 HIGHEST_ALONE = AUX_DEFINED + MAIN_DEFINED + PARSES + TESTS
-"""Without cooperation."""
+"""Maximum reward without cooperation."""
 HIGHEST = HIGHEST_ALONE + CALLS + SUBSTANCE
 
 _SETTLED = (None, "syntax", "import", "exception", "assertion", "forbidden")
-"""Errors that do not depend on how busy the machine is."""
+"""Verdict errors that do not depend on the load of the machine."""
 _MOST_KNOWN = 4096
 _known: OrderedDict[tuple[object, ...], Verdict] = OrderedDict()
 
@@ -33,10 +33,10 @@ class Findings:
     aux_defined: bool
     main_defined: bool
     syntax_error: str
-    """Message of the syntax error, with its function; '' if there is none."""
+    """Message of the syntax error, with the name of its function; '' if there is none."""
     use: Use
     passed: tuple[bool, ...]
-    """One per test; empty if the program was not run."""
+    """Whether each test passed; empty if the program was not run."""
     message: str
     """Message of the first failed test; '' for none."""
 
@@ -50,7 +50,7 @@ class Findings:
 
     @property
     def cooperates(self) -> bool:
-        """The main function calls the other agent's `aux` and uses its result."""
+        """Whether the main function calls the other agent's `aux` and uses its result."""
         return self.aux_defined and self.use.calls and not self.use.ignored
 
 
@@ -62,8 +62,8 @@ def examine(
     limits: Limits,
     sandbox: str,
 ) -> Findings:
-    """Join the answers of the auxiliary and the main agent and test the program in the sandbox,
-    if it defines the main function and parses. alone: join nothing but the two functions.
+    """Join the answers of the auxiliary and the main agent, and test the program in the sandbox if
+    it defines the main function and parses. alone: join only the two functions.
 
     Errors: ConfigError naming `task.sandbox` if no sandbox works here.
     """
@@ -89,8 +89,8 @@ def examine(
 
 
 def raw_reward(findings: Findings, variant: str, *, cooperation: bool = True) -> float:
-    """In [0, 4]; the count ends at the first level that fails and keeps the earlier levels. In [0,
-    2.5] where cooperation is not paid."""
+    """The raw reward, in [0, 4], or in [0, 2.5] if cooperation is not paid. The count ends at the
+    first level that fails; the points of earlier levels are kept."""
     reward = AUX_DEFINED * findings.aux_defined
     if not findings.main_defined:
         return reward
@@ -110,7 +110,8 @@ def raw_reward(findings: Findings, variant: str, *, cooperation: bool = True) ->
 
 
 def _verdict(problem: HumanEvalProblem, program: str, limits: Limits, sandbox: str) -> Verdict:
-    """Of a run, or of an equal one before: a policy that converges repeats itself."""
+    """The verdict on a program, cached for equal programs: a converging policy repeats its
+    programs."""
     key = (problem.prompt, problem.tests, program, limits, sandbox)
     if key in _known:
         _known.move_to_end(key)

@@ -28,7 +28,7 @@ def check_settings(
     feedback_tests: int | None,
     reward_shift: float,
 ) -> None:
-    """Raise ConfigError at the first setting that cannot be played."""
+    """Raise ConfigError at the first invalid setting."""
     for name, value in choices.items():
         check_choice(name, value, CHOICES[name])
     if not isinstance(data, str):
@@ -45,7 +45,7 @@ def check_settings(
 
 
 def make_limits(seconds: float, memory_mb: int) -> Limits:
-    """The limits of one run, whose fields are named here as the task's settings."""
+    """The limits of one run. Its errors name the task's settings."""
     try:
         return Limits(seconds=seconds, memory_mb=memory_mb)
     except ConfigError as error:
