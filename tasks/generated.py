@@ -14,20 +14,21 @@ from colearn.errors import ConfigError
 Item = TypeVar("Item")
 
 TEST_SHARE = 4
-"""One in so many of all instances there are belongs to the test split."""
+"""One in TEST_SHARE of all possible instances belongs to the test split."""
 _PATIENCE = 1000
-"""Draws in a row that bring nothing new before a setting is taken to have no more instances."""
+"""Number of consecutive draws without a new instance after which the instances count as
+exhausted."""
 
 
 def belongs_to_test(key: str) -> bool:
-    """Whether the instance that `key` describes is a test instance. This depends on the instance
-    alone, so no seed, size or order of drawing changes it."""
+    """Whether the instance that `key` describes is a test instance. The result depends only on the
+    instance, not on the seed, the sizes or the order of drawing."""
     return hashlib.blake2b(key.encode(), digest_size=8).digest()[0] % TEST_SHARE == 0
 
 
 class FreshItems(Sequence[Item], Generic[Item]):
-    """As many training items as asked for, each drawn when it is read: item k is a function of the
-    seed and k. Two instances may be equal if there are few."""
+    """A sequence of training items of any length. Each is drawn when it is read: item k is a
+    function of the seed and k. If there are few possible instances, two items may be equal."""
 
     def __init__(
         self,
@@ -75,8 +76,8 @@ def draw_splits(
     """`sizes[split]` different items for 'train' and for 'test', drawn by `draw`. With `fresh` the
     training items are `FreshItems`.
 
-    key: text of an instance; instances with equal text are the same.
-    Errors: ConfigError with `remedy` where there are too few different instances.
+    key: returns the text of an instance; instances with equal text are the same.
+    Errors: ConfigError with `remedy` if there are too few different instances.
     """
     splits: dict[str, Sequence[Item]] = {}
     for split, size in sizes.items():

@@ -31,7 +31,7 @@ from .reward import HIGHEST, HIGHEST_ALONE, Findings, examine, raw_reward
 from .settings import check_settings, make_limits
 
 _COMLRL_SHORT = 0.2
-"""An episode ends in variant comlrl when less than this is missing to the highest reward."""
+"""In variant comlrl, an episode ends when the reward is within this distance of the maximum."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,13 +54,14 @@ class CoopHumanEval(
     PlayedAlone,
     RewardStructure,
 ):
-    """`aux` writes a helper function of that name and `main` the function that the problem asks
-    for, unseen by each other; both see the problem. Their answers are joined into one program.
+    """`aux` writes a helper function named `aux`, and `main` writes the function that the problem
+    asks for. Both see the problem but not each other's answer. Their answers are joined into one
+    program.
 
-    The raw reward of a turn, at most 4, shared by both (F.2; the weights are the peer's):
+    The raw reward of a turn, at most 4, is shared by both agents (F.2; the weights are CoMLRL's):
 
         structure    0.4  aux is a function with a return statement
-                     0.6  so is the main function; else the count ends
+                     0.6  the main function too; else the count ends
         syntax       0.5  both answers parse; else the count ends
         tests        1    share of the problem's tests that pass; the count ends if none does
         cooperation  0.5  the main function calls aux, which the other agent defined
@@ -68,46 +69,47 @@ class CoopHumanEval(
                           followed by `return v`
                     -0.5  no result of a call is read
 
-    Earlier levels are kept when the count ends. The task adds `reward_shift`, -4 by default:
-    rewards are then never positive, so that finishing early is never worse than playing on. One
+    When the count ends, the points of earlier levels are kept. The task adds `reward_shift`, -4 by
+    default: rewards are then never positive, so finishing early is never worse than playing on. One
     agent that plays for both (`wrapper: single`) is not paid for cooperation. It earns at most 2.5,
     and its episode ends when all tests pass.
 
     If an answer has fenced blocks, only these count. Imports, definitions and assignments at the
     left margin count; prose and other statements are ignored. A definition that does not parse is a
-    syntax error. Neither agent can bind the name of the other's function: such statements are left
-    out too. The main function's use of aux is read from its syntax tree. So an unreachable call
-    counts, and `map(aux, values)` counts as a call.
+    syntax error. Statements that bind the name of the other agent's function are left out too. The
+    main function's use of aux is read from its syntax tree. So an unreachable call counts, and
+    `map(aux, values)` counts as a call.
 
     The variants differ in
 
-    - the program: what each answer keeps in paper, the two functions alone in comlrl, where an
-      answer's own imports and helpers are lost;
-    - the deduction: as above in paper; never in comlrl, whose pattern matches next to nothing;
+    - the program: paper joins all kept statements of both answers; comlrl joins only the two
+      functions, so that imports and helpers in an answer are lost;
+    - the deduction: as above in paper; never in comlrl, since CoMLRL's pattern for it matches
+      almost nothing;
     - the end of an episode: in paper, all tests pass and 4 is earned; in comlrl, the raw reward
       exceeds 3.8, for which nine of ten tests suffice;
-    - the feedback: all tests in paper, the first one in comlrl, unless `feedback_tests` says how
-      many (0 for none). The reward always counts all.
+    - the feedback: it shows all tests in paper and the first one in comlrl, unless `feedback_tests`
+      sets their number (0 for none). The reward always counts all tests.
 
-    Further differences from the peer, in both variants: the peer runs programs inside its own
-    process, allows 10 s for each test, counts only one-line asserts, and cuts functions out by
-    pattern. Its test split is the first 16 items; here the slices are the paper's. It repeats
-    prompts and answers at each turn; here they are in the agent's history.
+    Both variants differ from CoMLRL in further points. CoMLRL runs programs inside its own process,
+    allows 10 s for each test, counts only one-line asserts, and extracts functions by pattern. Its
+    test split is the first 16 items; this task uses the paper's slices. It repeats prompts and
+    answers at each turn; here they are in the agent's history.
 
-    Where the paper is silent, this task chooses all weights, what a failed level leaves, what else
-    an answer may define, the shift, and m_t as in StrBuild. `seconds` (8) are for all tests of a
-    problem. Any signature that parses is valid: a wrong number of parameters fails the tests. A
-    wrapper that does not "effectively utilize" the helper does not end the episode. The feedback
-    shows the test itself and the error, and leaves out the example's "expected 2, got 1". An agent
-    is told about the other's syntax errors. An exception's text is shown unchanged. Table 1's
-    "pass" is taken for the share of problems whose tests all pass, since it equals pass@1 in table
-    2.
+    Where the paper is silent, this task chooses: all weights, the points kept after a failed level,
+    what else an answer may define, the shift, and m_t as in StrBuild. `seconds` (8) limits all
+    tests of a problem together. Any signature that parses is valid: a wrong number of parameters
+    fails the tests. A wrapper that does not "effectively utilize" the helper does not end the
+    episode. The feedback shows the test itself and the error, and leaves out the example's
+    "expected 2, got 1". An agent's feedback includes the other agent's syntax errors. An
+    exception's text is shown unchanged. Table 1's "pass" is read as the share of problems whose
+    tests all pass, since it equals pass@1 in table 2.
 
-    `data`: 'packaged', 20 problems made here; 'hub', the paper's `OpenMLRL/CoopHumanEval` (82
-    items, extra `tasks`); 'humaneval' or 'mbpp', also from the hub; or a .jsonl/.csv file
-    (or a .json list) of rows with `prompt`, `entry_point` and `test`, as in HumanEval, and
-    optionally `task_id`, and `aux` and `main` for a solution. The last fifth is the test split: of
-    82 items [66:82], as in the paper.
+    `data`: 'packaged', 20 problems made for this task; 'hub', the paper's `OpenMLRL/CoopHumanEval`
+    (82 items, extra `tasks`); 'humaneval' or 'mbpp', also from the hub; or a .jsonl/.csv file (or a
+    .json list) of rows with `prompt`, `entry_point` and `test`, as in HumanEval, and optionally
+    `task_id`, and `aux` and `main` for a solution. The last fifth is the test split: [66:82] of 82
+    items, as in the paper.
 
     `prompt='compact'` is for small word-level models: one line for the problem, functions on one
     line, and feedback in words between single spaces:
@@ -115,11 +117,11 @@ class CoopHumanEval(
         write aux for fair_share(amounts, people) : Split the sum of ...
         aux yes main yes syntax yes uses no tests 3 of 5               (the next turn)
 
-    `feedback: score` gives turn and reward only. Programs run in `colearn.sandbox`, of which
-    `sandbox` is the mechanism, `seconds` the time for all tests of a problem and `memory_mb` the
-    address space. A step takes a tenth of a second and up to `seconds`: use `run.step_workers`.
-    Equal programs are run once per process. A program that draws random numbers can get another
-    reward when it is run again.
+    `feedback: score` shows only the turn and the reward. Programs run in `colearn.sandbox`:
+    `sandbox` is its mechanism, `seconds` the time for all tests of a problem and `memory_mb` the
+    address space. A step takes between a tenth of a second and `seconds`: use `run.step_workers`.
+    Equal programs are run once per process. A program that draws random numbers can get a different
+    reward in another process.
 
     Errors: ConfigError from the constructor, one line that names the setting; from `step` if no
     sandbox works on the machine; MissingExtra where `data: hub` needs the extra `tasks`.
@@ -162,7 +164,8 @@ class CoopHumanEval(
         self._items = load_problems(data)
 
     def alone(self) -> CoopHumanEval:
-        """Without the reward's last level, as the paper's single models play (6.2)."""
+        """The task without the reward's last level (cooperation), as for the paper's single models
+        (6.2)."""
         other = copy.copy(self)
         other._pay_for_cooperation(False)
         return other
@@ -233,9 +236,9 @@ class CoopHumanEval(
         return Outcome(state=after, reward=reward + self.reward_shift, done=done)
 
     def metrics(self, state: CoopHumanEvalState) -> Mapping[str, float]:
-        """Of the last turn: `score`, the raw reward; `pass`, 1 if all tests pass, else 0; `tests`,
-        the share of tests that pass; `syntax`, 1 if the joint program parses; `uses_aux`, 1 if the
-        main function calls the other agent's aux and reads what it returns."""
+        """Metrics of the last turn: `score`, the raw reward; `pass`, 1 if all tests pass, else 0;
+        `tests`, the share of tests that pass; `syntax`, 1 if the joint program parses; `uses_aux`,
+        1 if the main function calls the other agent's aux and uses its result."""
         findings = state.findings
         if findings is None:
             return {"score": 0.0, "pass": 0.0, "tests": 0.0, "syntax": 0.0, "uses_aux": 0.0}
@@ -248,7 +251,7 @@ class CoopHumanEval(
         }
 
     def global_info(self, state: CoopHumanEvalState) -> str:
-        """m_t in the words of StrBuild (E.3)."""
+        """m_t, worded as in StrBuild (E.3)."""
         return (
             f"You are at turn = {min(state.turn + 1, self.horizon)} over a "
             f"{self.horizon}-turn episode.\n"
@@ -256,7 +259,7 @@ class CoopHumanEval(
         )
 
     def reference_actions(self, state: CoopHumanEvalState) -> dict[str, str]:
-        """The solution that the data gives: the highest reward on the packaged problems.
+        """The solution in the data; it earns the maximum reward on the packaged problems.
 
         Errors: ConfigError for a problem without one.
         """

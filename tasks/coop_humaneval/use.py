@@ -1,4 +1,4 @@
-"""Analyses how the main function uses the auxiliary one, from its syntax tree."""
+"""Analyses the main function's syntax tree: how it uses the auxiliary function."""
 
 from __future__ import annotations
 
@@ -11,17 +11,18 @@ from .parse import AUX
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Use:
     calls: bool = False
-    """`aux` is called, or passed to what is called, as in `map(aux, values)`."""
+    """Whether `aux` is called, or passed to a function that is called, as in `map(aux, values)`."""
     wrapper: bool = False
-    """The function does nothing else: `return ...aux(...)...`, or `v = aux(...)` and `return v`."""
+    """Whether the function only calls aux: `return ...aux(...)...`, or `v = aux(...)` and
+    `return v`."""
     ignored: bool = False
-    """It calls aux but reads no result: each call is a separate statement, or is assigned to names
-    that nothing reads."""
+    """Whether the function calls aux but reads no result: each call is a separate statement, or its
+    result is assigned to names that are never read."""
 
 
 def find_use(function: ast.FunctionDef) -> Use:
-    """Static: a call that is never reached counts. A function that binds the name `aux` itself
-    calls something else."""
+    """The use of `aux`, found statically: an unreachable call counts. If the function binds the
+    name `aux` itself, its calls do not count."""
     nodes = list(ast.walk(function))
     if any(_binds(node) for node in nodes):
         return Use()
@@ -54,7 +55,7 @@ def _binds(node: ast.AST) -> bool:
 
 
 def _call(node: ast.AST, parents: dict[ast.AST, ast.AST]) -> ast.Call | None:
-    """The call that runs `aux`, if the node is its name in one."""
+    """The call that runs `aux`, if the node is the name `aux` in a call."""
     if not (isinstance(node, ast.Name) and node.id == AUX):
         return None
     above = parents[node]

@@ -1,4 +1,4 @@
-"""A data set with prompts and a reward function as a task."""
+"""A task made of a data set with prompts and reward functions."""
 
 from .task import Dataset
 

@@ -42,7 +42,8 @@ class AgentAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerRewards:
-    """The team's reward, rewards of single agents, and metrics; None: not scored."""
+    """The team's reward, rewards of single agents, and metrics; a reward of None means not
+    scored."""
 
     reward: float | None
     local: Mapping[str, float | None] = field(default_factory=dict)
@@ -60,7 +61,8 @@ class AnsweringState(Generic[Item]):
 
 
 class Answering(DecPOMDP[Item, AnsweringState[Item]], LegalActions, Generic[Item]):
-    """One agent or a team of `Seats`; the answer of `self.answer` is the completion."""
+    """A task for one agent or a team of `Seats`; the answer of the agent `self.answer` is the
+    completion."""
 
     measures: tuple[str, ...]
     """Names of the metrics."""

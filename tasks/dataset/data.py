@@ -20,7 +20,7 @@ _CHOICES = "a hub name"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowSource:
-    """A file, a hub data set with its subset and split, or rows of the program."""
+    """A file, a hub data set with its subset and split, or rows passed in by the program."""
 
     path: str
     subset: str | None = None
@@ -61,8 +61,8 @@ def read_rows(source: RowSource) -> list[tuple[str, dict[str, Any]]]:
 
 
 def _csv(path: Path) -> list[DataRow]:
-    """Columns become whole numbers, numbers or truth values where all their fields are; an empty
-    field is None."""
+    """Rows of a CSV file. A column whose fields are all whole numbers, numbers or truth values is
+    converted; an empty field is None."""
     text = file_text(path, _CHOICES, field="task.path")
     names, rows = csv_table(text, path, field="task.path")
     lines, fields = [line for line, _ in rows], [values for _, values in rows]

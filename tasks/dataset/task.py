@@ -1,4 +1,4 @@
-"""A data set as a task: prompts from a column, rewards from functions with TRL's signature."""
+"""A task made of a data set: prompts from a column, rewards from functions with TRL's signature."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ from .prompt import AskedPrompt, read_prompt
 
 TEAM = "team"
 _NOT_COLUMNS = ("prompt", "completion")
-"""Columns that TRL does not pass; sampled ids stand in place of `completion_ids`."""
+"""Columns that TRL does not pass to reward functions; `completion_ids` holds the sampled ids
+instead."""
 _ARGUMENTS = ("prompts", "completions", "team_completions", "log_extra", "log_metric")
-"""Names of other arguments, which no column can have."""
+"""Names of the other arguments of reward functions, which no column may have."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,27 +43,26 @@ class Dataset(Answering[DataItem], ReadsActions, RewardStructure, Services):
     prompt: the column with the prompts, plain text or messages.
     test_path, test_split: the held-out rows. Without them the last `test_share` of the rows is
     held out.
-    agents: names, each of which reads the answers of those before it; or templates by name, in
-    which `{prompt}` and the names of other agents are filled in.
+    agents: names; each agent then reads the answers of the agents before it. Or templates by name,
+    in which `{prompt}` and the names of other agents are filled in.
     answer: the agent whose answer is the completion; by default the last one.
-    reward: one or several functions, `module:function` with TRL's signature, or shipped ones by
-    name with their settings. A mapping by agent adds rewards of single agents; `team` is the
-    team's.
-    weights: of the team's functions, 1 by default.
+    reward: one or several functions: `module:function` with TRL's signature, or shipped functions
+    by name with their settings. A mapping by agent adds rewards of single agents; its key `team`
+    holds the team's functions.
+    weights: weights of the team's functions, 1 by default.
     words: answers that the embedded model is warm-started on, for all agents or by agent.
-    threads: whether functions that wait, as for a server, are called for all completions of a turn
-    at once, in threads; false for a function that is not safe in threads.
+    threads: whether functions that wait, for example for a server, are called in threads for all
+    completions of a turn at once. Set it to false for a function that is not thread-safe.
 
     A function gets the row's other columns and `team_completions`, every agent's text by name. It
-    is called with one completion at a time. A reward of None means, as in TRL, that a function does
-    not apply. The reward is then the weighted sum of the other functions. If none applies, the
-    completion
-    is not scored: it is not trained and is in no baseline.
+    is called with one completion at a time. As in TRL, a reward of None means that the function
+    does not apply; the reward is then the weighted sum of the other functions. If no function
+    applies, the completion is not scored: it is neither trained on nor part of a baseline.
 
     Wrong when a reward function compares the completions of a batch with each other.
 
-    Metrics: `reward`, the team's, and `reward_FUNCTION` for each function, before its weight; means
-    over the completions that are scored. A judge also has `reward_judge_unreadable` and
+    Metrics: `reward`, the team's reward, and `reward_FUNCTION`, each function's unweighted reward;
+    both are means over the scored completions. A judge also has `reward_judge_unreadable` and
     `reward_judge_failed`.
 
     Errors: ConfigError from the constructor, and from `items` with the file and the line.
@@ -131,7 +131,8 @@ class Dataset(Answering[DataItem], ReadsActions, RewardStructure, Services):
         return self._items[split]
 
     def scores(self, item: DataItem, answers: Mapping[str, AgentAnswer]) -> AnswerRewards:
-        """Calls the functions: the team's with the completion, others with the agent's answer."""
+        """Calls the reward functions: the team's with the completion, an agent's with its own
+        answer."""
         metrics: dict[str, float | None] = {}
         paid: dict[str, float | None] = {}
         for receiver, functions in self.rewards.items():
@@ -156,7 +157,7 @@ class Dataset(Answering[DataItem], ReadsActions, RewardStructure, Services):
         return totals
 
     def _names(self, receiver: str) -> list[str]:
-        """Metric names of a receiver's functions; a second one of the same label is numbered."""
+        """Metric names of a receiver's functions; functions with the same label are numbered."""
         prefix = "reward" if receiver == TEAM else f"reward_{receiver}"
         labels = [function.label for function in self.rewards[receiver]]
         return [
@@ -173,7 +174,7 @@ class Dataset(Answering[DataItem], ReadsActions, RewardStructure, Services):
         agent: str,
         metrics: dict[str, float | None],
     ) -> float | None:
-        """One function's reward; what it measures is added to `metrics`."""
+        """One function's reward; its metrics are added to `metrics`."""
 
         def log_metric(measure: str, value: float) -> None:
             metrics[f"{name}_{measure}"] = value
@@ -230,7 +231,8 @@ def weighted_sum(weights: Sequence[float], values: Sequence[float | None]) -> fl
 def _check_sources(
     sources: Mapping[str, RowSource], test_path: str | None, test_split: str | None
 ) -> None:
-    """Errors: ConfigError for held-out rows that are the others, and for parts of a file."""
+    """Errors: ConfigError if the held-out rows are the training rows, or if a file has a subset or
+    split."""
     train, test = sources["train"], sources.get("test", sources["train"])
     if test_split is not None and test.is_file:
         raise ConfigError(f"task.test_split: {test.path} is a file, which has none; leave it out")

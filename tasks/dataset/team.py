@@ -16,7 +16,7 @@ class Seats:
     """Templates by agent, in the order of the config.
 
     `{prompt}` stands for the row's prompt, `{NAME}` for the answer of another agent. An agent acts
-    one stage after the agents that it reads; agents of one stage act at the same time.
+    in the stage after those of the agents that it reads; agents of one stage act at the same time.
     """
 
     templates: Mapping[str, str]
@@ -27,13 +27,13 @@ class Seats:
         return self.stages[stage] if stage < len(self.stages) else ()
 
     def text(self, agent: str, prompt: str, answers: Mapping[str, str]) -> str:
-        """The agent's template, filled."""
+        """The agent's template with the prompt and answers filled in."""
         return self.templates[agent].format_map({**answers, PROMPT: prompt})
 
 
 def seats(agents: Sequence[str] | Mapping[str, str]) -> Seats:
-    """The seats of a config's `agents`: templates by name, or names, each of which reads the
-    answers of all before it.
+    """The seats of a config's `agents`: templates by name, or names alone; each agent then reads
+    the answers of all agents before it.
 
     Errors: ConfigError for a name or a template that cannot be used.
     """
@@ -66,7 +66,7 @@ def _one_after_the_other(names: Sequence[str]) -> dict[str, str]:
 
 
 def _reads(agent: str, template: str, templates: Mapping[str, str]) -> set[str]:
-    """The agents whose answers a template holds."""
+    """The agents whose answers a template contains."""
     where = f"task.agents.{agent}"
     try:
         fields = [part[1:] for part in Formatter().parse(template) if part[1] is not None]

@@ -1,4 +1,5 @@
-"""Teams that argue about one answer: multi-agent debate, an assistant with a checker, one alone."""
+"""Teams that discuss one answer: multi-agent debate, an assistant with a checker, a single
+agent."""
 
 from .task import AssistantTeam, Debate, Solver
 

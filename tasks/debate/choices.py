@@ -1,4 +1,4 @@
-"""Multiple-choice questions: AQUA-RAT, MMLU and GPQA in the format of their files, from the hub or
+"""Multiple-choice questions: AQUA-RAT, MMLU and GPQA in their published formats, from the hub or
 from a path; and generated sums."""
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ _ANSWER = re.compile(
     r"\\boxed\{([A-E])\}\.?|[(\[]([A-E])[)\]](?!\s*(?:or|and|,|/))(?:\s.*)?"
     r"|([A-E])(?:[.):](?!\s*(?:or|and|,|/))(?:\s.*)?)?"
 )
-"""A letter, in brackets or before a mark maybe with its option, and not another letter."""
+"""A letter that is boxed, in brackets, alone or before a mark. Its option may follow, but no second
+letter."""
 _TEST_SHARE = 10
 STEM = frozenset(
     {
@@ -51,9 +52,9 @@ class MultipleChoice:
     right: int
 
     def asked(self) -> Question:
-        """As a question with lettered options, whose answer is a letter.
+        """The question with lettered options and a letter as its answer.
 
-        Errors: ValueError for what has no such form.
+        Errors: ValueError if it has no such form.
         """
         if not 2 <= len(self.options) <= len(LETTERS) or self.right not in range(len(self.options)):
             raise ValueError(f"{len(self.options)} options, of which the right one is {self.right}")
@@ -75,7 +76,7 @@ def aqua(row: Mapping[str, Any]) -> Question:
 
 
 def mmlu(row: Mapping[str, Any]) -> Question:
-    """MMLU as on the hub: `choices` and `answer`, the index of the right one."""
+    """MMLU as on the hub: `choices`, and `answer`, the index of the right choice."""
     right = row["answer"]
     if isinstance(right, bool) or not isinstance(right, int):
         raise ValueError(f"answer {right!r}")
@@ -83,13 +84,13 @@ def mmlu(row: Mapping[str, Any]) -> Question:
 
 
 def mmlu_line(cells: Sequence[str]) -> Question:
-    """MMLU as in its authors' files without a header: question, A, B, C, D, letter."""
+    """MMLU as in its authors' files, which have no header: question, A, B, C, D, letter."""
     question, *options, right = cells
     return MultipleChoice(question, tuple(options), LETTERS.index(right.strip())).asked()
 
 
 def gpqa(row: Mapping[str, Any]) -> Question:
-    """GPQA: the right answer and three wrong ones, in an order drawn by the question."""
+    """GPQA: the right answer and three wrong ones, in an order that depends on the question."""
     question = row["Question"]
     names = ("Correct Answer", *(f"Incorrect Answer {k}" for k in (1, 2, 3)))
     order = derive_rng("gpqa", question).permutation(4)
@@ -108,13 +109,13 @@ HUB_SETS = {
     "mmlu_stem": HubSplit("cais/mmlu", "all", "test", _stem, tests_only=True),
     "gpqa": HubSplit("Idavidrein/gpqa", "gpqa_diamond", "train", gpqa, tests_only=True),
 }
-"""By the name that `task.data` and `task.test_data` give them."""
+"""Data sets by their names in `task.data` and `task.test_data`."""
 
 
 def load_choices(
     data: str, test_data: str | None, train: int, test: int, seed: int
 ) -> dict[str, Sequence[Question]]:
-    """The questions by split; without `test_data` the official test split is tested, where there is
+    """The questions by split. Without `test_data` the test split is the official one, if there is
     one, else the last tenth.
 
     Errors: ConfigError for data that cannot be read; MissingExtra where an extra is needed.
@@ -180,7 +181,8 @@ def _of_file(path: Path, field: str) -> list[Question]:
 
 
 def _of_csv(text: str, path: Path, field: str) -> list[Question]:
-    """GPQA's file has a header; MMLU's have none, and options that may be equal or empty."""
+    """Questions of a CSV file. GPQA's file has a header; MMLU's files have none, and their options
+    may be equal or empty."""
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     try:
         lines = [(reader.line_num, cells) for cells in reader if cells]
@@ -204,7 +206,7 @@ def _of_line(line: str) -> Question:
 
 
 def _of_row(row: Mapping[str, Any]) -> Question:
-    """A row of one of the three, by its keys."""
+    """Reads a row of AQUA-RAT, MMLU or GPQA, told apart by its keys."""
     if "options" in row:
         return aqua(row)
     return gpqa(row) if "Correct Answer" in row else mmlu(row)

@@ -11,7 +11,7 @@ from ..search.question import Question
 def load_expressions(
     data: str, test_data: str | None, train: int, test: int, seed: int
 ) -> dict[str, Sequence[Question]]:
-    """The problems of `math_duo` by split, with their answers as text; none is left out.
+    """The problems of `math_duo` by split, with their answers as text; no problem is left out.
 
     Errors: as `load_problems`.
     """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 DONE = "TERMINATE"
-"""The word with which the proxy ends the conversation, alone on the last line."""
+"""The word, alone on the last line, with which the proxy ends the conversation."""
 
 _FORM = "End with one line that holds the answer alone, after ####."
 

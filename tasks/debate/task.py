@@ -1,4 +1,4 @@
-"""MARSHAL's transfer tests, two teams and one agent alone, as workflows over questions."""
+"""MARSHAL's transfer tests as workflows over questions: two teams and a single agent."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ Item = MathProblem | Question
 
 
 def tested_on(data: str, train: Sequence[Item], world: World) -> dict[str, Sequence[Item]]:
-    """The questions of `data` as the test split, and the others of the training split.
+    """The test split, the questions of `data`, and the training split without those questions.
 
-    Errors: as `load_questions`; ConfigError where nothing is left to train on.
+    Errors: as `load_questions`; ConfigError if no question is left to train on.
     """
     tested = load_tested(data, world, KINDS)
     texts = {question.text for question in tested}
@@ -42,19 +42,19 @@ def tested_on(data: str, train: Sequence[Item], world: World) -> dict[str, Seque
 class AnswerTeam(Workflow[Item], LegalActions, PrivilegedInfo):
     """Roles that discuss one problem. The last answer counts: the team earns 1 if it is right.
 
-    - `subject`: 'math', a number after `####`, compared within 1e-6; 'expression', what math-verify
-      compares: expressions, intervals, tuples, matrices (all 500 of MATH500); 'choice', the letter
-      of an option; 'qa', words after `####`, compared as SQuAD normalises them.
-    - `data`: 'generated', or what `math_duo` (a hub name, .jsonl/.csv file) and search teams (also
-      'packaged') read. 'choice' reads 'aqua', or the file of AQUA-RAT, MMLU or GPQA as it is
-      published; MMLU also as a folder of .csv files. `train`, `test`: problems of each split, where
-      they are generated.
-    - `test_data`: the test split, such as 'aime24', 'gsm8k_test', 'mmlu_stem' or 'gpqa'; else that
-      of `data`. All rows of a file.
+    - `subject`: 'math', a number after `####`, compared within 1e-6; 'expression', anything that
+      math-verify compares: expressions, intervals, tuples, matrices (all 500 of MATH500); 'choice',
+      the letter of an option; 'qa', words after `####`, compared after SQuAD's normalisation.
+    - `data`: 'generated', or any data that `math_duo` (a hub name, .jsonl/.csv file) or the search
+      teams (also 'packaged') read. 'choice' reads 'aqua', or the published file of AQUA-RAT, MMLU
+      or GPQA; MMLU also as a folder of .csv files. `train`, `test`: number of problems in each
+      split, if they are generated.
+    - `test_data`: the test split, such as 'aime24', 'gsm8k_test', 'mmlu_stem' or 'gpqa'; by default
+      that of `data`. From a file, all rows are used.
     - `rounds`: maximum number of exchanges.
 
-    The paper plays these teams with trained players to see what transfers (MARSHAL, section 4.3);
-    it prints none of their prompts. Nothing keeps them from being trained.
+    The paper uses these teams only to test how trained players transfer (MARSHAL, section 4.3) and
+    prints none of their prompts. They can be trained as well.
 
     Errors: ConfigError from the constructor, one line that names the setting; MissingExtra.
     """
@@ -127,7 +127,8 @@ class AnswerTeam(Workflow[Item], LegalActions, PrivilegedInfo):
         return item.text if isinstance(item, Question) else item.question
 
     def global_info(self, state: WorkflowState[Item]) -> str:
-        """m_t: the turn, from 1. The team is paid at the end, so the last reward is 0 before it."""
+        """m_t: the turn, from 1. The team is paid only at the end, so the last reward is 0 until
+        then."""
         return f"turn {min(state.turn + 1, self.horizon)}"
 
     def privileged_info(self, state: WorkflowState[Item]) -> str:
@@ -142,11 +143,11 @@ class AnswerTeam(Workflow[Item], LegalActions, PrivilegedInfo):
 
 
 class Debate(AnswerTeam):
-    """Multi-agent debate: two argue about one answer, a third judges (Liang et al. 2023).
+    """Multi-agent debate: two agents argue about one answer, a third judges (Liang et al. 2023).
 
-    `affirmative` answers, and `negative` disagrees and gives another answer, for `rounds`. A
-    `judge` reads both after each round. It ends the debate by naming an answer, and must name one
-    after the last round.
+    In each of up to `rounds` rounds, `affirmative` answers, and `negative` disagrees and gives
+    another answer. A `judge` reads both after each round. It ends the debate by naming an answer,
+    and must name one after the last round.
     """
 
     agents = ("affirmative", "negative", "judge")
@@ -193,7 +194,7 @@ class Solver(AnswerTeam):
 
 
 class AssistantTeam(AnswerTeam):
-    """Two in conversation, one solves and one checks: AutoGen's (Wu et al. 2024).
+    """AutoGen's conversation of two agents: one solves and one checks (Wu et al. 2024).
 
     An `assistant` solves the problem. A `proxy` checks its answer and asks again, until the proxy's
     last line is TERMINATE or `rounds` are over. The assistant's last answer counts.
@@ -219,6 +220,6 @@ class AssistantTeam(AnswerTeam):
 
 
 def _is_done(checked: str) -> bool:
-    """Whether the last line holds the word alone, apart from emphasis and a full stop."""
+    """Whether the last line is the word alone, apart from emphasis and a full stop."""
     last = checked.rstrip().rpartition("\n")[2]
     return last.strip(" \t\r*_`.") == prompts.DONE

@@ -16,13 +16,13 @@ HORIZONS = {
     "two_step": 2,
     "vault": 6,
 }
-"""The shipped problems, with the usual number of turns."""
+"""The shipped problems, with their default number of turns."""
 
 _FOLDER = Path(__file__).parent / "problems"
 
 
 def choose_problem(problem: str | None, file: str | None) -> tuple[str, Path]:
-    """The problem's name and its file; dec_tiger where nothing is chosen."""
+    """The problem's name and its file; dec_tiger by default."""
     if problem is not None and file is not None:
         raise ConfigError(
             f"task.problem, task.file: both are set ('{problem}', '{file}'); set one of the two"
@@ -42,7 +42,7 @@ def choose_problem(problem: str | None, file: str | None) -> tuple[str, Path]:
 
 
 def choose_horizon(horizon: int | None, name: str, *, shipped: bool) -> int:
-    """The number of turns, from the setting or as is usual for a shipped problem."""
+    """The number of turns, from the setting or the default of a shipped problem."""
     if horizon is None and not shipped:
         raise ConfigError("task.horizon: missing; a problem from a file has no default; set it")
     if horizon is None:
@@ -52,7 +52,7 @@ def choose_horizon(horizon: int | None, name: str, *, shipped: bool) -> int:
 
 
 def check_numbers(penalty: float | None, reward_scale: float) -> None:
-    """Raise ConfigError for a penalty or a scale that no reward can have."""
+    """Raise ConfigError for an invalid penalty or scale."""
     if penalty is not None:
         check_finite("penalty", penalty, "leave it out for the worst reward of all turns left")
     check_finite("reward_scale", reward_scale, "the default is 1", above=0)

@@ -47,42 +47,44 @@ class PlayState:
     """The hidden state, the observations and the rewards so far."""
 
     hidden: int
-    """The number of the model's state."""
+    """The index of the model's state."""
     turn: int
     """Turns played so far."""
     observations: tuple[int, ...] | None
-    """By agent, the number of its newest observation; None before the first joint action."""
+    """By agent, the index of its newest observation; None before the first joint action."""
     value: float
     """The undiscounted, unscaled sum of rewards so far."""
     legal: bool
     """False once a reply was rejected."""
     reward: float = 0.0
-    """The last turn's, unscaled."""
+    """The last turn's reward, unscaled."""
 
 
 class TextDecPOMDP(
     DecPOMDP[Problem, PlayState], FiniteTask, LegalActions, PrivilegedInfo, RewardStructure
 ):
-    """A Dec-POMDP with finitely many states, whose actions are said and observations read as words.
+    """A Dec-POMDP with finitely many states, whose actions and observations are words.
 
-    Every agent acts at every turn. The reward of a turn is R(s, a, s', o) of the s' and o drawn.
+    Every agent acts at every turn. The reward of a turn is R(s, a, s', o) for the drawn s' and o.
 
     Settings:
 
     - `problem`: a shipped problem: dec_tiger (the default without `file`), climbing, lock, penalty,
       two_step, vault. Or `file`: the path of a `.dpomdp` file.
-    - `horizon`: the number of turns; a shipped problem has its usual one, a file needs it.
+    - `horizon`: the number of turns; a shipped problem has a default, a file requires it.
     - `opening`, the text of turn 0, and `turn`, the text of later turns. They may contain {agent},
-      {actions} and {horizon}, `turn` also {observation} and {turn}, which counts from 1.
-    - `words`: other texts for actions and observations, by their names in the problem.
+      {actions} and {horizon}; `turn` may also contain {observation} and {turn}, which counts from
+      1.
+    - `words`: replacement texts for actions and observations, by their names in the problem.
     - `penalty`: a reply is rejected if it is not exactly one of the agent's actions, apart from
       surrounding space. The turn then earns `penalty` instead of R, the state stays, and the
-      episode ends. Without it, the model's worst reward times the turns left, the current one
-      included, so that no legal play earns less. A larger penalty may exceed what play can earn at
-      some turn. A team then learns to be rejected, and its exact value can exceed the optimum.
+      episode ends. The default is the model's worst reward times the number of turns left,
+      including the current one, so no legal play earns less. A higher `penalty` may exceed the
+      rewards of legal play at some turn. The team then learns to be rejected, and its exact value
+      can exceed the optimum.
     - `reward_scale` multiplies every reward, the penalty included; metrics are not scaled.
 
-    The discount of a file is not applied: it belongs to the algorithm.
+    The discount in a file is not applied: the discount is a setting of the algorithm.
 
     Errors: ConfigError from the constructor, one line that names the setting, or the file's line.
     """
@@ -140,7 +142,7 @@ class TextDecPOMDP(
     def step(
         self, state: PlayState, actions: Mapping[str, str], rng: np.random.Generator
     ) -> Outcome[PlayState]:
-        """Draw s' and then o; or, where a reply is rejected, end the episode."""
+        """Draw s' and then o, or end the episode if a reply is rejected."""
         said = [without_reasoning(actions[agent]).strip() for agent in self.agents]
         vocabularies = [self.action_words(agent) for agent in self.agents]
         if not all(word in words for word, words in zip(said, vocabularies, strict=True)):
@@ -179,10 +181,9 @@ class TextDecPOMDP(
         return self._actions[self.agents.index(agent)]
 
     def shown(self, agent: str, turn: int, observation: int | None) -> str:
-        """The text that the agent reads at `turn` (counted from 0) after the observation of that
-        number.
+        """The text that the agent reads at `turn` (counted from 0); `observation` is an index.
 
-        At turn 0 there is no observation and it is None.
+        `observation` is None at turn 0, where there is none.
         """
         listed = ", ".join(self.action_words(agent))
         if observation is None:
@@ -217,8 +218,8 @@ class TextDecPOMDP(
 
 
 def _draw(probabilities: NDArray[np.float64], rng: np.random.Generator) -> int:
-    """What `rng.choice(len(probabilities), p=probabilities)` draws, without its checks, which take
-    four fifths of its time."""
+    """The same draw as `rng.choice(len(probabilities), p=probabilities)`, without that function's
+    checks, which take four fifths of its time."""
     below = probabilities.cumsum()
     below /= below[-1]
     return int(below.searchsorted(rng.random(), side="right"))

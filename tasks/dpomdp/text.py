@@ -24,7 +24,7 @@ TURN_FIELDS = ("agent", "observation", "turn", "horizon", "actions")
 
 
 def check_template(field: str, template: str, known: tuple[str, ...]) -> None:
-    """Raise ConfigError naming `field` where the template cannot be filled from `known`."""
+    """Raise ConfigError naming `field` if the template cannot be filled from `known`."""
     if not isinstance(template, str):
         raise ConfigError(f"task.{field}: must be text, got {template!r}; put it in quotes")
     try:
@@ -45,8 +45,8 @@ def rename(
 ) -> tuple[tuple[tuple[str, ...], ...], tuple[tuple[str, ...], ...]]:
     """By agent, the texts of its actions and of its observations.
 
-    Errors: ConfigError for a key that names neither, an unusable text, or one text for two actions
-    or two observations of an agent.
+    Errors: ConfigError for a key that names neither an action nor an observation, an unusable text,
+    or one text for two actions or two observations of an agent.
     """
     words = {} if words is None else words
     if not isinstance(words, Mapping):

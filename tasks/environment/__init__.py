@@ -1,4 +1,4 @@
-"""Environments with TRL's `environment_factory` interface as tasks."""
+"""Tasks made of environments with TRL's `environment_factory` interface."""
 
 from .task import Environment
 

@@ -1,4 +1,5 @@
-"""An environment of TRL's `environment_factory` as a task: tools in text, replayed by actions."""
+"""A task made of an environment with TRL's `environment_factory` interface. Tool calls are text;
+episodes are replayed from their actions."""
 
 from __future__ import annotations
 
@@ -37,7 +38,7 @@ ITEMS = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnvironmentItem:
-    """A row of the data; without data, one of equal items."""
+    """A row of the data; without data, one of several equal items."""
 
     where: str
     prompt: AskedPrompt
@@ -57,7 +58,7 @@ class EnvironmentState:
     """The agent's next observation."""
     actions: tuple[str, ...] = ()
     results: tuple[tuple[ToolResult, ...], ...] = ()
-    """Of the calls of each action."""
+    """The results of each action's tool calls."""
     reward: float | None = 0.0
 
 
@@ -66,23 +67,23 @@ class Environment(DecPOMDP[EnvironmentItem, EnvironmentState], LegalActions, Ser
 
     factory: `module:Class`, called without arguments. `reset(**row)` returns None or the text of
     the first observation; other public methods are tools, described by type hints and docstrings;
-    `get_reward()` scores the episode at its end; None: not scored.
-    path, prompt: rows of data as in the task `dataset`; the prompt column may be missing. Without
-    a path all items are equal and `reset` receives nothing.
+    `get_reward()` scores the episode at its end; None means not scored.
+    path, prompt: rows of data as in the task `dataset`; the prompt column may be missing. Without a
+    path all items are equal and `reset` is called without arguments.
     reward: further functions with TRL's signature, which also receive `environments`.
-    horizon: maximum number of answers per episode. An answer without a call ends it, as does the
-    last.
-    words: texts that the embedded model is warm-started on.
-    threads: whether tools and rewards that wait run for all episodes of a turn at once, in threads;
-    false for an environment that is not safe in threads.
-    timeout: seconds of a tool's call. A call that takes longer fails, as do all later ones of the
-    episode, which is not scored by `get_reward`.
+    horizon: maximum number of answers per episode. An answer without a tool call ends the episode,
+    as does the last answer.
+    words: texts on which the embedded model is warm-started.
+    threads: whether tools and rewards that wait run in threads for all episodes of a turn at once.
+    Set it to false for an environment that is not thread-safe.
+    timeout: time limit in seconds of a tool call. A call that takes longer fails, as do all later
+    calls of the episode; `get_reward` does not score that episode.
 
-    Every environment is closed at the end of its episode, if it has a method `close`. A tool that
-    raises SystemExit or KeyboardInterrupt ends its episode, which is not scored. Methods of
+    An environment with a method `close` is closed at the end of its episode. A tool that raises
+    SystemExit or KeyboardInterrupt ends its episode, which is then not scored. Methods of
     frameworks (`close`, `reset`, `step`, `render`, `seed`, `get_reward`) are not tools.
 
-    An episode is replayed from its seed and actions where branches or other processes need it.
+    If branches or other processes need an episode, it is replayed from its seed and actions.
     Python's and numpy's global generators are seeded for each episode.
 
     Wrong when the environment draws from its own unseeded generators, or acts on external systems.
@@ -142,14 +143,15 @@ class Environment(DecPOMDP[EnvironmentItem, EnvironmentState], LegalActions, Ser
         return self._items[split]
 
     def reset(self, item: EnvironmentItem, rng: np.random.Generator) -> EnvironmentState:
-        """An environment that was reset with the row, under a seed drawn here."""
+        """The state of an environment reset with the row, with a seed drawn from `rng`."""
         state = EnvironmentState(item=item, seed=int(rng.integers(2**31)), shown="")
         live = self._opened(state)
         self._keep(state, live)
         return replace(state, shown=item.prompt.text + live.opened)
 
     def observe(self, state: EnvironmentState, agent: str) -> Prompt:
-        """The prompt with the environment's first text and its tools; then the calls' results."""
+        """At first the prompt with the environment's first text and its tools; later the calls'
+        results."""
         if state.actions:
             return Prompt(state.shown)
         asked = state.item.prompt
@@ -159,8 +161,8 @@ class Environment(DecPOMDP[EnvironmentItem, EnvironmentState], LegalActions, Ser
     def step(
         self, state: EnvironmentState, actions: Mapping[str, str], rng: np.random.Generator
     ) -> Outcome[EnvironmentState]:
-        """Runs the answer's calls; without any the episode is scored. The calls of the last
-        answer are not run, as in TRL."""
+        """Runs the answer's tool calls. An answer without calls ends the episode, which is then
+        scored. As in TRL, the calls of the last answer are not run."""
         live, said = self._replayed(state), without_reasoning(actions[AGENT])
         after = replace(state, actions=(*state.actions, said))
         last = len(after.actions) == self.horizon
@@ -205,14 +207,15 @@ class Environment(DecPOMDP[EnvironmentItem, EnvironmentState], LegalActions, Ser
         return EnvironmentItem(where=where, prompt=asked, columns=dict(row))
 
     def _read(self, said: str) -> tuple[str, list[Call]]:
-        """The text beside the calls, and the calls."""
+        """The text outside the tool calls, and the calls."""
         return read_calls(said, [tool["name"] for tool in self.tools], several=True)
 
     def _run(self, live: LiveEnvironment, said: str) -> tuple[ToolResult, ...]:
         return tuple(live.call(name, arguments) for name, arguments in self._read(said)[1])
 
     def _replayed(self, state: EnvironmentState) -> LiveEnvironment:
-        """The environment after `state.actions`: the one at hand, or a new one."""
+        """The environment after `state.actions`: the live one if it is kept, or a new one after a
+        replay."""
         live = _live.take((self.factory, state.item.where, state.seed, state.actions))
         if live is None:
             live = self._opened(state)
@@ -221,14 +224,14 @@ class Environment(DecPOMDP[EnvironmentItem, EnvironmentState], LegalActions, Ser
         return live
 
     def close(self) -> None:
-        """Closes the environments of episodes that did not end."""
+        """Closes the environments of unfinished episodes."""
         _live.drop_where(lambda play: play[0] == self.factory)
 
     def _opened(self, state: EnvironmentState) -> LiveEnvironment:
         return LiveEnvironment(self.factory, state.seed, state.item.columns, timeout=self.timeout)
 
     def _end(self, live: LiveEnvironment, state: EnvironmentState) -> None:
-        """Close the environment of an ended episode, and those that its branches left behind."""
+        """Close the environment of an ended episode, and those kept for its branches."""
         live.close()
         episode, turns = (self.factory, state.item.where, state.seed), len(state.actions)
         _live.drop_where(lambda play: play[:3] == episode and len(play[3]) < turns)
@@ -237,7 +240,7 @@ class Environment(DecPOMDP[EnvironmentItem, EnvironmentState], LegalActions, Ser
         _live.keep((self.factory, state.item.where, state.seed, state.actions), live)
 
     def _scored(self, live: LiveEnvironment, state: EnvironmentState) -> list[float | None]:
-        """The reward functions' values, which read the episode as TRL's messages."""
+        """The values of the reward functions, which receive the episode as messages, as in TRL."""
         if not self.rewards:
             return []
         completion = self._messages(state)
@@ -262,5 +265,5 @@ class Environment(DecPOMDP[EnvironmentItem, EnvironmentState], LegalActions, Ser
 
 
 _NOT_COLUMNS = ("prompt", "completion", "completion_ids")
-"""Columns that TRL does not pass under their names."""
+"""Columns that TRL does not pass to reward functions under their own names."""
 _live = LiveGames[tuple[str, str, int, tuple[str, ...]], LiveEnvironment](LiveEnvironment.close)
