@@ -1,4 +1,4 @@
-"""Keeps mutable games, from which a replay can continue."""
+"""A cache of mutable games from which a replay can continue."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _KEPT = 256
 
 
 class LiveGames(Generic[Key, Live]):
-    """The most recently kept games, at most 256, by the moves that led to them.
+    """The most recent games, at most 256, by the moves that led to them.
 
     `end` is called with each game that is dropped, also when the process ends. A forked process
     leaves its parent's games alone.
@@ -27,12 +27,13 @@ class LiveGames(Generic[Key, Live]):
         self._process = 0
 
     def take(self, play: Key) -> Live | None:
-        """Removes and returns the game after these moves, because its next step changes it."""
+        """Removes and returns the game after these moves; it is removed because its next step
+        changes it."""
         return self._by_play.pop(play, None) if self._process == os.getpid() else None
 
     def keep(self, play: Key, game: Live) -> None:
-        """Keep a game. It replaces a game of the same moves and, if there are too many, the
-        oldest."""
+        """Keep a game. It replaces a game with the same moves; if there are too many games, the
+        oldest is dropped."""
         if self._process != os.getpid():
             self._process, self._by_play = os.getpid(), OrderedDict()
             Finalize(None, self.drop_where, args=(lambda _: True,), exitpriority=0)
@@ -51,7 +52,7 @@ class LiveGames(Generic[Key, Live]):
         return True
 
     def drop_where(self, chosen: Callable[[Key], bool]) -> None:
-        """Drop the games of the chosen plays."""
+        """Drop the games whose moves are `chosen`."""
         if self._process != os.getpid():
             return
         for play in [play for play in list(self._by_play) if chosen(play)]:

@@ -15,7 +15,7 @@ def weights(**terms: float) -> Mapping[str, float]:
 def local_reward(
     coefficients: Mapping[str, float], scores: Mapping[str, float], available: bool
 ) -> float:
-    """r_loc = m * sum of c * s, in [0, 1].
+    """r_loc = m * sum(c * s), in [0, 1].
 
     scores: s in [0, 1], one for each coefficient.
     available: m; False if the scores could not be computed.

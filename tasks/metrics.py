@@ -160,4 +160,4 @@ TASK_METRICS: Mapping[str, Mapping[str, Metric]] = {
         "adjacency": Metric("Touching pairs of blocks with one texture.", "share", "lower"),
     },
 }
-"""By task and metric; PLAYER, ROLE and FUNCTION stand for names."""
+"""Metrics by task and name; PLAYER, ROLE and FUNCTION stand for names."""

@@ -12,7 +12,7 @@ from .moves import Cell, Moves, cell_name, written
 from .tool_team import TOOL, ToolRun
 
 Step = tuple[Moves | None, str]
-"""A decision of the planner (None if it had no format) and the state after it in words."""
+"""A decision of the planner (None if it had no format) and a text of the state after it."""
 
 _TOOL_FIRST = """\
 You are an AI assistant designed to be helpful. Utilize your programming expertise to address the \
@@ -62,7 +62,7 @@ Example:
 
 
 def tool_prompt(task: str, aim: str, steps: Sequence[Step], run: ToolRun[Any] | None) -> str:
-    """The tool user's prompt: for the first turn, or with its last program and the planner's
+    """The tool user's prompt; after the first turn it contains its last program and the planner's
     decision."""
     if run is None:
         return _TOOL_FIRST.format(aim=aim, task=task)
@@ -71,7 +71,8 @@ def tool_prompt(task: str, aim: str, steps: Sequence[Step], run: ToolRun[Any] | 
 
 
 def plan_prompt(task: str, steps: Sequence[Step], run: ToolRun[Any] | None, *, single: bool) -> str:
-    """The planner's, with the tool user's newest program; `single` knows of none."""
+    """The planner's prompt, with the tool user's newest program; `single` leaves out the tool
+    user."""
     if single:
         received = tool = ""
         verify = (
@@ -99,7 +100,7 @@ def plan_prompt(task: str, steps: Sequence[Step], run: ToolRun[Any] | None, *, s
 
 
 def compact_words(facts: Mapping[str, Iterable[Cell]]) -> list[str]:
-    """A word for each cell that something is in (`goal_c3`)."""
+    """A word for each cell that is not empty, such as `goal_c3`."""
     return [f"{what}_{cell_name(cell)}" for what, where in facts.items() for cell in sorted(where)]
 
 

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from colearn.text.reasoning import without_reasoning
 
 Cell = tuple[int, int]
-"""(row, column), both from 0, the top left cell first."""
+"""(row, column), both from 0 at the top left."""
 
 STEPS: Mapping[str, Cell] = {"U": (-1, 0), "D": (1, 0), "L": (0, -1), "R": (0, 1)}
 
@@ -26,10 +26,10 @@ def letters(number: int) -> str:
 
 
 Moves = tuple[str, ...]
-"""Names of `STEPS`, in order."""
+"""A list of moves: keys of `STEPS`."""
 
 LONGEST = 200
-"""Moves of an answer; a longer list is none."""
+"""Maximum number of moves in an answer; a longer list is rejected."""
 
 
 def moved(cell: Cell, move: str) -> Cell:
@@ -44,7 +44,8 @@ def distance(one: Cell, other: Cell) -> int:
 
 
 def distances(goal: Cell, free: Collection[Cell]) -> dict[Cell, int]:
-    """Moves to the goal from every free cell that reaches it; breadth first."""
+    """Number of moves to the goal from every free cell that can reach it, by breadth-first
+    search."""
     lengths = {goal: 0}
     queue = deque([goal])
     while queue:
@@ -58,13 +59,13 @@ def distances(goal: Cell, free: Collection[Cell]) -> dict[Cell, int]:
 
 
 def written(moves: Moves) -> str:
-    """`["U","R"]`."""
+    """Formats moves as `["U","R"]`."""
     return "[" + ",".join(f'"{move}"' for move in moves) + "]"
 
 
 def read(text: str) -> Moves | None:
-    """A list of U, D, L, R in brackets, quoted or not; None for anything else, for an empty list
-    and for one of more than `LONGEST` moves."""
+    """Parses a list of U, D, L, R in brackets, quoted or not; None for anything else, for an empty
+    list and for more than `LONGEST` moves."""
     text = without_reasoning(text).strip()
     if not (text.startswith("[") and text.endswith("]")):
         return None
@@ -74,12 +75,12 @@ def read(text: str) -> Moves | None:
 
 
 def compact(moves: Moves) -> str:
-    """`U R`."""
+    """Formats moves as `U R`."""
     return " ".join(moves)
 
 
 def read_compact(text: str) -> Moves | None:
-    """Moves between spaces; None as `read` gives it."""
+    """Parses moves separated by spaces; None in the same cases as `read`."""
     return _checked(without_reasoning(text).split())
 
 

@@ -1,4 +1,4 @@
-"""HouseBuild: a house built from its blueprint while spiders attack."""
+"""HouseBuild: agents build a house from its blueprint while spiders attack."""
 
 from .task import HouseBuild
 

@@ -1,4 +1,4 @@
-"""Houses from a JSON file: layers of rows of letters, as the peer's data set has them."""
+"""Reads houses from a JSON file in the format of CoMLRL's data set: layers of rows of letters."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SPEC_KEYS = ("type", "size", "layers")
 
 
 def read_houses(file: str | Path) -> tuple[House, ...]:
-    """The houses of a file: a JSON list of
+    """The houses of a file, which holds a JSON list of objects such as
 
         {"task_id": "hut",
          "inventory": {"C": "white_concrete", "A": "air"},
@@ -27,10 +27,10 @@ def read_houses(file: str | Path) -> tuple[House, ...]:
                          "layers": [{"y": 0, "rows": ["CC", "CA"]}]}}
 
     `inventory` maps letters to blocks. A layer's rows run along z, their letters along x; `size`
-    gives the cells along x, y and z. `count` (cells by letter), `bbox` (from and to, from the
-    origin, both inclusive, or null) and `variant` (ignored) may be there.
+    gives the number of cells along x, y and z. Optional keys: `count` (cells by letter), `bbox`
+    (from and to, starting at the origin, both inclusive, or null) and `variant` (ignored).
 
-    Errors: ConfigError, one line with the house and the field.
+    Errors: ConfigError, one line that names the house and the field.
     """
     if not isinstance(file, (str, Path)):
         raise ConfigError(f"task.houses_file: must be a path, got {file!r}; put it in quotes")
@@ -119,7 +119,7 @@ def _size(given: Any, where: str) -> Cell:
 
 
 def _letters(layers: Any, size: Cell, where: str) -> dict[Cell, str]:
-    """The letter of every cell."""
+    """Maps every cell to its letter."""
     width, height, depth = size
     letters: dict[Cell, str] = {}
     if not isinstance(layers, list):

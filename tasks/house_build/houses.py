@@ -29,7 +29,7 @@ class House:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Family:
-    """Houses that differ in width, depth, roof and the side of the door."""
+    """A family of houses that differ in width, depth, roof and the side of the door."""
 
     widths: range
     depths: range
@@ -37,7 +37,7 @@ class _Family:
     """Height of the walls."""
     floor: bool
     stride: int
-    """Step through the combinations; without a common factor with their number."""
+    """Step size through the combinations of a family, coprime to their number."""
 
     @property
     def count(self) -> int:
@@ -48,7 +48,8 @@ FAMILIES: Mapping[str, _Family] = {
     "large": _Family(widths=range(5, 8), depths=range(5, 8), walls=3, floor=True, stride=29),
     "small": _Family(widths=range(3, 5), depths=range(3, 5), walls=1, floor=False, stride=13),
 }
-"""By the setting `size`: large ones like the paper's figure 3b, small ones of few commands."""
+"""Families by the setting `size`: large houses like the paper's figure 3b, and small houses that
+need few commands."""
 
 
 def house_count(size: str) -> int:
@@ -96,7 +97,8 @@ def _walls(width: int, depth: int, family: _Family, side: str) -> Iterator[tuple
 
 
 def _roof(width: int, depth: int, bottom: int, kind: str) -> Iterator[Cell]:
-    """Solid layers, each one cell further in on the sides that slope; flat: the lowest alone."""
+    """The cells of a roof: solid layers, each inset by one cell on the sloping sides. A flat roof
+    has only the lowest layer."""
     along_x, along_z = int(kind in ("ridge_z", "hip")), int(kind in ("ridge_x", "hip"))
     ends = [math.ceil(n / 2) for n, slope in ((width, along_x), (depth, along_z)) if slope]
     for level in range(min(ends, default=1)):

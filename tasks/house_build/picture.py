@@ -14,7 +14,7 @@ from .world import PlacedBlock
 def picture(
     house: House, blocks: Sequence[PlacedBlock], agents: Sequence[str], *, caption: str
 ) -> Picture:
-    """A group of two panels for each layer, from the ground; the front row is the lowest."""
+    """A group of two panels for each layer, from the ground up; the front row is drawn lowest."""
     wanted = dict(house.blocks)
     width, height, depth = house.size
     layers: list[tuple[dict[tuple[int, int], Cell], dict[tuple[int, int], Cell]]]

@@ -1,4 +1,4 @@
-"""Reward of a build: counts against the blueprint, in two variants."""
+"""Reward of a build: cell counts compared with the blueprint, in two variants."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from .world import PlacedBlock
 
 HIGHEST = {"paper": 2.0, "comlrl": 1.0}
 SOLVED = {"paper": 1.9, "comlrl": 0.9}
-"""By variant: the maximum raw reward, and the raw reward above which an episode is done."""
+"""By variant: `HIGHEST` is the maximum raw reward, `SOLVED` the raw reward above which an episode
+is done."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,11 +20,11 @@ class BuildCounts:
     """Counts from which rewards and metrics are computed."""
 
     total: int
-    """Cells of the house."""
+    """Number of cells of the house."""
     background: int
-    """Cells of its box that are air in the blueprint."""
+    """Cells of the house's bounding box that are air in the blueprint."""
     exact: int
-    """Cells of the house that hold their own block."""
+    """Cells of the house that hold the block of the blueprint."""
     occupied: int
     """Cells of the house that hold any block."""
     extra: int
@@ -36,13 +37,13 @@ class BuildCounts:
 
     @property
     def match(self) -> float:
-        """The share of all cells, air included, that are as in the blueprint, in [0, 1]."""
+        """The share of all cells, air included, that match the blueprint, in [0, 1]."""
         right = self.exact + self.background - self.extra
         return right / (self.total + self.background)
 
 
 def survey(blocks: Sequence[PlacedBlock], house: House) -> BuildCounts:
-    """Count the blocks against the blueprint."""
+    """Compare the blocks with the blueprint and count them."""
     wanted = dict(house.blocks)
     occupied = sum(block.cell in wanted for block in blocks)
     return BuildCounts(
@@ -57,7 +58,7 @@ def survey(blocks: Sequence[PlacedBlock], house: House) -> BuildCounts:
 def raw_reward(
     result: BuildCounts, harm: float, *, variant: str, coverage: str, agents: int
 ) -> float:
-    """The reward before the shift, at most `HIGHEST`: F.3 of the paper, or the peer's formula.
+    """The reward before the shift, at most `HIGHEST`: F.3 of the paper, or CoMLRL's formula.
 
     `harm` is the share of the players' health points that the spiders took, in [0, 1].
     """
@@ -68,7 +69,7 @@ def raw_reward(
 
 
 def lowest_reward(result: BuildCounts, variant: str) -> float:
-    """A bound below the raw reward of any build against the same blueprint."""
+    """A lower bound of the raw reward of any build of the same blueprint."""
     if variant == "comlrl":
         return -0.1
     return -1.5 * result.background / result.total - 0.2

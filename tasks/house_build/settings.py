@@ -21,7 +21,7 @@ HOUSES, TRAIN_HOUSES = 10, 8
 
 
 def check_choices(choices: Mapping[str, str | None]) -> None:
-    """Raise ConfigError for an unknown word; None selects the default."""
+    """Raise ConfigError for an unknown choice; None selects the default."""
     for field, value in choices.items():
         if value is not None:
             check_choice(field, value, CHOICES[field])
@@ -44,7 +44,7 @@ def check_numbers(
     player_attack: int,
     reward_shift: float | None,
 ) -> None:
-    """Raise ConfigError at the first number that cannot be played."""
+    """Raise ConfigError at the first invalid number."""
     check_whole("horizon", horizon, 1)
     check_whole("agents", agents, 1)
     check_whole("spiders", spiders, 0)
@@ -76,7 +76,8 @@ def check_numbers(
 def choose_houses(
     *, size: str | None, houses: int | None, train_houses: int, houses_file: str | None
 ) -> dict[str, tuple[House, ...]]:
-    """The houses of each split: the first `train_houses` are trained on, the others are tested."""
+    """The houses of each split: the first `train_houses` form the training split, the others the
+    test split."""
     if houses_file is None:
         size = "large" if size is None else size
         count = HOUSES if houses is None else houses

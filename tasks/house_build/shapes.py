@@ -1,4 +1,4 @@
-"""Cutting houses into rectangles, and into a share for each agent."""
+"""Splits houses into rectangles and into a share for each agent."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from .world import Box, Cell, upward
 def rectangles(blocks: Mapping[Cell, str]) -> tuple[Box, ...]:
     """Disjoint boxes of one layer each that hold exactly `blocks`, layer by layer.
 
-    Greedy: from the first cell left, as far along x and then along z as the block is the same.
+    Greedy: each box starts at the first remaining cell and extends along x, then along z, as far as
+    the block is the same.
     """
     left = dict(blocks)
     boxes = []
@@ -33,12 +34,13 @@ def rectangles(blocks: Mapping[Cell, str]) -> tuple[Box, ...]:
 
 
 def resource_limit(count: int, agents: int) -> int:
-    """How many cells of a block one agent may fill, of `count` in the house: about 1.5 shares."""
+    """Maximum number of cells of a block that one agent may fill, if the house has `count`: about
+    1.5 shares."""
     return -(-count // agents) + count // (2 * agents)
 
 
 def block_counts(house: House) -> dict[str, int]:
-    """Cells by block, in the order in which the blocks appear."""
+    """Number of cells of each block, in the order in which the blocks appear."""
     counts: dict[str, int] = {}
     for _, block in house.blocks:
         counts[block] = counts.get(block, 0) + 1
@@ -67,5 +69,5 @@ def pieces(house: House, agents: int) -> tuple[Box, ...]:
 
 
 def in_order(boxes: Iterable[Box]) -> tuple[Box, ...]:
-    """Layer by layer, row by row."""
+    """The boxes layer by layer, row by row."""
     return tuple(sorted(boxes, key=lambda box: upward(box.low)))

@@ -32,29 +32,29 @@ class HouseBuildState:
 
     item: House
     spiders: tuple[int, ...]
-    """The attack value of each spider of the episode."""
+    """The attack value of each of the episode's spiders."""
     turn: int
     """Turns played so far."""
     blocks: tuple[PlacedBlock, ...]
     alive: int
     """Spiders that survived the last turn."""
     damage: int
-    """Health points that those took from the players in the last turn."""
+    """Health points that the surviving spiders took from the players in the last turn."""
     reward: float
     """The raw reward of the last turn, before the shift."""
     rejected: int
-    """Lines of the last turn that were no valid command, over all agents."""
+    """Number of lines of the last turn that were not valid commands, over all agents."""
 
 
 class HouseBuild(DecPOMDP[House, HouseBuildState], Drawable, LegalActions, RewardStructure):
-    """Build a house of several blocks together, and keep the spiders off.
+    """Agents build a house of several kinds of blocks together and fight off spiders.
 
     Every turn starts from an empty world, with all spiders alive and all players in full health,
     and only that turn's commands count. They run agent by agent, and a later agent overwrites an
     earlier one; then the living spiders attack. Every agent sees the same blueprint and may place
     the same blocks. If the house has c cells of a block, each of N agents may fill ceil(c/N) +
     floor(c/2N) cells with it in a turn. Filling a cell twice is charged twice. A command that
-    exceeds the rest is rejected whole. Air is free.
+    exceeds the remaining cells is rejected as a whole. Air is free.
 
     Commands, in the paper variant:
 
@@ -73,38 +73,42 @@ class HouseBuild(DecPOMDP[House, HouseBuildState], Drawable, LegalActions, Rewar
         paper   2 covered/total - 1.5 extra/total - 0.2 min(1, damage/player_hp)
         comlrl  match                             - 0.1 min(1, damage/player_hp)
 
-    `total` counts the house's cells, `covered` those that hold their own block, `extra` the blocks
-    outside the house, `match` is the share of all cells of the box, air included, that are as in
-    the blueprint, and `damage` is the sum of the attack values of the living spiders. In comlrl an
-    agent that plays alone loses nothing to spiders. The task adds `reward_shift`, by default minus
-    the maximum: rewards are then never positive, so that finishing early is never worse than
-    playing on. An episode is `done` when the raw reward exceeds 1.9 (paper) or 0.9 (comlrl).
+    `total` counts the house's cells, `covered` those that hold the blueprint's block, and `extra`
+    the blocks outside the house. `match` is the share of all cells of the box, air included, that
+    match the blueprint. `damage` is the sum of the attack values of the living spiders. In comlrl
+    an agent that plays alone loses nothing to spiders. The task adds `reward_shift`, by default
+    minus
+    the maximum: rewards are then never positive, so finishing early is never worse than playing on.
+    An episode is `done` when the raw reward exceeds 1.9 (paper) or 0.9 (comlrl).
 
     The variants differ further in
 
-    - the prompt: resources stand behind each block in paper, in a section of their own in comlrl;
-      its threat line names `/damage` in paper, `/kill` in comlrl;
+    - the prompt: resources follow each block in paper and form a separate section in comlrl; the
+      threat line names `/damage` in paper, `/kill` in comlrl;
     - the feedback, unless it is set: 'position' in paper, 'score' in comlrl.
 
-    'position' lists what the house lacks, the blocks outside of it and the spiders' damage;
-    'perfect' gives each agent what its share (that of `reference_actions`) lacks, and the last
-    agent the blocks to leave out; 'score' gives turn and reward only. The peer has three further
-    kinds, repeats the first prompt and the agent's own answer at each turn (here both are in the
-    agent's history), and draws its spiders once per run; here they are drawn per episode.
+    'position' lists the missing blocks, the blocks outside the house and the spiders' damage.
+    'perfect' tells each agent what is missing from its share (that of `reference_actions`), and the
+    last agent which blocks to leave out. 'score' shows only the turn and the reward. CoMLRL has
+    three further kinds of feedback. It repeats the first prompt and the agent's own answer at each
+    turn; here both are in the agent's history. It draws its spiders once per run; here they are
+    drawn once per episode.
 
     Where the paper is silent, this task chooses. The paper names a data set of houses; the default
-    ones are made here, after figure 3b. A cell with a wrong block is neither covered nor extra;
-    `coverage='occupied'` counts it as covered, as StrBuild does. The numbers of spiders and health
-    are the peer's: 3 spiders that take 1 to 3 each from 5 HP; attack 6 as in figure 3b. `spider_hp`
-    is 6, so that one hit kills a spider; Minecraft's own is 16. Resources and the command limit are
-    the peer's. Turns do not add up. The shift, the threshold for stopping and m_t are those of
-    StrBuild. The paper's threat line names `/damage` and its list of commands only `/fill` and
-    `/kill`: all are accepted. Spiders have no position, since nothing in the paper depends on it.
+    houses are made for this task, after figure 3b. A cell with a wrong block is neither covered nor
+    extra; `coverage='occupied'` counts it as covered, as StrBuild does. The numbers of spiders and
+    health are CoMLRL's: 3 spiders, each of which takes 1 to 3 of the players' 5 HP. The players'
+    attack is 6 as in figure 3b. `spider_hp` is 6, so that one hit kills a spider; in Minecraft it
+    is 16. Resources and the command limit are CoMLRL's. Builds do not accumulate over turns. The
+    shift, the threshold for stopping and m_t are those of StrBuild. The paper's threat line names
+    `/damage` and its list of commands only `/fill` and `/kill`: all are accepted. Spiders have no
+    position, since nothing in the paper depends on it.
 
-    `prompt='compact'` is for small word-level models: one word for a cell (column and row from
-    above as on a chess board, then the layer from 1), the house as pieces that the agents can take
-    whole, words between single spaces, rewards in quarters within [-2, 2]. Agents may then also
-    answer `a1-1 block`, `a1-1 c1-1 block` (two corners) and `kill`:
+    `prompt='compact'` is for small word-level models. A cell is one word (column and row from above
+    as on a chess board, then the layer from 1). The house is listed in pieces, each of which one
+    agent can build alone. Words are separated by single spaces, and rewards are rounded to quarters
+    within [-2, 2]. Agents may then also answer `a1-1 block`, `a1-1 c1-1 block` (two corners) and
+    `kill`:
 
         house 3 3 3                                            (cells along x, y and z)
         a1-1 obsidian
@@ -114,12 +118,11 @@ class HouseBuild(DecPOMDP[House, HouseBuildState], Drawable, LegalActions, Rewar
         spiders 1 3 1 damage 5 hp 5
         reward 0.75 missing c1-1 obsidian extra b2-1 air spiders 2          (the next turn)
 
-    Settings: `size` ('large' or 'small'), `houses` (how many, 10) and `train_houses` (how many of
-    them are trained on, from the front, 8; the others are tested, as in the paper) choose the
-    houses, or `houses_file` names a JSON file (`file.read_houses`). `max_commands` is
-    the limit per turn over all agents, split evenly, 600 by default. `spiders`, `spider_attack`
-    (lowest and highest, drawn uniformly), `spider_hp`, `player_hp` and `player_attack` set the
-    threat.
+    Settings: `size` ('large' or 'small'), `houses` (their number, 10) and `train_houses` (the first
+    8 are the training split, the others the test split, as in the paper) choose the houses, or
+    `houses_file` names a JSON file (`file.read_houses`). `max_commands` is the limit per turn over
+    all agents, split evenly, 600 by default. `spiders`, `spider_attack` (minimum and maximum, drawn
+    uniformly), `spider_hp`, `player_hp` and `player_attack` set the threat.
 
     Errors: ConfigError from the constructor, one line that names the setting.
     """
@@ -195,7 +198,7 @@ class HouseBuild(DecPOMDP[House, HouseBuildState], Drawable, LegalActions, Rewar
         return self._items[split]
 
     def reset(self, item: House, rng: np.random.Generator) -> HouseBuildState:
-        """An empty world and the episode's spiders, which are all that is random."""
+        """An empty world and the episode's spiders; only the spiders are random."""
         low, high = self.spider_attack
         return HouseBuildState(
             item=item,
@@ -238,7 +241,7 @@ class HouseBuild(DecPOMDP[House, HouseBuildState], Drawable, LegalActions, Rewar
     def step(
         self, state: HouseBuildState, actions: Mapping[str, str], rng: np.random.Generator
     ) -> Outcome[HouseBuildState]:
-        """Build this turn's world from nothing, let the spiders attack, and score; nothing is
+        """Build this turn's world from an empty one, let the spiders attack, and score; nothing is
         random."""
         rules = self._rules(state.item)
         said = [parse(actions[agent], rules) for agent in self.agents]
@@ -267,10 +270,11 @@ class HouseBuild(DecPOMDP[House, HouseBuildState], Drawable, LegalActions, Rewar
         )
 
     def metrics(self, state: HouseBuildState) -> Mapping[str, float]:
-        """Of the last turn: `score`, the raw reward; `iou`, kinds ignored; `health`, the share of
-        health points left (HP in the paper's table 1); `coverage`, the share of the house's cells
-        with their own block; `match`, that of all cells, air included; `extra`, blocks outside the
-        house; `rejected`, lines."""
+        """Metrics of the last turn: `score`, the raw reward; `iou`, with kinds of blocks ignored;
+        `health`, the share of health points left (HP in the paper's table 1); `coverage`, the share
+        of the house's cells with the right block; `match`, the same share over all cells, air
+        included; `extra`, the number of blocks outside the house; `rejected`, the number of
+        rejected lines."""
         result = survey(state.blocks, state.item)
         return {
             "score": state.reward,
@@ -291,12 +295,12 @@ class HouseBuild(DecPOMDP[House, HouseBuildState], Drawable, LegalActions, Rewar
         )
 
     def command(self, box: Box) -> str:
-        """One command in the form that the prompt asks for."""
+        """One command in the format that the prompt requests."""
         return text.short_command(box) if self.prompt == "compact" else text.long_command(box)
 
     def reference_actions(self, state: HouseBuildState) -> dict[str, str]:
-        """The same share of each block for every agent, and a kill from the first: the highest
-        reward, where the limit allows each agent's share."""
+        """Every agent builds the same share of each block, and the first also kills the spiders.
+        This earns the maximum reward if the limit allows each agent's share."""
         lines = [
             [self.command(box) for box in boxes]
             for boxes in shares(state.item, agents=len(self.agents))
@@ -306,8 +310,9 @@ class HouseBuild(DecPOMDP[House, HouseBuildState], Drawable, LegalActions, Rewar
         return {agent: "\n".join(boxes) for agent, boxes in zip(self.agents, lines, strict=True)}
 
     def legal_action(self, state: HouseBuildState, agent: str, rng: np.random.Generator) -> str:
-        """Legal but uncoordinated, for the warm start of the embedded model: a kill half of the
-        time, and a random number of the house's pieces, in random order, within the resources."""
+        """A legal but uncoordinated action for the warm start of the embedded model: a kill half of
+        the time, and a random number of the house's pieces, in random order, within the
+        resources."""
         parts = pieces(state.item, len(self.agents))
         lines = [self._kill()] if state.spiders and rng.random() < 0.5 else []
         count = int(rng.integers(1, min(self.limit, len(parts)) + 1))
@@ -320,8 +325,8 @@ class HouseBuild(DecPOMDP[House, HouseBuildState], Drawable, LegalActions, Rewar
         return "\n".join(lines)
 
     def render(self, state: HouseBuildState) -> str:
-        """By layer the house, the build and who placed each block (1, 2, ...), side by side; then
-        the blocks' letters, the spiders and the players' health."""
+        """For each layer the house, the build and the owner of each block (1, 2, ...), side by
+        side; then the blocks' letters, the spiders and the players' health."""
         return "\n".join([*text.picture(state.item, state.blocks), self._harm(state)])
 
     def picture(self, state: HouseBuildState) -> Picture:

@@ -19,13 +19,13 @@ class BuilderFields:
     """Prompt fields about one agent."""
 
     number: int
-    """From 0."""
+    """The agent's number, from 0."""
     name: str
     agents: int
     limit: int
     """Maximum number of commands per turn."""
     resources: Mapping[str, int]
-    """Cells of each block that it may fill in one turn."""
+    """Number of cells of each block that the agent may fill in one turn."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +45,8 @@ Hint = tuple[str, tuple[Box, ...]]
 def full_prompt(
     house: House, seat: BuilderFields, threat: Threat, *, resource_section: bool, show_limit: bool
 ) -> str:
-    """The paper's first prompt (E.3); the resources stand behind each block or in a section."""
+    """The paper's first prompt (E.3). The resources follow each block or form a separate
+    section."""
     width, height, depth = house.size
     lines = [
         f"You are Player {seat.number + 1} in a {seat.agents}-person Minecraft building team. "
@@ -110,8 +111,8 @@ def _corners(box: Box, block: str) -> str:
 
 
 def compact_prompt(house: House, seat: BuilderFields, threat: Threat) -> str:
-    """The first prompt as words between single spaces: the size, the house in pieces that agents
-    can take whole without exceeding their resources, what the agent may do, and the spiders."""
+    """The first prompt as words between single spaces: the size, the house in pieces that one agent
+    can build alone within its resources, the agent's limits, and the spiders."""
     lines = ["house " + " ".join(map(str, house.size))]
     lines += [short_command(box) for box in pieces(house, seat.agents)]
     resources = " ".join(f"{name} {count}" for name, count in seat.resources.items())
@@ -129,7 +130,7 @@ def short_command(box: Box) -> str:
 
 
 def long_command(box: Box) -> str:
-    """A box as `/fill`."""
+    """A box as a `/fill` command."""
     return " ".join(("/fill", *map(str, (*box.low, *box.high)), box.block))
 
 
@@ -144,7 +145,7 @@ def position_hints(blocks: Sequence[PlacedBlock], house: House, *, exact: bool) 
 def owner_hints(
     blocks: Sequence[PlacedBlock], house: House, seat: BuilderFields, *, exact: bool
 ) -> tuple[Hint, ...]:
-    """The missing cells of the agent's own share. The last agent also reads the extra blocks."""
+    """The missing cells of the agent's share. The last agent also reads the extra blocks."""
     share = {
         cell: box.block for box in shares(house, seat.agents)[seat.number] for cell in box.cells()
     }
@@ -209,7 +210,8 @@ def full_feedback(
 
 
 def compact_feedback(hints: Sequence[Hint], *, reward: float, alive: int) -> str:
-    """The reward in quarters within [-2, 2], then each heading with its boxes, in one line."""
+    """The reward, rounded to quarters within [-2, 2], then each heading with its boxes, in one
+    line."""
     bounded = min(max(reward, -COMPACT_BOUND), COMPACT_BOUND)
     quarters = round(bounded / COMPACT_STEP) * COMPACT_STEP
     words = [f"reward {quarters:g}"]
@@ -220,8 +222,8 @@ def compact_feedback(hints: Sequence[Hint], *, reward: float, alive: int) -> str
 
 
 def picture(house: House, blocks: Sequence[PlacedBlock]) -> list[str]:
-    """Layer by layer from the ground, rows from the front: the house, the build and the owners
-    from 1, side by side; then which letter is which block."""
+    """The house, the build and the owners (from 1) side by side, layer by layer from the ground,
+    rows from the front; then the letter of each block."""
     wanted = dict(house.blocks)
     built = {block.cell: block.name for block in blocks}
     letter = _letters([*wanted.values(), *built.values()])
@@ -243,7 +245,7 @@ def picture(house: House, blocks: Sequence[PlacedBlock]) -> list[str]:
 
 
 def _letters(names: Sequence[str]) -> dict[str, str]:
-    """A letter for each block: the first of its name that is free, else a free one."""
+    """A letter for each block: the first letter of its name that is free, else any free letter."""
     letters: dict[str, str] = {}
     for name in dict.fromkeys(names):
         spare = (*name, *"abcdefghijklmnopqrstuvwxyz0123456789")

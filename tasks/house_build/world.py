@@ -18,7 +18,7 @@ Cell = tuple[int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """All cells between two corners, both included, of one block."""
+    """All cells between two corners, both included, filled with one block."""
 
     low: Cell
     high: Cell
@@ -42,9 +42,9 @@ class Attack:
     """Damage to the first living spiders."""
 
     damage: float
-    """Health points that each of them loses."""
+    """Health points that each hit spider loses."""
     targets: int | None
-    """How many are hit; None: all."""
+    """Number of spiders that are hit; None means all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,15 +64,15 @@ class TurnRules:
     size: Cell
     """The numbers of cells along x, y and z."""
     resources: Mapping[str, int]
-    """Cells of each solid block that it may fill; air is free."""
+    """Number of cells of each solid block that the agent may fill; air is free."""
     commands: int
-    """Maximum number of commands that count."""
+    """Maximum number of commands; later ones are rejected."""
     player_attack: int
     """Maximum damage of one `/damage`."""
     setblock: bool
     damage: bool
     any_kill: bool
-    """Whether `/kill` kills all spiders, with any argument."""
+    """Whether `/kill` kills all spiders whatever its argument."""
     short: bool
     """Whether `a1-1 block`, `a1-1 b1-1 block` and `kill` are commands too."""
 
@@ -96,19 +96,18 @@ _SELECTOR = r"@e\[([^\]]*)\]"
 _DAMAGE = re.compile(rf"/damage\s+{_SELECTOR}\s+([0-9]{{1,6}}(?:\.[0-9]{{1,6}})?)(?:\s|$)")
 _KILL = re.compile(rf"/kill(?:\s+{_SELECTOR}(?:\s.*)?)?$")
 _OTHER_MODE = re.compile(r"(?:keep|hollow|outline)\b|replace\s+\S")
-"""Modes of Minecraft that build something else than the plain command does."""
+"""Modes of Minecraft's `/fill` whose result differs from that of the plain command."""
 
 
 def parse(text: str, rules: TurnRules) -> Commands:
     """The commands of one agent.
 
     One command per line; `TurnRules` defines the commands. Bullets, code fences, empty lines, a
-    `minecraft:` prefix and words behind the block or the selector are tolerated. Every other line
-    is rejected
-    and changes nothing: prose, unknown commands and blocks, relative or fractional coordinates,
-    corners outside the box, the modes keep, hollow, outline and a filtered replace, selectors that
-    do not select spiders, `/damage` on more than one spider or above the player's attack, a fill
-    that takes more of a block than is left, and all commands beyond the limit.
+    `minecraft:` prefix and words after the block or the selector are tolerated. Every other line is
+    rejected and changes nothing: prose, unknown commands and blocks, relative or fractional
+    coordinates, corners outside the box, the modes keep, hollow, outline and a filtered replace,
+    selectors that do not select spiders, `/damage` on more than one spider or above the player's
+    attack, a fill that exceeds the remaining cells of a block, and all commands beyond the limit.
     """
     left = dict(rules.resources)
     boxes: list[Box] = []
@@ -176,7 +175,7 @@ def _attack(line: str, rules: TurnRules) -> Attack | None:
 
 
 def _spiders(selector: str) -> tuple[bool, int | None]:
-    """Whether `type=spider,limit=1,...` selects spiders, and how many at most."""
+    """Whether a selector such as `type=spider,limit=1,...` selects spiders, and its limit."""
     pairs = [part.partition("=") for part in selector.split(",")]
     given = {key.strip(): value.strip() for key, _, value in pairs}
     limit = given.get("limit")
@@ -187,7 +186,7 @@ def _spiders(selector: str) -> tuple[bool, int | None]:
 
 
 def cell_word(cell: Cell) -> str:
-    """A cell in one word: column and row from above as on a chess board, then the layer from 1."""
+    """A cell as one word: column and row from above as on a chess board, then the layer from 1."""
     x, y, z = cell
     return f"{cell_name((x, z))}-{y + 1}"
 
@@ -201,7 +200,7 @@ def _named(square: str, layer: str) -> Cell:
 
 
 def build(said: Sequence[Commands]) -> tuple[PlacedBlock, ...]:
-    """An empty world after each agent's commands in turn; whoever comes later overwrites."""
+    """Runs each agent's commands in turn in an empty world; later agents overwrite earlier ones."""
     world: dict[Cell, PlacedBlock] = {}
     for owner, own in enumerate(said):
         for box in own.boxes:
@@ -214,7 +213,7 @@ def build(said: Sequence[Commands]) -> tuple[PlacedBlock, ...]:
 
 
 def upward(cell: Cell) -> Cell:
-    """The order of layers, rows and columns: what `sorted` needs as its key."""
+    """Sort key that orders cells by layer, row and column."""
     x, y, z = cell
     return y, z, x
 

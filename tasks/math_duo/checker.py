@@ -27,12 +27,13 @@ _SEVERAL = re.compile(
     r"|\d[eE][-+]?\d"  # scientific notation inside an expression, where e is Euler's number
     r"|0[xX]\d|\d_"
 )
-"""Texts that are several numbers, or of which graders give several values."""
+"""Texts with several numbers, or texts for which graders disagree on the value."""
 _POWER = r"(?:\^|\*\*)"
 _TOO_LARGE = re.compile(
     rf"!|{_POWER}[^-+*/\\\s]*{_POWER}|{_POWER}[^\d]{{0,3}}\d{{4}}|\\cdots|\\ldots"
 )
-"""Factorials, towers of powers, long exponents: not worth the time until their reader is ended."""
+"""Factorials, towers of powers and long exponents, which are rejected at once instead of running
+into the reader's time limit."""
 _PYTHON_POWER = re.compile(r"\*\*\s*(-?\d+(?:\.\d+)?)")
 _MINUS = str.maketrans({"\u2212": "-", "\u00a0": " ", "\u2009": " ", "\u202f": " "})
 """The minus sign and the spaces of typeset text."""
@@ -46,7 +47,7 @@ def equal(one: float, other: float) -> bool:
 
 
 def plain_number(text: str) -> float | None:
-    """Parses a plain number, a ratio of whole numbers, or a mixed number such as 3 1/2.
+    """Value of a plain number, a ratio of whole numbers, or a mixed number such as 3 1/2.
 
     Commas or spaces may separate thousands. A text with any other comma is not a plain number.
     """
@@ -66,8 +67,8 @@ def plain_number(text: str) -> float | None:
 
 @lru_cache(maxsize=4096)
 def number(text: str) -> float | None:
-    """Value of a final answer, LaTeX included. None if it is not a finite real number, or if it is
-    ambiguous, such as a decimal comma.
+    """Value of a final answer, LaTeX included. None if it is not a finite real number or is
+    ambiguous, for example because of a decimal comma.
 
     Errors: MissingExtra without math-verify, if the answer is not a plain number.
     """
@@ -85,8 +86,8 @@ def number(text: str) -> float | None:
 
 @lru_cache(maxsize=4096)
 def same_expression(gold: str, answer: str) -> bool:
-    """Whether an answer equals the gold one: as numbers within 1e-6, or by math-verify as an
-    expression, interval, tuple, matrix or text.
+    """Whether an answer equals the gold answer: as numbers within 1e-6, or according to math-verify
+    as an expression, interval, tuple, matrix or text.
 
     Errors: MissingExtra without math-verify, if they are not equal as texts or plain numbers.
     """
@@ -102,6 +103,6 @@ def same_expression(gold: str, answer: str) -> bool:
 
 
 def _without_thousands(text: str) -> str:
-    """The text in ASCII signs and spaces, without separators of thousands."""
+    """The text with ASCII minus signs and spaces, without thousands separators."""
     text = text.translate(_MINUS).strip().rstrip(",;")
     return _THOUSANDS.sub(lambda match: re.sub(r"\D", "", match[0]), text)

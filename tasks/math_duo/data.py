@@ -25,7 +25,7 @@ TEST_SHARE = 10
 
 @dataclass(frozen=True, slots=True)
 class MathProblem:
-    """A question and the number that answers it."""
+    """A question and its numerical answer."""
 
     question: str
     answer: float
@@ -59,14 +59,14 @@ HUB_SETS = {
     "gsm8k": HubSplit("openai/gsm8k", "main", "train", _after_marks, tests="gsm8k_test"),
     "gsm8k_test": HubSplit("openai/gsm8k", "main", "test", _after_marks, tests_only=True),
 }
-"""By the name that `task.data` gives them."""
+"""Data sets by their names in `task.data`."""
 
 
 def load_problems(
     data: str, test_data: str | None, train: int, test: int, seed: int
 ) -> dict[str, Sequence[MathProblem]]:
-    """The problems by split. Rows whose answer is not a number, or is ambiguous, are left out with
-    a note. Without `test_data` the official test split is tested, where there is one, else the last
+    """The problems by split. Rows whose answer is ambiguous or not a number are left out with a
+    note. Without `test_data` the test split is the official one, if there is one, else the last
     tenth.
 
     Errors: ConfigError for data that cannot be read; MissingExtra where an extra is needed.
@@ -80,8 +80,9 @@ def read_splits(
     read: Callable[[str], Sequence[Problem]],
     generated: Callable[[], Mapping[str, Sequence[Problem]]],
 ) -> dict[str, Sequence[Problem]]:
-    """The problems by split, as `read` reads a set or file, or as `generated`. A problem that is
-    tested is left out of the training split; `str(problem)` tells whether two are the same.
+    """The problems by split: those that `read` reads from a data set or file, or the `generated`
+    ones. Test problems are removed from the training split; two problems are the same if their
+    `str` is equal.
 
     Errors: as `load_problems`.
     """
@@ -108,7 +109,7 @@ def read_splits(
 
 
 def question_answers(data: str) -> list[tuple[str, str]]:
-    """Question and answer as text of each row, from the hub or a file.
+    """Question and answer of each row as text, from the hub or a file.
 
     Errors: as `load_problems`.
     """
@@ -144,7 +145,7 @@ def _pair(row: Any, where: str) -> tuple[str, str]:
 
 
 def arithmetic(rng: np.random.Generator) -> MathProblem:
-    """A sum of two or three terms, each a digit or a product of two."""
+    """A sum of two or three terms, each a digit or a product of two digits."""
     terms = []
     for _ in range(int(rng.integers(2, 4))):
         digits = rng.integers(1, 10, size=int(rng.integers(1, 3)))

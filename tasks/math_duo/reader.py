@@ -18,9 +18,9 @@ SCRIPT = Path(__file__).with_name("reader_process.py")
 
 
 class Reader:
-    """Reads answers one after the other, from any thread. Its process starts at the first answer.
-    An answer that takes more time or memory than `reader_process` allows is not a number, and the
-    process then starts again."""
+    """Reads answers one at a time, from any thread, in a process that starts at the first answer.
+    An answer that takes more time or memory than `reader_process` allows counts as not a number,
+    and the process is restarted."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -34,7 +34,7 @@ class Reader:
         return value
 
     def same(self, gold: str, answer: str) -> bool:
-        """Whether math-verify takes the answer for the gold one.
+        """Whether math-verify considers the answer equal to the gold answer.
 
         Errors: MissingExtra without math-verify.
         """
@@ -64,7 +64,7 @@ class Reader:
             return self._child
         if importlib.util.find_spec("math_verify") is None:
             raise MissingExtra("math-verify", "math")
-        # -P: the script's folder holds modules of names that others may have
+        # -P: the script's folder holds modules whose names other packages may use
         told = [sys.executable, "-P", str(SCRIPT)]
         child = subprocess.Popen(told, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         assert child.stdout is not None

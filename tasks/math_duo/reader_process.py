@@ -1,5 +1,5 @@
-"""Answer-parsing process: a text, or a pair to compare, as one JSON line in, and one line out;
-started as a script by `reader`."""
+"""Answer-parsing process, started as a script by `reader`. Each input line is JSON: a text, or a
+pair to compare; the process writes one line for each."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from typing import Any
 from math_verify import parse, verify
 
 SECONDS = 2
-"""Of processor time for an answer; what takes longer ends this process."""
+"""CPU seconds per answer; an answer that takes longer ends this process."""
 MEMORY = 2**30
-"""Bytes of this process."""
+"""Memory limit of this process in bytes."""
 
 
 def value(answer: str) -> float | None:
@@ -37,12 +37,13 @@ def value(answer: str) -> float | None:
 
 
 def same(gold: str, answer: str) -> bool:
-    """Whether an answer is the gold one: an equal expression, interval, tuple, matrix or text."""
+    """Whether an answer equals the gold answer as an expression, interval, tuple, matrix or
+    text."""
     return bool(verify(_parsed(gold), _parsed(answer), timeout_seconds=None))
 
 
 def _parsed(answer: str) -> list[Any]:
-    # its own time limit needs signals, and leaves a long whole-number power alone
+    # math-verify's time limit needs signals and does not interrupt a long integer power
     parsed: list[Any] = parse("\\boxed{" + answer.strip().strip("$") + "}", parsing_timeout=None)
     return parsed
 
@@ -55,7 +56,7 @@ def main() -> None:
     hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
     print(json.dumps("ready"), flush=True)
     for line in sys.stdin:
-        # counted in whole seconds from the start of the process
+        # the limit counts whole seconds from the start of the process
         resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(time.process_time()) + SECONDS, hard))
         asked = json.loads(line)
         print(json.dumps(same(*asked) if isinstance(asked, list) else value(asked)), flush=True)

@@ -7,32 +7,33 @@ from .checker import equal
 
 REASONER = weights(format=0.20, tool=0.00, step=0.80)
 TOOL = weights(format=0.10, tool=0.10, step=0.80)
-"""The paper prints no weights for the tool user. As in its games, a block of code earns a tenth and
-a program that runs another tenth."""
+"""Weights of the tool user, for which the paper prints none. As in the paper's games, a block of
+code earns 0.1 and a program that runs another 0.1."""
 
 
 def team(final: float | None, truth: float) -> float:
-    """r_team: 1 if the final answer so far is right."""
+    """r_team: 1 if the current final answer is right."""
     return step_score(final, truth)
 
 
 def format_score(matched: bool) -> float:
-    """s_fmt: the answer has the form that was asked for."""
+    """s_fmt: 1 if the answer has the requested format."""
     return float(matched)
 
 
 def tool_score(ran: bool) -> float:
-    """s_tool: the program ended without an error."""
+    """s_tool: 1 if the program ended without an error."""
     return float(ran)
 
 
 def step_score(value: float | None, truth: float) -> float:
-    """s_step: NumEq of the number that was read, 0 if there is none."""
+    """s_step: 1 if the number read equals the truth by NumEq; 0 if it does not or there is no
+    number."""
     return float(value is not None and equal(value, truth))
 
 
 def reasoner_reward(matched: bool, value: float | None, truth: float) -> float:
-    """r_loc of a reasoner, and of a judge; m = 1, since the truth is always known."""
+    """r_loc of a reasoner or a judge; m = 1, since the truth is always known."""
     scores = {"format": format_score(matched), "tool": 0.0, "step": step_score(value, truth)}
     return local_reward(REASONER, scores, available=True)
 

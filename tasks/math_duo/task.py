@@ -39,13 +39,13 @@ class ParsedAnswer:
     text: str
     """A reasoner's words; a tool user's program."""
     answer: str
-    """After the mark, or printed; '' if there is none."""
+    """The text after the mark, or the program's output; '' if there is none."""
     value: float | None
     """The value of the answer."""
     matched: bool
-    """The answer has the form that was asked for."""
+    """Whether the answer has the requested format."""
     ran: bool = True
-    """For a tool user: the program ended without an error."""
+    """For a tool user, whether the program ended without an error."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,44 +54,47 @@ class MathState:
 
     item: MathProblem
     turn: int
-    """Whole turns played."""
+    """Complete turns played."""
     seat: int
-    """How many agents have answered in this turn, where they answer one after another."""
+    """In sequential play, the number of agents that have answered in this turn."""
     said: tuple[tuple[str, ParsedAnswer], ...]
-    """By agent, of the last turn and this one."""
+    """Answers of the last turn and this one, by agent."""
     answers: int = 0
     matched: int = 0
 
 
 class MathDuo(DecPOMDP[MathProblem, MathState], Drawable, LegalActions, RewardStructure):
-    """`reasoner` and `tool` answer until their numbers agree, or for T turns (B.1).
+    """`reasoner` and `tool` answer until their numbers agree, for at most T turns (B.1).
 
     The team earns 1 if the final answer is right by NumEq (1e-6). The final answer is the judge's,
-    else the reasoner's, else the first tool user's. Every step pays the change: 1 if the answer so
-    far becomes right and -1 if it becomes wrong. The sum is the paper's r_team, which B.1
-    broadcasts to all turns. Among the candidates of one turn the two differ by a constant, which no
-    group's advantage sees. Locally, at every turn,
+    else the reasoner's, else the first tool user's. Every step pays the change: 1 if the current
+    final answer becomes right and -1 if it becomes wrong. The sum is the paper's r_team, which B.1
+    broadcasts to all turns. Among the candidates of one turn, r_team and its change differ by a
+    constant, which cancels in group advantages. Local rewards at every turn:
 
         reasoner, judge  0.2 format + 0.8 right
         tool             0.1 format + 0.1 runs + 0.8 right
 
-    A reasoner answers after `####`, a tool user in one block of Python that prints the answer and
-    is run in the sandbox. math-verify (extra `math`) reads answers that are not plain numbers.
+    A reasoner answers after `####`. A tool user answers with one block of Python, which the sandbox
+    runs and which prints the answer. math-verify (extra `math`) reads answers that are not plain
+    numbers.
 
     `reasoners` and `tools` make an ensemble of N + M agents. With `judge`, a further agent reads
     their answers at the end of each turn and decides (Fig. 5). `order`: all agents but the judge
-    answer at once (`parallel`, the paper's), or each sees the earlier answers of the turn
+    answer at once (`parallel`, as in the paper), or each sees the earlier answers of the turn
     (`sequential`). A single agent is `tools=0, turns=1`; with more turns it refines its own answer.
 
     `data`: 'generated' arithmetic, 'polaris' or 'gsm8k' from the hub (extra `tasks`), or a
-    .jsonl/.csv file of `problem` and `answer`. `test_data` is the test split, else the official one
-    of `data`, else the last tenth. 'aime24', 'aime25', 'amc23', 'math500', 'olympiad' and
-    'gsm8k_test' are test splits alone.
+    .jsonl/.csv file of `problem` and `answer`. `test_data` is the test split; by default it is the
+    official one of `data`, or the last tenth if there is none. 'aime24', 'aime25', 'amc23',
+    'math500', 'olympiad' and 'gsm8k_test' can only be test splits.
 
-    `prompt='compact'`: `reasoner 7 + 2 * 3`, numbers as answers, a tool user's as if printed.
+    `prompt='compact'`: prompts such as `reasoner 7 + 2 * 3`; all agents answer with numbers, and a
+    tool user's number is read as the output of a program.
 
-    Where the paper is silent: a tool user's weights (those of its games), whose answer is final,
-    the judge's prompt and reward (a reasoner's), when an ensemble agrees (all of it does).
+    Where the paper is silent, this task chooses: a tool user's weights (those of the paper's
+    games), which agent's answer is final, the judge's prompt and reward (those of a reasoner), and
+    when an ensemble agrees (when all of its agents do).
 
     Errors: ConfigError from the constructor, one line that names the setting.
     """
@@ -144,12 +147,11 @@ class MathDuo(DecPOMDP[MathProblem, MathState], Drawable, LegalActions, RewardSt
         return self._items[split]
 
     def reset(self, item: MathProblem, rng: np.random.Generator) -> MathState:
-        """Nothing has been said; nothing is random."""
+        """The state before any answer; nothing is random."""
         return MathState(item=item, turn=0, seat=0, said=())
 
     def observe(self, state: MathState, agent: str) -> Prompt | None:
-        """The problem again, with the newest answers; None for an agent that does not act at this
-        step."""
+        """The problem with the newest answers; None for an agent that does not act at this step."""
         if agent not in self._waves[state.seat]:
             return None
         steps = len(self._waves)
@@ -190,8 +192,8 @@ class MathDuo(DecPOMDP[MathProblem, MathState], Drawable, LegalActions, RewardSt
         )
 
     def metrics(self, state: MathState) -> Mapping[str, float]:
-        """`solved`: the final answer so far is right; `agreed`: all gave one number; `rounds`,
-        whole turns; `valid`, the share of answers in a valid format."""
+        """`solved`, 1 if the current final answer is right; `agreed`, 1 if all agents gave the same
+        number; `rounds`, complete turns; `valid`, the share of answers in a valid format."""
         said = dict(state.said)
         return {
             "solved": reward.team(self._final(said), state.item.answer),
@@ -262,7 +264,7 @@ class MathDuo(DecPOMDP[MathProblem, MathState], Drawable, LegalActions, RewardSt
         return reward.reasoner_reward(one.matched, one.value, truth)
 
     def _agreed(self, said: Mapping[str, ParsedAnswer]) -> bool:
-        """All workers gave one number; a team of one agrees with nobody."""
+        """Whether all agents but the judge gave the same number; False for a single agent."""
         values = [said[worker].value for worker in self.workers if worker in said]
         if len(values) < 2 or len(values) < len(self.workers):
             return False

@@ -77,7 +77,7 @@ The final line must contain only the final answer, e.g., #### 123"""
 
 
 def full_prompt(role: str, problem: str, history: str) -> str:
-    """For `role` 'reasoner', 'tool' or 'judge'; `history` is '' at the first turn."""
+    """The prompt of `role` ('reasoner', 'tool' or 'judge'); `history` is '' at the first turn."""
     first, later = {
         "reasoner": (_REASONER, _REASONER_LATER),
         "tool": (_TOOL, _TOOL_LATER),
