@@ -12,11 +12,11 @@ from colearn.text.csv_table import CsvTable, as_objects, read_csv
 from colearn.text.json_value import read_json
 
 SUFFIXES = (".jsonl", ".json", ".csv")
-"""Of files that `file_rows` reads."""
+"""Suffixes of files that `file_rows` reads."""
 
 
 class DataRow(NamedTuple):
-    """A row and its location: `line 3 of mine.jsonl`, `row 3 of openai/gsm8k`."""
+    """A row and its location, such as `line 3 of mine.jsonl` or `row 3 of openai/gsm8k`."""
 
     where: str
     value: Any
@@ -36,8 +36,8 @@ def hub_rows(
     """Loads the data set `name` with `load(datasets)` and converts each row with `read`; rows for
     which `read` returns None are dropped. Errors name the setting `field`.
 
-    Errors: MissingExtra without that module; ConfigError where the data set cannot be read, or has
-    a row that `read` cannot read.
+    Errors: MissingExtra without `datasets`; ConfigError if the data set, or a row of it, cannot be
+    read.
     """
     datasets = required("datasets", "tasks")
     try:
@@ -53,7 +53,7 @@ def hub_rows(
 
 
 def check_trained_on(data: str, tests_only: bool, other: str) -> None:
-    """Errors: ConfigError for a test split that is named as the data to train on."""
+    """Errors: ConfigError if a test split is named as the training data."""
     if tests_only:
         raise ConfigError(
             f"task.data: '{data}' is a test split; set task.test_data to it, and task.data to what "
@@ -75,7 +75,7 @@ def file_rows(path: Path, choices: str, *, field: str = "task.data") -> list[Dat
     """Reads a list from a .json file, rows by column from a .csv file, else one value per line.
     `choices` are the other available data.
 
-    Errors: ConfigError that names the file and the line: for text that is not JSON or CSV, is
+    Errors: ConfigError that names the file and the line, for text that is not JSON or CSV, is
     nested too deeply, or contains half of a surrogate pair.
     """
     text = file_text(path, choices, field=field)
@@ -103,7 +103,7 @@ def file_rows(path: Path, choices: str, *, field: str = "task.data") -> list[Dat
 
 
 def file_text(path: Path, choices: str, *, field: str) -> str:
-    """The text of a file; `choices` are the other available data.
+    """The text of a file; `choices` names the other available data in error messages.
 
     Errors: DataNotHere for a file that cannot be read; ConfigError for a file that is not UTF-8.
     """
@@ -136,11 +136,11 @@ class HubSplit:
     config: str | None
     split: str
     row: Callable[[Any], Any]
-    """None from it drops a row."""
+    """Converts a row; a row for which it returns None is dropped."""
     tests: str | None = None
     """The name of the official test split."""
     tests_only: bool = False
-    """It is a test split, and nobody trains on it."""
+    """Whether this is only a test split, which cannot be trained on."""
 
     def rows(self) -> list[DataRow]:
         """Errors: ConfigError if it cannot be read; MissingExtra without `datasets`."""

@@ -1,4 +1,4 @@
-"""Boards of X and O: their rows as text, and drawn."""
+"""Boards of X and O, as rows of text and as a picture."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ COLOURS = {"X": "#c0504d", "O": "#4f81bd"}
 
 
 def marked(state: Any, player: int) -> tuple[str, ...]:
-    """The rows from the top, of X, O and _ for an empty cell."""
+    """The rows from the top; a cell is X, O or _ (empty)."""
     rows = state.observation_string(player).split()
     return tuple(row.upper().replace(".", "_") for row in rows)
 
 
 def board_picture(state: Any) -> Picture:
-    """One panel; a stone's kind is X or O, its owner player_0 or player_1."""
+    """A picture with one panel; a stone's kind is X or O, its owner player_0 or player_1."""
     rows = marked(state, 0)
     stones = {
         (x, y): Cell(kind=mark, owner=f"player_{'XO'.index(mark)}")

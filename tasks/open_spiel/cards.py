@@ -1,4 +1,4 @@
-"""Hands and chips of the poker games, drawn for people who watch."""
+"""Pictures of hands and chips in the poker games, for human viewers."""
 
 from __future__ import annotations
 

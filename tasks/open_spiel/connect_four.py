@@ -48,7 +48,7 @@ class ConnectFour(Full):
 
 
 class CompactConnectFour(Compact):
-    """The stones of each column that takes one more, bottom up.
+    """The stones of each column that is not full, bottom up.
 
     Example: `connect_four player_0 X c0 c1 X c2 X O c3 c4 c5 c6`.
     """

@@ -1,4 +1,5 @@
-"""Enumerates every decision of a small game as its player reads it; computes NashConv."""
+"""Enumerates every decision of a small game with the text that its player reads; computes
+NashConv."""
 
 from __future__ import annotations
 
@@ -16,15 +17,15 @@ Policy = Mapping[str, Mapping[str, Sequence[float]]]
 """By agent and information state, the probability of each legal action in OpenSpiel's order."""
 
 LARGEST = 20_000
-"""Maximum number of decisions, over all players, that are enumerated."""
+"""Maximum number of enumerated decisions, over all players."""
 
 
 @lru_cache(maxsize=4)
 def all_decisions(name: str, form: str) -> tuple[tuple[Decision, ...], ...]:
-    """By player, its decisions; `key` is OpenSpiel's information state.
+    """The decisions of each player; a decision's `key` is OpenSpiel's information state.
 
-    Errors: ConfigError for a game in which players move at once, one without information states,
-    and one that is too large.
+    Errors: ConfigError for a game with simultaneous moves, without information states, or too
+    large.
     """
     game = load(name)
     import pyspiel
@@ -68,7 +69,7 @@ def all_decisions(name: str, form: str) -> tuple[tuple[Decision, ...], ...]:
 
 
 def equilibrium_distance(name: str, policy: Policy, agents: Sequence[str]) -> dict[str, float]:
-    """NashConv, exploitability and every player's value, by OpenSpiel."""
+    """NashConv, exploitability and every player's value, computed by OpenSpiel."""
     import pyspiel
 
     game = load(name)
@@ -88,7 +89,7 @@ def equilibrium_distance(name: str, policy: Policy, agents: Sequence[str]) -> di
 
 @lru_cache(maxsize=4)
 def _legal(name: str) -> tuple[dict[str, tuple[int, ...]], ...]:
-    """By player and information state, the legal actions."""
+    """The legal actions by player and information state."""
     game = load(name)
     legal: tuple[dict[str, tuple[int, ...]], ...] = tuple({} for _ in range(game.num_players()))
     pending = [game.new_initial_state()]

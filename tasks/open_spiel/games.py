@@ -21,15 +21,15 @@ ALIASES = {
 """Short names in addition to OpenSpiel's own (MARSHAL, section 3.3 and appendix I)."""
 
 Move = int | tuple[int, ...]
-"""One entry of a game's history: what chance or the player to move did, or where all move at the
-same time what each did."""
+"""One entry of a game's history: the action of chance or of the player to move, or one action per
+player if all move at the same time."""
 
 _NOBODY = 0  # what OpenSpiel is told for a player without a choice where all move at once
 
 
 @dataclass(frozen=True, slots=True)
 class Game:
-    """An item: a game by its name, an alias or OpenSpiel's with parameters in brackets."""
+    """An item: a game by its alias or OpenSpiel's name, with optional parameters in brackets."""
 
     name: str
 
@@ -41,8 +41,8 @@ class Game:
 def load(name: str) -> Any:
     """The `pyspiel.Game`.
 
-    Errors: MissingExtra without OpenSpiel; ConfigError for a name or parameters it does not know,
-    and for games whose chance cannot be drawn by the caller.
+    Errors: MissingExtra without OpenSpiel; ConfigError for a name or parameters that OpenSpiel does
+    not know, and for games whose chance outcomes cannot be drawn by the caller.
     """
     pyspiel = required("pyspiel", "games", package="open-spiel")
     spelled = ALIASES.get(name, name)
@@ -67,7 +67,7 @@ def load(name: str) -> Any:
 
 @lru_cache(maxsize=8192)
 def position(name: str, moves: tuple[Move, ...]) -> Any:
-    """The `pyspiel.State` after `moves`, shared by all who ask: clone it before a move."""
+    """The `pyspiel.State` after `moves`. It is shared between callers: clone it before a move."""
     if not moves:
         return load(name).new_initial_state()
     state = position(name, moves[:-1]).clone()
@@ -79,7 +79,7 @@ def position(name: str, moves: tuple[Move, ...]) -> Any:
 
 
 def after_chance(name: str, moves: tuple[Move, ...], rng: np.random.Generator) -> tuple[Move, ...]:
-    """`moves` and what chance does next, up to a player's turn or the end."""
+    """`moves` followed by chance's next moves, up to a player's turn or the end."""
     while position(name, moves).is_chance_node():
         outcomes = position(name, moves).chance_outcomes()
         weights = np.array([weight for _, weight in outcomes])
@@ -98,7 +98,7 @@ def movers(state: Any) -> tuple[int, ...]:
 
 
 def joined(state: Any, chosen: dict[int, int]) -> Move:
-    """The history entry for the actions `chosen` by player in `state`."""
+    """The history entry for the actions `chosen` (by player) in `state`."""
     if state.is_simultaneous_node():
         return tuple(chosen.get(seat, _NOBODY) for seat in range(state.num_players()))
     return chosen[int(state.current_player())]

@@ -1,4 +1,5 @@
-"""Hanabi for two players in words (MARSHAL, listing 3), any number of colours, ranks and cards."""
+"""Hanabi for two players in words (MARSHAL, listing 3), with any number of colours, ranks and
+cards."""
 
 from __future__ import annotations
 
@@ -22,9 +23,9 @@ class Card:
     """A card in a hand."""
 
     face: str
-    """Colour and rank, R2; empty if the reader may not see it."""
+    """Colour and rank, such as R2; empty if the reader may not see the card."""
     colours: str
-    """The colours that its holder considers possible, as letters."""
+    """The colours that the holder of the card considers possible, as letters."""
     ranks: str
 
 
@@ -35,7 +36,7 @@ class VisiblePosition:
     lives: int
     tokens: int
     stacks: tuple[str, ...]
-    """The top of each colour's stack; R0 if it is empty."""
+    """The top card of each colour's stack; for example R0 if red's is empty."""
     deck: int
     discards: tuple[str, ...]
     own: tuple[Card, ...]
@@ -77,7 +78,8 @@ def _hand(text: str) -> tuple[Card, ...]:
 
 
 def parts(state: Any, player: int, action: int) -> tuple[str, str, str]:
-    """(Play, 0, ''), (Discard, 1, ''), (Reveal, color, R) or (Reveal, rank, 2)."""
+    """The parts of an action: (Play, 0, ''), (Discard, 1, ''), (Reveal, color, R) or (Reveal, rank,
+    2)."""
     match = _ACTION.fullmatch(state.action_to_string(player, action))
     assert match is not None, state.action_to_string(player, action)
     verb, place, kind, value = match.groups()
@@ -179,7 +181,7 @@ class Hanabi(Full):
         return f"<{verb} card {what}>"
 
     def stake(self, state: Any, player: int) -> float:
-        """The points earned so far, which a game without lives does not keep."""
+        """The points earned so far, which the team loses when it runs out of lives."""
         return float(state.returns()[player])
 
 
@@ -216,12 +218,12 @@ class CompactHanabi(Compact):
         return " ".join(f"player_{player} {hand}" for player, hand in enumerate(hands))
 
     def stake(self, state: Any, player: int) -> float:
-        """The points earned so far, which a game without lives does not keep."""
+        """The points earned so far, which the team loses when it runs out of lives."""
         return float(state.returns()[player])
 
 
 def picture(state: Any) -> Picture:
-    """The stacks and both hands; a card's rank is the row in which it is drawn."""
+    """A picture of the stacks and both hands; each card is drawn in the row of its rank."""
     ranks = state.get_game().get_parameters()["ranks"]
     first = table_of_all(state)
     panels = [
@@ -247,7 +249,7 @@ def picture(state: Any) -> Picture:
 
 
 def table_of_all(state: Any) -> VisiblePosition:
-    """The table with both hands open, player 0's as `own`: for people who watch."""
+    """The table with both hands open, for human viewers; player 0's hand is `own`."""
     seen = [table(state, player) for player in (0, 1)]
     return VisiblePosition(
         lives=seen[0].lives,
@@ -261,7 +263,7 @@ def table_of_all(state: Any) -> VisiblePosition:
 
 
 def _copies(rank: int, ranks: int) -> int:
-    """How many cards of a rank each colour has."""
+    """Number of cards of a rank in each colour."""
     if rank == 1:
         return 3
     return 1 if rank == ranks else 2

@@ -19,7 +19,7 @@ def card(state: Any, player: int) -> int:
 
 
 def chips(state: Any, player: int) -> float:
-    """The player's chips in the pot: the ante and the bet."""
+    """The player's chips in the pot: the ante plus the bet."""
     return 1.0 + sum(move == (player, ACTIONS.index("BET")) for move in made(state))
 
 
@@ -68,7 +68,7 @@ class KuhnPoker(Full):
         return f"<{ACTIONS[action]}>"
 
     def stake(self, state: Any, player: int) -> float:
-        """The chips in the pot that are the player's."""
+        """The player's chips in the pot."""
         return chips(state, player)
 
 
@@ -93,7 +93,7 @@ class CompactKuhnPoker(Compact):
         return " ".join(f"player_{player} card {CARDS[card(state, player)]}" for player in (0, 1))
 
     def stake(self, state: Any, player: int) -> float:
-        """The chips in the pot that are the player's."""
+        """The player's chips in the pot."""
         return chips(state, player)
 
 

@@ -13,12 +13,12 @@ ACTIONS = ("FOLD", "CALL", "RAISE")
 
 
 def card(state: Any, player: int) -> str:
-    """J, Q or K."""
+    """The player's card: J, Q or K."""
     return CARDS[[action for who, action in made(state) if who < 0][player]]
 
 
 def events(state: Any) -> list[tuple[int, str]]:
-    """After the deal: (player, action), and (-1, card) where the public card is revealed."""
+    """Events after the deal: (player, action), and (-1, card) when the public card is revealed."""
     told = []
     for who, action in made(state)[2:]:
         told.append((-1, CARDS[action]) if who < 0 else (who, ACTIONS[action]))
@@ -92,7 +92,7 @@ class LeducPoker(Full):
         return f"<{ACTIONS[action]}>"
 
     def stake(self, state: Any, player: int) -> float:
-        """The chips in the pot that are the player's."""
+        """The player's chips in the pot."""
         return chips(state, player)
 
 
@@ -123,5 +123,5 @@ class CompactLeducPoker(Compact):
         return " ".join(f"player_{player} card {card(state, player)}" for player in (0, 1))
 
     def stake(self, state: Any, player: int) -> float:
-        """The chips in the pot that are the player's."""
+        """The player's chips in the pot."""
         return chips(state, player)

@@ -1,8 +1,8 @@
-"""Interface: a game as text, in a full form and a compact form.
+"""Interface for phrasing a game as text, in a full form and a compact form.
 
-The long form follows MARSHAL's appendix I. It has the rules once, then the state of the game and
-the legal actions at each of the player's turns. The compact form is for small word-level models:
-the same information in few words, each between single spaces.
+The full form follows MARSHAL's appendix I: the rules once, then the state of the game and the legal
+actions at each of the player's turns. The compact form is for small word-level models: the same
+information in few words, each between single spaces.
 """
 
 from __future__ import annotations
@@ -13,10 +13,12 @@ from typing import Any
 
 
 class GameText(ABC):
-    """The words of one game in one form. `state` is a `pyspiel.State`, `player` counts from 0."""
+    """The phrasing of one game in one form. `state` is a `pyspiel.State`; `player` counts from
+    0."""
 
     whole: bool = False
-    """An observation contains everything that a player needs, because each opens a new context."""
+    """Whether each observation contains everything that a player needs, because it opens a new
+    context."""
 
     def __init__(self, game: Any) -> None:
         self.game = game
@@ -28,7 +30,7 @@ class GameText(ABC):
 
     @abstractmethod
     def word(self, state: Any, player: int, action: int) -> str:
-        """The reply for a legal action; different for different actions of a state."""
+        """The reply for a legal action; different actions of a state have different replies."""
 
     def words(self, state: Any, player: int) -> dict[str, int]:
         """Maps replies to legal actions, in OpenSpiel's order."""
@@ -44,7 +46,7 @@ class GameText(ABC):
 
 
 class Compact(GameText):
-    """The short form: what is new since the player's last turn and, where it helps, the legal
+    """The compact form: the changes since the player's last turn and, where it helps, the legal
     words."""
 
     name: str
@@ -117,17 +119,17 @@ class Full(GameText):
 
 
 def made(state: Any) -> list[tuple[int, int]]:
-    """(player, action) of all moves so far, chance (a player below 0) included."""
+    """(player, action) for all moves so far, including those of chance (a player below 0)."""
     return [(int(move.player), int(move.action)) for move in state.full_history()]
 
 
 def turns(state: Any, player: int) -> int:
-    """How often the player has moved before `state`."""
+    """Number of moves that the player made before `state`."""
     return sum(who == player for who, _ in made(state))
 
 
 def words_of_moves(phrasing: GameText, state: Any) -> list[tuple[int, str]]:
-    """(player, what it said) of all moves of players so far, oldest first."""
+    """(player, word) for all moves of players so far, oldest first."""
     before = phrasing.game.new_initial_state()
     said = []
     for who, action in made(state):
@@ -138,7 +140,7 @@ def words_of_moves(phrasing: GameText, state: Any) -> list[tuple[int, str]]:
 
 
 def since_last_turn(phrasing: GameText, state: Any, player: int) -> list[tuple[int, str]]:
-    """(player, what it said) of the others' moves since the player's last one."""
+    """(player, word) for the other players' moves since the player's last move."""
     said = words_of_moves(phrasing, state)
     player_moves = [number for number, (who, _) in enumerate(said) if who == player]
     return said[player_moves[-1] + 1 :] if player_moves else said

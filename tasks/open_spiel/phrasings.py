@@ -48,14 +48,15 @@ _PICTURES: dict[str, Callable[[Any], Picture]] = {
 
 @lru_cache(maxsize=256)
 def phrasing(name: str, form: str) -> GameText:
-    """The phrasing of a game by its name. Games without a phrasing here use OpenSpiel's strings."""
+    """The phrasing of a game by its name. Games without one in this module use OpenSpiel's
+    strings."""
     game = load(name)
     known = _PHRASED[game.get_type().short_name] if _in_own_words(game) else (Other, CompactOther)
     return known[FORMS.index(form)](game)
 
 
 def draw(name: str, state: Any) -> Picture:
-    """A picture of the position; one without panels where the game has none."""
+    """A picture of the position; without panels if the game has no picture."""
     game = load(name)
     if not _in_own_words(game):
         return Picture(groups=())
@@ -68,7 +69,8 @@ def revealed(name: str, state: Any) -> str:
 
 
 def _in_own_words(game: Any) -> bool:
-    """A known game as its words tell it: Hanabi for two with any cards, others unchanged."""
+    """Whether a game has a phrasing for its parameters: Hanabi for two players with any cards,
+    other games only with default parameters."""
     short, settings = game.get_type().short_name, game.get_parameters()
     if short == "hanabi":
         return game.num_players() == 2 and settings.keys() <= _HANABI

@@ -25,13 +25,13 @@ from .task import GameState, OpenSpiel
 class MCTS:
     """Monte-Carlo tree search with UCT, for games without hidden information.
 
-    Errors: ConfigError for a game of another task, one with hidden cards, or chance.
+    Errors: ConfigError on other tasks, and for a game with hidden information or chance.
     """
 
     simulations: Count = 100
     """Simulations per move."""
     exploration: float = 2.0
-    """uct_c."""
+    """OpenSpiel's `uct_c`, the exploration constant."""
     rollouts: Count = 10
     """Random games played out for each new position."""
 
@@ -64,22 +64,22 @@ class MCTS:
 
 @dataclass(frozen=True, kw_only=True)
 class Equilibrium:
-    """A policy near an equilibrium: Kuhn poker's in closed form, others by CFR+.
+    """A policy near an equilibrium: in closed form for Kuhn poker, by CFR+ for other games.
 
-    Errors: ConfigError for a game of another task, or one without information states.
+    Errors: ConfigError on other tasks, and for a game without information states.
     """
 
     iterations: Count = 200
-    """Of CFR+, for games without a closed form; its average policy is played."""
+    """Number of CFR+ iterations for games without a closed form; the average policy is played."""
     alpha: Annotated[float, Field(ge=0.0, le=1 / 3)] = 1 / 3
-    """Kuhn poker: how often player_0 bets with the Jack, 0 to 1/3; with the King three times as
-    often."""
+    """Kuhn poker: probability, from 0 to 1/3, that player_0 bets with the Jack; it bets with the
+    King three times as often."""
 
     def __post_init__(self) -> None:
         check_bounds(self)
 
     def act(self, view: View) -> str:
-        """A draw from the policy at the player's information state."""
+        """An action drawn from the policy at the player's information state."""
         task, state, seat = _seat(view, "equilibrium")
         at = position(state.game.name, state.moves)
         chances = self.policy(state.game.name, at, seat)
@@ -98,9 +98,9 @@ class Equilibrium:
 
 
 def kuhn_bet(key: str, alpha: float) -> float:
-    """Probability that Kuhn poker's equilibrium of `alpha` bets, or calls a bet, at an information
-    state (Kuhn 1950). The state is the player's card (0 is the Jack), then p and b for the passes
-    and bets so far."""
+    """Probability that Kuhn poker's equilibrium for `alpha` bets, or calls a bet, at an information
+    state (Kuhn 1950). The state `key` is the player's card (0 is the Jack), followed by p or b for
+    each pass or bet so far."""
     first = {"0": alpha, "1": 0.0, "2": 3 * alpha}
     called = {"0": 0.0, "1": alpha + 1 / 3, "2": 1.0}
     card, played = key[0], key[1:]

@@ -9,17 +9,17 @@ from typing import Literal
 from colearn.text.reasoning import without_reasoning
 
 Fault = Literal["", "malformed", "illegal"]
-"""Why a reply is not valid: it has no answer in the requested form, or the answer is not a legal
-action."""
+"""Why a reply is not valid: 'malformed' without an answer in the requested form, 'illegal' if the
+answer is not a legal action; '' for a valid reply."""
 
 _ANSWER = re.compile(r"<answer>((?:(?!</?answer>).)*)</answer>\s*\Z", re.DOTALL)
 
 
 def read(reply: str, words: Mapping[str, int], *, tagged: bool) -> tuple[int | None, Fault]:
-    """The action that `reply` names, or why there is none.
+    """The action that `reply` names, or None with the fault.
 
-    `tagged`: the reply must end with `<answer>WORD</answer>` and hold no other answer; else all
-    of it, but for space around it, is the word. Nothing is guessed.
+    `tagged`: the reply must end with `<answer>WORD</answer>` and contain no other answer. Otherwise
+    the whole reply, without surrounding space, is the word. Nothing is guessed.
     """
     reply = without_reasoning(reply)
     word = reply.strip()

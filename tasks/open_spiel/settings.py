@@ -11,7 +11,7 @@ from .phrasings import FORMS
 
 
 def chosen_games(field: str, games: str | Sequence[str]) -> tuple[str, ...]:
-    """The names, as one or several are given."""
+    """The names of the games from a setting that holds one or several."""
     names = (games,) if isinstance(games, str) else tuple(games)
     if not names or not all(isinstance(name, str) and name for name in names):
         raise ConfigError(f"task.{field}: must name one game or several, got {games!r}")
@@ -23,7 +23,7 @@ def chosen_games(field: str, games: str | Sequence[str]) -> tuple[str, ...]:
 def check_settings(
     prompt: str, payoff_span: float | None, valid_reward: float, invalid_penalty: float
 ) -> None:
-    """Raise ConfigError at the first setting that cannot be played."""
+    """Raise ConfigError at the first invalid setting."""
     check_choice("prompt", prompt, FORMS)
     if payoff_span is not None:
         check_finite("payoff_span", payoff_span, "leave it out for the games' own payoffs", above=0)

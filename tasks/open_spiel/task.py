@@ -41,18 +41,17 @@ class GameState:
 
     game: Game
     moves: tuple[Move, ...] = ()
-    """OpenSpiel's actions from the start, including those of chance."""
+    """OpenSpiel's actions since the start, including those of chance."""
     payoffs: tuple[float, ...]
-    """By player: the game's own payoffs so far, including forfeits by invalid replies; not
-    scaled."""
+    """The game's own payoffs so far by player, unscaled, including forfeits for invalid replies."""
     faults: tuple[Fault, ...]
-    """By player; '' for a player whose replies were all valid."""
+    """The fault of each player; '' for a player whose replies were all valid."""
     turns: int = 0
     """Joint actions so far."""
 
     @property
     def over(self) -> bool:
-        """The game has ended, or a reply was not valid."""
+        """Whether the game has ended or a reply was not valid."""
         return any(self.faults) or bool(position(self.game.name, self.moves).is_terminal())
 
 
@@ -67,40 +66,42 @@ class OpenSpiel(
 ):
     """Games of OpenSpiel in words; agents are `player_0`, `player_1`, ... in the game's order.
 
-    A player reads the rules and its first situation, later only new information. It answers with a
-    legal action. Only players that move observe something. If all players move at once, all
-    observe. Chance is drawn from the episode's rng. An episode is one game, to its end.
+    A player first reads the rules and its situation, later only new information. It answers with a
+    legal action. Only the players to move get an observation; if all players move at once, all do.
+    Chance is drawn from the episode's rng. An episode is one complete game.
 
     Each player's payoff is in `Outcome.local_rewards`, step by step, as in OpenSpiel. If all
-    players are paid the same (Hanabi), it is also the team's reward. To them (MARSHAL, section
-    3.4):
+    players are paid the same (Hanabi), the payoff is also the team's reward. Three settings change
+    the payoffs (MARSHAL, section 3.4):
 
-    - `payoff_span`: scales a game's payoffs so that its best and worst results differ by this;
-      None keeps them. The paper's 4 doubles the payoffs of Tic-Tac-Toe and keeps those of Kuhn
-      poker and mini Hanabi.
-    - `valid_reward` for each valid reply, 0 by default (the paper: 0.05).
-    - `invalid_penalty` for an invalid one, 10 by default; it ends the game. Its player also
-      forfeits the worst payoff of the game. In poker this is the player's chips in the pot. In
-      Hanabi the team loses the points earned so far. The others are paid nothing more.
+    - `payoff_span`: scales a game's payoffs so that the difference between its best and worst
+      result is this; None keeps them. The paper's 4 doubles the payoffs of Tic-Tac-Toe and keeps
+      those of Kuhn poker and mini Hanabi.
+    - `valid_reward`: bonus for each valid reply, 0 by default (the paper: 0.05).
+    - `invalid_penalty`: penalty for an invalid reply, 10 by default; an invalid reply ends the
+      game. The player also forfeits the worst payoff of the game. In poker this is the player's
+      chips in the pot; in Hanabi the team loses the points earned so far. The other players are
+      paid nothing more.
 
-    Eq. 4's reward for short replies counts tokens, which a task does not see: it is the credit's
-    (`algorithm.credit`).
+    Eq. 4's reward for short replies counts tokens, which a task does not see; `algorithm.credit`
+    implements it.
 
     Settings:
 
-    - `games`: a name, or several, of OpenSpiel or `mini_hanabi` and `simple_hanabi`; also with
-      parameters, `kuhn_poker(players=3)`. All must have the same number of players. Passes over the
-      items keep several games balanced. `test_games`: the games of the test split; by default the
-      same.
+    - `games`: one or several names of OpenSpiel's games, `mini_hanabi` or `simple_hanabi`,
+      optionally with parameters such as `kuhn_poker(players=3)`. All must have the same number of
+      players. Each pass over the items contains every game equally often. `test_games`: the games
+      of the test split; by default the same.
     - `prompt`: 'full', the prompts of the paper's appendix I for its six games and OpenSpiel's own
-      strings for others; an answer stands in `<answer>...</answer>` at the end. 'compact', few
-      words for small models; the reply is the action alone.
+      strings for others; a reply ends with `<answer>...</answer>`. 'compact', few words for small
+      models; the reply is only the action.
 
-    Where the paper is silent: how later turns of the card games are listed, that Hanabi's players
-    read what the other did since, and the forfeits, which follow the prompts' 'immediate loss'.
+    Where the paper is silent, this task chooses: how later turns of the card games are listed, that
+    Hanabi's players read the other player's last moves, and the forfeits, which follow the prompts'
+    'immediate loss'.
 
-    Metrics by player: `payoff_player_0`, ... the game's own, forfeits included. Metrics of the
-    episode: `malformed` and `illegal` are 1 if such a reply ended it.
+    Metrics by player: `payoff_player_0`, ..., the game's own payoffs, forfeits included. Metrics of
+    the episode: `malformed` and `illegal` are 1 if such a reply ended the game.
 
     Errors: ConfigError from the constructor, one line that names the setting; MissingExtra without
     OpenSpiel.
@@ -151,7 +152,7 @@ class OpenSpiel(
         return self._lengths[item.name]
 
     def family(self, item: Game) -> str:
-        """The game's name: payoffs of different games are not compared."""
+        """The game's name, so that payoffs of different games are not compared."""
         return item.name
 
     def reset(self, item: Game, rng: np.random.Generator) -> GameState:
@@ -175,7 +176,7 @@ class OpenSpiel(
     def step(
         self, state: GameState, actions: Mapping[str, str], rng: np.random.Generator
     ) -> Outcome[GameState]:
-        """Make the move, then chance's moves; or end the game if a reply is not valid."""
+        """Make the move, then chance's moves, or end the game if a reply is not valid."""
         name = state.game.name
         at = position(name, state.moves)
         chosen: dict[int, int] = {}
@@ -208,7 +209,7 @@ class OpenSpiel(
         )
 
     def metrics(self, state: GameState) -> Mapping[str, float]:
-        """`payoff_PLAYER`, the game's own; `malformed` and `illegal`, 0 or 1."""
+        """`payoff_PLAYER`, the game's own payoff; `malformed` and `illegal`, 0 or 1."""
         paid = zip(self.agents, state.payoffs, strict=True)
         return {
             **{f"payoff_{agent}": payoff for agent, payoff in paid},
@@ -232,20 +233,20 @@ class OpenSpiel(
         return self.said(words[int(rng.integers(len(words)))])
 
     def said(self, word: str) -> str:
-        """A word of the phrasing in the form that a reply has."""
+        """A word of the phrasing in the format of a reply."""
         return f"<answer>{word}</answer>" if self.prompt == "full" else word
 
     def decisions(self, agent: str) -> Sequence[Decision]:
-        """Every point at which the player may have to choose, in the one game of 'train'.
+        """Every decision of the player in the only game of 'train'.
 
-        Errors: ConfigError if the task has several games, or one that cannot be written out.
+        Errors: ConfigError if the task has several games, or one that cannot be enumerated.
         """
         return all_decisions(self._only_game(), self.prompt)[self.agents.index(agent)]
 
     def judge(self, policy: Policy) -> Mapping[str, float]:
-        """`nash_conv`: the sum of the players' gains if each alone played a best response; 0 in an
-        equilibrium. `exploitability`: its mean over players. `value_PLAYER`. In the game's own
-        payoffs."""
+        """`nash_conv`: the sum over players of the gain of a player who alone switches to a best
+        response; 0 in an equilibrium. `exploitability`: the mean of these gains over players.
+        `value_PLAYER`: the player's expected payoff. All are in units of the game's own payoffs."""
         return equilibrium_distance(self._only_game(), policy, self.agents)
 
     def render(self, state: GameState) -> str:
@@ -253,7 +254,7 @@ class OpenSpiel(
         return str(position(state.game.name, state.moves))
 
     def picture(self, state: GameState) -> Picture:
-        """Board, or hands and chips, for the paper's games; without panels for others."""
+        """The board, or hands and chips, for the paper's games; without panels for other games."""
         return draw(state.game.name, position(state.game.name, state.moves))
 
     def _only_game(self) -> str:
@@ -291,7 +292,7 @@ def _revealed(name: str, moves: tuple[Move, ...]) -> str:
 
 
 def _scale(game: Any, span: float | None) -> float:
-    """What the game's payoffs are multiplied by."""
+    """The factor by which the game's payoffs are multiplied."""
     if span is None:
         return 1.0
     return span / float(game.max_utility() - game.min_utility())

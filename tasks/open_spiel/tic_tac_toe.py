@@ -10,7 +10,7 @@ from .phrasing import Compact, Full
 
 MARKS = "XO"
 LINES = ((0, 1, 2), (3, 4, 5), (6, 7, 8), (0, 3, 6), (1, 4, 7), (2, 5, 8), (0, 4, 8), (2, 4, 6))
-"""By action: three rows, three columns, two diagonals."""
+"""Lines of three cells, given as actions: three rows, three columns, two diagonals."""
 
 
 def cell(action: int) -> tuple[int, int]:
@@ -57,11 +57,11 @@ class TicTacToe(Full):
 
 
 class CompactTicTacToe(Compact):
-    """The cells row by row, each with its name: an empty one by it alone, which is the action.
+    """The cells row by row, each by its name. The name of an empty cell is also the action.
 
-    The short form states what a small model does not learn within a few thousand games. An empty
-    cell is `wins_` if it completes a line of the player, else `stops_` if it would complete a line
-    of the opponent.
+    The compact form includes facts that a small model does not learn within a few thousand games:
+    an empty cell has the prefix `wins_` if it completes a line of the player, else `stops_` if it
+    would complete a line of the opponent.
 
     Example: `tic_tac_toe player_0 own_r0c0 own_r0c1 wins_r0c2 r1c0 other_r1c1 r1c2 other_r2c0 ...`.
     """
@@ -90,7 +90,7 @@ class CompactTicTacToe(Compact):
 
 
 def _completes(marks: str, action: int, mark: str) -> bool:
-    """Two of `mark` stand in a line with the cell."""
+    """Whether two of `mark` are in a line with the cell."""
     return any(
         all(marks[other] == mark for other in line if other != action)
         for line in LINES

@@ -30,7 +30,7 @@ class RejectedAction(Exception):
 
 
 class Closed(Exception):
-    """The server ended the session, or has no free one."""
+    """The server ended the session or has no free session."""
 
 
 class EnvironmentSession:
@@ -43,7 +43,7 @@ class EnvironmentSession:
     def reset(self, arguments: Mapping[str, Any]) -> ServerObservation:
         """Opens an episode.
 
-        Errors: Closed if the server ended the session or has no free one; TaskError naming the
+        Errors: Closed if the server ended the session or has no free session; TaskError naming the
         server and the remedy.
         """
         try:
@@ -54,7 +54,8 @@ class EnvironmentSession:
             raise TaskError(f"task.url: {self.url} refused a reset: {error}") from None
 
     def step(self, action: Mapping[str, Any]) -> ServerObservation:
-        """The environment's answer to an action. Errors: Refused; TaskError as `reset`."""
+        """The environment's answer to an action. Errors: RejectedAction if the server refuses it;
+        otherwise as `reset`."""
         try:
             return self._shown(self._client.step, dict(action))
         except Closed:
@@ -83,7 +84,8 @@ class EnvironmentSession:
 
 
 def read_schema(url: str) -> Mapping[str, Any]:
-    """The JSON schema of the server's actions. Errors: TaskError as a session's."""
+    """The JSON schema of the server's actions. Errors: TaskError naming the server and the
+    remedy."""
     direct = build_opener(ProxyHandler({}))  # no proxy for a server that is named in the config
     try:
         with direct.open(f"{url}/schema", timeout=PATIENCE) as answer:

@@ -1,5 +1,5 @@
-"""Sessions of this process: those of running episodes, and idle ones, which the next episode
-resets."""
+"""Sessions of this process: those of running episodes, and idle ones, which later episodes
+reuse."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from .session import PATIENCE, Closed, EnvironmentSession, ServerObservation
 _RETRY = 0.05
 
 Play = tuple[str, int, tuple[str, ...]]
-"""Arguments of the reset, seed and actions."""
+"""An episode: arguments of the reset, seed and actions."""
 
 _idle: dict[str, list[EnvironmentSession]] = {}
 
 
 def begin(url: str, arguments: Mapping[str, Any]) -> tuple[EnvironmentSession, ServerObservation]:
-    """A session whose environment was reset: an idle one, or a new one.
+    """A session with a freshly reset environment: an idle session or a new one.
 
     If the server has no free session, the session of the oldest kept episode is reused. That
     episode is replayed if it continues.
@@ -56,5 +56,5 @@ _live: dict[str, LiveGames[Play, EnvironmentSession]] = {}
 
 
 def under_way(url: str) -> LiveGames[Play, EnvironmentSession]:
-    """The sessions at a server by the play that led to them."""
+    """The sessions of running episodes at a server, by episode."""
     return _live.setdefault(url, LiveGames[Play, EnvironmentSession](end=finish))

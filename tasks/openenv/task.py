@@ -32,7 +32,8 @@ ITEMS = 64
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """An item: the environment at a URL. All items are equal, as episodes of one are compared."""
+    """An item: the environment at a URL. All items are equal, since advantages compare episodes of
+    one item."""
 
     url: str
 
@@ -46,7 +47,7 @@ class ServedState:
 
     seed: int
     shown: tuple[str, ...]
-    """After the reset and after each action."""
+    """The texts shown after the reset and after each action."""
     actions: tuple[str, ...] = ()
     reward: float = 0.0
     refused: int = 0
@@ -55,26 +56,29 @@ class ServedState:
 class OpenEnv(DecPOMDP[Served, ServedState], LegalActions):
     """An OpenEnv environment over HTTP, played by one agent.
 
-    url: of the server, such as `http://127.0.0.1:8000`. Each live episode is a session there.
-    action: the field of the server's actions that an answer fills; by default the only one. With
-    several fields and none named, an answer is a JSON object of the server's schema.
-    observation: the field that is shown; by default the only one, or all as JSON.
-    reset: arguments of the environment's reset, beside `seed`.
+    url: address of the server, such as `http://127.0.0.1:8000`. Each live episode is a session
+    there.
+    action: the field of the server's actions that an answer fills; by default the only field. If
+    the actions have several fields and this names none, an answer is a JSON object that follows the
+    server's schema.
+    observation: the field that is shown; by default the only field, or all fields as JSON.
+    reset: further arguments of the environment's reset, besides `seed`.
     prompt: text before the first observation.
     horizon: maximum number of actions per episode.
-    words: texts that the embedded model is warm-started on.
+    words: texts on which the embedded model is warm-started.
 
-    Rewards are the server's, action by action. An action that the server refuses earns nothing; the
-    agent reads the reason next. If branches need it, an episode is replayed in a separate session
-    from its seed and actions.
+    The server pays a reward for each action. An action that the server refuses earns nothing; the
+    agent reads the reason next. If branches need an episode, it is replayed from its seed and
+    actions in a separate session.
 
-    Wrong when the environment ignores `seed` and draws at random: a replay that shows another text
-    is an error; `rollout: chain` with one chain needs no replay.
+    Wrong when the environment ignores `seed` and draws at random: a replay that shows a different
+    text is an error. `rollout: chain` with one chain needs no replay.
 
-    Metrics: `reward`, the sum of the episode, and `refused`, the actions that were refused.
+    Metrics: `reward`, the sum of the episode's rewards, and `refused`, the number of refused
+    actions.
 
-    Errors: ConfigError from the constructor; MissingExtra without OpenEnv; TaskError where the
-    server does not answer.
+    Errors: ConfigError from the constructor; MissingExtra without OpenEnv; TaskError if the server
+    does not answer.
     """
 
     def __init__(
@@ -100,7 +104,7 @@ class OpenEnv(DecPOMDP[Served, ServedState], LegalActions):
 
     @cached_property
     def form(self) -> Form:
-        """How an action is written, read from the server once."""
+        """The format of an action, read from the server once."""
         return action_form(read_schema(self.url), self.action)
 
     def items(self, split: str) -> Sequence[Served]:
@@ -110,7 +114,7 @@ class OpenEnv(DecPOMDP[Served, ServedState], LegalActions):
         return self._items
 
     def reset(self, item: Served, rng: np.random.Generator) -> ServedState:
-        """A session whose environment was reset with a seed drawn here."""
+        """The state of a session whose environment was reset with a seed drawn from `rng`."""
         seed = int(rng.integers(2**31))
         session, text = self._opened(seed)
         state = ServedState(seed=seed, shown=(text,))
@@ -126,7 +130,8 @@ class OpenEnv(DecPOMDP[Served, ServedState], LegalActions):
     def step(
         self, state: ServedState, actions: Mapping[str, str], rng: np.random.Generator
     ) -> Outcome[ServedState]:
-        """The server's answer to the action; the session of an ended episode serves another."""
+        """Sends the action to the server. The session of an ended episode is kept for another
+        episode."""
         session, said = self._replayed(state), without_reasoning(actions[AGENT])
         shown, text = self._answered(session, said)
         reward = 0.0 if shown is None else shown.reward
@@ -159,7 +164,7 @@ class OpenEnv(DecPOMDP[Served, ServedState], LegalActions):
     def _answered(
         self, session: EnvironmentSession, said: str
     ) -> tuple[ServerObservation | None, str]:
-        """The server's answer and its text; None and the reason where the action was refused."""
+        """The server's answer and its text; None and the reason if the action was refused."""
         try:
             shown = session.step(read_action(said, self.form))
         except (RejectedAction, ValueError) as error:
@@ -167,7 +172,8 @@ class OpenEnv(DecPOMDP[Served, ServedState], LegalActions):
         return shown, write_observation(shown.observation, self.observation)
 
     def _replayed(self, state: ServedState) -> EnvironmentSession:
-        """The session after `state.actions`: the one at hand, or a new one."""
+        """The session after `state.actions`: the live one if it is kept, or a new one after a
+        replay."""
         session = under_way(self.url).take(self._key(state))
         if session is not None:
             return session

@@ -1,4 +1,5 @@
-"""Actions and observations of an OpenEnv server as text, by the server's JSON schemas."""
+"""Converts actions and observations of an OpenEnv server to and from text, by the server's JSON
+schemas."""
 
 from __future__ import annotations
 
@@ -11,12 +12,12 @@ from colearn.errors import ConfigError, nearest
 from colearn.text.json_value import read_json
 
 _GENERAL = ("metadata", "reward", "done")
-"""Fields of OpenEnv's base classes."""
+"""Field names of OpenEnv's base classes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Form:
-    """How an action is written.
+    """The format of an action.
 
     field: the single field that an answer fills; None if an answer is a JSON object.
     """
@@ -26,7 +27,7 @@ class Form:
 
     @property
     def system(self) -> str | None:
-        """The system text that asks for a JSON object; None for an action of one field."""
+        """The system prompt that asks for a JSON object; None for an action of one field."""
         if self.field is not None:
             return None
         shown = json.dumps(self.schema, ensure_ascii=False)
@@ -34,7 +35,7 @@ class Form:
 
 
 def action_form(schema: Mapping[str, Any], field: str | None) -> Form:
-    """The form of a server's actions: `field`, or the only field of the schema, or an object.
+    """The format of a server's actions: `field`, or the only field of the schema, or a JSON object.
 
     Errors: ConfigError for a field that the actions do not have.
     """
@@ -49,7 +50,8 @@ def action_form(schema: Mapping[str, Any], field: str | None) -> Form:
 
 
 def read_action(text: str, form: Form) -> Mapping[str, Any]:
-    """The action of an answer. A text field takes the answer as it is, another one its JSON.
+    """The action in an answer. A text field takes the answer unchanged; other fields take it parsed
+    as JSON.
 
     Errors: ValueError with the reason, which the agent reads.
     """
@@ -63,7 +65,7 @@ def read_action(text: str, form: Form) -> Mapping[str, Any]:
 
 
 def write_observation(observation: Mapping[str, Any], field: str | None) -> str:
-    """The text of an observation: `field`, or its only field, or all of it as JSON.
+    """The text of an observation: `field`, or its only field, or all fields as JSON.
 
     Errors: ConfigError for a field that the observations do not have.
     """

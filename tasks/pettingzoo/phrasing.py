@@ -14,7 +14,7 @@ WAYS = ("Rock", "Paper", "Scissors")
 
 
 class Phrasing:
-    """The words of an environment; override what should read differently."""
+    """The words of an environment; override the methods whose text should change."""
 
     def __init__(self, env: str) -> None:
         self.env = env
@@ -43,7 +43,8 @@ class Plain(Phrasing):
 
 
 class RockPaperScissors(Phrasing):
-    """classic/rps_v2: the other player's last choice, and the names of the three choices."""
+    """Words of classic/rps_v2: the other player's last choice, and the names of the three
+    choices."""
 
     def observation(self, agent: str, seen: Any) -> str:
         number = int(seen)
@@ -55,7 +56,8 @@ class RockPaperScissors(Phrasing):
 
 
 class BoardWording(Phrasing):
-    """classic/tictactoe_v3 and connect_four_v3: own stones X, the other's O, rows from the top."""
+    """Words of classic/tictactoe_v3 and connect_four_v3: the reader's stones are X, the other
+    player's O; rows from the top."""
 
     def observation(self, agent: str, seen: Any) -> str:
         own, other = np.asarray(seen)[..., 0], np.asarray(seen)[..., 1]
@@ -82,7 +84,8 @@ _KNOWN = {
 
 
 def phrasing(env: str, chosen: str | None) -> Phrasing:
-    """The phrasing of an environment: its own, the plain one, or the class `chosen` names.
+    """The phrasing of an environment: the class that `chosen` names, else the environment's own,
+    else the plain one.
 
     Errors: ConfigError if `chosen` is not a module:Class of a Phrasing.
     """

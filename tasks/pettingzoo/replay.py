@@ -1,7 +1,7 @@
 """Replays an environment from its seed and actions.
 
-PettingZoo's environments change in place. Here each is created again from (seed, actions). If a
-game one step earlier is kept, it continues from there.
+PettingZoo's environments change in place. A replay creates the environment again from (seed,
+actions), or continues a kept game that is one step behind.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from colearn.errors import ConfigError, required
 from ..live_games import LiveGames
 
 Joint = tuple[tuple[str, int], ...]
-"""One step: (agent, action) of each that acted."""
+"""One step: (agent, action) for each agent that acted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class EnvironmentSource:
     """An environment's name and constructor arguments."""
 
     env: str
-    """Family and name, classic/rps_v2."""
+    """Family and name, such as classic/rps_v2."""
     settings: Mapping[str, Any] = field(default_factory=dict, hash=False)
     parallel: bool = False
 
@@ -38,16 +38,16 @@ class Situation:
     acting: tuple[str, ...]
     """The agents that act now; none after the end."""
     seen: Mapping[str, Any]
-    """By acting agent, its observation, without the action mask."""
+    """The observation of each acting agent, without the action mask."""
     legal: Mapping[str, tuple[int, ...]]
     rewards: Mapping[str, float]
-    """By agent, of the step that led here."""
+    """The rewards of the last step, by agent."""
 
 
 def module(source: EnvironmentSource) -> Any:
     """The environment's module.
 
-    Errors: MissingExtra without PettingZoo; ConfigError for a name it does not have.
+    Errors: MissingExtra without PettingZoo; ConfigError for an unknown name.
     """
     required("pettingzoo", "games")
     family, _, name = source.env.replace(".", "/").rpartition("/")
@@ -116,7 +116,7 @@ def _step(env: Any, joint: Joint, parallel: bool) -> Situation:
 
 
 def _turn(env: Any, rewards: Mapping[str, float]) -> Situation:
-    """Of an environment in which one agent acts at a time."""
+    """The situation of an environment in which one agent acts at a time."""
     if not env.agents:
         return _shown(env, {}, rewards)
     agent = env.agent_selection
@@ -143,7 +143,8 @@ def _shown(
 def _masked(
     env: Any, agent: str, seen: Any, info: Mapping[str, Any]
 ) -> tuple[Any, tuple[int, ...]]:
-    """The observation, and the legal actions by the mask that stands in it or beside it."""
+    """The observation without its mask, and the legal actions, from the mask in `seen` or
+    `info`."""
     mask = info.get("action_mask")
     if isinstance(seen, Mapping) and "observation" in seen:
         mask = seen.get("action_mask", mask)

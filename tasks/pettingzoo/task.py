@@ -40,24 +40,25 @@ class ZooState:
     acted: tuple[str, ...] = ()
     """The agents that have acted so far, without repetition."""
     returns: tuple[float, ...]
-    """By agent, the rewards so far, penalties left out."""
+    """The rewards so far by agent, without penalties."""
     invalid: bool = False
 
 
 class PettingZoo(DecPOMDP[ZooItem, ZooState], LegalActions, RewardStructure):
-    """An AEC or a parallel environment of PettingZoo with discrete actions, by name.
+    """An AEC or parallel environment of PettingZoo with discrete actions, by name.
 
-    Agents are the environment's. In an AEC environment one agent acts at a time; in a parallel one,
-    all remaining agents act. The task itself makes the steps that PettingZoo requires of terminated
-    agents. All randomness follows from the seed that `reset` draws, so branches of a tree share it.
+    The agents are the environment's. In an AEC environment one agent acts at a time; in a parallel
+    one, all remaining agents act. The task itself makes the steps that PettingZoo requires of
+    terminated agents. All randomness follows from the seed that `reset` draws, so the branches of a
+    tree share the randomness.
 
     Settings: `env`, family/name (`classic/rps_v2`; the family classic may be left out); `settings`,
-    the environment's own; `parallel`, its parallel form; `horizon`, the most steps of an episode;
-    `phrasing`, module:Class of a `Phrasing` of yours; `team`: the joint reward is the mean over the
-    agents, for environments in which they work together; `invalid_penalty` for a reply that is no
-    legal action, which ends the episode.
+    the environment's constructor arguments; `parallel`, whether to use its parallel form;
+    `horizon`, the maximum number of steps per episode; `phrasing`, module:Class of a custom
+    `Phrasing`; `team`: the joint reward is the mean over the agents, for cooperative environments;
+    `invalid_penalty`, the penalty for a reply that is not a legal action, which ends the episode.
 
-    Metrics: `return_AGENT`, the environment's own, and `invalid`.
+    Metrics: `return_AGENT`, the environment's own return, and `invalid`.
 
     Errors: ConfigError from the constructor; MissingExtra without PettingZoo.
     """
@@ -84,13 +85,13 @@ class PettingZoo(DecPOMDP[ZooItem, ZooState], LegalActions, RewardStructure):
         self._items = {split: (ZooItem(env),) * ITEMS for split in ("train", "test")}
 
     def items(self, split: str) -> Sequence[ZooItem]:
-        """The same environment 64 times over, in both splits."""
+        """The same environment 64 times, in both splits."""
         if split not in self._items:
             raise ConfigError(f"task.items: unknown split '{split}'; known: test, train")
         return self._items[split]
 
     def reset(self, item: ZooItem, rng: np.random.Generator) -> ZooState:
-        """A fresh environment under a seed drawn here."""
+        """The state of a new environment, with a seed drawn from `rng`."""
         return ZooState(seed=int(rng.integers(2**31)), returns=(0.0,) * len(self.agents))
 
     def observe(self, state: ZooState, agent: str) -> str | None:
@@ -155,7 +156,7 @@ class PettingZoo(DecPOMDP[ZooItem, ZooState], LegalActions, RewardStructure):
 
 
 def _agents(source: EnvironmentSource) -> tuple[str, ...]:
-    """The environment's agents, once it is known to be playable."""
+    """The environment's agents, after checking that the task can play it."""
     form = "parallel_env" if source.parallel else "env"
     if not hasattr(module(source), form):
         raise ConfigError(f"task.parallel: '{source.env}' has no {form}; set it the other way")

@@ -21,29 +21,30 @@ def team(world: Map, before: Cell, after: Cell) -> float:
 
 
 def format_score(moves: Moves | None) -> float:
-    """s_fmt: a list of U, D, L, R was read."""
+    """s_fmt: 1 if a list of U, D, L, R was read."""
     return float(moves is not None)
 
 
 def legal_score(world: Map, at: Cell, moves: Moves) -> float:
-    """s_leg: no move leaves the map or runs into a wall."""
+    """s_leg: 1 if no move leaves the map or runs into a wall."""
     return float(walk(world, at, moves).legal)
 
 
 def shortest_score(world: Map, at: Cell, moves: Moves) -> float:
-    """s_sp: the share of moves on a shortest path from the cell of the move; for a single move, the
-    paper's SPNext. Moves that are not made do not lie on one."""
+    """s_sp: the share of moves that are on a shortest path from the cell where they start; for a
+    single move, the paper's SPNext. Moves that are not executed do not count as on a shortest
+    path."""
     return walk(world, at, moves).shortest / len(moves)
 
 
 def execution_score(world: Map, at: Cell, moves: Moves) -> float:
-    """s_exec: no invalid move, and the simulation advances."""
+    """s_exec: 1 if no move is invalid and the simulation advances."""
     path = walk(world, at, moves)
     return float(path.legal and path.end != at)
 
 
 def shape_score(world: Map, at: Cell, moves: Moves) -> float:
-    """s_shape: phi = -d, the Manhattan distance to the goal, does not decrease."""
+    """s_shape: 1 if phi = -d does not decrease, where d is the Manhattan distance to the goal."""
     end = walk(world, at, moves).end
     return float(-distance(end, world.goal) >= -distance(at, world.goal))
 

@@ -34,26 +34,30 @@ Position: {at}. Goal: {goal}."""
 class PlanPath(ToolTeam[Map, Cell, Moves], Drawable):
     """Reach the goal of a map within T turns (B.4); an answer is a list of moves.
 
-    The team earns 1 at the goal, else max(0, gain in Manhattan distance / the first one). Locally
+    The team earns 1 at the goal, else max(0, gain in Manhattan distance / distance at the start).
+    Local rewards:
 
         plan  0.1 format + 0.1 legal + 0.8 shortest  shortest: share of moves on a shortest path
         tool  0.1 format + 0.1 executes + 0.8 shape  shape: the distance does not grow
 
-    Moves are made one by one; an impossible one ends the list. The tool's are tried out only.
+    Moves are executed one by one; an impossible move ends the list. The tool user's moves are only
+    simulated.
 
-    `prompt='compact'`: `tool at_c2 goal_a1 wall_a2`, a word for each cell, a1 at the top left;
-    moves are answered as `U L`, and `plan` reads `... tool U L` at the end.
+    `prompt='compact'`: a prompt such as `tool at_c2 goal_a1 wall_a2` has a word for each occupied
+    cell, with a1 at the top left. Answers have the form `U L`, and the prompt of `plan` ends with
+    the tool user's proposal, `... tool U L`.
 
     Where the paper is silent, this task chooses: a cell is a wall with probability 0.22. The
-    paper's formulas have one action, an answer has a list: it is legal if all its moves are, and
-    shortest by their share. An empty list has no format. A tool's step earns the team what its
-    proposal would earn; the planner's step then does not earn it again.
+    paper's formulas are for one action, but an answer is a list of moves: it is legal if all its
+    moves are legal, and its shortest-path score is the share of its moves on a shortest path. An
+    empty list counts as having no format. A tool's step earns the team what its proposal would
+    earn; the planner's step then does not earn it again.
 
     Errors: ConfigError from the constructor and from `items`, one line that names the setting.
     """
 
     size: int = 10
-    """H and W of the map."""
+    """Height and width of the map (H and W)."""
     walls: float = 0.22
     """Probability that a cell is a wall."""
 
@@ -63,7 +67,7 @@ class PlanPath(ToolTeam[Map, Cell, Moves], Drawable):
         check_number("walls", self.walls, 0.0, 0.5)
 
     def splits(self) -> Mapping[str, Sequence[Map]]:
-        """Maps, made once for each choice of settings."""
+        """The maps by split, cached for equal settings."""
         return _splits(self.size, float(self.walls), self.train, self.test, self.seed, self.fresh)
 
     def start(self, item: Map) -> Cell:
@@ -75,7 +79,7 @@ class PlanPath(ToolTeam[Map, Cell, Moves], Drawable):
         return world == item.goal
 
     def progress(self, item: Map, world: Cell) -> float:
-        """1 - moves to the goal / those from the start, not below 0."""
+        """1 - moves to the goal / moves from the start to the goal, at least 0."""
         return max(0.0, 1.0 - item.oracle[world] / item.oracle[item.start])
 
     def read(self, item: Map, text: str) -> Moves | None:
@@ -87,7 +91,7 @@ class PlanPath(ToolTeam[Map, Cell, Moves], Drawable):
         return moves.compact(answer) if self.prompt == "compact" else moves.written(answer)
 
     def carried_out(self, item: Map, world: Cell, answer: Moves) -> Cell:
-        """Where the moves end."""
+        """The cell where the moves end."""
         return walk(item, world, answer).end
 
     def team_reward(self, item: Map, before: Cell, after: Cell) -> float:
@@ -124,7 +128,7 @@ class PlanPath(ToolTeam[Map, Cell, Moves], Drawable):
         return shortest_path(item, world)
 
     def random_answer(self, item: Map, world: Cell, rng: np.random.Generator) -> Moves:
-        """A random walk over free cells, as long as some way on the map is."""
+        """A random walk over free cells, of a length below twice the size of the map."""
         length, way, at = int(rng.integers(1, 2 * self.size - 1)), [], world
         for _ in range(length):
             ways = [move for move in STEPS if moved(at, move) in item.free]

@@ -24,13 +24,14 @@ class Map:
 
     @cached_property
     def free(self) -> frozenset[Cell]:
-        """Cells that are not walls."""
+        """The cells that are not walls."""
         cells = ((r, c) for r in range(self.rows) for c in range(self.columns))
         return frozenset(cell for cell in cells if cell not in self.walls)
 
     @cached_property
     def oracle(self) -> dict[Cell, int]:
-        """Moves to the goal by cell: the shortest-path oracle, breadth first."""
+        """Number of moves to the goal from each cell: the shortest-path oracle, by breadth-first
+        search."""
         return distances(self.goal, self.free)
 
     def drawn(self, at: Cell) -> tuple[str, ...]:
@@ -45,17 +46,18 @@ class Map:
 
 @dataclass(frozen=True, slots=True)
 class Walk:
-    """Applies a list of moves from a cell. It stops at the goal or before the first bad move."""
+    """Result of a list of moves from a cell. The walk stops at the goal or before the first bad
+    move."""
 
     end: Cell
     legal: bool
-    """No move left the map or ran into a wall."""
+    """Whether no move left the map or ran into a wall."""
     shortest: int
-    """Executed moves that are on a shortest path from the cell of the move."""
+    """Number of executed moves that are on a shortest path from the cell where they start."""
 
 
 def walk(world: Map, at: Cell, moves: Moves) -> Walk:
-    """Carry the moves out, one by one; those after the goal or a bad move are not made."""
+    """Execute the moves one by one; moves after the goal or after a bad move are not executed."""
     shortest = 0
     for move in moves:
         if at == world.goal:
@@ -80,10 +82,10 @@ def shortest_path(world: Map, at: Cell) -> Moves:
 
 
 def draw_map(rows: int, columns: int, share: float, rng: np.random.Generator) -> Map:
-    """Each cell is a wall with probability `share`. Start and goal are different free cells, and a
-    path connects them.
+    """Draws a map. Each cell is a wall with probability `share`. Start and goal are different free
+    cells connected by a path.
 
-    Errors: ValueError if 2000 maps had none.
+    Errors: ValueError if 2000 drawn maps had no such path.
     """
     for _ in range(_ATTEMPTS):
         blocked = rng.random((rows, columns)) < share

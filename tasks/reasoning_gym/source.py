@@ -1,4 +1,4 @@
-"""Makes reasoning-gym's data sets, once per process."""
+"""Creates reasoning-gym's data sets, once per process."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from colearn.errors import ConfigError, nearest, reason_of, required
 
 @lru_cache(maxsize=16)
 def data_set(name: str, settings: str, size: int, seed: int) -> Any:
-    """The data set of a name; `settings` is JSON.
+    """The data set called `name`; `settings` is JSON.
 
-    Errors: MissingExtra without reasoning-gym; ConfigError for a name or a setting that it does not
-    have.
+    Errors: MissingExtra without reasoning-gym; ConfigError for a name or a setting that the package
+    does not have.
     """
     gym = required("reasoning_gym", "gyms", package="reasoning-gym")
     known = import_module("reasoning_gym.factory").DATASETS

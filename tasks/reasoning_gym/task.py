@@ -25,7 +25,7 @@ _TAGGED = re.compile(r"<answer>(.*?)</answer>", re.S)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GymItem:
-    """An entry of the data set by its number."""
+    """An entry of the data set, identified by its index."""
 
     number: int
     prompt: AskedPrompt
@@ -37,12 +37,13 @@ class GymItem:
 class ReasoningGym(Answering[GymItem], PrivilegedInfo, RewardStructure):
     """A data set of reasoning-gym by name, for one agent or a team.
 
-    data: its name, such as `chain_sum`. settings: its own. size, test_size: entries of the splits,
-    which share no question. seed: of the entries.
+    data: name of the data set, such as `chain_sum`. settings: settings of the data set. size,
+    test_size: number of entries in each split; the splits share no question. seed: seed of the
+    entries.
     tagged: the answer is read from `<answer>...</answer>`, which the prompt asks for; else it is
     the whole text.
     agents, answer: as for `dataset`.
-    words: answers that the embedded model is warm-started on; by default the answers of training
+    words: answers on which the embedded model is warm-started; by default the answers of training
     entries.
 
     The reward is the package's `score_answer`, in [0, 1]. Nearly all data sets give 0.01 or 0 for a
@@ -83,7 +84,7 @@ class ReasoningGym(Answering[GymItem], PrivilegedInfo, RewardStructure):
         self._items: dict[str, Sequence[GymItem]] = {}
 
     def items(self, split: str) -> Sequence[GymItem]:
-        """Entries of 'train' or 'test'. Questions of the test split are not trained on.
+        """The entries of 'train' or 'test'. Questions of the test split are removed from 'train'.
 
         Errors: ConfigError if no question is left to train on.
         """
@@ -116,7 +117,7 @@ class ReasoningGym(Answering[GymItem], PrivilegedInfo, RewardStructure):
     def legal_action(
         self, state: AnsweringState[GymItem], agent: str, rng: np.random.Generator
     ) -> str | None:
-        """One of `words`, or the answer of any training entry, in the form that is asked for."""
+        """One of `words`, or the answer of any training entry, in the requested format."""
         given = super().legal_action(state, agent, rng)
         if given is not None:
             return given
