@@ -1,7 +1,9 @@
-"""A language of small programs for models of a few words: steps that change a number in turn.
+"""A language of small programs for models with a small vocabulary: steps that change a number in
+turn.
 
-`times_2 then plus_1` asks for twice the number and one more; `times_2 plus_1` is its program. A
-program is run by the task itself: it always ends and touches nothing.
+The question `times_2 then plus_1` asks for twice the number plus one; its program is
+`times_2 plus_1`. The task runs programs without a sandbox, since they always end and have no side
+effects.
 """
 
 from __future__ import annotations
@@ -21,13 +23,14 @@ _STEPS: Mapping[str, Callable[[int], int]] = {
     "negate": lambda x: -x,
 }
 STEPS = "steps"
-"""The setting `data` of these problems."""
+"""Value of the setting `data` that selects these problems."""
 LONGEST = 8
-"""Steps of a program."""
+"""Maximum number of steps of a program."""
 HELD_OUT = 4
-"""One in so many questions of two steps is a test question; every step opens and ends others."""
+"""One in HELD_OUT questions of two steps is a test question; each step also begins and ends
+training questions."""
 KNOWN = 0.25
-"""Share of guesses that are right."""
+"""Probability that a guess is the reference program."""
 TESTED = (1, 2, 3, 5, 8)
 """Inputs of the golden tests."""
 
@@ -43,18 +46,18 @@ class StepProblem:
 
     @property
     def program(self) -> str:
-        """The reference."""
+        """The reference program."""
         return self.question.replace(" then ", " ")
 
     @property
     def tests(self) -> tuple[tuple[int, int], ...]:
-        """Golden tests: inputs and outputs."""
+        """Golden tests: pairs of input and output."""
         return tuple((x, run_steps(self.program, x)) for x in TESTED)
 
 
 def step_problems() -> dict[str, tuple[StepProblem, ...]]:
-    """All questions of one step, and three quarters of those of two, are to train on; the other
-    questions of two steps are the test split."""
+    """The problems by split. 'train' has all questions of one step and three quarters of those of
+    two steps; 'test' has the other questions of two steps."""
     trained = [StepProblem(step) for step in _STEPS]
     tested: list[StepProblem] = []
     for (i, first), (j, second) in itertools.product(enumerate(_STEPS), repeat=2):
@@ -70,15 +73,15 @@ def are_steps(program: str) -> bool:
 
 
 def run_steps(program: str, number: int) -> int:
-    """What a program makes of a number. Errors: KeyError if it is no program."""
+    """The result of a program on a number. Errors: KeyError if the text is not a program."""
     for step in program.split():
         number = _STEPS[step](number)
     return number
 
 
 def guess(problem: StepProblem, rng: np.random.Generator) -> str:
-    """A program of one or two random steps; a quarter of the time the reference, so that a warm
-    start on guesses is right now and then."""
+    """A program of one or two random steps, or, a quarter of the time, the reference program, so
+    that a model warm-started on guesses is sometimes right."""
     if rng.random() < KNOWN:
         return problem.program
     steps = list(_STEPS)

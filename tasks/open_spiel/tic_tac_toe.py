@@ -57,7 +57,8 @@ class TicTacToe(Full):
 
 
 class CompactTicTacToe(Compact):
-    """The cells row by row, each by its name. The name of an empty cell is also the action.
+    """The cells row by row: an occupied cell with its owner, an empty one by its name alone, which
+    is also the action.
 
     The compact form includes facts that a small model does not learn within a few thousand games:
     an empty cell has the prefix `wins_` if it completes a line of the player, else `stops_` if it

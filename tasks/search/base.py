@@ -21,16 +21,18 @@ from .reading import count_words, within
 from .world import KINDS, World
 
 MOST_QUERIES = 4
-"""More are penalised (MHGPO, App. B) and not searched for."""
+"""Maximum number of queries; further ones are penalised (MHGPO, App. B) and not searched."""
 
 
 class SearchTeam(Workflow[Question], LegalActions, PrivilegedInfo):
-    """Several roles answer a question from a corpus; `recall` is of the passages that give it.
+    """A team of several roles that answers questions from a corpus. The metric `recall` is the
+    share of supporting passages that the team found.
 
-    data: generated (a made-up country, seconds on any machine), packaged (a few general questions),
-    hotpotqa, 2wiki, musique or nq from the hub, or a .jsonl/.csv file; `corpus`: a folder to search
-    (needed for the last five). `encoder`: a sentence encoder (folder or hub name) to search with
-    instead of BM25. `longest` bounds, in words, what counts as an answer.
+    data: generated (questions about an invented country, ready within seconds on any machine),
+    packaged (a few general questions), hotpotqa, 2wiki, musique or nq from the hub, or a
+    .jsonl/.csv file. `corpus`: a folder to search, required for the last five. `encoder`: a
+    sentence encoder (folder or hub name) to search with instead of BM25. `longest`: maximum number
+    of words of an answer.
 
     Errors: ConfigError from the constructor, one line that names the setting; MissingExtra.
     """
@@ -41,7 +43,7 @@ class SearchTeam(Workflow[Question], LegalActions, PrivilegedInfo):
     )
     headline = Headline("f1")
     searches = True
-    """Whether a corpus is needed."""
+    """Whether the team needs a corpus."""
 
     def __init__(
         self,
@@ -83,7 +85,7 @@ class SearchTeam(Workflow[Question], LegalActions, PrivilegedInfo):
         return self.retriever.search(query, self.documents)
 
     async def passages(self, team: Team, query: str) -> tuple[Passage, ...]:
-        """The results of `search`; if it fails, one passage that holds the reason."""
+        """The results of `search`; if it fails, one passage that contains the reason."""
         result = await team.search(query)
         return (Passage("no result", result),) if isinstance(result, ToolError) else result
 
@@ -97,8 +99,8 @@ class SearchTeam(Workflow[Question], LegalActions, PrivilegedInfo):
         after: Answer | Iterable[Answer] | None = None,
         **fields: Any,
     ) -> Answer:
-        """A role's answer to its prompt, which is filled with the passages and the other fields;
-        `prompt` names another one than the role's."""
+        """A role's answer to its prompt, filled with the passages and the other fields; `prompt`
+        selects a different prompt than the role's."""
         compact = self.prompt == "compact"
         fields["documents"] = (compact_documents if compact else full_documents)(passages)
         fields["limit"] = self.longest
@@ -110,7 +112,8 @@ class SearchTeam(Workflow[Question], LegalActions, PrivilegedInfo):
         return await team.ask(role, text, after=after, system=system)
 
     def score(self, team: Team, item: Question, answer: str) -> float:
-        """F1 of an answer, and the metrics of the episode as if it were the last one."""
+        """Returns the F1 of an answer and records the metrics of the episode as if this were the
+        last answer."""
         score = f1(answer, item.answers)
         team.measure(
             f1=score,
@@ -123,19 +126,21 @@ class SearchTeam(Workflow[Question], LegalActions, PrivilegedInfo):
     def note_search(
         self, team: Team, item: Question, passages: Sequence[Passage], queries: int
     ) -> None:
-        """Records how many queries the team wrote, how many different passages it kept of their
-        results, and recall: the share of supporting passages among them; 0 if unknown."""
+        """Records the number of queries, the number of different passages kept, and recall: the
+        share of the supporting passages that were kept; 0 if the supporting passages are
+        unknown."""
         titles = {passage.title for passage in passages}
         team.measure(queries=queries, documents=len(set(passages)))
         if item.titles:
             team.measure(recall=sum(title in titles for title in item.titles) / len(item.titles))
 
     def proper(self, text: str) -> bool:
-        """Whether a text can be an answer, a summary, an extract: not empty, not too long."""
+        """Whether a text can be an answer, a summary or an extract: not empty, and not too long."""
         return within(text, self.longest)
 
     def global_info(self, state: WorkflowState[Question]) -> str:
-        """m_t: the turn, from 1. The team is paid at the end, so the last reward is 0 before it."""
+        """m_t: the turn, from 1. The team is paid only at the end, so the last reward is 0 until
+        then."""
         return f"turn {min(state.turn + 1, self.horizon)}"
 
     def privileged_info(self, state: WorkflowState[Question]) -> str:
@@ -145,6 +150,6 @@ class SearchTeam(Workflow[Question], LegalActions, PrivilegedInfo):
     def legal_action(
         self, state: WorkflowState[Question], agent: str, rng: np.random.Generator
     ) -> str:
-        """Uncoordinated: words from the role's prompt, in the requested form."""
+        """An uncoordinated action: words from the role's prompt in the requested format."""
         shown = state.next_calls()[agent].text
         return guess(agent, state.item.text.split(), shown.split("\n")[1:], rng)

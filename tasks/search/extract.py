@@ -1,4 +1,4 @@
-"""UnityMAS-O's workflow B: evidence is extracted between retrieval and answer."""
+"""UnityMAS-O's workflow B, which extracts evidence between retrieval and answer."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ class RetrieveExtractAnswer(SearchTeam):
     """Workflow A with an extractor for each query. The extractor keeps the text that the answerer
     needs.
 
-    The queries' branches run at the same time; the extractor, one role, answers them one a turn.
+    The branches of the queries run at the same time. The extractor is a single role, which answers
+    one of them per turn.
     """
 
     agents = ("rewriter", "extractor", "answerer")

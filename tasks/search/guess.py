@@ -10,15 +10,16 @@ import numpy as np
 from .world import TOWN_FACTS
 
 KEYS = ("town", "trade", *TOWN_FACTS)
-"""In the generated world a value follows its key."""
+"""Keys of the generated world; in its passages a value follows its key."""
 WHOLE = 0.5
-"""How often a summary, an extract or new knowledge is a key with its value."""
+"""Probability that a guessed summary, extract or knowledge text is a key with its value."""
 
 
 def guess(role: str, asked: Sequence[str], lines: Sequence[str], rng: np.random.Generator) -> str:
-    """A legal action of `role`, drawn without skill; `lines` are its documents or notes.
+    """A random legal action of `role`; `lines` are its documents or notes.
 
-    Words follow a space, as they do in prompts: they are then the same tokens, and can be copied.
+    Each word follows a space, as in prompts, so that it has the same tokens and a model can copy
+    it.
     """
     if role == "reranker":
         count = int(rng.integers(1, len(lines) + 1)) if lines else 0

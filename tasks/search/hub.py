@@ -1,4 +1,4 @@
-"""HotpotQA, 2WikiMultihopQA, MuSiQue and Natural Questions, read from the hub when asked for."""
+"""HotpotQA, 2WikiMultihopQA, MuSiQue and Natural Questions, read from the hub on demand."""
 
 from __future__ import annotations
 
@@ -63,9 +63,9 @@ DATA_SETS: Mapping[str, DataSet] = {
 
 
 def hub_questions(data: str, split: str) -> tuple[Question, ...]:
-    """The questions of a split; the supporting titles once each, in their order.
+    """The questions of a split, each with its supporting titles in order and without repetition.
 
-    Errors: MissingExtra without the extra `tasks`; ConfigError where the hub cannot be read.
+    Errors: MissingExtra without the extra `tasks`; ConfigError if the hub cannot be read.
     """
     source = DATA_SETS[data]
 

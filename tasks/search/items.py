@@ -22,7 +22,7 @@ _PACKAGED = Path(__file__).parent / "packaged.json"
 def load_questions(
     data: str, world: World, kinds: Sequence[str]
 ) -> tuple[Mapping[str, Sequence[Question]], Corpus | None]:
-    """Questions by split, and the corpus that comes with them (None: the user's own is needed).
+    """Questions by split, and the corpus that comes with them (None if the user must provide one).
 
     Errors: ConfigError for an unknown source or a row that is not a question; MissingExtra for a
     hub data set without the extra `tasks`.

@@ -16,9 +16,9 @@ END = {"full": "<end>", "compact": "stop"}
 
 
 class IterativeSearch(SearchTeam):
-    """The planner writes a first knowledge state and an answer a_0. Then, for up to three rounds,
-    the searcher asks, the summarizer reads, the updater rewrites the knowledge, and the concluder
-    answers.
+    """The planner writes a first knowledge state and an answer a_0. Up to three rounds follow: the
+    searcher writes a query, the summarizer reads the results, the updater rewrites the knowledge,
+    and the concluder answers.
 
     Rewards (sec. 6): the planner earns F1(a_0) and the concluder F1(a_t). The searcher, summarizer
     and updater of round t earn F1(a_t) - F1(a_{t-1}). A searcher that ends the episode earns 0. The
@@ -29,7 +29,7 @@ class IterativeSearch(SearchTeam):
     horizon = 1 + 4 * ROUNDS
 
     async def run(self, team: Team, item: Question) -> None:
-        """Plan, then rounds of search until the searcher ends or the rounds do."""
+        """Plan, then rounds of search until the searcher ends the episode or no round is left."""
         question = item.text
         plan = await self.ask(team, "planner", question=question)
         knowledge, answer = self._read_plan(plan)
@@ -57,7 +57,7 @@ class IterativeSearch(SearchTeam):
         team.reward(score)
 
     def _read_plan(self, plan: str) -> tuple[str, str]:
-        """Knowledge and first answer; a compact plan is its own answer."""
+        """Knowledge and first answer; a compact plan is both."""
         if self.prompt == "compact":
             return plan, plan
         return read_tagged(plan, "knowledge") or "", read_tagged(plan, "answer") or ""

@@ -17,8 +17,9 @@ PENALTY_LENGTH = -1.0
 
 class MHGPOTeam(SearchTeam):
     """The rewriter splits the question into queries. The reranker selects among the found passages.
-    The answerer answers. The team's reward is the answer's F1; penalties are each role's own: -0.5
-    for more than four queries, -0.5 for ids that repeat or do not exist, -1 for an overlong answer.
+    The answerer answers. The team's reward is the answer's F1. Penalties are paid by the role that
+    causes them: -0.5 for more than four queries, -0.5 for ids that repeat or do not exist, -1 for
+    an overlong answer.
     """
 
     agents = ("rewriter", "reranker", "answerer")
@@ -47,6 +48,6 @@ class MHGPOTeam(SearchTeam):
         team.reward(self.score(team, item, answer))
 
     def penalize(self, team: Team, role: str, penalty: float) -> None:
-        """Pays a penalty to a role and records it (Figure 12)."""
+        """Adds a penalty to a role's reward and records it (Figure 12)."""
         team.reward(penalty, to=role)
         team.measure(**{f"penalty_{role}": penalty})

@@ -1,4 +1,4 @@
-"""UnityMAS-O's workflow A: queries in parallel, then the answer."""
+"""UnityMAS-O's workflow A, which searches several queries in parallel and then answers."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ BAD_FORMAT = -1.0
 
 
 class ParallelRetrieval(SearchTeam):
-    """The rewriter decomposes the question, its queries are searched for at once, the answerer
-    answers from all passages. The final F1 is the team's reward, a format penalty of -1 each
-    role's own (`credit: trajectory` gives r_v = F1 + r_fmt)."""
+    """The rewriter decomposes the question, its queries are searched at once, and the answerer
+    answers from all passages. The team's reward is the final F1. A role whose format is wrong gets
+    a penalty of -1 (`credit: trajectory` gives r_v = F1 + r_fmt)."""
 
     agents = ("rewriter", "answerer")
     horizon = 2

@@ -1,5 +1,5 @@
-"""Prompts of the roles: MHGPO's (App. B) where the paper prints them, ours elsewhere,
-and the same in few words for small models."""
+"""Prompts of the roles: MHGPO's (App. B) where the paper prints them, colearn's for the others, and
+compact versions of all for small models."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ Question is: {question}
 Knowledge: {knowledge}"""
 
 SYSTEM: Mapping[str, str] = {"rewriter": REWRITER, "reranker": RERANKER, "answerer": ANSWERER}
-"""MHGPO's roles get these texts in the system turn. Here the user turn contains everything."""
+"""Prompts by role. MHGPO puts them in the system turn; here the user turn contains everything."""
 
 FULL: Mapping[str, str] = {
     "rewriter": REWRITER_USER,
@@ -104,7 +104,7 @@ COMPACT: Mapping[str, str] = {
 
 
 def full_documents(passages: Sequence[Passage]) -> str:
-    """In the paper's form, numbered from 0."""
+    """The passages in the paper's format, numbered from 0."""
     return "\n".join(
         f"Document{number}: {{title: {passage.title}, snippet: {passage.text}}}"
         for number, passage in enumerate(passages)
@@ -112,5 +112,5 @@ def full_documents(passages: Sequence[Passage]) -> str:
 
 
 def compact_documents(passages: Sequence[Passage]) -> str:
-    """A number and the text, without the title."""
+    """The passages with number and text, without titles."""
     return "\n".join(f"{number} {passage.text}" for number, passage in enumerate(passages))

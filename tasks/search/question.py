@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question, all answers that count, and the titles of the passages that give it, if known."""
+    """A question, all accepted answers, and the titles of its supporting passages, if known."""
 
     text: str
     answers: tuple[str, ...]
     titles: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        """As reports name an episode."""
+        """The question text, by which reports name an episode."""
         return self.text

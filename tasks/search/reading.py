@@ -17,7 +17,7 @@ _TAGGED = "<{tag}>(.*?)(?:</{tag}>|\\Z)"
 
 
 def read_queries(text: str) -> tuple[str, ...]:
-    """The queries of `### one; two ###`, or of the whole text where nothing is marked."""
+    """The queries in `### one; two ###`, or in the whole text if nothing is marked."""
     text = without_reasoning(text)
     marked = _LISTED.search(text)
     parts = (marked[1] if marked else text).replace("\n", ";").split(";")
@@ -29,13 +29,13 @@ class Ranking:
     """The passages that a reranker chose, by number."""
 
     chosen: tuple[int, ...]
-    """Each once, in order, those that there are."""
+    """Numbers of existing passages in order, without repetition."""
     valid: bool
-    """No number came twice or lay out of range."""
+    """Whether no number repeats or is out of range."""
 
 
 def read_ranking(text: str, count: int) -> Ranking:
-    """The numbers in a text, of `count` passages from 0."""
+    """Reads the numbers in a text, which choose among `count` passages numbered from 0."""
     said = [int(number[:9]) for number in _NUMBER.findall(without_reasoning(text))]
     known = [number for number in said if number < count]
     chosen = tuple(dict.fromkeys(known))
@@ -49,7 +49,7 @@ def read_tagged(text: str, tag: str) -> str | None:
 
 
 def count_words(text: str) -> int:
-    """Words between white space."""
+    """Number of words, separated by white space."""
     return len(text.split())
 
 
@@ -59,7 +59,8 @@ def within(text: str, most: int) -> bool:
 
 
 def merged(lists: Sequence[Sequence[Entry]]) -> list[Entry]:
-    """All entries once, the first of each list before the second of any."""
+    """All entries without repetition: first every list's first entry, then every second one, and so
+    on."""
     longest = max((len(entries) for entries in lists), default=0)
     every = [entries[n] for n in range(longest) for entries in lists if n < len(entries)]
     return list(dict.fromkeys(every))

@@ -1,4 +1,4 @@
-"""One model answers without a search: the single models of MHGPO's Table 1."""
+"""One model that answers without searching: the single models of MHGPO's Table 1."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ PENALTY_LENGTH = -1.0
 
 
 class SingleModel(SearchTeam):
-    """`answerer` alone answers the question. As in the team, the reward is the answer's F1, and -1
-    for an overlong answer. No corpus is read. The paper prints no prompt of its single models."""
+    """`answerer` alone answers the question. As in the team, the reward is the answer's F1, with a
+    penalty of -1 for an overlong answer. No corpus is read. The paper prints no prompt for its
+    single models."""
 
     agents = ("answerer",)
     horizon = 1
@@ -30,6 +31,6 @@ class SingleModel(SearchTeam):
     def legal_action(
         self, state: WorkflowState[Question], agent: str, rng: np.random.Generator
     ) -> str:
-        """The answer to a random question."""
+        """The answer to a random training question."""
         questions = self.items("train")
         return f" {questions[int(rng.integers(len(questions)))].answers[0]}"

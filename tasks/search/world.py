@@ -1,7 +1,7 @@
-"""A made-up country: people, towns, facts about them, and questions that have one answer.
+"""An invented country: people, towns, facts about them, and questions with exactly one answer.
 
-Every fact is a retrievable passage, so retrieval, reasoning and answers can be counted
-without a data set. Names are words of their own, so that a small model can copy them.
+Every fact is in a passage that can be retrieved, so retrieval, reasoning and answers can be scored
+without a data set. Each name is a single word, so that a small model can copy it.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ TOWN_FACTS = {
     "river": ("water", "brook", "bourne", "flow"),
     "church": ("minster", "kirk", "chapel", "abbey"),
 }
-"""Things that a town has, and the endings of their names."""
+"""Properties of a town, each with the endings of its names."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """A question, its one answer, and the titles of the passages that give it."""
+    """A question, its only answer, and the titles of its supporting passages."""
 
     text: str
     answer: str
@@ -36,7 +36,7 @@ class Fact:
 
 @dataclass(frozen=True)
 class World(Corpus):
-    """The country of a seed, as a corpus: up to 182 people and 52 towns.
+    """The corpus of the country for a seed: up to 182 people and 52 towns.
 
     A person's passage states the birthplace and the occupation. A town's passage states its mayor,
     river and church. For half of the towns it also names the people born there.
@@ -47,15 +47,17 @@ class World(Corpus):
     towns: int = 12
 
     def passages(self) -> tuple[Passage, ...]:
-        """The people's, then the towns'."""
+        """The people's passages, then the towns'."""
         return _made(self).passages
 
     def questions(self, split: str, kinds: tuple[str, ...]) -> tuple[Fact, ...]:
-        """The questions of 'train' or 'test'. One in four is held out, for any selection of kinds.
+        """The questions of 'train' or 'test'. One in four is a test question, for any selection of
+        kinds.
 
-        single: one fact of a person or a town. linked: a fact of a person's town; the town's
-        passage names the person, so one search can find both. bridge: the town's passage does not
-        name the person, so the first search must find the town.
+        single: asks for one fact of a person or a town. linked: asks for a fact of a person's town;
+        the town's passage names the person, so one search can find both passages. bridge: the same
+        question, but the town's passage does not name the person, so a first search must find the
+        town.
         """
         every = _made(self).questions
         chosen = [

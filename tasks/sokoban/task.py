@@ -43,28 +43,31 @@ Player: {player}. Boxes: {boxes}. Goals: {goals}."""
 class Sokoban(ToolTeam[Room, Board, Moves], Drawable):
     """Push all boxes onto goals within T turns (B.5); an answer is a list of moves.
 
-    The team earns the share of boxes on goals at the end of each turn. Locally
+    The team earns the share of boxes on goals at the end of each turn. Local rewards:
 
         plan  0.1 format + 0.1 legal + 0.8 deadlock free  no box pushed into a corner
         tool  0.1 format + 0.1 executes + 0.8 potential   boxes come no further from goals
 
-    Moves are made one by one; an impossible one ends the list. The tool's are tried out only.
+    Moves are executed one by one; an impossible move ends the list. The tool user's moves are only
+    simulated.
 
-    `prompt='compact'`: `tool at_c2 wall_e5 box_D1 goal_D1R1`, the player's cell and the inner
-    walls, a1 at the top left, then where the boxes lie from the player and the goals from the first
-    box; moves are answered as `U L`, and `plan` reads `... tool U L` at the end.
+    `prompt='compact'`: a prompt such as `tool at_c2 wall_e5 box_D1 goal_D1R1` has the player's cell
+    and the inner walls (a1 is at the top left), then the positions of the boxes relative to the
+    player and of the goals relative to the first box. Answers have the form `U L`, and the prompt
+    of `plan` ends with the tool user's proposal, `... tool U L`.
 
     Where the paper is silent, this task chooses: one box; an inner cell is a wall with probability
-    0.1. The paper's formulas have one action, an answer has a list: it is legal and deadlock free
-    if all its moves are. Play goes on in a deadlocked room. An empty list has no format. A tool's
-    step earns the team what its proposal would earn; the planner's step then does not earn it
-    again. The paper's appendix has no prompts for Sokoban, so this task uses those of Plan-Path.
+    0.1. The paper's formulas are for one action, but an answer is a list of moves: it is legal and
+    deadlock-free if all its moves are. Play continues in a deadlocked room. An empty list counts as
+    having no format. A tool's step earns the team what its proposal would earn; the planner's step
+    then does not earn it again. The paper's appendix has no prompts for Sokoban, so this task uses
+    those of Plan-Path.
 
     Errors: ConfigError from the constructor and from `items`, one line that names the setting.
     """
 
     size: int = 6
-    """Rows and columns, the walls around included."""
+    """Number of rows and of columns, including the surrounding walls."""
     boxes: int = 1
     walls: float = 0.1
     """Probability that an inner cell is a wall."""
@@ -76,17 +79,17 @@ class Sokoban(ToolTeam[Room, Board, Moves], Drawable):
         check_number("walls", self.walls, 0.0, 0.5)
 
     def splits(self) -> Mapping[str, Sequence[Room]]:
-        """Rooms, made once for each choice of settings."""
+        """The rooms by split, cached for equal settings."""
         return _splits(
             self.size, self.boxes, float(self.walls), self.train, self.test, self.seed, self.fresh
         )
 
     def start(self, item: Room) -> Board:
-        """The board as drawn."""
+        """The initial board."""
         return item.start
 
     def solved(self, item: Room, world: Board) -> bool:
-        """All boxes on goals."""
+        """Whether all boxes are on goals."""
         return item.solved(world)
 
     def progress(self, item: Room, world: Board) -> float:
@@ -155,8 +158,8 @@ class Sokoban(ToolTeam[Room, Board, Moves], Drawable):
         return shortest
 
     def random_answer(self, item: Room, world: Board, rng: np.random.Generator) -> Moves:
-        """One or two times: a walk to a random box and pushes in one direction, without regard to
-        the goals. A single step if no box can be pushed."""
+        """A walk to a random box and pushes in one direction, once or twice, regardless of the
+        goals. A single step if no box can be pushed."""
         answer: list[str] = []
         for _ in range(int(rng.integers(1, 3))):
             ways = ways_to_push(item, world)
@@ -174,11 +177,11 @@ class Sokoban(ToolTeam[Room, Board, Moves], Drawable):
         return tuple(answer) or ("U",)
 
     def render(self, state: TeamState[Room, Board, Moves]) -> str:
-        """The room in the usual signs."""
+        """The room in standard Sokoban notation."""
         return "\n".join(state.item.drawn(state.world))
 
     def picture(self, state: TeamState[Room, Board, Moves]) -> Picture:
-        """The room."""
+        """A picture of the room."""
         item, board = state.item, state.world
         kinds = dict.fromkeys(item.walls, "wall") | dict.fromkeys(item.goals, "goal")
         kinds |= {box: "box on goal" if box in item.goals else "box" for box in board.boxes}

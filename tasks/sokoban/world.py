@@ -23,7 +23,7 @@ class Board:
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """A room walled all round, its goals, and the board of the start."""
+    """A room surrounded by walls, its goals, and its initial board."""
 
     rows: int
     columns: int
@@ -32,8 +32,8 @@ class Room:
     start: Board
 
     def drawn(self, board: Board) -> tuple[str, ...]:
-        """Rows in the usual signs: # wall, @ player, $ box, . goal, * box on goal, + player on
-        goal, and '-' for free floor."""
+        """Rows in standard Sokoban notation: # wall, @ player, $ box, . goal, * box on goal, +
+        player on goal, and '-' for free floor."""
         marks = dict.fromkeys(self.walls, "#") | dict.fromkeys(self.goals, ".")
         marks |= {box: "*" if box in self.goals else "$" for box in board.boxes}
         marks[board.player] = "+" if board.player in self.goals else "@"
@@ -41,7 +41,7 @@ class Room:
         return tuple("".join(marks.get((r, c), "-") for c in span) for r in range(self.rows))
 
     def solved(self, board: Board) -> bool:
-        """All boxes on goals."""
+        """Whether all boxes are on goals."""
         return board.boxes <= self.goals
 
     def __str__(self) -> str:
@@ -62,7 +62,8 @@ def after_move(room: Room, board: Board, move: str) -> Board | None:
 
 
 def in_corner(room: Room, box: Cell) -> bool:
-    """A box that is on no goal and has a wall above or below and one at a side: it stays there."""
+    """Whether a box can never move again: it is not on a goal, has a wall above or below, and a
+    wall on one side."""
     if box in room.goals:
         return False
     upright = any(moved(box, move) in room.walls for move in "UD")
@@ -71,17 +72,19 @@ def in_corner(room: Room, box: Cell) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class MovesResult:
-    """Result of a list of moves: it ends when solved, or before the first impossible move."""
+    """Result of a list of moves. Execution ends when the room is solved or before the first
+    impossible move."""
 
     end: Board
     legal: bool
-    """No move ran into a wall or pushed a box that could not go."""
+    """Whether no move ran into a wall or pushed a box that could not move."""
     deadlocked: bool
-    """A move pushed a box into a corner that is not a goal."""
+    """Whether a move pushed a box into a corner that is not a goal."""
 
 
 def play(room: Room, board: Board, moves: Moves) -> MovesResult:
-    """Carry the moves out one by one; those after the solution or a bad move are not made."""
+    """Execute the moves one by one; moves after the solution or after a bad move are not
+    executed."""
     deadlocked = False
     for move in moves:
         if room.solved(board):
@@ -100,14 +103,16 @@ def potential(room: Room, board: Board) -> int:
 
 
 def seen_from(one: Cell, other: Cell) -> str:
-    """Where another cell is: `D2R1`, `U1`, and `here` for the same."""
+    """The position of another cell relative to a cell: `D2R1`, `U1`, or `here` for the same
+    cell."""
     down, right = other[0] - one[0], other[1] - one[1]
     vertical = f"{'D' if down > 0 else 'U'}{abs(down)}" if down else ""
     return vertical + (f"{'R' if right > 0 else 'L'}{abs(right)}" if right else "") or "here"
 
 
 def solve(room: Room, board: Board) -> Moves | None:
-    """A shortest list of moves that solves the board, breadth first; None if there is none."""
+    """A shortest list of moves that solves the board, by breadth-first search; None if there is
+    none."""
     ways: dict[Board, tuple[Board, str] | None] = {board: None}
     queue = deque([board])
     while queue:
@@ -129,7 +134,7 @@ def solve(room: Room, board: Board) -> Moves | None:
 
 
 def ways_to_push(room: Room, board: Board) -> tuple[Moves, ...]:
-    """For every push that is possible: a shortest walk behind the box, and the push."""
+    """For every possible push, a shortest walk to the cell behind the box, followed by the push."""
     span = ((r, c) for r in range(room.rows) for c in range(room.columns))
     floor = {cell for cell in span if cell not in room.walls and cell not in board.boxes}
     ways = []
@@ -153,10 +158,10 @@ def _walk(at: Cell, left: Mapping[Cell, int]) -> Moves:
 
 
 def draw_room(size: int, boxes: int, walls: float, rng: np.random.Generator) -> Room:
-    """Inner cells are walls with probability `walls`. Boxes, goals and player are on different free
-    cells, no box is on a goal, and the room can be solved.
+    """Draws a solvable room. Inner cells are walls with probability `walls`. Boxes, goals and
+    player are on different free cells.
 
-    Errors: ValueError if 2000 rooms could not.
+    Errors: ValueError if none of 2000 drawn rooms can be solved.
     """
     rim = {(r, c) for r in range(size) for c in range(size) if {r, c} & {0, size - 1}}
     inner = [(r, c) for r in range(1, size - 1) for c in range(1, size - 1)]

@@ -1,4 +1,4 @@
-"""StrBuild: strings built from blocks of two textures."""
+"""StrBuild: agents build strings from blocks of different textures."""
 
 from .task import StrBuild, StringItem
 

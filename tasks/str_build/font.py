@@ -1,7 +1,7 @@
-"""Two fonts drawn for this library, A-Z and 0-9, and the grids that strings make in them.
+"""Two fonts drawn for this library (A-Z and 0-9), and the grids of strings in these fonts.
 
-`large` is 5x5; ICML with two columns between letters fills 46 of 26x5 cells, as the paper's
-target does. `small` is 3x3, for word-level models that can afford few tokens.
+`large` is 5x5; ICML with two columns between letters fills 46 of 26x5 cells, like the paper's
+target. `small` is 3x3, for word-level models with short contexts.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def _glyphs(drawing: str) -> dict[str, tuple[str, ...]]:
 
 FONTS = MappingProxyType({"large": _glyphs(_LARGE), "small": _glyphs(_SMALL)})
 SPACING = MappingProxyType({"large": 2, "small": 1})
-"""Empty columns between two letters."""
+"""Default number of empty columns between two letters, by font."""
 
 
 def unknown_characters(text: str) -> str:
@@ -104,6 +104,7 @@ def unknown_characters(text: str) -> str:
 
 @lru_cache(maxsize=1024)
 def draw(text: str, font: str, spacing: int) -> tuple[str, ...]:
-    """The rows of `text`, top first, of '#' (build) and '.' (leave empty), all equally wide."""
+    """The rows of `text` from the top, all equally wide, made of '#' (build) and '.' (leave
+    empty)."""
     letters = [FONTS[font][char] for char in text.upper()]
     return tuple(("." * spacing).join(rows) for rows in zip(*letters, strict=True))

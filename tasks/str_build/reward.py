@@ -1,4 +1,4 @@
-"""Reward of a build: counts against the target, in two variants."""
+"""Reward of a build: cell counts compared with the target, in two variants."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ class LetterCounts:
     extra: int
     """Blocks outside the target."""
     pairs: int
-    """Pairs of blocks that share a side, whether in the target or not."""
+    """Pairs of blocks that share a side, inside or outside the target."""
     same_texture: int
-    """The pairs whose two textures are equal."""
+    """Pairs of blocks that share a side and a texture."""
     incomplete: int
-    """Agents that do not own at least one block of each kind of their palette."""
+    """Number of agents without a block of each kind of their palette."""
 
     @property
     def adjacency(self) -> float:
-        """The rate of same-texture pairs, in [0, 1]; 0 if no two blocks touch."""
+        """The share of pairs with equal textures, in [0, 1]; 0 if no two blocks touch."""
         return self.same_texture / self.pairs if self.pairs else 0.0
 
     @property
@@ -41,7 +41,7 @@ class LetterCounts:
 
 
 def survey(blocks: Sequence[Block], rows: Sequence[str], agents: int) -> LetterCounts:
-    """Count the blocks against a drawing of the target (top row first)."""
+    """Compare the blocks with a drawing of the target (top row first) and count them."""
     wanted = frozenset(target_cells(rows))
     texture = {block.cell: TEXTURES[block.name] for block in blocks}
     pairs = [
@@ -66,7 +66,7 @@ def survey(blocks: Sequence[Block], rows: Sequence[str], agents: int) -> LetterC
 
 
 def raw_reward(result: LetterCounts, variant: str) -> float:
-    """The reward before the shift, at most 2: F.3 of the paper, or the peer's formula."""
+    """The reward before the shift, at most 2: F.3 of the paper, or CoMLRL's formula."""
     covered = 2.0 * result.covered / result.total
     if variant == "paper":
         return covered - 1.5 * result.extra / result.total - result.adjacency / 2
@@ -75,7 +75,7 @@ def raw_reward(result: LetterCounts, variant: str) -> float:
 
 
 def lowest_reward(result: LetterCounts, variant: str, agents: int) -> float:
-    """A bound below the raw reward of any build against the same target."""
+    """A lower bound of the raw reward of any build of the same target."""
     if variant == "paper":
         return -1.5 * result.background / result.total - 0.5
     return -1.5 - 1.0 - 0.25 * agents

@@ -28,7 +28,7 @@ def check_settings(
     reward_shift: float,
     show_grid: bool | None,
 ) -> None:
-    """Raise ConfigError at the first setting that cannot be played."""
+    """Raise ConfigError at the first invalid setting."""
     for field, value in choices.items():
         check_choice(field, value, CHOICES[field])
     check_whole("horizon", horizon, 1)

@@ -41,7 +41,7 @@ SOLVED = 1.9
 
 @dataclass(frozen=True, slots=True)
 class StringItem:
-    """A string to build, of the letters A-Z and the digits 0-9."""
+    """A string to build, made of the letters A-Z and the digits 0-9."""
 
     text: str
 
@@ -60,16 +60,16 @@ class StrBuildState:
     reward: float
     """The raw reward of `blocks`, before the shift."""
     rejected: int
-    """Lines of the last turn that were no valid command, over all agents."""
+    """Number of lines of the last turn that were not valid commands, over all agents."""
 
 
 class StrBuild(DecPOMDP[StringItem, StrBuildState], Drawable, LegalActions, RewardStructure):
-    """Build a string from blocks so that no two neighbours share a texture.
+    """Agents build a string from blocks so that no two neighbouring blocks share a texture.
 
     Every turn starts from an empty world, and only that turn's commands count. Commands run agent
     by agent, and a later agent overwrites an earlier one. The palettes are oak_planks and stone for
-    the first agent, white_concrete and obsidian for the second; further agents cycle; everyone may
-    place air. `blocks.parse` defines which lines count as commands.
+    the first agent, white_concrete and obsidian for the second; they repeat for further agents.
+    Every agent may place air. `blocks.parse` defines which lines count as commands.
 
     The raw reward of a turn, at most 2, shared by all (F.3):
 
@@ -77,32 +77,33 @@ class StrBuild(DecPOMDP[StringItem, StrBuildState], Drawable, LegalActions, Rewa
         comlrl  2 covered/total - 1.5 extra/background - same/pairs     - 0.25 m
 
     `total` counts the target's cells, `background` the other cells of the grid, `covered` target
-    cells with any block, `extra` blocks elsewhere, `pairs` the pairs of blocks that share a side
-    and `same` those of one texture (0 if nothing touches), m the agents that did not place
-    both of their blocks. The task adds `reward_shift`, -2 by default: rewards are then never
-    positive, so that finishing early is never worse than playing on. An episode is `done` when
-    the raw reward exceeds 1.9.
+    cells with any block, and `extra` blocks elsewhere. `pairs` counts the pairs of blocks that
+    share a side, and `same` those pairs that also share a texture; the term is 0 without pairs. m
+    counts the agents that did not place both of their blocks. The task adds `reward_shift`, -2 by
+    default: rewards are then never positive, so finishing early is never worse than playing on. An
+    episode is `done` when the raw reward exceeds 1.9.
 
     The variants differ further in
 
-    - the grid: `show_grid` is on in paper; off in comlrl, where the first prompt loses the grid
-      and each line about '#' and '.', so that the first turn knows the bounding box only;
-    - the feedback 'position': paper lists the empty target cells and the blocks outside of the
-      target; comlrl lists all letter positions and tells each agent to choose its share.
+    - the grid: `show_grid` is on in paper and off in comlrl, where the first prompt omits the grid
+      and each line about '#' and '.', so that agents know only the bounding box in the first turn;
+    - the feedback 'position': paper lists the empty target cells and the blocks outside the target;
+      comlrl lists all letter positions and tells each agent to choose its share.
 
-    'perfect' gives each agent the cells of a fixed checkerboard (that of `reference_actions`; the
-    peer's for two agents) that it does not hold, and the last agent the blocks to leave out;
-    'score' gives turn and reward only. The peer repeats the first prompt and the agent's own
-    answer at each turn; here both are in the agent's history.
+    'perfect' tells each agent which cells are missing from its part of a fixed checkerboard (that
+    of `reference_actions`, which equals CoMLRL's for two agents), and the last agent which blocks
+    to leave out. 'score' shows only the turn and the reward. CoMLRL repeats the first prompt and
+    the agent's own answer at each turn; here both are in the agent's history.
 
     Where the paper is silent, this task chooses: the font, the origin (0, 0, 0), the shift, the
     threshold for stopping, the command limit and the words of the feedback (the paper: "a simulated
-    player gives instructions for incomplete building"). m_t holds the raw reward and counts turns
-    from 1. Rejected lines do not use up the limit.
+    player gives instructions for incomplete building"). m_t contains the raw reward and counts
+    turns from 1. Rejected lines do not count towards the limit.
 
-    `prompt='compact'` is for small word-level models: the grid once, each '#' by its cell's name as
-    on a chess board, then one line of feedback, words between single spaces, rewards in quarters
-    within [-2, 2]. Agents may then answer `a1 block` as well as `/setblock x y z block`:
+    `prompt='compact'` is for small word-level models. The first prompt has the grid, with the
+    cell's chess-board name for each '#'; later prompts are one line of feedback. Words are
+    separated by single spaces, and rewards are rounded to quarters within [-2, 2]. Agents may then
+    answer `a1 block` as well as `/setblock x y z block`:
 
         grid 3 3                                               (width, height, then the rows)
         a3 . c3
@@ -174,7 +175,7 @@ class StrBuild(DecPOMDP[StringItem, StrBuildState], Drawable, LegalActions, Rewa
         return self._items[split]
 
     def reset(self, item: StringItem, rng: np.random.Generator) -> StrBuildState:
-        """An empty world; nothing is random."""
+        """The empty world; nothing is random."""
         return self._state(item, turn=0, blocks=(), rejected=0)
 
     def observe(self, state: StrBuildState, agent: str) -> str:
@@ -201,7 +202,7 @@ class StrBuild(DecPOMDP[StringItem, StrBuildState], Drawable, LegalActions, Rewa
     def step(
         self, state: StrBuildState, actions: Mapping[str, str], rng: np.random.Generator
     ) -> Outcome[StrBuildState]:
-        """Build this turn's world from nothing and score it; nothing is random."""
+        """Build this turn's world from an empty one and score it; nothing is random."""
         rows = self.rows(state.item)
         parsed = [
             parse(
@@ -224,8 +225,9 @@ class StrBuild(DecPOMDP[StringItem, StrBuildState], Drawable, LegalActions, Rewa
         )
 
     def metrics(self, state: StrBuildState) -> Mapping[str, float]:
-        """Of the last turn: `score`, the raw reward; `iou`, `coverage` and `adjacency` (rate of
-        same-texture pairs) in [0, 1]; `extra`, blocks outside the target; `rejected`, lines."""
+        """Metrics of the last turn: `score`, the raw reward; `iou`, `coverage` and `adjacency`
+        (share of pairs with equal textures), in [0, 1]; `extra`, the number of blocks outside the
+        target; `rejected`, the number of rejected lines."""
         result = survey(state.blocks, self.rows(state.item), len(self.agents))
         return {
             "score": state.reward,
@@ -253,15 +255,16 @@ class StrBuild(DecPOMDP[StringItem, StrBuildState], Drawable, LegalActions, Rewa
         return target_cells(self.rows(item))
 
     def command(self, cell: Cell, block: str) -> str:
-        """One command in the form that the prompt asks for."""
+        """One command in the format that the prompt requests."""
         if self.prompt == "compact":
             return f"{cell_name(cell)} {block}"
         x, y = cell
         return f"/setblock {x} {y} 0 {block}"
 
     def reference_actions(self, item: StringItem) -> dict[str, str]:
-        """A checkerboard over the target: raw reward 2 where the limit allows each agent's share;
-        in comlrl that share must have two cells or more (the letter X alone has none for one).
+        """A checkerboard over the target. It earns the raw reward 2 if the limit allows each
+        agent's share and, in comlrl, if each share has at least two cells (for the letter X alone,
+        one agent's share is empty).
         """
         lines: dict[str, list[str]] = {agent: [] for agent in self.agents}
         for cell, (owner, block) in checkerboard(self.target(item), len(self.agents)).items():
@@ -271,7 +274,7 @@ class StrBuild(DecPOMDP[StringItem, StrBuildState], Drawable, LegalActions, Rewa
     def random_actions(
         self, item: StringItem, agent: str, rng: np.random.Generator, count: int
     ) -> str:
-        """Legal but uncoordinated: `count` random target cells (fewer if the target or the
+        """A legal but uncoordinated action: `count` random target cells (fewer if the target or the
         limit is smaller) in the order of the grid's rows, each with a random solid block of the
         agent's palette."""
         target = self.target(item)
@@ -281,12 +284,12 @@ class StrBuild(DecPOMDP[StringItem, StrBuildState], Drawable, LegalActions, Rewa
         return "\n".join(self.command(cell, solid[int(rng.integers(2))]) for cell in chosen)
 
     def legal_action(self, state: StrBuildState, agent: str, rng: np.random.Generator) -> str:
-        """A random number of `random_actions`; embedded models are warm-started on these."""
+        """A random number of `random_actions`, on which embedded models are warm-started."""
         return self.random_actions(state.item, agent, rng, int(rng.integers(1, self.limit + 1)))
 
     def render(self, state: StrBuildState) -> str:
-        """The target, who placed each block (1, 2, ...), and its texture's first letter (wood,
-        stone, concrete, obsidian), side by side."""
+        """The target, the owner of each block (1, 2, ...), and the first letter of each block's
+        texture (wood, stone, concrete, obsidian), side by side."""
         return text.picture(self.rows(state.item), state.blocks)
 
     def picture(self, state: StrBuildState) -> Picture:

@@ -16,7 +16,7 @@ class PlayerFields:
     """Prompt fields about one agent."""
 
     number: int
-    """From 0."""
+    """The agent's number, from 0."""
     name: str
     agents: int
     limit: int
@@ -30,7 +30,7 @@ Hint = tuple[str, tuple[Cell, ...]]
 def full_prompt(
     rows: Sequence[str], seat: PlayerFields, *, show_grid: bool, show_limit: bool
 ) -> str:
-    """The paper's first prompt (E.3); without the grid, without every line that speaks of it."""
+    """The paper's first prompt (E.3). Without `show_grid`, all lines about the grid are omitted."""
     width, height = len(rows[0]), len(rows)
     lines = [
         f"You are Player {seat.number + 1} in a {seat.agents}-person Minecraft building team. "
@@ -78,8 +78,8 @@ def full_prompt(
 
 
 def compact_prompt(rows: Sequence[str], seat: PlayerFields, *, show_grid: bool) -> str:
-    """The first prompt as words between single spaces: width, height, the grid with each '#' cell
-    by its name, and what the agent may place."""
+    """The first prompt as words between single spaces: width, height, the grid with the name of
+    each '#' cell, and the agent's blocks and limit."""
     lines = [f"grid {len(rows[0])} {len(rows)}"]
     if show_grid:
         for y, row in zip(range(len(rows) - 1, -1, -1), rows, strict=True):
@@ -101,7 +101,8 @@ def position_hints(blocks: Sequence[Block], target: Sequence[Cell]) -> tuple[Hin
 def owner_hints(
     blocks: Sequence[Block], plan: Mapping[Cell, tuple[int, str]], seat: PlayerFields
 ) -> tuple[Hint, ...]:
-    """The agent's own cells that it does not hold; the last agent is to remove the extras."""
+    """The cells of the agent's share that it does not own; the last agent also reads the extra
+    blocks."""
     held = {block.cell for block in blocks if block.owner == seat.number}
     wrong = tuple(
         cell
@@ -139,7 +140,7 @@ def full_feedback(
 
 
 def share_advice(seat: PlayerFields) -> tuple[str, ...]:
-    """How the peer's position feedback tells agents to split the letter positions."""
+    """The instruction for splitting the letter positions in CoMLRL's position feedback."""
     return (
         f"Choose about 1/{seat.agents} of the letter positions; the others place the rest.",
         "Avoid choosing positions that share a side.",
@@ -149,7 +150,8 @@ def share_advice(seat: PlayerFields) -> tuple[str, ...]:
 
 
 def compact_feedback(hints: Sequence[Hint], *, reward: float) -> str:
-    """The reward in quarters within [-2, 2], then each heading with its cells, in one line."""
+    """The reward, rounded to quarters within [-2, 2], then each heading with its cells, in one
+    line."""
     bounded = min(max(reward, -COMPACT_BOUND), COMPACT_BOUND)
     quarters = round(bounded / COMPACT_STEP) * COMPACT_STEP
     words = [f"reward {quarters:g}"]
@@ -160,7 +162,7 @@ def compact_feedback(hints: Sequence[Hint], *, reward: float) -> str:
 
 
 def picture(rows: Sequence[str], blocks: Sequence[Block]) -> str:
-    """Side by side: the target, owners from 1, first letters of the textures."""
+    """The target, the owners (from 1) and the first letters of the textures, side by side."""
     owner = {block.cell: str((block.owner + 1) % 10) for block in blocks}
     kind = {block.cell: TEXTURES[block.name][0] for block in blocks}
     lines = []
