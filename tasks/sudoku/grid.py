@@ -1,4 +1,4 @@
-"""Sudoku grids: legality, unique solutions, and puzzles."""
+"""Sudoku grids: legality, unique solutions and puzzles."""
 
 from __future__ import annotations
 
@@ -56,9 +56,9 @@ def filled(grid: Grid, fills: tuple[Fill, ...]) -> Grid:
 
 
 def solutions(grid: Grid, rng: np.random.Generator | None = None) -> Iterator[Grid]:
-    """Every complete legal grid that keeps the digits of a legal one; in random order with `rng`.
+    """Every complete legal grid that keeps the digits of a legal grid; in random order with `rng`.
 
-    Backtracking over the blank with the fewest candidates, candidates as bits.
+    Backtracks over the blank with the fewest candidates, which are stored as bits.
     """
     size, box = len(grid), isqrt(len(grid))
     rows, columns, boxes = [0] * size, [0] * size, [0] * size
@@ -101,7 +101,7 @@ def solutions(grid: Grid, rng: np.random.Generator | None = None) -> Iterator[Gr
 
 
 def unique_solution(grid: Grid) -> Grid | None:
-    """The one solution; None if there is none, or more than one."""
+    """The only solution; None if there is none, or more than one."""
     candidates = solutions(grid)
     first = next(candidates, None)
     return first if first is not None and next(candidates, None) is None else None

@@ -20,17 +20,18 @@ def team(after: Grid) -> float:
 
 
 def format_score(fills: tuple[Fill, ...] | None) -> float:
-    """s_fmt: a grid or a list of fills was read, digits and indices within bounds."""
+    """s_fmt: 1 if a grid or a list of fills was read, with digits and indices within bounds."""
     return float(fills is not None)
 
 
 def legal_score(clues: Grid, fills: tuple[Fill, ...], after: Grid) -> float:
-    """s_legal: no row, column or sub-grid holds a digit twice, and no clue was to go."""
+    """s_legal: 1 if no row, column or sub-grid contains a digit twice and no fill changes a
+    clue."""
     return float(keeps(clues, fills) and legal(after))
 
 
 def progress_score(before: Grid, after: Grid) -> float:
-    """s_prog: blanks that were filled, over the number of cells."""
+    """s_prog: the number of newly filled blanks divided by the number of cells."""
     newly = sum(
         not old and bool(new)
         for olds, news in zip(before, after, strict=True)
@@ -40,12 +41,12 @@ def progress_score(before: Grid, after: Grid) -> float:
 
 
 def execution_score(ran: bool) -> float:
-    """s_exec: no runtime error, no timeout."""
+    """s_exec: 1 if there was no runtime error and no timeout."""
     return float(ran)
 
 
 def sanity_score(clues: Grid, before: Grid, fills: tuple[Fill, ...]) -> float:
-    """s_san: the fills leave a legal grid and do not change the puzzle's clues."""
+    """s_san: 1 if the fills leave a legal grid and do not change the puzzle's clues."""
     return float(keeps(clues, fills) and legal(filled(before, fills)))
 
 

@@ -38,32 +38,32 @@ class SudokuItem:
 class Sudoku(ToolTeam[SudokuItem, Grid, Fills], Drawable):
     """Fill the blanks of a puzzle that has one solution, within T turns (B.3).
 
-    The team earns 1 for a complete legal grid. Locally
+    The team earns 1 for a complete legal grid. Local rewards:
 
         plan  0.1 format + 0.1 legal + 0.8 progress  progress: newly filled cells over N^2
         tool  0.1 format + 0.1 executes + 0.8 sane   sane: its fills leave a legal grid
 
-    both 0 if the answer cannot be read. An answer is a grid (0 for a blank) or a list of [row,
+    Both are 0 if the answer cannot be read. An answer is a grid (0 for a blank) or a list of [row,
     column, digit]. The answer of `plan` is written into the grid and may overwrite earlier fills.
-    An answer that changes a clue writes nothing and is not legal. The tool's is tried out on the
-    grid.
+    An answer that changes a clue writes nothing and is not legal. The tool user's answer is only
+    simulated on the grid.
 
     `prompt='compact'`: the puzzle as constraints on its blanks, which are named a, b, ... in
-    reading order: `tool a_not_1 a_not_3 b_not_2 a_not_b`. A word is one digit in a blank's row,
-    column or sub-grid, or two blanks that share one; fills are answered as `a_4 b_3`, and earlier
-    ones stand before the tool's.
+    reading order: `tool a_not_1 a_not_3 b_not_2 a_not_b`. Each word names a digit in a blank's row,
+    column or sub-grid, or two blanks that share one of these. Answers have the form `a_4 b_3`; in
+    the prompt, earlier fills precede the tool user's.
 
     Where the paper is silent, this task chooses: 8 blanks. Illegal fills stay and may be
-    overwritten. An empty list has no format. A tool's step earns the team what its proposal would
-    earn; the planner's step then does not earn it again.
+    overwritten. An empty list counts as having no format. A tool's step earns the team what its
+    proposal would earn; the planner's step then does not earn it again.
 
     Errors: ConfigError from the constructor and from `items`, one line that names the setting.
     """
 
     size: int = 4
-    """N: 4, 9 or 16."""
+    """N, the number of rows: 4, 9 or 16."""
     blanks: int = 8
-    """Maximum number of blanks of a puzzle; fewer if the solution would not stay unique."""
+    """Maximum number of blanks of a puzzle; it has fewer if the solution would not stay unique."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -73,7 +73,7 @@ class Sudoku(ToolTeam[SudokuItem, Grid, Fills], Drawable):
         check_whole("blanks", self.blanks, 1, self.size**2 - 1)
 
     def splits(self) -> Mapping[str, Sequence[SudokuItem]]:
-        """Puzzles, made once for each choice of settings."""
+        """The puzzles by split, cached for equal settings."""
         return _splits(self.size, self.blanks, self.train, self.test, self.seed, self.fresh)
 
     def start(self, item: SudokuItem) -> Grid:
@@ -81,7 +81,7 @@ class Sudoku(ToolTeam[SudokuItem, Grid, Fills], Drawable):
         return item.clues
 
     def solved(self, item: SudokuItem, world: Grid) -> bool:
-        """Complete and legal; the clues cannot have changed."""
+        """Whether the grid is complete and legal; the clues cannot have changed."""
         return reward.solved(world)
 
     def progress(self, item: SudokuItem, world: Grid) -> float:
@@ -109,7 +109,7 @@ class Sudoku(ToolTeam[SudokuItem, Grid, Fills], Drawable):
         return text.written(answer)
 
     def carried_out(self, item: SudokuItem, world: Grid, answer: Fills) -> Grid:
-        """The fills in the grid; the grid as it was where they change a clue."""
+        """The grid after the fills; unchanged if a fill changes a clue."""
         return filled(world, answer) if reward.keeps(item.clues, answer) else world
 
     def team_reward(self, item: SudokuItem, before: Grid, after: Grid) -> float:
@@ -135,7 +135,7 @@ class Sudoku(ToolTeam[SudokuItem, Grid, Fills], Drawable):
         return text.full_prompt(clues, grid, agent, state.tool, single)
 
     def solution(self, item: SudokuItem, world: Grid) -> Fills:
-        """The solution's digits in all of the puzzle's blanks."""
+        """Fills of all of the puzzle's blanks with the solution's digits."""
         solution = self._solution(item)
         return tuple(
             (r + 1, c + 1, solution[r][c])
@@ -145,7 +145,7 @@ class Sudoku(ToolTeam[SudokuItem, Grid, Fills], Drawable):
         )
 
     def random_answer(self, item: SudokuItem, world: Grid, rng: np.random.Generator) -> Fills:
-        """Any digit into each of the puzzle's blanks."""
+        """Fills of all of the puzzle's blanks with random digits."""
         digits = rng.integers(1, self.size + 1, size=self.size**2)
         return tuple(
             (r + 1, c + 1, int(digits[r * self.size + c]))
@@ -159,7 +159,8 @@ class Sudoku(ToolTeam[SudokuItem, Grid, Fills], Drawable):
         return text.rows_of(state.world)
 
     def picture(self, state: TeamState[SudokuItem, Grid, Fills]) -> Picture:
-        """The puzzle next to the grid, with a colour for each digit. Wrong fills are marked."""
+        """A picture of the puzzle next to the grid, with a colour for each digit. Wrong fills are
+        marked."""
         solution = self._solution(state.item)
 
         def mark(r: int, c: int) -> Mark:

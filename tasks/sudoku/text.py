@@ -71,7 +71,7 @@ def rows_of(grid: Grid) -> str:
 
 
 def full_prompt(clues: Grid, grid: Grid, agent: str, run: ToolRun[Any] | None, single: bool) -> str:
-    """The paper's prompt; `single` leaves out what concerns the tool user."""
+    """The paper's prompt; `single` leaves out everything about the tool user."""
     size = len(clues)
     span = list(range(1, size + 1))
     example = f"[{json.dumps(span)}, ..., {json.dumps(span[::-1])}]".replace(", ", ",")
@@ -110,9 +110,9 @@ def full_prompt(clues: Grid, grid: Grid, agent: str, run: ToolRun[Any] | None, s
 
 
 def compact_prompt(clues: Grid, grid: Grid, agent: str, run: ToolRun[Any] | None) -> str:
-    """The agent's name, then for each blank the digits that it cannot be (`a_not_1`), each two
-    blanks that cannot be alike (`a_not_b`), what is filled in (`a_4`), and the tool's fills. A
-    puzzle is this and no more: whoever solves it needs no cell."""
+    """The agent's name, then for each blank the digits that are excluded (`a_not_1`), each pair of
+    blanks that must differ (`a_not_b`), the fills so far (`a_4`), and the tool user's fills. These
+    constraints define the puzzle completely, so the prompt does not list cells."""
     names = blank_names(clues)
     words = [agent]
     words += [f"{name}_not_{digit}" for cell, name in names.items() for digit in seen(clues, cell)]
@@ -136,7 +136,7 @@ def blank_names(clues: Grid) -> dict[tuple[int, int], str]:
 
 
 def compact(fills: Sequence[Fill], clues: Grid) -> str:
-    """A word for each fill of a blank: `b_4` puts 4 into the puzzle's second."""
+    """A word for each fill of a blank: `b_4` puts 4 into the puzzle's second blank."""
     names = blank_names(clues)
     return " ".join(f"{names[r - 1, c - 1]}_{digit}" for r, c, digit in fills)
 
@@ -147,7 +147,7 @@ def written(fills: Sequence[Fill]) -> str:
 
 
 def read(text: str, size: int) -> tuple[Fill, ...] | None:
-    """A grid or a list of fills in JSON; None for anything else, an empty list included."""
+    """Parses a grid or a list of fills in JSON; None for anything else, an empty list included."""
     value = plain_value(text)
     if not isinstance(value, (list, tuple)) or not value:
         return None
@@ -167,7 +167,7 @@ def read(text: str, size: int) -> tuple[Fill, ...] | None:
 
 
 def read_compact(text: str, clues: Grid) -> tuple[Fill, ...] | None:
-    """Fills as `compact` writes them; None for anything else."""
+    """Parses fills as written by `compact`; None for anything else."""
     known = {
         f"{name}_{digit}": (r + 1, c + 1, digit)
         for (r, c), name in blank_names(clues).items()

@@ -1,8 +1,8 @@
 """Replays a TextArena game from its seed and actions.
 
-Games change in place and draw from Python's and numpy's global generators. Here each game has its
-own generators. It is created again from (seed, actions), or continued if a game one step earlier is
-kept.
+TextArena's games change in place and draw from Python's and numpy's global generators. Here each
+game has its own generators. A replay creates the game again from (seed, actions), or continues a
+kept game that is one step behind.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Position:
     player: int | None
     """The player to move; None after the end."""
     shown: tuple[str, ...]
-    """By player, the messages since its last action; its own actions are left out."""
+    """For each player, the messages since its last action, without its own actions."""
     payoffs: Mapping[int, float] = field(default_factory=dict)
     """The payoffs at the end, by player."""
     invalid: bool = False
@@ -44,7 +44,7 @@ class Position:
 
 
 class _Game:
-    """A live game with generators of its own."""
+    """A live game with its own random generators."""
 
     def __init__(self, source: GameSource, seed: int) -> None:
         arena = _package()
@@ -92,7 +92,7 @@ _live = LiveGames[tuple[GameSource, int, tuple[str, ...]], _Game]()
 
 
 def check(source: GameSource) -> None:
-    """Errors: MissingExtra without TextArena; ConfigError for a game that cannot be begun."""
+    """Errors: MissingExtra without TextArena; ConfigError for a game that cannot be started."""
     known = _package() and import_module("textarena.envs.registration").ENV_REGISTRY
     if source.env not in known:
         raise ConfigError(f"task.env: no game '{source.env}'; {nearest(source.env, known)}")

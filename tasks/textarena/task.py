@@ -19,7 +19,7 @@ from .replay import GameSource, Position, check, position
 
 ITEMS = 64
 _OFFERED = re.compile(r"'(\[[^\[\]']+\])'")
-"""How games list the legal actions: '[0]', '[1]'."""
+"""The format in which games list legal actions: '[0]', '[1]'."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,17 +43,18 @@ class ArenaState:
 class TextArena(DecPOMDP[ArenaGame, ArenaState], LegalActions, RewardStructure):
     """A game of TextArena by its id; agents are `player_0`, `player_1`, ...
 
-    The player to move reads the messages since its last action, the rules at first, and answers
+    The player to move reads the messages since its last action (at first the rules) and answers
     with any text. Payoffs are paid at the end of the game, as local rewards. With one player, or
     with `team`, they are the team's reward. All randomness follows from the seed that `reset`
-    draws, so branches of a tree share it.
+    draws, so the branches of a tree share the randomness.
 
-    Settings: `env`, such as `TicTacToe-v0`; `players`; `settings`, the game's own; `horizon`, the
-    most actions of an episode; `team`: the joint reward is the mean payoff; `words`: actions that
-    the embedded model is warm-started on, by default those that the game lists in quotes.
+    Settings: `env`, such as `TicTacToe-v0`; `players`, their number; `settings`, the game's
+    constructor arguments; `horizon`, the maximum number of actions per episode; `team`: the joint
+    reward is the mean payoff; `words`: actions on which the embedded model is warm-started, by
+    default those that the game lists in quotes.
 
-    Metrics: `payoff_AGENT`, 0 if the horizon ended the game, and `invalid`, 1 if an invalid
-    action did.
+    Metrics: `payoff_AGENT`, 0 if the horizon ended the game, and `invalid`, 1 if an invalid action
+    ended it.
 
     Errors: ConfigError from the constructor; MissingExtra without TextArena.
     """
@@ -97,7 +98,7 @@ class TextArena(DecPOMDP[ArenaGame, ArenaState], LegalActions, RewardStructure):
     def step(
         self, state: ArenaState, actions: Mapping[str, str], rng: np.random.Generator
     ) -> Outcome[ArenaState]:
-        """The game's step with the text of the player to move."""
+        """Play the text of the player to move as the game's next action."""
         [said] = actions.values()
         after = replace(state, actions=(*state.actions, without_reasoning(said)))
         reached = self._at(after)

@@ -1,4 +1,4 @@
-"""A tool user who writes Python and a planner who decides: the team that plays the games."""
+"""The team that plays the games: a tool user who writes Python and a planner who decides."""
 
 from .state import PlannerDecision, TeamState, ToolRun
 from .task import PLAN, TOOL, ToolTeam

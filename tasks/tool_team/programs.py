@@ -1,4 +1,4 @@
-"""Scripted planner, the partner of a tool user that is trained alone."""
+"""A scripted planner, the partner for training a tool user alone."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from .task import PLAN, ToolTeam
 
 @dataclass(frozen=True, kw_only=True)
 class Adopts:
-    """A planner that adopts the tool user's proposal, or nothing if there is none."""
+    """A planner that adopts the tool user's proposal; without one its answer is empty."""
 
     def act(self, view: View) -> str:
-        """The proposal in a planner's form.
+        """The proposal in the format of a planner's answer.
 
         Errors: ConfigError on a task without a tool user and a planner.
         """

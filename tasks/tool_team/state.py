@@ -17,19 +17,19 @@ class ToolRun(Generic[Answer]):
     code: str
     """The program; '' if the answer held no block of code."""
     output: str
-    """Its output, or the reason of its failure."""
+    """The program's output, or the reason for its failure."""
     ran: bool
-    """It ended without an error."""
+    """Whether the program ended without an error."""
     answer: Answer | None
-    """The proposal; None if the output is none."""
+    """The proposal; None if the output is not a valid answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlannerDecision(Generic[Answer, World]):
-    """One of the planner's answers and the world that it left."""
+    """One of the planner's answers and the world after it."""
 
     answer: Answer | None
-    """None if the answer had no valid format."""
+    """The parsed answer; None if it had no valid format."""
     world: World
 
 
@@ -40,14 +40,15 @@ class TeamState(Generic[Item, World, Answer]):
     item: Item
     world: World
     turn: int
-    """Whole turns played: both agents have answered in each."""
+    """Complete turns played, in which both agents have answered."""
     tool: ToolRun[Answer] | None
-    """The newest; None before the first."""
+    """The newest program run; None before the first."""
     tool_played: bool
-    """The tool user has answered in this turn and the planner has not (sequential play)."""
+    """In sequential play, whether the tool user has answered in this turn and the planner has
+    not."""
     decisions: tuple[PlannerDecision[Answer, World], ...]
-    """The planner's so far, one a turn."""
+    """The planner's decisions so far, one per turn."""
     answers: int
-    """Answers so far, of both."""
+    """Number of answers so far by both agents."""
     valid: int
-    """Those of valid format."""
+    """Number of answers in a valid format."""

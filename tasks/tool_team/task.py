@@ -21,7 +21,7 @@ from .state import Answer, Item, PlannerDecision, TeamState, ToolRun, World
 
 TOOL, PLAN = "tool", "plan"
 _SHOWN = 2000
-"""Characters of a program's output that are kept."""
+"""Maximum number of characters of a program's output that are kept."""
 
 
 @dataclass(kw_only=True, eq=False)
@@ -32,39 +32,42 @@ class ToolTeam(
     Generic[Item, World, Answer],
 ):
     """The agent `tool` writes a program whose output proposes an answer; `plan` sees the task, the
-    program and its output, and decides. Only what `plan` decides changes the world.
+    program and its output, and decides. Only the decisions of `plan` change the world.
 
-    A game defines how answers are read, what they do and what they earn: the abstract methods
-    below. The sandbox runs the only fenced Python block of `tool`'s answer. An answer with no
-    block, or with two, has no format. For `plan`, the text after the last line that begins with
-    `####` counts.
+    A game implements the abstract methods below: how answers are read, what they do and what they
+    earn. The sandbox runs the only fenced Python block of `tool`'s answer. An answer with no block,
+    or with two, has no format. The answer of `plan` is the text after the last `####` at the start
+    of a line.
     """
 
     pays = frozenset({"team", "local"})
     headline = Headline("solved")
     variant: Literal["team", "single"] = "team"
-    """'single': `plan` alone, without a tool, as in the single-agent rows."""
+    """'single': `plan` alone, without a tool user, as in the single-agent rows of the paper's
+    tables."""
     order: Literal["sequential", "parallel"] = "sequential"
-    """'sequential': `plan` sees what `tool` has just answered, one agent at each step. 'parallel':
-    both answer at once, and `plan` sees what `tool` answered in the turn before."""
+    """'sequential': one agent acts at each step, and `plan` sees `tool`'s answer of the same turn.
+    'parallel': both answer at once, and `plan` sees `tool`'s answer of the previous turn."""
     turns: int = 4
-    """T. In sequential play a turn of the team is two steps of the task."""
+    """T, the maximum number of turns. In sequential play a turn of the team is two steps of the
+    task."""
     rewards: Literal["shaped", "outcome"] = "shaped"
-    """'outcome': the team's is 1 if the task is solved, a local one 1 for a valid format
-    (B.6)."""
+    """'outcome': the team's reward is 1 if the task is solved; a local reward is 1 for a valid
+    format (B.6)."""
     prompt: Literal["full", "compact"] = "full"
-    """'compact': few words, for small word-level models; the answers then are the bare list, and
-    that of `tool` stands for the output of a program."""
+    """'compact': few words, for small word-level models. Answers are then only the list, and that
+    of `tool` is read as the output of a program."""
     train: int = 256
     test: int = 100
-    """Instances of each split."""
+    """Number of instances in each split."""
     fresh: bool = False
-    """Draw each of the `train` instances when it is needed, so that there can be any number: the
-    paper draws new environments for every update. False: `train` instances, drawn once."""
+    """Draw each of the `train` instances when it is needed, so that there can be any number of
+    them: the paper draws new environments for every update. False: draw the `train` instances
+    once."""
     seed: int = 0
     """Seed of the instances. The splits are disjoint for every seed."""
     seconds: float = 10.0
-    """For a program of `tool`."""
+    """Time limit in seconds for a program of `tool`."""
 
     def __post_init__(self) -> None:
         check_choice("variant", self.variant, ("team", "single"))
@@ -92,7 +95,7 @@ class ToolTeam(
         return splits[split]
 
     def reset(self, item: Item, rng: np.random.Generator) -> TeamState[Item, World, Answer]:
-        """Nothing has been said; nothing is random."""
+        """The state before any answer; nothing is random."""
         return TeamState(
             item=item,
             world=self.start(item),
@@ -118,11 +121,11 @@ class ToolTeam(
         actions: Mapping[str, str],
         rng: np.random.Generator,
     ) -> Outcome[TeamState[Item, World, Answer]]:
-        """Run the tool's program, carry out the plan, or both; nothing is random.
+        """Run the tool user's program, execute the plan, or both; nothing is random.
 
         In sequential play, a step of `tool` pays the team what its proposal would earn if executed.
-        The step of `plan` pays the rest of the turn's r_team. So each step is compared by its own
-        effect, and a turn pays r_team in total.
+        The step of `plan` pays the rest of the turn's r_team. Each step is thus credited with its
+        own effect, and a turn pays r_team in total.
         Errors: ConfigError if no sandbox works here.
         """
         local: dict[str, float] = {}
@@ -157,8 +160,8 @@ class ToolTeam(
         return Outcome(state=after, reward=reward, done=done, local_rewards=local)
 
     def metrics(self, state: TeamState[Item, World, Answer]) -> Mapping[str, float]:
-        """`solved`, 0 or 1; `progress` towards it in [0, 1]; `rounds`, whole turns of the team;
-        `valid`, the share of answers in a valid format."""
+        """`solved`, 0 or 1; `progress` towards a solution in [0, 1]; `rounds`, complete turns of
+        the team; `valid`, the share of answers in a valid format."""
         return {
             "solved": float(self.solved(state.item, state.world)),
             "progress": self.progress(state.item, state.world),
@@ -167,7 +170,7 @@ class ToolTeam(
         }
 
     def global_info(self, state: TeamState[Item, World, Answer]) -> str:
-        """m_t: the turn, from 1, and how far the world is."""
+        """m_t: the turn, from 1, and the progress so far."""
         turn = min(state.turn + 1, self.turns)
         done = 100 * self.progress(state.item, state.world)
         return f"turn {turn} of {self.turns} progress {done:.0f}"
@@ -181,13 +184,13 @@ class ToolTeam(
     def legal_action(
         self, state: TeamState[Item, World, Answer], agent: str, rng: np.random.Generator
     ) -> str:
-        """A random legal answer, independent of the task and of the other agent; embedded models
-        are warm-started on these."""
+        """A random legal answer, independent of the task and of the other agent, on which embedded
+        models are warm-started."""
         answer = self.random_answer(state.item, state.world, rng)
         return self.said(state.item, agent, answer)
 
     def said(self, item: Item, agent: str, answer: Answer) -> str:
-        """An answer in the form that is asked of an agent."""
+        """An answer in the format requested from an agent."""
         written = self.written(item, answer)
         if self.prompt == "compact":
             return written
@@ -198,7 +201,8 @@ class ToolTeam(
         return self.order == "sequential" and len(self.agents) > 1
 
     def _sources(self, state: TeamState[Item, World, Answer], agent: str) -> Sources:
-        """What the world and a prompt come from: all decisions, and the newest program."""
+        """The actions that determine the world and a prompt: all decisions, and the newest
+        program."""
         steps, last = (2, 1) if self._in_sequence else (1, 0)
         decided = [(steps * turn + last, PLAN) for turn in range(state.turn)]
         if state.tool is None:
@@ -231,7 +235,8 @@ class ToolTeam(
     def _promised(
         self, state: TeamState[Item, World, Answer], run: ToolRun[Answer] | None
     ) -> float:
-        """r_team of this turn's proposal, tried out; nothing where `plan` does not see it yet."""
+        """r_team that this turn's proposal would earn; 0 in parallel play, where `plan` does not
+        see it yet."""
         if not self._in_sequence or run is None or run.answer is None:
             return 0.0
         return self._team(state, self.carried_out(state.item, state.world, run.answer))
@@ -243,7 +248,7 @@ class ToolTeam(
 
     @abstractmethod
     def splits(self) -> Mapping[str, Sequence[Item]]:
-        """The instances by split, always the same."""
+        """The instances by split, the same at every call."""
 
     @abstractmethod
     def start(self, item: Item) -> World:
@@ -251,7 +256,7 @@ class ToolTeam(
 
     @abstractmethod
     def solved(self, item: Item, world: World) -> bool:
-        """Whether nothing is left to do."""
+        """Whether the task is solved."""
 
     @abstractmethod
     def progress(self, item: Item, world: World) -> float:
@@ -259,11 +264,11 @@ class ToolTeam(
 
     @abstractmethod
     def read(self, item: Item, text: str) -> Answer | None:
-        """A final answer or a program's output; None if its format is not valid."""
+        """Parses a final answer or a program's output; None if its format is not valid."""
 
     @abstractmethod
     def written(self, item: Item, answer: Answer) -> str:
-        """An answer as `read` takes it."""
+        """Formats an answer such that `read` parses it."""
 
     @abstractmethod
     def carried_out(self, item: Item, world: World, answer: Answer) -> World:
@@ -275,7 +280,7 @@ class ToolTeam(
 
     @abstractmethod
     def tool_reward(self, item: Item, world: World, run: ToolRun[Answer]) -> float:
-        """r_loc of `tool`, in [0, 1]: its proposal is tried out on the world, which stays."""
+        """r_loc of `tool`, in [0, 1]: its proposal is simulated without changing the world."""
 
     @abstractmethod
     def plan_reward(self, item: Item, before: World, answer: Answer | None, after: World) -> float:
@@ -289,7 +294,7 @@ class ToolTeam(
     def solution(self, item: Item, world: World) -> Answer:
         """The decision that solves the world.
 
-        Errors: ValueError if nothing does.
+        Errors: ValueError if there is none.
         """
 
     @abstractmethod

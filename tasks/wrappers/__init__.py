@@ -1,6 +1,6 @@
 """Task wrappers: communication at test time, or one agent for the team (CoLLM, section 6.2).
 
-Each takes a task and gives one; the task itself is not changed.
+Each wrapper takes a task and returns a task; the wrapped task is not changed.
 """
 
 from .discussion import Discussion, DiscussionState
@@ -27,4 +27,4 @@ NAMES = {
     "pipeline": "pipeline:Pipeline",
     "single": "single:Single",
 }
-"""The shipped wrappers, by the name that a config gives under `wrapper`."""
+"""The shipped wrappers, by their names in a config's `wrapper`."""

@@ -32,8 +32,8 @@ class Discussion(Wrapper[Item, State, DiscussionState[State]]):
     """Two-way communication as in multi-agent debate (section 6.2).
 
     Each observation is followed by the other agents' outputs of the previous turn. There are as
-    many rounds as the task has turns. A task of one turn has a round of drafts before it, which the
-    task does not see and does not pay; in table 1, too, a discussion takes two rounds there.
+    many rounds as the task has turns. A task of one turn is preceded by a round of drafts, which
+    the task neither sees nor pays; in the paper's table 1, a discussion also takes two rounds.
     """
 
     def __init__(self, inner: DecPOMDP[Item, State]) -> None:
@@ -46,11 +46,12 @@ class Discussion(Wrapper[Item, State, DiscussionState[State]]):
                 self.reward_range = (min(low, 0.0), max(high, 0.0))
 
     def reset(self, item: Item, rng: np.random.Generator) -> DiscussionState[State]:
-        """The task's first state, nothing written yet."""
+        """The task's first state, without outputs."""
         return DiscussionState(self.inner.reset(item, rng))
 
     def observe(self, state: DiscussionState[State], agent: str) -> Prompt | None:
-        """The task's observation and the others' last outputs; None if the task says so."""
+        """The task's observation and the other agents' last outputs; None if the task returns
+        None."""
         prompt = joint_observations(self.inner, state.inner).get(agent)
         if prompt is None:
             return None
@@ -62,7 +63,8 @@ class Discussion(Wrapper[Item, State, DiscussionState[State]]):
     def step(
         self, state: DiscussionState[State], actions: Mapping[str, str], rng: np.random.Generator
     ) -> Outcome[DiscussionState[State]]:
-        """The task's step; the outputs are kept for the next turn. Drafts change nothing else."""
+        """The task's step; the outputs are kept for the next turn. A round of drafts changes
+        nothing else."""
         outputs = tuple(
             (agent, text_of(actions[agent])) for agent in self.agents if agent in actions
         )

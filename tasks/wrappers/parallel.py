@@ -10,7 +10,7 @@ from .wrapper import Wraps
 
 
 class NoCommunication(Wraps):
-    """The task as it is: a Dec-POMDP is already played without communication."""
+    """Returns the task unchanged: a Dec-POMDP is already played without communication."""
 
     @classmethod
     def wrap(cls, task: DecPOMDP[Any, Any], **settings: Any) -> DecPOMDP[Any, Any]:

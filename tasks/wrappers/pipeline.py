@@ -1,4 +1,4 @@
-"""Pipeline: within a turn agents act one after another and see what earlier ones wrote."""
+"""Pipeline: within a turn agents act one after another and see the outputs of earlier agents."""
 
 from __future__ import annotations
 
@@ -25,23 +25,24 @@ class PipelineState(Generic[State]):
 
     inner: State
     turn: int
-    """Turns of the task that are complete."""
+    """Number of complete turns of the task."""
     outputs: tuple[tuple[str, Any], ...] = ()
-    """As `step` received them."""
+    """(agent, output) pairs, as `step` received them."""
     places: tuple[tuple[int, str], ...] = ()
-    """(turn of the task, agent) of every micro-turn so far."""
+    """The (turn of the task, agent) of every micro-turn so far."""
 
 
 class Pipeline(Wrapper[Item, State, PipelineState[State]]):
     """One-way communication (section 6.2): each turn of the task becomes one micro-turn per agent.
 
-    Only the agent whose micro-turn it is observes: its own observation and the outputs of those
-    before it in this turn, in the order of `agents`. The task steps, and pays, after the last of
-    them; earlier micro-turns pay 0. The horizon is n H micro-turns. If fewer than n agents act in
-    some turn, the episode ends sooner, after H turns of the task.
+    Only the agent whose micro-turn it is gets an observation: its own, followed by the outputs of
+    the agents before it in this turn, in the order of `agents`. The task steps, and pays, after the
+    turn's last micro-turn; earlier micro-turns pay 0. The horizon is n H micro-turns for n agents
+    and H turns of the task. If fewer than n agents act in some turn, the episode ends sooner, after
+    H turns of the task.
 
-    The paper lets agents observe earlier agents' inputs as well; here they see outputs only,
-    since a shared input would be repeated for each of them.
+    In the paper agents also observe earlier agents' inputs. Here they see only outputs, since a
+    shared input would be repeated for each agent.
     """
 
     def __init__(self, inner: DecPOMDP[Item, State]) -> None:
@@ -53,7 +54,7 @@ class Pipeline(Wrapper[Item, State, PipelineState[State]]):
             self.reward_range = (min(low, 0.0), max(high, 0.0))
 
     def reset(self, item: Item, rng: np.random.Generator) -> PipelineState[State]:
-        """The task's first state, nothing written yet."""
+        """The task's first state, without outputs."""
         return PipelineState(self.inner.reset(item, rng), 0)
 
     def observe(self, state: PipelineState[State], agent: str) -> Prompt | None:
@@ -67,7 +68,7 @@ class Pipeline(Wrapper[Item, State, PipelineState[State]]):
     def step(
         self, state: PipelineState[State], actions: Mapping[str, str], rng: np.random.Generator
     ) -> Outcome[PipelineState[State]]:
-        """Note the output; after the turn's last one, step the task with all of them."""
+        """Store the output; after the turn's last output, step the task with all of them."""
         outputs = (*state.outputs, *actions.items())
         places = (*state.places, *((state.turn, agent) for agent in actions))
         if len(outputs) < len(joint_observations(self.inner, state.inner)):
@@ -88,8 +89,8 @@ class Pipeline(Wrapper[Item, State, PipelineState[State]]):
 def _moved(
     outcome: Outcome[Any], places: Sequence[tuple[int, str]]
 ) -> tuple[dict[str, float | None], dict[tuple[int, str], float | None]]:
-    """Local rewards of those who did not act in the task's turn, and those of all others, delayed
-    ones included, at the micro-turns of the actions that they are for."""
+    """Local rewards of agents that did not act in the task's turn, and the local rewards of the
+    others, including delayed ones, by the micro-turn of the rewarded action."""
     last = places[-1][0]
     rewards = dict(outcome.earned)
     others: dict[str, float | None] = {}

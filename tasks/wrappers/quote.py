@@ -9,6 +9,7 @@ from colearn.types import Prompt
 
 
 def with_outputs(prompt: Prompt, outputs: Iterable[tuple[str, str]], when: str) -> Prompt:
-    """`prompt` followed by the outputs, (agent, output) each, under a line that names the agent."""
+    """`prompt` followed by the outputs ((agent, output) pairs), each under a line that names its
+    agent."""
     quoted = (f"Output of {agent} {when}:\n{said}" for agent, said in outputs)
     return replace(prompt, text="\n\n".join([prompt.text, *quoted]))

@@ -1,4 +1,4 @@
-"""Single: one agent replaces the team and writes all parts in one answer."""
+"""Single: one agent replaces the team and writes all agents' parts in one answer."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ class SingleState(Generic[State]):
 
 
 class Single(Wrapper[Item, State, SingleState[State]]):
-    """The paper's single model (section 6.2) for tasks whose roles are fixed: the agent `solo` is
-    shown what each agent of the team would see and answers for all of them, each part under a
-    line such as
+    """The paper's single model (section 6.2) for tasks with fixed roles. The agent `solo` sees the
+    observations of all agents of the team and answers for all of them, each part under a line such
+    as
 
         ### summary
 
     Text before the first of these lines belongs to the first part; a part without its line is
-    empty. The reward is that of the task's `alone()`: as in the paper, without the terms that pay
-    for cooperation. A task that is set to one agent is played as it is.
+    empty. The reward is that of the task's `alone()`: as in the paper, it has no terms that pay for
+    cooperation. A task that is configured for one agent is not changed.
 
     The paper does not say how its single models were prompted.
     """
@@ -68,7 +68,7 @@ class Single(Wrapper[Item, State, SingleState[State]]):
         return SingleState(self.inner.reset(item, rng))
 
     def observe(self, state: SingleState[State], agent: str) -> Prompt | None:
-        """All observations of the turn under their agents' names; None if nobody acts."""
+        """All observations of the turn under their agents' names; None if no agent acts."""
         shown = joint_observations(self.inner, state.inner)
         if len(self.inner.agents) == 1 or not shown:
             return shown.get(agent)
@@ -80,7 +80,7 @@ class Single(Wrapper[Item, State, SingleState[State]]):
     def step(
         self, state: SingleState[State], actions: Mapping[str, str], rng: np.random.Generator
     ) -> Outcome[SingleState[State]]:
-        """The task's step with the parts of the one answer."""
+        """The task's step with the parts of the answer."""
         if len(self.inner.agents) > 1:
             names = tuple(joint_observations(self.inner, state.inner))
             actions = split_parts(text_of(actions[SOLO]), names)
@@ -88,13 +88,14 @@ class Single(Wrapper[Item, State, SingleState[State]]):
         return Outcome(state=SingleState(outcome.state), reward=outcome.reward, done=outcome.done)
 
     def listener(self, state: SingleState[State], agent: str) -> Listener | None:
-        """The task's for a team of one; nobody listens to the parts of an answer."""
+        """The task's listener for a team of one; None for a larger team, since nobody listens to
+        the parts of an answer."""
         return super().listener(state, agent) if len(self.inner.agents) == 1 else None
 
     def legal_action(
         self, state: SingleState[State], agent: str, rng: np.random.Generator
     ) -> str | None:
-        """A legal action of every part, under the parts' lines."""
+        """A legal action for every part, each under the part's line."""
         if len(self.inner.agents) == 1:
             return super().legal_action(state, agent, rng)
         parts = []

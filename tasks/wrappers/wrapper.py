@@ -39,7 +39,7 @@ class HasInner(Protocol[Inner_co]):
 
 
 class Wraps(ABC):
-    """A wrapper as a config names it under `wrapper`."""
+    """Interface of a wrapper that a config can name in `wrapper`."""
 
     @classmethod
     @abstractmethod
@@ -60,10 +60,10 @@ class Wrapper(
     Wraps,
     Generic[Item, State, Outer],
 ):
-    """Items, metrics, m_t and whatever else the task offers are the task's, but for exact measures:
-    those hold for the task's own observations.
+    """Forwards items, metrics, m_t and all other features of the task, except exact measures, which
+    are only valid for the task's own observations.
 
-    The further arguments of a constructor are the wrapper's settings in a config.
+    The constructor's arguments after the task are the wrapper's settings in a config.
     """
 
     @classmethod
@@ -88,7 +88,8 @@ class Wrapper(
         return self.inner.items(split)
 
     def horizon_of(self, item: Item) -> int:
-        """The task's own number of turns if the wrapper keeps its turns, else the horizon."""
+        """The task's number of turns for the item if the wrapper does not change the turns, else
+        the wrapper's horizon."""
         own_turns = self.horizon == self.inner.horizon
         return horizon_of(self.inner, item) if own_turns else self.horizon
 

@@ -35,11 +35,12 @@ _PROMPTS = {"background": _BACKGROUND, "method": _METHOD}
 
 
 class ArXiv(WritingTask):
-    """`background` writes the background and motivation of a paper's introduction, `method` its
-    method and implications, from the abstract and unseen by each other; scored in one turn.
+    """From an abstract, `background` writes the background and motivation of the introduction, and
+    `method` the method and implications. Neither sees the other's text; both are scored in one
+    turn.
 
-    The reward, at most 3.0 (paper) or 2.98 (comlrl), adds up five parts. The first three are also
-    gates: outside its range a part earns nothing and the count ends. Earlier parts are kept.
+    The reward, at most 3.0 (paper) or 2.98 (comlrl), is the sum of five parts. The first three are
+    also gates: outside its range a part earns nothing and the count ends. Earlier parts are kept.
 
         bounds     0.5  both texts have 128 to 256 words
         length     1    characters of the second over the first
@@ -53,26 +54,28 @@ class ArXiv(WritingTask):
     The variants differ further in
 
     - coherence: min(0.4 ln(k + 1), 1) in paper, 0.4 + 0.05 (k - 1) in comlrl for k > 0;
-    - matching: whole words in paper; in comlrl substrings of the two texts put together with
-      nothing between them, so that "as" counts in "last";
+    - matching: whole words in paper; in comlrl substrings of the two texts, concatenated without a
+      separator, so that "as" counts in "last";
     - diversity: without stop words in paper, all words in comlrl;
-    - length: a run of white space is one character in paper, none at the ends; as is in comlrl.
+    - length: in paper a run of white space counts as one character, and as none at the ends; in
+      comlrl all white space counts.
 
-    Where the paper is silent, this task chooses. The weights of the "weighted sum", the bounds,
-    what a failed gate leaves and the abstracts (`OpenMLRL/arXiv_abstract`) come from the paper's
-    code. Diversity leaves out stop words, as in TLDR. The word lists are this project's own. The
-    logarithm is natural: only so can 12 kinds reach 1. Table 1's score is taken for the reward over
-    the highest reward. With 256 new tokens, 128 words leave each agent little room.
+    Where the paper is silent, this task chooses. The weights of the "weighted sum", the bounds, the
+    points kept after a failed gate and the abstracts (`OpenMLRL/arXiv_abstract`) come from the
+    paper's code. Diversity leaves out stop words, as in TLDR. The word lists are colearn's. The
+    logarithm is natural: only then can 12 kinds reach 1. Table 1's score is read as the reward
+    divided by its maximum. With 256 new tokens, a minimum of 128 words leaves each agent little
+    room.
 
-    `data`: 'packaged', 32 + 8 invented abstracts of about 75 words; 'generated', 256 + 64 of about
-    35 words from a vocabulary of a few hundred, for small models; 'hub', the paper's slices
-    [0:1000] and [1000:1100] of `OpenMLRL/arXiv_abstract`, column `abstract` (extra `tasks`); or the
-    path of a .jsonl/.csv file, of which the last tenth is the test split. `field` names another
-    column. `words` replaces the bounds; with few of them answers can be short. `prompt: compact` is
-    for small word-level models: the agent's name, then the text's lower-case words between single
-    spaces.
+    `data`: 'packaged', 32 + 8 invented abstracts of about 75 words; 'generated', 256 + 64 abstracts
+    of about 35 words from a vocabulary of a few hundred words, for small models; 'hub', the paper's
+    slices [0:1000] and [1000:1100] of `OpenMLRL/arXiv_abstract`, column `abstract` (extra `tasks`);
+    or the path of a .jsonl/.csv file, of which the last tenth is the test split. `field` names
+    another column. `words` replaces the bounds; with low bounds answers can be short.
+    `prompt: compact` is for small word-level models: the agent's name, then the text's lower-case
+    words between single spaces.
 
-    Errors: ConfigError from the constructor, one line that names the setting; MissingExtra where
+    Errors: ConfigError from the constructor, one line that names the setting; MissingExtra if
     `data: hub` needs the extra `tasks`.
     """
 

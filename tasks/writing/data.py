@@ -24,23 +24,23 @@ _FOLDER = Path(__file__).parent / "texts"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextSource:
-    """A task's texts under each value of `data`."""
+    """The sources of a task's texts for each value of `data`."""
 
     file: str
     """The packaged file's name."""
     sentences: Sentences
     """The grammar of 'generated'."""
     hub: str
-    """The data set's name on the hub, whose split 'train' is cut into the paper's slices."""
+    """The data set's name on the hub; its split 'train' is cut into the paper's slices."""
     field: str
-    """The column of the hub's and the key of a file's rows that holds the text."""
+    """The column of the hub's data set, or the key of a file's rows, that holds the text."""
 
 
 def load_texts(source: TextSource, data: str, field: str | None) -> dict[str, tuple[str, ...]]:
     """The texts by split, in a fixed order, none of them blank.
 
     Errors: ConfigError for a file or a data set that cannot be read or lacks the field;
-    MissingExtra where 'hub' needs `datasets`.
+    MissingExtra if 'hub' needs `datasets`.
     """
     key = source.field if field is None else field
     if data == "packaged":
@@ -82,5 +82,5 @@ def _texts(rows: Iterable[DataRow], key: str) -> list[str]:
 
 
 def _first_rows(name: str, datasets: Any) -> Iterable[Any]:
-    """Streamed: the rest of the data set is not downloaded."""
+    """The first rows, streamed so that the rest of the data set is not downloaded."""
     return islice(datasets.load_dataset(name, split="train", streaming=True), TRAIN + TEST)

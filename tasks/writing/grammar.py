@@ -1,4 +1,4 @@
-"""Posts and abstracts of few different words, drawn from a grammar, for small models."""
+"""Posts and abstracts with a small vocabulary, drawn from a grammar, for small models."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from colearn.contract.seeding import derive_rng
 
 Sentences = Sequence[Sequence[str]]
-"""By position in the text: the sentences that can occur there."""
+"""For each position in the text, the sentences that can occur there."""
 
 _SLOT = re.compile(r"\{(\w+)\}")
 

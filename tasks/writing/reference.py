@@ -1,4 +1,4 @@
-"""Reference answers with the highest reward; they are not good prose."""
+"""Reference answers with the maximum reward; they are not good prose."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .words import CONNECTORS, FILLERS, STOP_WORDS
 
 
 def expanding_pair(rules: ScoringRules, text: str) -> tuple[str, str]:
-    """A text, and one of twice its length and vocabulary with every kind of transition.
+    """A text, and a second one with twice its length and vocabulary and every kind of transition.
 
     It earns the maximum reward if `words` allows 48 words and four times the minimum.
     """
@@ -24,7 +24,7 @@ def expanding_pair(rules: ScoringRules, text: str) -> tuple[str, str]:
 
 
 def matching_pair(rules: ScoringRules, text: str) -> tuple[str, str]:
-    """Two texts of the same words, every kind of transition among them, the second longer.
+    """Two texts of the same words, with every kind of transition, the second one longer.
 
     It earns the maximum reward if `words` allows 26 words and twice the minimum.
     """
@@ -37,7 +37,7 @@ def matching_pair(rules: ScoringRules, text: str) -> tuple[str, str]:
 
 
 def _extended(words: list[str], pool: list[str], length: float) -> str:
-    """`words`, then those of the pool again and again, to the given number of characters."""
+    """`words` followed by the words of `pool`, repeated up to the given number of characters."""
     words = list(words)
     size = sum(len(word) + 1 for word in words) - 1
     for word in cycle(pool):
@@ -49,7 +49,7 @@ def _extended(words: list[str], pool: list[str], length: float) -> str:
 
 
 def _content(text: str) -> list[str]:
-    """The text's different content words of five to twelve letters, in order, then fillers."""
+    """The text's distinct content words of five to twelve letters, in order, then fillers."""
     own = (
         word
         for word in words_of(text)

@@ -19,7 +19,8 @@ BOUNDS, LENGTH, DIVERSITY, STYLE, COHERENCE = 0.5, 1.0, 0.5, 0.6, 0.4
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """A ratio's tolerated range [low, high] around the range [full_from, full_to] of full marks."""
+    """A ratio's tolerated range [low, high] around the range [full_from, full_to] of full
+    reward."""
 
     low: float
     full_from: float
@@ -27,7 +28,8 @@ class Band:
     high: float = math.inf
 
     def share(self, ratio: float) -> float | None:
-        """The share of the marks in [0, 1], linear at the flanks; None outside."""
+        """The share of the full reward in [0, 1], linear between the two ranges; None outside [low,
+        high]."""
         if not self.low <= ratio <= self.high:
             return None
         if ratio < self.full_from:
@@ -44,19 +46,19 @@ class ScoringRules:
     words: tuple[int, int]
     """Minimum and maximum number of words of each text, split at white space."""
     length: Band
-    """For characters of the second text over those of the first."""
+    """Range for the characters of the second text divided by those of the first."""
     diversity: Band
-    """For different words of the second text over those of the first."""
+    """Range for the number of distinct words of the second text divided by that of the first."""
     similarity: float
-    """The Jaccard similarity of content words that earns full marks."""
+    """The Jaccard similarity of content words that earns the full reward."""
     logarithm: float | None
-    """w of min(w ln(kinds + 1), 1); None for the peer's formula and its ways of counting."""
+    """w of min(w ln(kinds + 1), 1); None selects CoMLRL's formula and its ways of counting."""
     second_only: bool = False
-    """Whether transitions count in the second text only."""
+    """Whether transitions count only in the second text."""
 
     @property
     def peer(self) -> bool:
-        """Whether the peer's ways of counting apply."""
+        """Whether CoMLRL's ways of counting apply."""
         return self.logarithm is None
 
     @property
@@ -65,7 +67,7 @@ class ScoringRules:
         return BOUNDS + LENGTH + DIVERSITY + STYLE + COHERENCE * self.coherence(12)
 
     def coherence(self, kinds: int) -> float:
-        """The share of the marks in [0, 1] for so many kinds of transitions, 0 to 12."""
+        """The share of the full reward in [0, 1] for a number of kinds of transitions, 0 to 12."""
         if self.logarithm is not None:
             return min(self.logarithm * math.log(kinds + 1), 1.0)
         return min(0.4 + 0.05 * (kinds - 1), 1.0) if kinds else 0.0
@@ -88,7 +90,7 @@ class ScoreParts:
 
 
 def score(rules: ScoringRules, first: str, second: str) -> ScoreParts:
-    """Score two texts. The first gate that fails ends the count; earlier parts are kept."""
+    """Score two texts. The first failed gate ends the count; earlier parts are kept."""
     least, most = rules.words
     if not all(least <= len(text.split()) <= most for text in (first, second)):
         return ScoreParts()

@@ -20,7 +20,7 @@ def check_settings(
     field: str | None,
     words: Sequence[int] | None,
 ) -> None:
-    """Raise ConfigError at the first setting that cannot be played."""
+    """Raise ConfigError at the first invalid setting."""
     for name, value in choices.items():
         if value not in CHOICES[name]:
             hint = nearest(str(value), CHOICES[name])

@@ -1,4 +1,5 @@
-"""Base class of the writing tasks: one text, two agents, one turn, a counted reward."""
+"""Base class of the writing tasks: one text, two agents, one turn, a reward from text
+statistics."""
 
 from __future__ import annotations
 
@@ -21,17 +22,17 @@ from .text import compact
 from .words import CONNECTORS
 
 CONNECTED = 0.1
-"""How often a word of `legal_action` is a connector."""
+"""Probability that a word of `legal_action` is a connector."""
 
 
 @dataclass(frozen=True, slots=True)
 class WritingItem:
-    """The text that both agents are given."""
+    """The text that both agents read."""
 
     text: str
 
     def __str__(self) -> str:
-        """The first words, as reports name an episode."""
+        """The text's first words, by which reports name an episode."""
         return shorten(self.text, width=100, placeholder=" ...")
 
 
@@ -46,7 +47,7 @@ class WritingState:
 class WritingTask(DecPOMDP[WritingItem, WritingState], LegalActions, RewardStructure):
     """Two agents write about one text at the same time; `agents[0]` writes the first answer.
 
-    Errors: ConfigError from the constructor, one line that names the setting; MissingExtra where
+    Errors: ConfigError from the constructor, one line that names the setting; MissingExtra if
     `data: hub` needs the extra `tasks`.
     """
 
@@ -56,7 +57,7 @@ class WritingTask(DecPOMDP[WritingItem, WritingState], LegalActions, RewardStruc
     source: ClassVar[TextSource]
     variants: ClassVar[Mapping[str, ScoringRules]]
     prompts: ClassVar[Mapping[str, Mapping[str, str]]]
-    """By variant and agent, with {text} for the text."""
+    """Prompt templates by variant and agent, with {text} for the text."""
 
     def __init__(
         self,
@@ -86,7 +87,7 @@ class WritingTask(DecPOMDP[WritingItem, WritingState], LegalActions, RewardStruc
         return self._items[split]
 
     def reset(self, item: WritingItem, rng: np.random.Generator) -> WritingState:
-        """Nothing written yet; nothing is random."""
+        """The state before any answer; nothing is random."""
         return WritingState(item)
 
     def observe(self, state: WritingState, agent: str) -> str:
@@ -104,13 +105,14 @@ class WritingTask(DecPOMDP[WritingItem, WritingState], LegalActions, RewardStruc
         return Outcome(state=WritingState(state.item, parts), reward=parts.total, done=True)
 
     def metrics(self, state: WritingState) -> Mapping[str, float]:
-        """`score`, the reward divided by its maximum, in [0, 1] (Table 1 in percent); `bounds`,
+        """`score`, the reward divided by its maximum, in [0, 1] (Table 1 gives percent); `bounds`,
         `length`, `diversity`, `style` and `coherence`, which add up to the reward."""
         parts = ScoreParts() if state.parts is None else state.parts
         return {"score": parts.total / self.rules.highest, **asdict(parts)}
 
     def global_info(self, state: WritingState) -> str:
-        """m_t in the paper's words (E.3): the same for all texts, as there is one turn."""
+        """m_t in the paper's words (E.3). It is the same for all texts, since there is only one
+        turn."""
         reward = 0.0 if state.parts is None else state.parts.total
         return (
             "You are at turn = 1 over a 1-turn episode.\n"
@@ -118,8 +120,9 @@ class WritingTask(DecPOMDP[WritingItem, WritingState], LegalActions, RewardStruc
         )
 
     def legal_action(self, state: WritingState, agent: str, rng: np.random.Generator) -> str:
-        """Uncoordinated: a stretch of the text's own words, of random length within the bounds and
-        from a random start (from the front again after the end), one in ten a connector."""
+        """An uncoordinated action: consecutive words of the text from a random start, wrapping
+        around at the end, of random length within the bounds; one word in ten is replaced by a
+        connector."""
         text = state.item.text
         words = (compact(text) if self.prompt == "compact" else text).split()
         least, most = self.rules.words

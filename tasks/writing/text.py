@@ -21,12 +21,12 @@ def content_words(words: Sequence[str]) -> frozenset[str]:
 
 
 def characters(text: str) -> int:
-    """The length with each run of white space as one character, none at the ends."""
+    """The length with each run of white space counted as one character, and as none at the ends."""
     return len(" ".join(text.split()))
 
 
 def transition_kinds(words: Sequence[str]) -> frozenset[str]:
-    """The kinds of transition with an entry that occurs in the text as whole words."""
+    """The kinds of transitions with an entry that occurs in the text as whole words."""
     return frozenset(
         kind
         for position, word in enumerate(words)
@@ -36,7 +36,8 @@ def transition_kinds(words: Sequence[str]) -> frozenset[str]:
 
 
 def transition_kinds_within(text: str) -> frozenset[str]:
-    """The kinds with an entry that occurs in the text, also inside longer words."""
+    """The kinds of transitions with an entry that occurs in the text, including inside longer
+    words."""
     text = text.lower()
     return frozenset(
         kind for kind, entries in TRANSITIONS.items() if any(entry in text for entry in entries)
@@ -44,7 +45,7 @@ def transition_kinds_within(text: str) -> frozenset[str]:
 
 
 def compact(text: str) -> str:
-    """The lower-case words between single spaces; a text without any keeps its own signs."""
+    """The lower-case words between single spaces; a text without words keeps its symbols."""
     return " ".join(words_of(text) or text.split())
 
 
@@ -58,4 +59,4 @@ def _entries() -> dict[str, tuple[tuple[tuple[str, ...], str], ...]]:
 
 
 _ENTRIES = _entries()
-"""Maps a first word to the entries that begin with it, as words, with their kinds."""
+"""Maps a first word to the entries that begin with it, each as a list of words with its kind."""

@@ -27,11 +27,11 @@ Instructions: You should use transition words to improve flow"""
 
 
 class TLDR(WritingTask):
-    """`summary` writes a concise summary of a post, `elaboration` a detailed one, unseen by each
-    other; the pair of texts is scored in one turn.
+    """`summary` writes a concise summary of a post, and `elaboration` a detailed one. Neither sees
+    the other's text; both are scored in one turn.
 
-    The reward, at most 3.0 (paper) or 2.98 (comlrl), adds up five parts. The first three are also
-    gates: outside its range a part earns nothing and the count ends. Earlier parts are kept.
+    The reward, at most 3.0 (paper) or 2.98 (comlrl), is the sum of five parts. The first three are
+    also gates: outside its range a part earns nothing and the count ends. Earlier parts are kept.
 
         bounds     0.5  both texts have 8 to 256 words
         length     1    characters of the second over the first: full in 1.6-3.2, linear down to 0
@@ -44,27 +44,28 @@ class TLDR(WritingTask):
     The variants differ in
 
     - coherence: min(0.6 ln(k + 1), 1) in paper, 0.4 + 0.05 (k - 1) in comlrl for k > 0;
-    - where: both texts in paper, the second only in comlrl;
+    - where transitions count: in both texts in paper, only in the second text in comlrl;
     - matching: whole words in paper; in comlrl substrings, so that "as" counts in "last";
     - diversity: without stop words in paper, all words in comlrl;
-    - length: a run of white space is one character in paper, none at the ends; as is in comlrl;
+    - length: in paper a run of white space counts as one character, and as none at the ends; in
+      comlrl all white space counts;
     - the prompt: comlrl also asks for facts, and for different words in the second text.
 
     Where the paper is silent, this task chooses. The weights of the "weighted sum", the bounds and
-    what a failed gate leaves come from the paper's code. The word lists are this project's own. The
-    logarithm is natural: only so can 12 kinds reach 1 in `arxiv`. Table 1's score is taken for the
-    reward over the highest reward. A long text is not cut. The peer's file of settings takes its
-    test texts from another split; here both variants use the paper's slices.
+    the points kept after a failed gate come from the paper's code. The word lists are colearn's.
+    The logarithm is natural: only then can 12 kinds reach 1 in `arxiv`. Table 1's score is read as
+    the reward divided by its maximum. A long text is not truncated. CoMLRL's settings file takes
+    its test texts from another split; here both variants use the paper's slices.
 
     `data`: 'packaged', 32 + 8 invented posts of about 90 words; 'generated', 256 + 64 posts of
-    about 40 words from a vocabulary of a few hundred, for small models; 'hub', the paper's slices
-    [0:1000] and [1000:1100] of `trl-lib/tldr`, column `prompt` (extra `tasks`); or the path of a
-    .jsonl/.csv file, of which the last tenth is the test split. `field` names another column.
-    `words` replaces the bounds; with few of them answers can be short. `prompt: compact` is for
+    about 40 words from a vocabulary of a few hundred words, for small models; 'hub', the paper's
+    slices [0:1000] and [1000:1100] of `trl-lib/tldr`, column `prompt` (extra `tasks`); or the path
+    of a .jsonl/.csv file, of which the last tenth is the test split. `field` names another column.
+    `words` replaces the bounds; with low bounds answers can be short. `prompt: compact` is for
     small word-level models: the agent's name, then the text's lower-case words between single
     spaces.
 
-    Errors: ConfigError from the constructor, one line that names the setting; MissingExtra where
+    Errors: ConfigError from the constructor, one line that names the setting; MissingExtra if
     `data: hub` needs the extra `tasks`.
     """
 

@@ -1,6 +1,6 @@
 """Word lists of the writing tasks: transitions of twelve kinds, and stop words.
 
-The lists are this project's own; the paper names the twelve kinds and prints no list.
+The lists are colearn's: the paper names the twelve kinds but prints no list.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ TRANSITIONS: dict[str, tuple[str, ...]] = {
         *("whenever", "while"),
     ),
 }
-"""By kind; each entry belongs to one kind only."""
+"""Transitions by kind; each entry belongs to only one kind."""
 
 CONNECTORS = (
     *("first", "however", "thus", "moreover", "indeed", "overall"),
@@ -98,7 +98,7 @@ you your yours yourself yourselves
 """
 
 STOP_WORDS = frozenset(_STOP_WORDS.split())
-"""Words without content of their own, and what `\\w+` leaves of contractions (don, t, ll, ...)."""
+"""Words without content, and the parts of contractions that `\\w+` matches (don, t, ll, ...)."""
 
 FILLERS = (
     *("answer", "balance", "corner", "detail", "effort", "feature", "garden", "harbour", "island"),
@@ -106,4 +106,4 @@ FILLERS = (
     *("reason", "season", "theory", "update", "village", "window", "yellow", "bridge", "circle"),
     *("dinner", "engine", "forest", "ground", "handle", "impact", "jacket", "kernel", "ladder"),
 )
-"""Words of five to twelve letters for reference answers to texts that have too few."""
+"""Words of five to twelve letters for reference answers to texts with too few of them."""
