@@ -1,4 +1,5 @@
-"""Explained variance of the critics of finished runs by turn, beside what can be explained."""
+"""Explained variance of the critics of finished runs by turn, with the explainable share for
+comparison."""
 
 from __future__ import annotations
 
@@ -15,11 +16,11 @@ from colearn.statistics.over_seeds import MeanEstimate, estimate
 from .show import show_number
 
 SIGNAL = "grad_signal"
-"""Metric of an actor: the share of its squared gradient that repeats from step to step."""
+"""Actor metric: the share of the squared gradient that is consistent between steps."""
 LEAST_EXPLAINED = 0.5
-"""Share of what can be explained below which a critic has not explained it."""
+"""Minimum fraction of the explainable share that a critic must explain to count as fitted."""
 WORTHWHILE = 0.2
-"""Share of the variance of returns below which there is little to explain."""
+"""Explainable share of the variance of returns below which there is little to explain."""
 _RESAMPLES = 400
 
 
@@ -29,14 +30,16 @@ class TurnSummary:
 
     turn: int
     explained: MeanEstimate | None
-    """Explained variance of single returns, without bias."""
+    """Explained variance of single returns, computed from the error variance, so that bias does not
+    count."""
     r2: MeanEstimate | None
-    """The same with bias."""
+    """Explained variance of single returns, computed from the mean squared error, so that bias
+    counts."""
     item_mean: MeanEstimate | None
-    """Explained variance of means by item and turn."""
+    """Explained variance if the mean by item and turn is used instead of the critic's value."""
     ceiling: tuple[float, float, float] | None
-    """Explainable share, with a 95% interval over updates; None where no joint history has
-    come up twice in an update."""
+    """Explainable share, with a 95% interval over updates; None if no joint history occurred twice
+    in an update."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,16 +48,16 @@ class CriticSummary:
 
     turns: tuple[TurnSummary, ...]
     noise: float | None
-    """Norm of the noise of an actor's gradient over the gradient's own, in one step; None if it was
-    not measured."""
+    """Norm of the noise in an actor's gradient divided by the norm of the gradient, per step; None
+    if not measured."""
     calibration: tuple[tuple[float, float], ...]
     """Mean value and mean return of each tenth of the values in the second half of the updates."""
     sentence: str
-    """The three conditions of a critic's worth, judged for these runs."""
+    """Verdict on the three conditions for a useful critic in these runs."""
 
 
 def critic_summary(label: str, runs: Sequence[Run]) -> CriticSummary | None:
-    """None where no run has recorded a critic."""
+    """Summary of the critics of an algorithm; None if no run has recorded a critic."""
     late = [_second_half(run.folder.critic_lines()) for run in runs]
     late = [lines for lines in late if lines]
     if not late:
@@ -98,7 +101,8 @@ def _of_turn(number: int, lines: Sequence[CriticLine]) -> Iterator[CriticTurn]:
 
 
 def _share(turns: Sequence[CriticTurn], left: str) -> float | None:
-    """1 - what is left of the variance, pooled over updates; None if all returns are equal."""
+    """1 - the remaining share of the variance, pooled over updates; None if all returns are
+    equal."""
     spread = sum(turn.number * turn.variance for turn in turns)
     if spread <= 0:
         return None
@@ -126,7 +130,8 @@ def _explainable(sums: np.ndarray) -> float | None:
 
 
 def gradient_noise(runs: Sequence[Run]) -> float | None:
-    """Noise over norm of the mean actor's gradient, from the second half of the updates."""
+    """Ratio of gradient noise to gradient norm, from the actors' mean signal share in the second
+    half of the updates."""
     shares = [
         value
         for run in runs
@@ -156,7 +161,8 @@ def _calibration(late: Sequence[Sequence[CriticLine]]) -> tuple[tuple[float, flo
 
 
 def judged(label: str, turns: Sequence[TurnSummary], noise: float | None) -> str:
-    """The three conditions: noise limits, it can be explained, the critic has explained it."""
+    """A sentence on the three conditions: noise limits learning, returns can be explained, the
+    critic explains them."""
     if noise is None:
         limits = "whether noise limits learning was not measured"
     elif noise > 1:

@@ -1,4 +1,4 @@
-"""Curves of the headline metric over steps, tokens and time: mean, interval, every seed."""
+"""Curves of the headline metric over steps, tokens and time, with mean, interval and each seed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LABELS = {
     "wall_seconds": "training time (s)",
 }
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C8C8C")
-"""Okabe and Ito's palette, without the colours that are invisible on white or black."""
+"""Okabe and Ito's palette, without the colours that are invisible on white or on black."""
 _DASHES = ("-", (0, (5, 1.5)), (0, (1.5, 1.5)))
 _INK, _GRID, _BACKGROUND = "#22262b", "#d9dde2", "#ffffff"
 _DARK = {_INK: "#dfe3e8", _GRID: "#3a4048", _BACKGROUND: "#171a1e"}
@@ -34,7 +34,7 @@ def colour(index: int) -> str:
 
 
 def write_curves(summary: Summary, path: Path) -> None:
-    """All three panels side by side, as a PNG."""
+    """Write all three panels side by side as a PNG."""
     figure = Figure(figsize=(13.5, 4.6), layout="constrained", facecolor=_BACKGROUND)
     panels = figure.subplots(1, len(AXES), sharey=True)
     for panel, axis in zip(panels, AXES, strict=True):
@@ -56,7 +56,8 @@ def panel_svg(summary: Summary, axis: str) -> str:
 
 
 def training_svg(summary: Summary) -> str | None:
-    """The return in training as a panel beside those of evaluations; None without updates."""
+    """The training return as a panel in the format of the evaluation panels; None without
+    updates."""
     trained = {n: a.training for n, a in enumerate(summary.algorithms.values()) if a.training}
     if not trained:
         return None
@@ -71,7 +72,7 @@ def training_svg(summary: Summary) -> str | None:
 
 
 def small_svg(curves: Mapping[int, Curve]) -> str:
-    """Any curves over environment steps, by the algorithm's number, as a small SVG."""
+    """Curves over environment steps, by the algorithm's number, as a small SVG."""
     figure = Figure(figsize=(3.4, 2.2), layout="constrained", facecolor="none")
     panel = figure.subplots()
     for index, curve in curves.items():

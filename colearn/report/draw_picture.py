@@ -1,4 +1,4 @@
-"""Draws pictures as inline SVG, one path per colour and mark to keep pages small."""
+"""Draws pictures as inline SVG, with one path per colour and mark to keep pages small."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ from colearn.contract.picture import Cell, Panel, Picture
 from colearn.text.printable import escape
 
 SIDE = 24
-"""Of a cell, in units of its SVG, and in pixels where the panel is small."""
+"""Side length of a cell in units of its SVG; also in pixels if the panel is small."""
 _SMALL = 4
-"""Most columns or rows at full size; in larger panels a cell is _DENSE pixels wide."""
+"""Maximum number of columns or rows of a small panel; in larger panels a cell is _DENSE pixels
+wide."""
 _DENSE = 16
 _KINDS = ("#4c9f70", "#c2703d", "#5b7fbf", "#b65f8f", "#a39b3b", "#5fa8ad", "#8a6fb0", "#9a9a9a")
-"""Colours for kinds that the task gives none."""
+"""Colours for kinds to which the task assigns none."""
 _AGENTS = ("#1f6fd0", "#c2185b", "#0f6b3a", "#6b2fa0", "#8a5200", "#00616b")
-"""Colours of the discs with an agent's number; dark enough for white digits."""
+"""Colours of the discs with the agents' numbers; dark enough for white digits."""
 _NUMBERS = "123456789abcdefghijklmnopqrstuvwxyz"
 _MARKS = {
     "missing": "missing",
@@ -27,7 +28,7 @@ At = tuple[int, int]
 
 
 class Drawing:
-    """Colours of kinds and agents, consistent over a page, and the drawing of pictures."""
+    """Draws pictures with colours of kinds and agents that are consistent over a page."""
 
     def __init__(self, pictures: Iterable[Picture], agents: Sequence[str]) -> None:
         panels = [(picture, panel) for picture in pictures for panel in picture.panels]
@@ -45,7 +46,7 @@ class Drawing:
         self._marks = [mark for mark in _MARKS if any(cell.mark == mark for cell in cells)]
 
     def legend(self, *, changes: bool) -> str:
-        """Legend of colours and marks; `changes`: explain the mark of changed cells."""
+        """Legend of colours and marks. changes: also explain the mark of changed cells."""
         corner = [(0, 0)]
         entries = [
             (f'<path d="{_squares(corner)}" class="block" fill="{colour}"/>', kind)
@@ -62,7 +63,8 @@ class Drawing:
         return f'<p class="legend">{keys}</p>'
 
     def draw(self, picture: Picture, earlier: Picture | None) -> str:
-        """A picture as a figure; cells that differ from the picture a turn `earlier` are marked."""
+        """A picture as an HTML figure; cells that differ from the picture of the `earlier` turn are
+        marked."""
         groups = []
         for number, group in enumerate(picture.groups):
             known = earlier.groups[number] if earlier and number < len(earlier.groups) else None
@@ -106,7 +108,7 @@ class Drawing:
         )
 
     def _discs(self, cells: Sequence[At], owner: str) -> str:
-        """Round line ends without a line, and a digit over each."""
+        """Discs, drawn as zero-length lines with round ends, with a digit over each."""
         if not cells:
             return ""
         number = self._owners.index(owner)
@@ -135,7 +137,7 @@ def changed(panel: Panel, earlier: Panel) -> list[At]:
 
 
 def _same_panel(panel: Panel, place: int, known: Sequence[Panel]) -> Panel | None:
-    """The panel at the same position, if its grid is the same."""
+    """The panel at the same position among `known`, if its grid has the same size."""
     if place < len(known) and (known[place].columns, known[place].rows) == (
         panel.columns,
         panel.rows,
@@ -165,7 +167,7 @@ def _squares(cells: Collection[At]) -> str:
 
 
 def _mark(mark: str, cells: Collection[At]) -> str:
-    """A dashed frame for what is missing, a cross for what is extra, a stroke for what is wrong."""
+    """A dashed frame for missing cells, a cross for extra cells, a stroke for wrong cells."""
     if not cells:
         return ""
     inner = SIDE - 4

@@ -15,7 +15,7 @@ from .transcripts import choose_samples
 def write_episode_page(folder: str | Path, page: str | Path) -> Path:
     """Write the episodes of a run or comparison as one HTML file without external resources.
 
-    Errors: CheckpointError if nothing is finished or no episode was written out.
+    Errors: CheckpointError if no run is finished or no episode was recorded.
     """
     source = read_source(Path(folder))
     samples = choose_samples(source)

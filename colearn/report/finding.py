@@ -17,7 +17,7 @@ from colearn.statistics.over_seeds import (
 from .show import show_estimate
 
 Ends = tuple[MeanEstimate | None, MeanEstimate | None, MeanEstimate | None]
-"""First value of the headline metric, last value, and the gain within each seed."""
+"""The headline metric's first value, its last value, and the gain within each seed."""
 
 _SPELLED_OUT = 4
 RETURN = Headline()
@@ -25,7 +25,7 @@ RETURN = Headline()
 
 @dataclass(frozen=True, slots=True)
 class _Caution:
-    """Why a change is not significant: wording for one algorithm, and for all."""
+    """Wording for why a change is not significant: for one algorithm, and for all of them."""
 
     alone: str
     together: str
@@ -53,7 +53,8 @@ class PairFinding:
 def compare_pairs(
     finals: Mapping[str, Sequence[float]], judged: Headline = RETURN
 ) -> list[PairFinding]:
-    """Every ordered pair of algorithms, from the headline metric's final values by seed."""
+    """A finding for every ordered pair of algorithms, from the headline metric's final values by
+    seed."""
     finals = {label: [judged.sign * value for value in values] for label, values in finals.items()}
     pairs = []
     for x, y in permutations(finals, 2):
@@ -72,7 +73,7 @@ def compare_pairs(
 def improved(gain: MeanEstimate | None) -> int:
     """1 if the gain's 95% interval is above 0, -1 if below, else 0.
 
-    Always 0 with so few seeds that no two algorithms could differ significantly."""
+    Always 0 if there are too few seeds for any two algorithms to differ significantly."""
     if gain is None or gain.low is None or gain.high is None:
         return 0
     if not can_differ(gain.seeds, gain.seeds):
@@ -83,7 +84,8 @@ def improved(gain: MeanEstimate | None) -> int:
 def headline(
     changes: Mapping[str, Ends], pairs: Sequence[PairFinding], judged: Headline = RETURN
 ) -> str:
-    """One sentence: which algorithms improved, from what to what, and which pairs differ."""
+    """One sentence: which algorithms improved, from which value to which, and which pairs
+    differ."""
     cautions = [_caution(gain) for _, _, gain in changes.values()]
     shared = cautions[0] if len(cautions) > 1 and len(set(cautions)) == 1 else None
     clauses = [

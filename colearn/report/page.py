@@ -1,4 +1,4 @@
-"""HTML pages from jinja2 templates; all text of agents, tasks and files is escaped."""
+"""HTML pages from jinja2 templates; all text from agents, tasks and files is escaped."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _number(value: float | None) -> str:
 
 
 def _svg_height(svg: str) -> int:
-    """Pixels for a frame that shows a drawing, with room for a scroll bar."""
+    """Height in pixels of a frame that shows a drawing, with room for a scroll bar."""
     height = re.search(r'<svg[^>]*\sheight="(\d{1,5})', svg)
     return 320 if height is None else int(height[1]) + 20
 

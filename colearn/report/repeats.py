@@ -1,4 +1,5 @@
-"""Runs of rows that were not trained: what repeats another run's evaluations is no further seed."""
+"""Independent runs of rows without training: a run that repeats another run's evaluations does not
+count as a seed."""
 
 from __future__ import annotations
 
@@ -7,13 +8,13 @@ from collections.abc import Sequence
 from colearn.record import Run
 
 _TIMES = frozenset({"response_seconds"})
-"""Metrics that differ between two runs of the same models."""
+"""Timing metrics, which differ between runs of the same models."""
 
 
 def independent(runs: Sequence[Run]) -> list[Run]:
-    """The runs without repeats: of runs that made no update and whose evaluations have equal
-    metrics, times left out, the first one. The seed did not reach such an evaluation, so several of
-    them are one draw. Trained runs count each, equal or not."""
+    """The runs without repeats. Of runs that made no update and whose evaluations have equal
+    metrics (apart from times), only the first counts: the seed had no effect on them, so they are a
+    single sample. Each trained run counts, even if it equals another."""
     kept: list[Run] = []
     seen: list[list[dict[str, float | None]]] = []
     for run in runs:
@@ -27,7 +28,7 @@ def independent(runs: Sequence[Run]) -> list[Run]:
 
 
 def repeats_note(label: str, runs: int, counted: int) -> str:
-    """A sentence on a row whose `runs` count as `counted`; "" where each counts."""
+    """A sentence on a row of which only `counted` of `runs` runs count; "" if all count."""
     if runs == counted:
         return ""
     if counted == 1:

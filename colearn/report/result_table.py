@@ -11,21 +11,21 @@ from dataclasses import dataclass
 class ResultCell:
     text: str
     note: str = ""
-    """Small print below the text: the interval, or missing seeds."""
+    """Small print below the cell's text: the interval, or missing seeds."""
     best: bool = False
     blank: bool = False
-    """An empty cell: an algorithm against itself."""
+    """Whether the cell is empty, as for an algorithm compared with itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResultTable:
     name: str
-    """Stem of its file names."""
+    """Stem of the table's file names."""
     title: str
     note: str
     columns: tuple[str, ...]
     rows: tuple[tuple[str, tuple[ResultCell, ...]], ...]
-    """Name of the row, and a cell per column."""
+    """Each row's name, and its cell for each column."""
 
     def markdown(self) -> str:
         head = "| | " + " | ".join(map(_plain, self.columns)) + " |"
@@ -37,7 +37,8 @@ class ResultTable:
         return "\n".join([f"## {self.title}", "", self.note, "", head, rule, *body, ""])
 
     def csv(self) -> str:
-        """The table as CSV, one row per algorithm or quantity; intervals have their own columns."""
+        """The table as CSV, with one row per algorithm or quantity and separate columns for
+        intervals."""
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\n")
         noted = [any(cells[n].note for _, cells in self.rows) for n in range(len(self.columns))]

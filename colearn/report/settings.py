@@ -1,4 +1,4 @@
-"""Table of resolved settings by algorithm; settings that differ come first."""
+"""Table of resolved settings by algorithm, in which differing settings come first."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from colearn.errors import ConfigError
 from colearn.registry import task_class, without_own_code
 
 _LEFT_OUT = ("compare", "run.seed")
-"""Keys that no run uses, or that differ between seeds."""
+"""Keys that no run uses or that differ between seeds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,9 +32,9 @@ class Setting:
 
 
 def settings_table(configs: Iterable[Mapping[str, Any]]) -> list[Setting]:
-    """The settings of runs' configs (plain data), one config for each algorithm.
+    """The settings from runs' configs (plain data), one config for each algorithm.
 
-    A key that one config lacks is shown there as a dash.
+    A key that a config lacks is shown as a dash for its algorithm.
     """
     flat = [dotted(_resolved(config)) for config in configs]
     keys = dict.fromkeys(key for one in flat for key in one)
@@ -47,15 +47,15 @@ def settings_table(configs: Iterable[Mapping[str, Any]]) -> list[Setting]:
 
 
 def show(value: Any) -> str:
-    """A value as one line of YAML, which a config accepts."""
+    """A value as one line of YAML that a config accepts."""
     text = yaml.safe_dump(value, default_flow_style=True, width=1_000_000, allow_unicode=True)
     return text.removesuffix("\n").removesuffix("\n...")
 
 
 def _resolved(config: Mapping[str, Any]) -> dict[str, Any]:
-    """A config with the defaults of its algorithm and task, where these are installed.
+    """A config with the defaults of its algorithm and task, if these are installed.
 
-    A report imports no code that a config names."""
+    A report does not import code named in a config."""
     resolved = dict(config)
     try:
         with without_own_code():

@@ -8,7 +8,8 @@ from colearn.statistics.over_seeds import MeanEstimate
 
 
 def show_number(value: float) -> str:
-    """Three significant digits without an exponent; from 1000 on whole, with commas."""
+    """A number with three significant digits and no exponent; from 1000 on as a whole number with
+    thousands separators."""
     if abs(value) >= 999.5:
         return f"{value:,.0f}"
     if abs(value) < 5e-5:
@@ -17,10 +18,10 @@ def show_number(value: float) -> str:
 
 
 def show_estimate(value: MeanEstimate | None) -> str:
-    """`mean [low, high]`, the mean alone where there is no interval, a dash for no value.
+    """`mean [low, high]`, only the mean if there is no interval, a dash for no value.
 
-    The bounds have as many decimals as the mean, which has three significant digits. Where the mean
-    is tiny beside the wider bound, that bound's digits decide.
+    The bounds have as many decimals as the mean, which has three significant digits. If the mean is
+    less than a tenth of the larger bound, that bound determines the decimals.
     """
     if value is None:
         return "-"

@@ -23,19 +23,19 @@ class Compared:
     task: str
     task_settings: dict[str, Any]
     algorithms: dict[str, dict[str, Any]]
-    """Settings of the config's `algorithm` section, `name` among them, by label."""
+    """Settings of the config's `algorithm` section, including `name`, by label."""
     seeds: list[int]
     models: dict[str, str]
     parameters: dict[str, int]
     agents: list[str]
     critic: str | None
     environment_steps: int | None
-    """Budget of each run in joint actions; None where the runs' budgets differ."""
+    """Budget of each run in joint actions; None if the runs' budgets differ."""
     headline: Headline
-    """The metric that ranks all runs; `return` where the runs name different ones."""
+    """The metric that ranks all runs; `return` if the runs name different ones."""
     evaluation: dict[str, Any]
     settings: list[Setting]
-    """All of them, by algorithm."""
+    """All resolved settings, by algorithm."""
     versions: list[str]
     command: str | None
 
@@ -59,10 +59,10 @@ class Source:
 
 
 def read_source(path: Path, *, running: bool = False) -> Source:
-    """The finished runs of a comparison, of a folder of runs, or one run alone. `running`: those
-    that go on, too, once they have an evaluation.
+    """The finished runs of a comparison or of a folder of runs, or a single run. running: also
+    include unfinished runs that have an evaluation.
 
-    Errors: CheckpointError if nothing there is finished, or a file cannot be read.
+    Errors: CheckpointError if no run is finished, or a file cannot be read.
     """
     folder = ComparisonFolder(path)
     record = folder.record() if folder.exists() else None

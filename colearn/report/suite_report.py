@@ -32,7 +32,8 @@ _WIDEST_CELL = 7
 
 
 def write_suite_report(suite: SuiteSettings, folder: Path, command: str | None) -> Path:
-    """Write NAME.md, summary.json, tables/NAME.csv and .tex, and index.html; the path of the last.
+    """Write NAME.md, summary.json, tables/NAME.csv and .tex, and index.html; return the path of
+    index.html.
 
     Errors: CheckpointError if a file of a run cannot be read.
     """
@@ -51,7 +52,7 @@ def write_suite_report(suite: SuiteSettings, folder: Path, command: str | None) 
 
 
 def print_suite_table(suite: SuiteSettings, folder: Path, console: Console) -> None:
-    """Print the table of a finished suite; one table per task on a narrow terminal."""
+    """Print the table of a finished suite, as one table per task if the terminal is narrow."""
     figures = read_figures(suite, folder)
     longest = max(map(len, suite.rows.values()))
     wide = longest + (_WIDEST_CELL + 3) * len(figures.columns) + 4 <= console.width

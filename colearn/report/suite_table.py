@@ -1,4 +1,4 @@
-"""Figures of a suite's table: response time, cost and metrics, by algorithm and task."""
+"""Values of a suite's table: response time, cost and metrics, by algorithm and task."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ class Column:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figures:
-    """Measured figures of a suite."""
+    """Measured values of a suite."""
 
     columns: tuple[Column, ...]
     values: dict[str, tuple[MeanEstimate | None, ...]]
-    """Figures by row label, one for each column."""
+    """Estimates by row label, one for each column."""
     notes: tuple[str, ...]
-    """Notes on cells that have no figure, or fewer seeds than planned."""
+    """Notes on cells that have no value, or fewer seeds than planned."""
     marks: dict[tuple[str, int], int]
-    """Number of a cell's note, from 1, by row label and column number."""
+    """Number of each cell's note (from 1), by row label and column number."""
     seeds: tuple[int, ...]
-    """Seeds with at least one figure."""
+    """Seeds with at least one value."""
 
     def best(self, column: int) -> set[str]:
-        """Labels with the best displayed mean of a column; empty where all are equal."""
+        """Labels with the best displayed mean of a column; empty if all means are equal."""
         means = {
             label: value.mean
             for label, row in self.values.items()
@@ -78,7 +78,7 @@ def suite_columns(suite: SuiteSettings) -> tuple[Column, ...]:
 
 
 def read_figures(suite: SuiteSettings, folder: Path) -> Figures:
-    """The figures of the finished runs below `folder`.
+    """The values of the finished runs below `folder`.
 
     Errors: CheckpointError if a file of a run cannot be read.
     """
@@ -151,7 +151,7 @@ def _unfinished(run: RunFolder) -> str:
 
 
 def _metrics(column: Column) -> tuple[str, ...]:
-    """The evaluation metrics whose product a column shows."""
+    """The evaluation metrics whose product is shown in a column."""
     if column.key == TIME:
         # a pipeline's turns are micro-turns, one agent's after the other's, so that they add up
         return ("response_seconds", "turns")
@@ -159,7 +159,7 @@ def _metrics(column: Column) -> tuple[str, ...]:
 
 
 def _figure(run: Run, column: Column) -> float | None:
-    """Of the last evaluation."""
+    """A column's value from a run's last evaluation; None if a metric is missing."""
     product = column.scale
     for name in _metrics(column):
         value = run.evaluations[-1].metrics.get(name)

@@ -35,10 +35,10 @@ from .summary import (
 )
 
 SMOOTHING = 0.05
-"""Scale of the curves' moving average, as a fraction of a run's extent on the axis."""
+"""Scale of the curves' moving average, as a fraction of a run's length on the axis."""
 
 LEVELS = 5
-"""Returns at which performance profiles are read."""
+"""Number of returns at which performance profiles are evaluated."""
 
 _OVERHEAD: dict[str, Callable[[RunRecord], float | None]] = {
     "iterations": lambda record: record.iterations,
@@ -57,7 +57,7 @@ _OVERHEAD: dict[str, Callable[[RunRecord], float | None]] = {
 _OWN = ("turns", "tokens_per_turn", "truncated", "overflow", "response_seconds")
 
 RETURNS = ("return", "exact_return")
-"""Metrics in the unit of a task's optimum."""
+"""Metrics in the same unit as a task's optimum."""
 
 
 def summarise(source: Source) -> Summary:
@@ -139,7 +139,7 @@ def _costs(runs: Sequence[Run]) -> dict[str, MeanEstimate | None]:
 
 
 def _levels(finals: Mapping[str, Sequence[float]]) -> list[float]:
-    """Evenly spaced levels inside the range of all final returns; empty where all are equal."""
+    """Evenly spaced levels inside the range of all final returns; empty if all are equal."""
     every = [value for values in finals.values() for value in values]
     if not every or min(every) == max(every):
         return []
@@ -152,7 +152,7 @@ def _ends(runs: Sequence[Run], metric: str) -> tuple[list[float | None], list[fl
 
 
 def change(runs: Sequence[Run], metric: str) -> Change:
-    """A metric over finished runs."""
+    """A metric's change over finished runs."""
     first, last = _ends(runs, metric)
     gains = [
         None if before is None or after is None else after - before
@@ -162,7 +162,7 @@ def change(runs: Sequence[Run], metric: str) -> Change:
 
 
 Points = Callable[[Run], list[tuple[Line, float]]]
-"""Lines of a run that have the metric, with its values."""
+"""Reads the lines of a run that have a metric, with the metric's values."""
 
 
 def _evaluated(metric: str) -> Points:
@@ -182,7 +182,7 @@ def _trained(metric: str) -> Points:
 
 
 def _diagnosed(name: str) -> Points:
-    """Mean over models of the metrics that end in `name`; critics are separate."""
+    """Reads the mean over models of the metrics that end in `name`; critics are separate."""
 
     def read(run: Run) -> list[tuple[Line, float]]:
         points = []
@@ -208,7 +208,7 @@ def _curves(runs: Sequence[Run], wanted: dict[str, tuple[str, Points]]) -> dict[
 
 
 def curve(runs: Sequence[Run], axis: str, read: Points) -> Curve | None:
-    """Smoothed values of all runs over an axis; None where no run has values."""
+    """Smoothed values of all runs over an axis; None if no run has values."""
     lines: dict[str, tuple[list[float], list[float]]] = {}
     for run in runs:
         points = [(float(getattr(line, axis)), value) for line, value in read(run)]

@@ -1,4 +1,4 @@
-"""Summary statistics of a comparison, as all figures and tables read them."""
+"""Summary statistics of a comparison, from which all figures and tables are made."""
 
 from __future__ import annotations
 
@@ -42,10 +42,11 @@ DIAGNOSTICS = {
     "clip_fraction": "Share of clipped terms",
     "similarity": "Similarity of a group's answers (word F1)",
 }
-"""Update metrics that are drawn, by the end of their names; means over models or agents."""
+"""Titles of the update metrics that are drawn, by the end of their names; values are means over
+models or agents."""
 
 OBJECTIVE = "objective"
-"""Metric of the training objective; with `/AGENT`, one agent's."""
+"""Metric of the training objective; with the suffix `/AGENT`, that of one agent."""
 
 
 def is_objective(name: str) -> bool:
@@ -62,35 +63,35 @@ class Curve:
     low: list[float]
     high: list[float]
     seeds: dict[str, tuple[list[float], list[float]]]
-    """x and smoothed value of every seed, at its own evaluations or updates."""
+    """x and smoothed values of every seed, at that seed's evaluations or updates."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlgorithmSummary:
     seeds: list[int]
     metrics: dict[str, Change]
-    """Every evaluation metric, `return` among them; seconds for response_seconds."""
+    """Every evaluation metric, including `return`; response_seconds is in seconds."""
     overhead: dict[str, MeanEstimate | None]
     """Means per run: counts, wall_seconds in seconds, peak_memory_gb in 10^9 bytes, and costs of
-    the task's services by their names."""
+    the task's services by name."""
     curves: dict[str, Curve]
     """The headline metric of evaluations, by axis."""
     training: Curve | None
     """Mean return of each update's training episodes, over environment steps."""
     metrics_curves: dict[str, Curve]
-    """All other metrics of evaluations over environment steps, the training objective too."""
+    """All other evaluation metrics and the training objective, over environment steps."""
     time_use: dict[str, MeanEstimate | None]
     """Shares of an iteration's time by activity and name; empty without a timeline."""
     bottleneck: str
-    """One line on the means of `time_use`; empty without a timeline."""
+    """One line that summarises the means of `time_use`; empty without a timeline."""
     critic: CriticSummary | None
-    """Explained variance of its critics. None without a critic."""
+    """Explained variance of the algorithm's critics; None without a critic."""
     diagnostics: dict[str, Curve]
     """Update diagnostics over environment steps, by the keys of `DIAGNOSTICS`."""
     interquartile_mean: MeanEstimate | None
     """Interquartile mean of the headline metric's final values; None below five seeds."""
     profile: Profile | None
-    """Performance profile of the same values; None below five seeds."""
+    """Performance profile of the headline metric's final values; None below five seeds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +115,8 @@ class FinishedRun:
     wall_seconds: float
     peak_memory_bytes: int
     evaluations: dict[str, list[Any]]
-    """iteration, environment_steps, generated_tokens, updates, wall_seconds, and every metric."""
+    """Columns by name: iteration, environment_steps, generated_tokens, updates, wall_seconds, and
+    every metric."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +124,7 @@ class Summary:
     compared: Compared
     headline: str
     optimum: float | None
-    """Optimum of the headline metric, where that is a return."""
+    """Optimum of the headline metric, if that is a return."""
     missing: list[Missing]
     runs: list[FinishedRun]
     algorithms: dict[str, AlgorithmSummary]

@@ -1,4 +1,4 @@
-"""The tables of a report, from its summary."""
+"""Builds the tables of a report from its summary."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _OVERHEAD = {
 
 
 def tables(summary: Summary) -> list[ResultTable]:
-    """Performance, its shape over five seeds or more, the critics' worth, all other metrics,
-    the training objective, overhead, time use, and, with several algorithms and seeds, who improves
-    over whom."""
+    """The tables: performance, its distribution if there are five seeds or more, the critics'
+    explained variance, all other metrics, the training objective, overhead, time use, and, with
+    several algorithms and seeds, the probability that one algorithm improves over another."""
     made = [
         _performance(summary),
         _shape(summary),
@@ -78,14 +78,15 @@ def _performance(summary: Summary) -> ResultTable:
 
 
 def _means(summary: Summary) -> str:
-    """What the cells of a table are: means over seeds, or the values of single runs."""
+    """Description of a table's cells: means over seeds, or the values of single runs."""
     if _several_seeds(summary):
         return "Means over seeds with 95% intervals"
     return "Values of one run, so without intervals"
 
 
 def _several_seeds(summary: Summary) -> bool:
-    """Whether some algorithm has two seeds or more. One run each makes every probability 0 or 1."""
+    """Whether some algorithm has at least two seeds. With one run each, every probability would be
+    0 or 1."""
     return any(len(algorithm.seeds) > 1 for algorithm in summary.algorithms.values())
 
 
@@ -286,7 +287,7 @@ def _improvement(summary: Summary) -> ResultTable:
 
 
 def column_title(metric: str) -> str:
-    """Column title of a metric; metrics of the task keep their names."""
+    """Column title of a metric; a task's metrics keep their names."""
     return "Return" if metric == "return" else metric
 
 

@@ -1,4 +1,4 @@
-"""Transcript selection: the same item before and after training, not the best one."""
+"""Transcript selection: the same item before and after training, not the best episode."""
 
 from __future__ import annotations
 
@@ -20,10 +20,11 @@ class PicturedEpisode:
 
     record: Episode
     pictures: tuple[Picture | None, ...]
-    """Picture after each turn; None where the task draws none."""
+    """Picture after each turn; None if the task draws none."""
 
     def drawn(self, turn: int, drawing: Drawing) -> str:
-        """The picture after turn number `turn` as HTML with changes marked; "" without one."""
+        """The picture after turn number `turn` as HTML with changes marked; "" without a
+        picture."""
         picture = self.pictures[turn] if turn < len(self.pictures) else None
         earlier = self.pictures[turn - 1] if turn else None
         return "" if picture is None else drawing.draw(picture, earlier)
@@ -37,7 +38,7 @@ class TranscriptPair:
     seed: int
     before: PicturedEpisode
     after: PicturedEpisode | None
-    """None where the run was evaluated once."""
+    """The transcript at the last evaluation; None if the run was evaluated only once."""
 
     @property
     def same_item(self) -> bool:
@@ -54,9 +55,10 @@ class TranscriptPair:
 
 
 def choose_samples(source: Source) -> list[TranscriptPair]:
-    """For each algorithm, from its first finished seed: the first item that both evaluations hold.
+    """For each algorithm, from its first finished seed: transcripts of the first item that is in
+    both evaluations.
 
-    Where no item is in both, the first episode of each. Runs without transcripts give no sample.
+    If no item is in both, the first episode of each is used. Runs without transcripts are skipped.
     Errors: CheckpointError for a picture that cannot be read.
     """
     samples = []

@@ -1,4 +1,4 @@
-"""Writes report.html, table.md, curves.png and summary.json of a comparison's folder."""
+"""Writes report.html, table.md, curves.png and summary.json for a comparison's folder."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def write_report(folder: str | Path) -> Path:
     """Report the finished runs of a comparison's folder, or a single run.
 
     Returns the path of report.html, which names unfinished runs.
-    Errors: CheckpointError if nothing is finished or a file cannot be read.
+    Errors: CheckpointError if no run is finished or a file cannot be read.
     """
     source = read_source(Path(folder))
     summary = summarise(source)
@@ -60,8 +60,8 @@ def _markdown(summary: Summary, shown: list[ResultTable]) -> str:
 
 
 def live_page(folder: Path, refresh: int | None) -> str:
-    """A run that may go on as a page: its curves and transcripts so far. `refresh`: seconds after
-    which a browser reads the page again; None: never.
+    """HTML page of a possibly unfinished run: its curves and transcripts so far. refresh: seconds
+    after which a browser reloads the page; None means never.
 
     Errors: CheckpointError before the first evaluation.
     """
@@ -109,7 +109,7 @@ def _html(
 
 
 def _main_curves(summary: Summary, judged: str) -> list[tuple[str, str]]:
-    """(SVG, caption) of the headline metric over each axis, and of the return in training."""
+    """(SVG, caption) pairs of the headline metric over each axis, and of the training return."""
     curves = [(panel_svg(summary, axis), f"{judged} {_CAPTIONS[axis]}") for axis in AXES]
     training = training_svg(summary)
     return (
@@ -122,7 +122,8 @@ def _title(compared: Compared) -> str:
 
 
 def _more_curves(summary: Summary) -> dict[str, list[tuple[str, str]]]:
-    """(SVG, caption) of other metrics, the training objective and update diagnostics, by title."""
+    """(SVG, caption) pairs of other metrics, the training objective and update diagnostics, by
+    title."""
     algorithms = list(summary.algorithms.values())
     names = dict.fromkeys(name for a in algorithms for name in a.metrics_curves)
     drawn = {name: [a.metrics_curves.get(name) for a in algorithms] for name in names}
