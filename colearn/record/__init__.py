@@ -1,4 +1,4 @@
-"""File formats on disk: folders of runs, comparisons and suites.
+"""File formats of the folders of runs, comparisons and suites.
 
 RUN/config.yaml  run.json  metrics.jsonl  episodes.jsonl  checkpoints/step-N/
 COMPARISON/compare.json  runs/LABEL-sSEED/       SUITE/suite.json  TASK/

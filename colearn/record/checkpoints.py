@@ -20,21 +20,21 @@ from .files import read_fields, write_text
 
 PROGRESS = "progress.json"
 BASES = "bases.json"
-"""Digests of the models that a run starts from: their files by field of the config."""
+"""Name of the file with the digests of a run's starting models, by config field."""
 
 _NAME = re.compile(r"step-(\d+)")
 
 Step = int | Literal["last", "best"]
-"""Selects a checkpoint: an iteration, the newest, or the best evaluation's."""
+"""Selects a checkpoint: an iteration, the newest, or the one with the best evaluation."""
 
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """State after an iteration: one folder per learner, and the progress."""
+    """State after an iteration: one folder per learner, and the run's progress."""
 
     path: Path
     passed: tuple[str, ...] = field(default=())
-    """One line for each newer checkpoint that is damaged."""
+    """One line for each newer checkpoint that was skipped because it is damaged."""
 
     @property
     def iteration(self) -> int:
@@ -42,12 +42,13 @@ class Checkpoint:
 
     @property
     def progress(self) -> Progress:
-        """Errors: CheckpointError naming the file."""
+        """The progress of the run. Errors: CheckpointError naming the file."""
         return read_fields(Progress, self.path / PROGRESS)
 
     @property
     def bases(self) -> dict[str, dict[str, str]]:
-        """Digests of the models' files; empty in a checkpoint of an earlier version."""
+        """Digests of the models' files; empty in a checkpoint from an earlier version of
+        colearn."""
         try:
             read: dict[str, dict[str, str]] = json.loads((self.path / BASES).read_text())
         except (FileNotFoundError, ValueError):  # a damaged file has another SHA-256
@@ -60,7 +61,7 @@ class Checkpoint:
         return next(damages(self.path), None)
 
     def say_passed(self) -> None:
-        """Print on stderr which newer checkpoints are damaged."""
+        """Report on stderr the newer checkpoints that are damaged."""
         for damage in self.passed:
             note(f"{damage}; the checkpoint of iteration {self.iteration} is used instead")
 
@@ -72,14 +73,14 @@ class Checkpoints:
     folder: Path
 
     def all(self) -> list[Checkpoint]:
-        """All checkpoints, oldest first, not verified."""
+        """All checkpoints, oldest first, without verification."""
         paths = [path for path in self.folder.glob("step-*") if _NAME.fullmatch(path.name)]
         return sorted(map(Checkpoint, paths), key=lambda checkpoint: checkpoint.iteration)
 
     def newest(self) -> Checkpoint | None:
-        """The newest undamaged checkpoint; None where there is no checkpoint.
+        """The newest undamaged checkpoint; None if there is no checkpoint.
 
-        Errors: CheckpointError where all are damaged.
+        Errors: CheckpointError if all checkpoints are damaged.
         """
         checkpoints = self.all()
         passed: list[str] = []
@@ -97,7 +98,7 @@ class Checkpoints:
     def choose(self, step: Step = "last") -> Checkpoint:
         """The selected checkpoint.
 
-        Errors: CheckpointError where the run has no such checkpoint, or it is damaged.
+        Errors: CheckpointError if the run has no such checkpoint, or it is damaged.
         """
         newest = self.newest()
         if newest is None:
@@ -127,10 +128,11 @@ class Checkpoints:
 
     @contextmanager
     def writing(self, progress: Progress, *, keep: int) -> Iterator[Path]:
-        """An empty folder that becomes `step-N` when the block ends, and is removed if it fails.
+        """An empty folder that is renamed to `step-N` when the block ends, and removed if the block
+        fails.
 
-        Afterwards only the newest `keep` and the best checkpoint remain. Checkpoints of later
-        iterations, which a run left behind by resuming earlier, are removed.
+        Afterwards only the newest `keep` checkpoints and the best one remain. Checkpoints of later
+        iterations, left over if the run was resumed from an earlier one, are removed.
         """
         self._sweep()
         aside = self.aside(progress.iteration)
@@ -156,6 +158,6 @@ class Checkpoints:
                 shutil.rmtree(saved.path)
 
     def _sweep(self) -> None:
-        """Remove folders that a killed process left incomplete."""
+        """Remove incomplete folders of killed processes."""
         for path in self.folder.glob(".step-*.partial"):
             shutil.rmtree(path, ignore_errors=True)

@@ -13,15 +13,15 @@ _LINE = re.compile(r"([0-9a-f]{64}) [ *]((?:[^/\\\x00]+/)*[^/\\\x00]+)")
 
 
 def write_checksums(folder: Path) -> None:
-    """Write the checksums of every file below `folder`, which `sha256sum -c` verifies too."""
+    """Write the checksums of every file below `folder`; `sha256sum -c` can verify them too."""
     lines = [f"{_sum(folder / name)}  {name}\n" for name in _names(folder)]
     (folder / SUMS).write_text("".join(lines), encoding="utf-8")
 
 
 def damages(folder: Path) -> Iterator[str]:
-    """Damaged, missing and unknown files, one line for each.
+    """One line for each damaged, missing or unknown file.
 
-    Hidden files, which version control and hubs leave, are ignored.
+    Hidden files, such as those of version control and hubs, are ignored.
     """
     path = folder / SUMS
     if not path.is_file():
@@ -45,13 +45,13 @@ def damages(folder: Path) -> Iterator[str]:
 
 
 def _inside(name: str) -> bool:
-    """Whether a name stays below the folder: the list of sums is untrusted."""
+    """Whether a name stays below the folder; the file of checksums is untrusted."""
     path = PurePosixPath(name)
     return not path.is_absolute() and ".." not in path.parts
 
 
 def _names(folder: Path) -> list[str]:
-    """Names of the files below a folder, without hidden ones and the sums themselves."""
+    """Names of the files below a folder, without hidden files and the file of checksums."""
     files = [path.relative_to(folder) for path in folder.rglob("*") if path.is_file()]
     shown = [path for path in files if not any(part.startswith(".") for part in path.parts)]
     return sorted(path.as_posix() for path in shown if path.as_posix() != SUMS)

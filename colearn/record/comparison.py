@@ -1,4 +1,4 @@
-"""Folders of comparisons and suites: their plan and their runs."""
+"""Reads the folders of comparisons and suites: their plan and their runs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class ComparisonEntry(_EntryFields):
     """One planned run."""
 
     run: str
-    """Name of its folder below `runs`."""
+    """Name of the run's folder below `runs`."""
     algorithm: str
     """Label of the algorithm."""
     seed: int
@@ -37,9 +37,9 @@ class ComparisonRecord(_EntryFields):
     """compare.json: the plan of a comparison."""
 
     digest: str
-    """Digest of the settings that all algorithms share."""
+    """Digest of the settings shared by all algorithms."""
     digests: dict[str, str] = {}
-    """Digest of the resolved settings by algorithm; they identify the comparison."""
+    """Digests of the resolved settings by algorithm, which identify the comparison."""
     version: str
     command: str | None = None
     algorithms: tuple[str, ...]
@@ -48,7 +48,7 @@ class ComparisonRecord(_EntryFields):
 
 
 class SuiteRecord(_EntryFields):
-    """suite.json."""
+    """suite.json: the plan of a suite."""
 
     command: str | None = None
     settings: dict[str, Any]
@@ -56,12 +56,12 @@ class SuiteRecord(_EntryFields):
 
 @dataclass(frozen=True, slots=True)
 class ComparisonFolder:
-    """The runs of a comparison; unreadable files raise CheckpointError naming the file."""
+    """The folder of a comparison; unreadable files raise CheckpointError naming the file."""
 
     path: Path
 
     def exists(self) -> bool:
-        """Whether the folder holds a comparison."""
+        """Whether the folder contains a comparison."""
         return (self.path / COMPARISON).is_file()
 
     def record(self) -> ComparisonRecord:
@@ -75,11 +75,12 @@ class ComparisonFolder:
         return RunFolder(self.path / RUNS / name)
 
     def config(self, name: str) -> Path:
-        """Path of the config file that starts a run."""
+        """Path of the config file with which a run is started."""
         return self.path / "configs" / f"{name}.yaml"
 
     def settings(self, name: str) -> dict[str, Any]:
-        """The config a run was last started with, as plain data; empty before its first start."""
+        """The config with which a run was last started, as plain data; empty before its first
+        start."""
         path = self.config(name)
         return read_yaml(path) if path.is_file() else {}
 
@@ -95,7 +96,7 @@ class ComparisonFolder:
 
 @dataclass(frozen=True, slots=True)
 class SuiteFolder:
-    """The comparisons of a suite, a folder for each task."""
+    """The folder of a suite, with one comparison for each task."""
 
     path: Path
 

@@ -1,4 +1,4 @@
-"""Whether two configs make the same run."""
+"""Comparison of two configs: whether they define the same run."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ FREE = (
     "run.keep_checkpoints",
     "run.restarts",
 )
-"""Settings that may change when a run is resumed. The budget may change only where no schedule
-depends on it: half of a schedule is not a shorter schedule."""
+"""Settings that may change when a run is resumed. The budget may change only if no schedule depends
+on it, since a truncated schedule differs from one that is planned to be shorter."""
 
 
 def first_difference(one: Any, other: Any) -> str | None:
-    """The dotted key of the first setting in which two plain configs differ, `FREE` ones aside."""
+    """The dotted key of the first setting outside `FREE` in which two plain configs differ."""
     difference = _first(one, other, "")
     lengths = value_at(one, BUDGET), value_at(other, BUDGET)
     if difference is None and scheduled(other) is not None and lengths[0] != lengths[1]:
@@ -39,7 +39,8 @@ def told_difference(key: str, one: Any, other: Any) -> str:
 
 
 def scheduled(config: Any) -> str | None:
-    """The dotted key of the first setting annealed over the whole budget; None without one."""
+    """The dotted key of the first setting that is annealed over the whole budget; None if there is
+    none."""
     for part in ("loss", "advantage", "value_loss"):
         if value_at(config, f"algorithm.{part}.anneal_fraction") is not None:
             return f"algorithm.{part}.anneal_fraction"

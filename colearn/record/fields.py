@@ -1,4 +1,4 @@
-"""The fields of run.json, of a line of metrics.jsonl and episodes.jsonl, and of progress.json."""
+"""The fields of run.json, progress.json, and the lines of a run's .jsonl files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from colearn.contract import Headline
 
 
 def finite(value: Any) -> float | None:
-    """The number, or None for NaN, infinities and anything that is not a number."""
+    """The number; None for NaN, infinities and anything that is not a number."""
     if isinstance(value, int | float) and math.isfinite(value):
         return float(value)
     return None
@@ -24,20 +24,21 @@ Metrics = Annotated[dict[str, Number], BeforeValidator(current_metrics)]
 
 
 class _Fields(BaseModel):
-    """Base of all records; fields added by a later version are ignored."""
+    """Base class of all records; unknown fields, which a later version may have written, are
+    ignored."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", use_attribute_docstrings=True)
 
 
 class Best(_Fields):
-    """The evaluation with the best headline metric so far; the first of equal ones."""
+    """The evaluation with the best headline metric so far; the first one if several are equal."""
 
     iteration: Count
     value: float
 
 
 class Progress(BaseModel):
-    """Progress of a run; with the seed it determines all later random draws."""
+    """Progress of a run; together with the seed it determines all later random draws."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -50,33 +51,33 @@ class Progress(BaseModel):
     wall_seconds: Annotated[float, Field(ge=0)] = 0.0
     """Seconds spent training, without evaluations."""
     evaluated: int | None = None
-    """Iteration of the last evaluation made."""
+    """Iteration of the last evaluation."""
     best: Best | None = None
     baselines: dict[str, float] = {}
     """State of the advantage estimator."""
     random_rewards: bool = False
-    """Whether equal joint actions after equal joint histories were found to earn different rewards;
-    sought only if a part of the algorithm asks (`if_deterministic`)."""
+    """Whether equal joint actions after equal joint histories were found to earn different rewards.
+    The check runs only if a part of the algorithm needs it (`if_deterministic`)."""
     cast: dict[str, float] = {}
     """State of the cast."""
     item_means: dict[str, tuple[float, float]] = {}
-    """Means of returns by item and turn, with which a critic is compared."""
+    """Means of returns by item and turn, which serve as a baseline for a critic."""
 
 
 class RunRecord(_Fields):
-    """run.json: description, progress and results of a run."""
+    """run.json: a run's description, progress and results."""
 
     status: Literal["running", "interrupted", "finished"]
     stopped: str | None = None
-    """Why a callback ended it before its budget was used."""
+    """The reason for which a callback ended the run before its budget was used."""
     algorithm: str
     task: str
     seed: int
     agents: tuple[str, ...]
     models: dict[str, str]
-    """Model path by physical model."""
+    """Path of each physical model."""
     parameters: dict[str, Count]
-    """Number of trained parameters, by model and critic."""
+    """Number of trained parameters of each model and critic."""
     version: str
     started: str
     """Time of the last start or resumption, ISO 8601."""
@@ -87,26 +88,26 @@ class RunRecord(_Fields):
     """Episodes rolled out in training."""
     environment_steps: Count
     joint_actions: Count
-    """`episodes` under the name that tables use."""
+    """The same number as `environment_steps`, under the name that tables use."""
     critic_joint_actions: Count = 0
-    """Joint actions that a given critic (`critic.from`) was trained on before this run."""
+    """Joint actions on which a given critic (`critic.from`) was trained before this run."""
     generations: Count = 0
     generated_tokens: Count
     updates: Count
     optimum: float | None = None
-    """The task's highest possible return, where known."""
+    """The task's highest possible return, if known."""
     headline: Headline = Headline()
     """Metric that selects the best checkpoint and ranks the run."""
     best: Best | None = None
     costs: dict[str, float] = {}
-    """Totals of the task's services, such as `judge calls`, resumed runs included."""
+    """Totals of the task's services, such as `judge calls`, accumulated over resumptions."""
     first: Metrics
     """Metrics of the first evaluation."""
     last: Metrics
 
 
 class Line(_Fields):
-    """A line of metrics.jsonl: an update or an evaluation, with the training cost so far."""
+    """A line of metrics.jsonl: an update or an evaluation, with the total training cost so far."""
 
     kind: Literal["update", "evaluation"]
     iteration: Count
@@ -115,7 +116,7 @@ class Line(_Fields):
     updates: Count
     wall_seconds: Annotated[float, Field(ge=0)]
     metrics: Metrics
-    """Values by name; None where one was not finite."""
+    """Values by name; None for a value that was not finite."""
 
 
 class RecordedTurn(_Fields):
@@ -125,7 +126,7 @@ class RecordedTurn(_Fields):
     observations: dict[str, str] = {}
     actions: dict[str, str] = {}
     global_info: str = ""
-    """m_t, which critics may read."""
+    """m_t, the global information that critics may read."""
     privileged_info: str = ""
     picture: dict[str, Any] | None = None
 
@@ -151,36 +152,38 @@ class Episode(_Fields):
 
 
 class CriticTurn(_Fields):
-    """Variance of the returns after one turn that an update's critic explained."""
+    """How much of the variance of the returns after one turn an update's critic explained."""
 
     turn: Count
     number: Count
-    """Returns of single joint actions that were compared with a value."""
+    """Number of returns of single joint actions that were compared with a value."""
     variance: float
-    """Of these returns."""
+    """Variance of these returns."""
     error_variance: float
-    """Of return - value."""
+    """Variance of return - value."""
     error_square: float
     """Mean (return - value)^2."""
     item_error_variance: float
-    """`error_variance` of means by item and turn in place of the values."""
+    """`error_variance` if means by item and turn replace the critic's values."""
     within: float = 0.0
-    """Sum of squares around the mean of each group of returns after equal joint histories."""
+    """Sum of squared deviations from the group means, over groups of returns after equal joint
+    histories."""
     freedom: Count = 0
-    """Its degrees of freedom: returns in groups, less the number of groups."""
+    """Degrees of freedom of `within`: the number of returns in groups minus the number of
+    groups."""
 
 
 class CriticLine(_Fields):
-    """A line of critic.jsonl: what the critic explained in one update."""
+    """A line of critic.jsonl: the variance that the critic explained in one update."""
 
     iteration: Count
     turns: tuple[CriticTurn, ...]
     calibration: tuple[tuple[float, float, int], ...] = ()
-    """Mean value, mean return and number of each tenth of the values, in order."""
+    """Mean value, mean return and count for each tenth of the values, in order."""
 
 
 class RecordedNode(_Fields):
-    """A joint history and the edge into it, without token ids."""
+    """A node of a recorded tree: a joint history and the edge leading to it, without token ids."""
 
     parent: Count | None = None
     observations: dict[str, str] = {}
@@ -197,7 +200,7 @@ class RecordedNode(_Fields):
 
 
 class RecordedTree(_Fields):
-    """A line of trees.jsonl: what one training episode has taught."""
+    """A line of trees.jsonl: one training episode."""
 
     iteration: Count
     item: str

@@ -17,7 +17,7 @@ Fields = TypeVar("Fields", bound=BaseModel)
 
 
 def read_fields(cls: type[Fields], path: Path) -> Fields:
-    """A JSON object with the fields of `cls`.
+    """Reads a JSON object with the fields of `cls`.
 
     Errors: CheckpointError naming the file, the field and the remedy.
     """
@@ -33,15 +33,15 @@ def read_fields(cls: type[Fields], path: Path) -> Fields:
 
 
 def read_lines(cls: type[Fields], path: Path) -> Iterator[Fields]:
-    """The objects of a .jsonl file; an incomplete last line is ignored.
+    """Reads the objects of a .jsonl file; an incomplete last line is ignored.
 
-    Errors: CheckpointError naming the line and its field. A missing file has no lines.
+    A missing file counts as empty. Errors: CheckpointError naming the line and its field.
     """
     return (fields for _, fields in read_texts(cls, path))
 
 
 def read_texts(cls: type[Fields], path: Path) -> Iterator[tuple[str, Fields]]:
-    """As `read_lines`, each with its text."""
+    """Like `read_lines`, but returns each object with the text of its line."""
     if not path.is_file():
         return
     lines = path.read_bytes().split(b"\n")
@@ -58,7 +58,7 @@ def read_texts(cls: type[Fields], path: Path) -> Iterator[tuple[str, Fields]]:
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
-    """A mapping from a YAML file.
+    """Reads a mapping from a YAML file.
 
     Errors: CheckpointError naming the file.
     """
@@ -74,7 +74,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Replace a file atomically: readers see the old text or the new one."""
+    """Replace a file atomically: readers see either the old or the new text."""
     aside = path.with_name(f".{path.name}.partial")
     aside.write_text(text, encoding="utf-8")
     aside.replace(path)

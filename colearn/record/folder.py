@@ -24,14 +24,14 @@ TREES, CRITIC = "trees.jsonl", "critic.jsonl"
 COMPARISON, RUNS = "compare.json", "runs"
 
 _NAMES = frozenset({"wrapper", "base"})
-"""Settings beside the sections: they may be a name alone."""
+"""Top-level settings that may be a plain name instead of a section."""
 
 Status = Literal["not started", "unfinished", "finished"]
 
 
 @dataclass(frozen=True, slots=True)
 class RunFolder:
-    """A run's folder. Unreadable files raise CheckpointError with one line that names the file."""
+    """A run's folder. Unreadable files raise CheckpointError, one line that names the file."""
 
     path: Path
 
@@ -41,11 +41,11 @@ class RunFolder:
 
     @property
     def log(self) -> Path:
-        """Path of the run's output, where a comparison started it."""
+        """Path of the log with the run's output, if a comparison started the run."""
         return self.path / LOG
 
     def files(self) -> dict[str, Path]:
-        """Files for readers, by description; some may not exist."""
+        """Files of interest to users, by description; some may not exist."""
         names = {"config": CONFIG, "record": RUN, "metrics": METRICS, "episodes": EPISODES}
         return {
             "folder": self.path,
@@ -87,8 +87,8 @@ class RunFolder:
     def check_budget(self, steps: int) -> None:
         """Check a new budget against the progress of the run.
 
-        Steps of the last iteration beyond the old budget do not count.
-        Errors: ConfigError where the run has already made more environment steps.
+        Steps by which the last iteration exceeded the old budget do not count.
+        Errors: ConfigError if the run has already made more environment steps.
         """
         made = self.environment_steps()
         if steps < made and steps < (least := min(made, self.config().train.environment_steps)):
@@ -102,15 +102,15 @@ class RunFolder:
         return list(read_lines(Episode, self.path / EPISODES))
 
     def critic_lines(self) -> list[CriticLine]:
-        """Read critic.jsonl: what the critic explained in each update."""
+        """Read critic.jsonl: the variance that the critic explained in each update."""
         return list(read_lines(CriticLine, self.path / CRITIC))
 
     def trees(self) -> Iterator[RecordedTree]:
-        """Read trees.jsonl: training episodes, where the run records them (`train.record`)."""
+        """Read trees.jsonl: training episodes, if the run records them (`train.record`)."""
         return read_lines(RecordedTree, self.path / TREES)
 
     def config(self, overrides: Mapping[str, Any] | Sequence[str] = ()) -> Config:
-        """The run's config. Errors: also ConfigError, for overrides."""
+        """The run's config. Errors: CheckpointError, or ConfigError for invalid overrides."""
         return load_config(self.settings(), overrides)
 
     def settings(self) -> dict[str, Any]:
@@ -130,7 +130,7 @@ class Run:
 
     folder: RunFolder
     algorithm: str
-    """Label in the comparison, by default the algorithm's name."""
+    """Label in the comparison; by default the algorithm's name."""
     seed: int
     record: RunRecord
     evaluations: tuple[Line, ...]
@@ -144,7 +144,7 @@ class Run:
 def open_run(folder: str | Path) -> RunFolder:
     """The run in a folder.
 
-    Errors: CheckpointError where the folder holds none, or a comparison.
+    Errors: CheckpointError if the folder contains no run, or a comparison.
     """
     path = named_folder(folder, "run")
     if (path / COMPARISON).is_file():
@@ -159,7 +159,7 @@ def open_run(folder: str | Path) -> RunFolder:
 
 
 def read_run(folder: RunFolder, algorithm: str | None = None) -> Run:
-    """Read a run; `algorithm` is its label where that differs from the algorithm's name.
+    """Read a run; `algorithm` is its label if that differs from the algorithm's name.
 
     Errors: CheckpointError if a file is unreadable, lacks a field, or has no evaluation.
     """

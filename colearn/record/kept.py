@@ -1,4 +1,4 @@
-"""Lines of a run's files that a resumed run keeps."""
+"""Selects the lines of a run's files that a resumed run keeps."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from .folder import CONFIG, CRITIC, EPISODES, METRICS, RUN, TREES, RunFolder
 
 
 def check_no_remains(folder: RunFolder) -> None:
-    """Errors: CheckpointError for a folder that holds a run's figures or state without its config:
-    a new run would overwrite them."""
+    """Errors: CheckpointError for a folder with a run's results or state but without its config: a
+    new run would overwrite them."""
     remains = [name for name in (METRICS, EPISODES, TREES, CRITIC) if (folder.path / name).exists()]
     remains += ["checkpoints"] if folder.checkpoints.all() else []
     if remains:
@@ -27,12 +27,11 @@ def check_no_remains(folder: RunFolder) -> None:
 def kept_lines(
     folder: RunFolder, progress: Progress | None, *, transcripts: bool
 ) -> dict[Path, list[str]]:
-    """Lines up to the last update and the last evaluation of `progress`, by file.
+    """Lines up to the last update and the last evaluation in `progress`, by file.
 
-    progress: None starts the run again, without lines.
-    Missing lines are reported on stderr, those of episodes if the run writes `transcripts`.
-    Errors: CheckpointError for a line that cannot be read, and where the run's metrics or all of
-    its checkpoints are missing.
+    progress: None restarts the run, without lines. Missing lines are reported on stderr; those of
+    episodes only if the run writes `transcripts`. Errors: CheckpointError for a line that cannot be
+    read, and if the run's metrics or all of its checkpoints are missing.
     """
     metrics, episodes = folder.path / METRICS, folder.path / EPISODES
     trees, critic = folder.path / TREES, folder.path / CRITIC
@@ -75,7 +74,7 @@ def kept_lines(
 
 
 def _check_started(folder: RunFolder) -> None:
-    """Errors: CheckpointError where the run's checkpoints have disappeared."""
+    """Errors: CheckpointError if the run's checkpoints have disappeared."""
     if (folder.path / RUN).exists() and folder.record().status != "running":
         raise CheckpointError(
             f"{folder.checkpoints.folder}: no checkpoint is left of a run that is "

@@ -1,4 +1,4 @@
-"""Reads the output of a run's process, where a comparison started it."""
+"""Reads the log of a run that was started by a comparison."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ _ERROR = re.compile(r"^(?:[\w.]*(?:Error|Exception|Interrupt)|error)\b", re.IGNO
 
 
 def last_error(folder: RunFolder) -> str:
-    """The last error line of the run in `folder`; "" without one."""
+    """The last error line in the log of the run in `folder`; "" if there is none."""
     errors = [line for line in log_lines(folder.log) if _ERROR.match(line)]
     return (errors or [""])[-1][:500]
 
 
 def log_size(log: Path) -> int:
-    """Bytes of the log; 0 without a log."""
+    """Size of the log in bytes; 0 without a log."""
     return log.stat().st_size if log.is_file() else 0
 
 

@@ -1,4 +1,4 @@
-"""Progress of a run in numbers: evaluation, rolling training return, tokens per second."""
+"""Progress figures of a run: evaluation, rolling training return, tokens per second."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 _UPDATES = 20
-"""Updates in the rolling mean of the training return and in tokens per second."""
+"""Number of updates in the rolling means of the training return and of tokens per second."""
 
 Metrics = Mapping[str, float | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
-    """How far a run is."""
+    """Current progress of a run."""
 
     environment_steps: int = 0
     iteration: int = 0
     evaluation: float | None = None
     """The headline metric at the latest evaluation."""
     evaluated_at: int | None = None
-    """Environment steps at that evaluation."""
+    """Environment steps at the latest evaluation."""
     training_return: float | None = None
     """Mean return of the latest updates' episodes."""
     tokens_per_second: float | None = None
-    """Generated tokens per second of training, updates included, over the latest updates."""
+    """Generated tokens per second of training time (including updates), over the latest updates."""
 
 
 class Meter:
@@ -39,7 +39,7 @@ class Meter:
         self.reset()
 
     def reset(self) -> None:
-        """Forget everything: the lines that follow start again."""
+        """Forget everything, because the following lines start from the beginning."""
         self._steps = self._iteration = 0
         self._evaluation: float | None = None
         self._evaluated_at: int | None = None

@@ -1,4 +1,4 @@
-"""Metrics of a run: unit, direction and meaning of every name in `metrics.jsonl`.
+"""Unit, direction and meaning of every metric in `metrics.jsonl`.
 
 Tasks add metrics of their own (`colearn.tasks.metrics`).
 """
@@ -15,7 +15,7 @@ class Metric:
     """One metric.
 
     unit: the unit of its values, such as `reward`, `share` (0 to 1), `nats per token`, `seconds`.
-    better: the direction of improvement; None where neither direction is better by itself.
+    better: the direction of improvement; None if neither direction is better by itself.
     """
 
     meaning: str
@@ -24,13 +24,13 @@ class Metric:
 
 
 def agent_name(name: str, agent: str) -> str:
-    """Name of one agent's share of a metric, as it is logged where agents differ."""
+    """Name under which one agent's value of a metric is logged if agents differ."""
     return f"{name}/{agent}"
 
 
 def of_agent(metrics: Mapping[str, float | None], name: str, agent: str) -> float | None:
-    """An agent's value of a metric of the whole team, whose own name holds it where all agents are
-    equal. None if neither was logged."""
+    """An agent's value of a metric; the team's value if none is logged for the agent, since then
+    all agents are equal. None if neither was logged."""
     return metrics.get(agent_name(name, agent), metrics.get(name))
 
 
@@ -151,7 +151,7 @@ UPDATE = {
     ),
     "AGENT/same_prompt": Metric("Pairs of such answers to one and the same prompt.", "share"),
 }
-"""Metrics of an update that belong to no single model."""
+"""Metrics of an update that do not belong to a single model."""
 
 ACTOR = {
     "MODEL/policy_loss": Metric("Policy loss per joint transition.", "loss"),
@@ -214,4 +214,4 @@ RUN_METRICS: Mapping[str, Mapping[str, Metric]] = {
     "Trained models": ACTOR,
     "Critics": CRITIC,
 }
-"""All metrics by section. MODEL, AGENT, PLAYER and k stand for names and numbers of the run."""
+"""All metrics by section. MODEL, AGENT, PLAYER and k stand for names and numbers in the run."""

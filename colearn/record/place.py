@@ -1,4 +1,4 @@
-"""Checks that a folder can be written, and locks it for one process."""
+"""Checks that a folder is writable, and locks it for one process."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from colearn.errors import CheckpointError, ConfigError
 
 LOCK = ".lock"
 _SECONDS = 5.0
-"""Seconds to wait for the lock of a process that is ending."""
+"""Seconds to wait for a lock whose process is ending."""
 
 
 def named_folder(given: str | Path, option: str = "--out") -> Path:
-    """The folder of a name that a caller gave.
+    """The folder for a path passed by a caller.
 
-    Errors: ConfigError for a value that is no path, and for an empty name, which would be the
+    Errors: ConfigError for a value that is not a path, and for an empty name, which would mean the
     current folder.
     """
     if not isinstance(given, str | Path):
@@ -30,7 +30,7 @@ def named_folder(given: str | Path, option: str = "--out") -> Path:
 
 
 def check_place(folder: Path, option: str = "--out") -> None:
-    """Errors: ConfigError where `folder` is a file, or cannot be made or written."""
+    """Errors: ConfigError if `folder` is a file, or cannot be created or written."""
     try:
         if folder.exists() and not folder.is_dir():
             raise ConfigError(f"{option} {folder}: is a file; name a folder")
@@ -46,7 +46,7 @@ def check_place(folder: Path, option: str = "--out") -> None:
 def lock_folder(folder: Path) -> FileLock:
     """Lock `folder` for this process, until the lock is released or the process ends.
 
-    Errors: CheckpointError where another process holds it.
+    Errors: CheckpointError if another process holds the lock.
     """
     lock = FileLock(folder / LOCK)
     try:
@@ -61,7 +61,7 @@ def lock_folder(folder: Path) -> FileLock:
 
 @contextmanager
 def held_folder(folder: Path) -> Iterator[None]:
-    """`lock_folder` for a block; makes the folder. Errors: as there."""
+    """Create `folder` and lock it for the duration of a block. Errors: as `lock_folder`."""
     folder.mkdir(parents=True, exist_ok=True)
     with lock_folder(folder):
         yield

@@ -1,4 +1,4 @@
-"""Training episodes as text: a line of trees.jsonl, and the tree that it stands for."""
+"""Converts training episodes between trees and lines of trees.jsonl."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .fields import RecordedTree
 
 
 def tree_of(recorded: RecordedTree) -> Tree[None]:
-    """The tree, whose texts have no token ids."""
+    """The tree of a line of trees.jsonl; its texts have no token ids."""
     nodes: list[Node[None]] = []
     children = [0] * len(recorded.nodes)
     for index, node in enumerate(recorded.nodes):
@@ -48,7 +48,7 @@ def tree_of(recorded: RecordedTree) -> Tree[None]:
 
 
 def recorded_tree(iteration: int, tree: Tree[Any]) -> dict[str, Any]:
-    """A tree as a line of trees.jsonl, without fields that are empty."""
+    """A tree as a line of trees.jsonl, without empty fields."""
     return {
         "iteration": iteration,
         "item": item_name(tree.item),

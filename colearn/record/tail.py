@@ -22,7 +22,8 @@ class FileTail:
         self._offset = start
 
     def lines(self) -> tuple[list[bytes], bool]:
-        """New complete lines, and whether the file was shortened, so that they start again."""
+        """New complete lines, and whether the file was shortened, in which case the lines start
+        from the beginning."""
         if not self._path.is_file():
             return [], False
         with self._path.open("rb") as file:
@@ -48,7 +49,7 @@ class MetricsTail:
         return self._meter.status
 
     def advance(self) -> bool:
-        """Read new lines; True if there was a complete one."""
+        """Read new lines; return True if there was a complete one."""
         lines, shortened = self._file.lines()
         if shortened:
             self._meter.reset()  # a resumed run removed what followed its checkpoint

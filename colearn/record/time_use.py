@@ -1,4 +1,4 @@
-"""Time use of iterations: seconds by generator and model, and the line on the bottleneck."""
+"""Time use of iterations: seconds by generator and model, and a line on the bottleneck."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ _KINDS = (*_VERBS, "wait")
 
 
 def time_use(spans: Sequence[BusyTime], names: Iterable[str], seconds: float) -> dict[str, float]:
-    """Metrics of an iteration of `seconds`: per name, the seconds of each activity and of waiting;
-    seconds in which nobody worked, and in which two or more did."""
+    """Metrics of an iteration that took `seconds`: for each name, the seconds spent on each
+    activity and waiting; and the seconds in which no name worked, or two or more did."""
     metrics: dict[str, float] = {}
     for name in names:
         mine = [span for span in spans if span.who == name]
@@ -27,7 +27,7 @@ def time_use(spans: Sequence[BusyTime], names: Iterable[str], seconds: float) ->
 
 
 def _covered(spans: Sequence[BusyTime]) -> tuple[float, float]:
-    """Seconds with at least one name at work, and with at least two."""
+    """Seconds in which at least one name worked, and seconds in which at least two did."""
     edges = sorted([(s.start, 1, s.who) for s in spans] + [(s.end, -1, s.who) for s in spans])
     running: dict[str, int] = {}
     one = several = last = 0.0
@@ -41,8 +41,8 @@ def _covered(spans: Sequence[BusyTime]) -> tuple[float, float]:
 
 
 def shares(updates: Iterable[Mapping[str, float | None]]) -> dict[str, float]:
-    """Shares of the time of a run's iterations, by `ACTIVITY/NAME`, `idle` and `overlap`; empty
-    for a run without a timeline."""
+    """Shares of the total time of a run's iterations, by `ACTIVITY/NAME`, `idle` and `overlap`;
+    empty for a run without a timeline."""
     sums: dict[str, float] = {}
     total = 0.0
     for metrics in updates:
@@ -60,8 +60,8 @@ def shares(updates: Iterable[Mapping[str, float | None]]) -> dict[str, float]:
 
 
 def bottleneck(parts: Mapping[str, float]) -> str:
-    """One line on `shares`: who works for the largest part of an iteration, and what the others
-    do; empty without a timeline."""
+    """One line on `shares`: which name works for the largest part of an iteration, and what the
+    others do; empty without a timeline."""
     if not parts:
         return ""
     work = {key: value for key, value in parts.items() if key.partition("/")[0] in _VERBS}

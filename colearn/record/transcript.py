@@ -16,8 +16,8 @@ from colearn.types import Node, Tree
 def transcript(task: DecPOMDP[Any, Any], tree: Tree[Any]) -> dict[str, Any]:
     """An episode as plain data: observations, actions and reward by turn.
 
-    A task's `render` gives the text of the last state, its `picture` the picture after each turn,
-    its `svg` the drawing of the whole.
+    The task's `render` provides the text of the last state, `picture` the picture after each turn,
+    and `svg` a drawing of the whole episode.
     """
     name = item_name(tree.item)
     chain: Sequence[Node[Any]] = tree.ancestry(tree.nodes[-1].index)
@@ -42,7 +42,7 @@ def transcript(task: DecPOMDP[Any, Any], tree: Tree[Any]) -> dict[str, Any]:
 
 
 def _critic_information(node: Node[Any]) -> dict[str, str]:
-    """m_t and the privileged information, where there are any."""
+    """m_t and the privileged information, if the node has them."""
     texts = {"global_info": node.global_info, "privileged_info": node.privileged_info}
     return {name: text for name, text in texts.items() if text}
 

@@ -25,16 +25,15 @@ from .place import LOCK, check_place, lock_folder
 
 
 class RunWriter:
-    """Writes one run's files under a lock; every line is written completely or not at all.
+    """Writes one run's files under a lock; each line is written completely or not at all.
 
-    Errors: ConfigError where the folder cannot be written, or the budget is shorter than the run
-    in it; CheckpointError where it holds another
-    run, one to be resumed explicitly, or one that another process is writing, and where a write
-    fails.
+    Errors: ConfigError if the folder cannot be written, or the budget is below the steps of its
+    run; CheckpointError if the folder contains a different run, a run that must be resumed
+    explicitly, or a run that another process is writing, and if a write fails.
     """
 
     def __init__(self, path: Path, config: Config, *, resume: bool, writes: bool = True) -> None:
-        """writes: False where another process of this run writes the files."""
+        """writes: False if another process of this run writes the files."""
         self.folder = RunFolder(path)
         self.writes = writes
         self._config = dump_config(config)
@@ -74,8 +73,8 @@ class RunWriter:
         self.folder.check_budget(value_at(given, BUDGET))
 
     def _follow_moved(self, recorded: dict[str, Any], given: dict[str, Any]) -> None:
-        """Take over the given paths of models: the files there are compared with the checkpoint's
-        digests once it is loaded, so that a copy may be elsewhere."""
+        """Replace the recorded model paths by the given ones, so that a model may have moved. When
+        the checkpoint is loaded, the models' files are compared with its digests."""
         checkpoints = self.folder.checkpoints.all()
         for field in checkpoints[-1].bases if checkpoints else ():
             section = field.removesuffix(".path")
@@ -84,7 +83,7 @@ class RunWriter:
                 before["path"] = now.get("path")
 
     def open(self) -> None:
-        """Create the folder; called once the run has been assembled."""
+        """Create the folder; called after the run has been assembled."""
         if not self.writes:
             return
         with self.writing():
@@ -102,7 +101,7 @@ class RunWriter:
             self._lock = None
 
     def discard(self) -> None:
-        """Remove the run's files, unless they existed before or hold measurements."""
+        """Remove the run's files, unless they existed before or contain results."""
         path = self.folder.path
         if self.writes and self._ours and path.is_dir() and not (path / METRICS).exists():
             self.close()
@@ -114,11 +113,11 @@ class RunWriter:
                 path.rmdir()
 
     def rewind(self, progress: Progress | None) -> None:
-        """Drop the lines written after the state that a run goes on from; None: all of them.
+        """Drop the lines written after the state from which the run continues; None drops all
+        lines.
 
-        A note on stderr names lines of that state that the files lack. Errors: CheckpointError,
-        before any line is dropped, for one that cannot be read, and where files of the run are
-        gone.
+        Missing lines of that state are reported on stderr. Errors: CheckpointError, before any line
+        is dropped, for a line that cannot be read, and if files of the run are missing.
         """
         if not self.writes:
             return
@@ -147,7 +146,7 @@ class RunWriter:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Errors: CheckpointError where a write in the block fails, with what was kept."""
+        """Errors: CheckpointError if a write in the block fails; the message says what was kept."""
         try:
             yield
         except OSError as error:
