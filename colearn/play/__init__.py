@@ -1,4 +1,4 @@
-"""Plays a task's episodes with every agent behind its own server."""
+"""Plays a task's episodes with each agent behind a separate server."""
 
 from .episode import Loss, PlayedEpisode
 from .person import Person

@@ -1,6 +1,6 @@
-"""Plays one episode: agents act at their endpoints, the task steps in this process.
+"""Plays one episode: agents act at their endpoints, and the task steps in this process.
 
-Listeners of a play receive events, mappings with `kind` and `episode`:
+Listeners of a play session receive events, which are mappings with `kind` and `episode`:
 
     started   item
     observed  turn, observations by agent, and the world, None where the task does not show it:
@@ -41,14 +41,14 @@ Tell = Callable[[dict[str, Any]], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlaySetting:
-    """Settings and resources shared by the episodes of a play."""
+    """Settings and resources shared by the episodes of a play session."""
 
     task: DecPOMDP[Any, Any]
     agents: Mapping[str, AsyncRemoteAgent | Person]
     seed: int
     greedy: bool
     thread: Executor
-    """Runs the task's other functions, one after another."""
+    """Runs the task's other functions one at a time."""
     steps: Executor
     """Runs the task's steps."""
     tell: Tell | None
@@ -56,7 +56,7 @@ class PlaySetting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loss:
-    """Why an episode ended before the task did."""
+    """The reason for which an episode ended before the task did."""
 
     agent: str
     turn: int
@@ -73,9 +73,10 @@ class PlayedEpisode:
     """Replies by turn and agent."""
     lost: Loss | None = None
     retries: dict[str, int] = field(default_factory=dict)
-    """Number of retries by agent, without zeros."""
+    """Number of retries by agent; agents with none are left out."""
     recovered: dict[str, int] = field(default_factory=dict)
-    """Sessions lost by servers and replayed, by agent, without zeros."""
+    """Number of sessions that servers lost and that were replayed, by agent; agents with none are
+    left out."""
 
 
 class _Lost(Exception):
@@ -87,9 +88,9 @@ class _Lost(Exception):
 
 
 async def play_episode(room: PlaySetting, number: int, item: Any) -> PlayedEpisode:
-    """Play one item to its end; `number`, with the seed, fixes all randomness.
+    """Play one item to its end; `number` and the seed together determine all randomness.
 
-    An agent that stays lost ends the episode. Errors: TaskError where the task breaks its contract.
+    An agent that stays lost ends the episode. Errors: TaskError if the task breaks its contract.
     """
     return await _Play(room, number, item).run()
 
@@ -151,7 +152,7 @@ class _Play:
         return self._end(lost)
 
     async def act(self, request: ActionRequest) -> list[TokenAnswer]:
-        """Errors: _Lost where an endpoint stays lost."""
+        """Errors: _Lost if an endpoint stays lost."""
         node = self.growth.nodes[-1]
 
         def retried(reason: str) -> None:
@@ -231,5 +232,5 @@ class _Play:
 
 
 def _look(task: DecPOMDP[Any, Any], state: Any, item: str) -> dict[str, Any]:
-    """The state as text and as a picture's plain data; None where the task offers neither."""
+    """The state as text and as a picture's plain data; None for what the task does not provide."""
     return {"picture": rendered(task, state, item), "world": pictured(task, state, item)}

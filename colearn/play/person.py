@@ -1,4 +1,4 @@
-"""A person in an agent's seat, who answers in the page of the play."""
+"""A person who plays an agent by answering on the play session's page."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from colearn.client.async_agent import Reply
 
 PERSON = "person"
-"""Stands for a person in place of a server's URL: `--agent NAME=person`."""
+"""Value that selects a person instead of a server's URL: `--agent NAME=person`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,9 +19,9 @@ class _Place:
 
 
 class Person:
-    """A person at the page, with the interface of `AsyncRemoteAgent`.
+    """A person who answers on the page, with the interface of `AsyncRemoteAgent`.
 
-    There is no time limit: an episode waits for its answer.
+    There is no time limit: an episode waits for the person's answer.
     """
 
     endpoint = _Place()
@@ -42,7 +42,7 @@ class Person:
         return PersonTurns(self, episode)
 
     def answer(self, episode: int, text: str) -> bool:
-        """Deliver the person's answer; False where the episode is not waiting for one."""
+        """Deliver the person's answer; False if the episode is not waiting for one."""
         waiting = self._asked.pop(episode, None)
         if waiting is None or waiting.done():
             return False
@@ -50,7 +50,7 @@ class Person:
         return True
 
     async def heard(self, episode: int) -> str:
-        """Wait for the answer to what the page shows."""
+        """Wait for the person's answer to the observation on the page."""
         waiting = asyncio.get_running_loop().create_future()
         self._asked[episode] = waiting
         answer: str = await waiting
@@ -80,4 +80,4 @@ class PersonTurns:
         return Reply(text=text, tokens=None, seconds=time.perf_counter() - started, finish="end")
 
     async def close(self) -> None:
-        """Does nothing: there is nothing to release."""
+        """Do nothing, since there is nothing to release."""

@@ -1,4 +1,4 @@
-"""Result of a play: evaluation metrics, lost episodes and retries."""
+"""Result of a play session: evaluation metrics, lost episodes and retries."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from colearn.experiment.evaluation.played import mean_outcomes, mean_turns
 from .episode import PlayedEpisode
 
 _LISTED = 12
-"""Most episode numbers that the summary lists for one reason."""
+"""Maximum number of episodes that the summary lists for one reason."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Played:
     split_size: int
     """Number of items in the split; `settings.episodes` may differ."""
     pays: frozenset[Paid]
-    """The kinds of reward that the task pays, which `return` sums."""
+    """The kinds of reward that the task pays; `return` is their sum."""
     credit: Credit
     """Credit assignment of the training objective."""
 
@@ -45,22 +45,22 @@ class Played:
 
     @property
     def retries(self) -> Counter[str]:
-        """Repeated attempts, by agent."""
+        """Number of repeated attempts, by agent."""
         return sum((Counter(episode.retries) for episode in self.episodes), Counter[str]())
 
     @property
     def recovered(self) -> Counter[str]:
-        """Sessions lost by servers and replayed, by agent."""
+        """Number of sessions that servers lost and that were replayed, by agent."""
         return sum((Counter(episode.recovered) for episode in self.episodes), Counter[str]())
 
     @cached_property
     def metrics(self) -> dict[str, float]:
-        """Means over the completed episodes, named as by `evaluate_team`.
+        """Means over the completed episodes, with the names that `evaluate_team` uses.
 
-        `tokens_per_turn` is missing where an endpoint does not count its tokens, `pass@k` where an
+        `tokens_per_turn` is missing if an endpoint does not count its tokens, and `pass@k` if an
         item has fewer completed episodes than the largest k. Empty without a completed episode.
 
-        Errors: ConfigError where `pass_at` is set and the task has no metric `pass`.
+        Errors: ConfigError if `pass_at` is set and the task has no metric `pass`.
         """
         whole = self.whole
         if not whole:
@@ -81,7 +81,7 @@ class Played:
         return metrics
 
     def summary(self) -> Iterator[str]:
-        """Lines of text: lost episodes with their reasons, and retries."""
+        """Lines of text on lost episodes with their reasons, and on retries."""
         lost = self.lost
         yield f"played {len(self.episodes) - len(lost)} of {len(self.episodes)} episodes"
         reasons: dict[str, list[str]] = {}
@@ -108,7 +108,7 @@ class Played:
 
     @property
     def _fewest(self) -> int:
-        """Fewest completed episodes of any item."""
+        """Minimum over items of the number of completed episodes."""
         round_size = self.settings.episodes or self.split_size
         counts = Counter(
             episode.tree.episode % round_size % self.split_size for episode in self.whole

@@ -1,4 +1,4 @@
-"""Evaluates a task with agents at their endpoints, many episodes concurrently."""
+"""Evaluates a task with agents at their endpoints, with many concurrent episodes."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ async def play(
 ) -> Played:
     """Play the items of a split with the same items, seeds and metrics as `evaluate_team`.
 
-    The agents must not be open yet. `pool` steps the task; without one it steps in a thread, one
-    episode after another, as in the trainer. `tell` receives the events of `episode` and, before
-    them, `planned` with agents and items, after them `finished` with the metrics.
+    The agents must not be open yet. `pool` executes the task's steps; without a pool, a single
+    thread executes them one at a time, as in the trainer. `tell` receives an event `planned` with
+    agents and items, then the events of the module `episode`, then `finished` with the metrics.
 
-    Errors: RemoteError or ConfigError where an agent cannot be reached or used at the start; an
-    agent lost later ends its episode only. TaskError where the task breaks its contract.
+    Errors: RemoteError or ConfigError if an agent cannot be reached or used at the start (an agent
+    lost later ends only its episode); TaskError if the task breaks its contract.
     """
     items, split_size = evaluation_items(task, settings)
     async with AsyncExitStack() as stack:
@@ -84,11 +84,11 @@ async def play_item(
     seed: int = 0,
     greedy: bool = True,
 ) -> PlayedEpisode:
-    """Play one item, which need not be in a split: a deployed team at work.
+    """Play one item, which need not be in a split, with a deployed team.
 
     The last node's state is the result. The agents must not be open yet.
 
-    Errors: as for `play`; an agent lost on the way is `Episode.lost`.
+    Errors: as for `play`; an agent lost during the episode is reported in `PlayedEpisode.lost`.
     """
     async with AsyncExitStack() as stack:
         for agent in agents.values():
@@ -110,7 +110,7 @@ async def play_item(
 
 
 async def _all(room: PlaySetting, items: list[Any], at_once: int) -> list[PlayedEpisode]:
-    """Every item's episode, in order, `at_once` of them concurrently."""
+    """Every item's episode, in order, with at most `at_once` of them concurrent."""
     episodes: dict[int, PlayedEpisode] = {}
 
     async def work(waiting: Iterator[tuple[int, Any]]) -> None:

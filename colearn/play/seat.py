@@ -1,4 +1,5 @@
-"""Filters events for a person's page: that seat alone during an episode, everything at its end."""
+"""Filters events for a person's page: only that seat's events during an episode, everything at its
+end."""
 
 from __future__ import annotations
 
@@ -10,15 +11,15 @@ Event = Mapping[str, Any]
 _PRIVATE = ("asked", "retried", "acted")
 """Events about a single agent."""
 _REVEALED = ("observed", "acted", "stepped")
-"""Events that are sent again, in full, once the episode has ended."""
+"""Events that are sent again, unfiltered, after the episode has ended."""
 
 
 def seen_from(seat: str, log: Sequence[Event], index: int) -> Iterator[Event]:
-    """The events that `seat` receives for event `index` of a play.
+    """The events that `seat` receives for event `index` of a play session.
 
-    Others' observations, actions and rewards, the world and the item, which may hold the answer,
-    are withheld until the episode has ended or is lost. They are then sent before the event of its
-    end.
+    Other agents' observations, actions and rewards are withheld until the episode has ended or is
+    lost, as are the world and the item, which may contain the answer. They are then sent before the
+    event of the episode's end.
     """
     event = log[index]
     kind = event["kind"]

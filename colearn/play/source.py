@@ -1,4 +1,4 @@
-"""Loads the settings of a play from a run, a config or a task's name."""
+"""Loads the settings of a play session from a run, a config or a task's name."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from colearn.text.masking import check_unmasked
 
 
 def load_source(source: str, overrides: Sequence[str] = ()) -> Config:
-    """The config of a run's folder, a shipped config's name, a .yaml file or a task's name.
+    """The config for a run's folder, a shipped config's name, a .yaml file or a task's name.
 
     Errors: ConfigError, one line that names the key and the remedy.
     """
@@ -35,5 +35,5 @@ def load_source(source: str, overrides: Sequence[str] = ()) -> Config:
 
 
 def agent_settings(config: Config, agent: str) -> AgentSettings:
-    """An agent's own settings, or those for everyone not named."""
+    """The settings of an agent, or the default ones if the config does not name the agent."""
     return config.agents.get(agent) or config.agents.get(EACH) or AgentSettings()

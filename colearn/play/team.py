@@ -1,4 +1,4 @@
-"""Builds the agents of a play: a remote agent or a person for each of the task's agents."""
+"""Builds the team of a play session: a remote agent or a person for each of the task's agents."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def make_team(
 ) -> dict[str, AsyncRemoteAgent | Person]:
     """One remote agent for each of the task's `agents`, not yet open.
 
-    `addresses` are NAME=URL, or NAME=person for a seat in the page; `tokens` NAME=VARIABLE (of the
-    environment) and `models` NAME=MODEL.
+    `addresses` have the form NAME=URL, or NAME=person for a person at the page; `tokens` the form
+    NAME=VARIABLE, with an environment variable; `models` the form NAME=MODEL.
 
-    Errors: ConfigError for an agent without address, an unknown name or a variable not set.
+    Errors: ConfigError for an agent without an address, an unknown name or an unset variable.
     """
     urls = _pairs(addresses, "--agent", "URL", agents)
     variables = _pairs(tokens, "--token-env", "VARIABLE", agents)

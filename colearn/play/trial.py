@@ -1,4 +1,5 @@
-"""Tries a gateway program without training: episodes of a program that is started by hand."""
+"""Tries a gateway program without training: runs episodes of a program that the user starts by
+hand."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ _INTERRUPTED = "interrupted"
 
 
 class Trial:
-    """Opens one episode after the other, prints its URLs, and records what the program did.
+    """Opens episodes one after the other, prints their URLs, and records the program's calls.
 
     Nothing is trained. Errors: ConfigError if the task is not a gateway.
     """
@@ -83,7 +84,8 @@ class Trial:
 
     @contextmanager
     def _interruptible(self) -> Iterator[None]:
-        """An interrupt ends the open episode; its request would otherwise be awaited."""
+        """Let an interrupt end the open episode, instead of waiting for the episode's next
+        request."""
 
         def interrupt(*_: object) -> None:
             self._interrupted = True

@@ -1,4 +1,4 @@
-"""Server of a play's page: forwards events as they happen, on this machine only."""
+"""Server of a play session's page: forwards events as they happen, only on this machine."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ except ModuleNotFoundError as error:
 
 HOST = "127.0.0.1"
 LIMITS = ServerLimits(max_body=4 * LONGEST_ACTION + 4096)
-"""A character takes up to four bytes."""
+"""Request limits; a character takes up to four bytes."""
 HEARTBEAT = 15.0
 """Seconds of silence after which a comment keeps the connection open."""
 POLICY = (
@@ -41,7 +41,7 @@ POLICY = (
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 _DIGITS = 10
-"""Digits of an event's number; int() refuses thousands."""
+"""Maximum number of digits of an event's number; int() refuses texts of thousands of digits."""
 FILES = {
     "watch.html": "text/html",
     "watch.js": "text/javascript",
@@ -52,9 +52,9 @@ FILES = {
 
 
 class Watch:
-    """Keeps every event, so that a page opened late starts from the first one.
+    """Keeps all events, so that a page that is opened late starts from the first event.
 
-    Errors: ConfigError where the port is taken.
+    Errors: ConfigError if the port is taken.
     """
 
     def __init__(self, title: str, port: int, people: Mapping[str, Person] | None = None) -> None:
@@ -68,29 +68,30 @@ class Watch:
         self.url = f"http://{HOST}:{self.socket.getsockname()[1]}/"
 
     def tell(self, event: dict[str, Any]) -> None:
-        """Add an event; from the event loop that serves the page."""
+        """Add an event; call it from the event loop that serves the page."""
         self._log.append(event)
         self._wake()
 
     def end(self) -> None:
-        """Mark the end: connections close once they have received every event."""
+        """Mark the end; each connection closes once it has received every event."""
         self._over = True
         self._wake()
 
     async def stay(self, seconds: float) -> None:
-        """`end`, then wait until a page has received every event, at most so long."""
+        """Call `end`, then wait until a page has received every event, for at most `seconds`."""
         self.end()
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._read.wait(), seconds)
 
     @property
     def urls(self) -> dict[str, str]:
-        """Page by person; with no person, a single page under ""."""
+        """URL of each person's page; without persons, a single URL under ""."""
         return {name: f"{self.url}?seat={quote(name)}" for name in self.people} or {"": self.url}
 
     def number_after(self, last: str) -> int:
-        """The number of the event after the one that a reader has seen last. What is no number of
-        an event here (none, or that of another play on this port) begins with the first one."""
+        """The number of the event after the last one that a reader has seen. A reader without a
+        valid number (none, or one from another play session on this port) begins with the first
+        event."""
         digits = last.isascii() and last.isdecimal() and len(last) <= _DIGITS
         following = int(last) + 1 if digits else 0
         return following if following <= len(self._log) else 0
@@ -126,7 +127,7 @@ class Watch:
 async def watched(
     title: str, port: int = 0, people: Mapping[str, Person] | None = None
 ) -> AsyncIterator[Watch]:
-    """Serve the page at `watch.url` until the block is left; port 0 takes a free one."""
+    """Serve the page at `watch.url` until the block is left; port 0 selects a free port."""
     watch = Watch(title, port, people)
     server = _QuietServer(
         uvicorn.Config(
@@ -147,8 +148,8 @@ async def watched(
 
 
 def watch_app(watch: Watch) -> FastAPI:
-    """`/` and `/page/...`: the page; `/events`: what happens, as `?seat=` sees it;
-    `/say`: a person's answer, as JSON, which no page from elsewhere can send here."""
+    """The web application. `/` and `/page/...` serve the page, `/events` the events as seen from
+    `?seat=`; `/say` accepts a person's answer as JSON, which pages of other origins cannot send."""
     app = FastAPI(openapi_url=None)
     # a page elsewhere whose name points to this machine must not read along
     app.add_middleware(TrustedHostMiddleware, allowed_hosts=[HOST, "localhost"])
