@@ -1,4 +1,4 @@
-"""Reward functions for tasks: the user's own, an LLM judge, a reward model. By name."""
+"""Reward functions for tasks, by name: the user's own, an LLM judge, a reward model."""
 
 NAMES = {
     "function": "function:PythonFunction",

@@ -1,4 +1,4 @@
-"""Environments of a factory: `reset`, public methods as tools, `get_reward`, as in TRL."""
+"""Environments with TRL's factory interface: `reset`, public methods as tools, `get_reward`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .waiting import finish
 _NO_TOOLS = ("aclose", "close", "get_reward", "render", "reset", "seed", "step")
 """Public methods that belong to a framework (TRL, Gymnasium) and are never offered to a model."""
 TIMEOUT = 30.0
-"""Seconds of a tool's call, as in workflows."""
+"""Time limit of a tool call in seconds, as in workflows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +32,13 @@ class ToolResult:
 
 
 class EpisodeEnded(Exception):
-    """A tool raised SystemExit or the like: it ends its episode and nothing else."""
+    """A tool raised SystemExit or a similar exception, which ends only the tool's episode."""
 
 
 class LiveEnvironment:
-    """An environment made by the factory, with its own thread and random generators.
+    """An environment made by the factory, with a separate thread and random generators.
 
-    Errors: TaskError for what `reset` must not return or raise.
+    Errors: TaskError if `reset` raises, or returns anything but a text or None.
     """
 
     def __init__(
@@ -63,9 +63,10 @@ class LiveEnvironment:
         self.opened = opened or ""
 
     def call(self, name: str, arguments: Mapping[str, Any]) -> ToolResult:
-        """A tool's result; an error of the tool is its result, as in TRL.
+        """The result of a tool call. As in TRL, an error of the tool is returned as the result.
 
-        Errors: EpisodeEnded if the tool raises SystemExit, KeyboardInterrupt or the like.
+        Errors: EpisodeEnded if the tool raises SystemExit, KeyboardInterrupt or a similar
+        exception.
         """
         method = getattr(self.environment, name)
         try:
@@ -77,8 +78,8 @@ class LiveEnvironment:
             return ToolResult(name, str({"error": str(error)}), failed=True)
 
     def rewards(self) -> list[float | None]:
-        """`get_reward` as the only element, None if it did not score the episode, or if a tool has
-        not returned; empty without such a method.
+        """The value of `get_reward` as the only element; None if it did not score the episode, or
+        if a tool has not returned. Empty without such a method.
 
         Errors: TaskError for a value that is not a finite number.
         """
@@ -90,8 +91,8 @@ class LiveEnvironment:
         return [reward_number(value, f"task.factory: get_reward of '{self.target}'")]
 
     def close(self) -> None:
-        """Call the environment's `close`, if it has one, and end its thread. An error of `close` is
-        a note. If a tool has not returned, `close` runs at the same time and the tool is
+        """Call the environment's `close`, if it has one, and end the thread. An error of `close` is
+        reported as a note. If a tool has not returned, `close` runs concurrently and the tool is
         abandoned."""
         if self.hung:
             self._thread.end()
@@ -104,7 +105,7 @@ class LiveEnvironment:
         self._thread.end()
 
     def _limited(self, work: Callable[[], Any]) -> Any:
-        """Errors: NotReturned; at once for every call after the first that did not return."""
+        """Errors: NotReturned after the time limit, and immediately for every later call."""
         if self.hung:
             raise NotReturned("an earlier call has not returned")
         try:
@@ -114,7 +115,8 @@ class LiveEnvironment:
             raise
 
     def _unlimited(self, name: str, work: Callable[[], Any]) -> Any:
-        """Errors: TaskError if a method that is no tool raises SystemExit or the like."""
+        """Errors: TaskError if a method other than a tool raises SystemExit or a similar
+        exception."""
         try:
             with self._generators.drawn_from():
                 return self._thread.run(work)
@@ -148,9 +150,10 @@ def make(target: str) -> Any:
 
 
 def tool_schemas(target: str) -> tuple[Mapping[str, Any], ...]:
-    """The public methods as functions of OpenAI's API, by type hints and docstrings, as in TRL.
+    """The public methods as function schemas of OpenAI's API, built from type hints and docstrings,
+    as in TRL.
 
-    Errors: ConfigError for a method that has no such description.
+    Errors: ConfigError for a method without type hints and docstring.
     """
     from transformers.utils import get_json_schema
 

@@ -1,4 +1,4 @@
-"""A reward function of the user's, with TRL's signature."""
+"""A user's reward function with TRL's signature."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ LARGEST = sys.float_info.max
 
 @dataclass(frozen=True, kw_only=True)
 class PythonFunction(RewardFunction):
-    """`module:function`, called as TRL calls it: `function(prompts, completions, **columns)`.
+    """A function `module:function`, called as in TRL: `function(prompts, completions, **columns)`.
 
     It receives `log_extra` and `log_metric`, whose arguments are discarded, and no `trainer_state`.
-    The function may be async. The module is imported at the first call. An object of the program is
-    resolved immediately, so that a later object of the same name does not replace it.
+    The function may be async. The module is imported at the first call. An object passed by the
+    program is resolved immediately, so that a later object of the same name does not replace it.
 
     Errors: ConfigError for a target that is not a `module:function`.
     """
@@ -85,7 +85,8 @@ class PythonFunction(RewardFunction):
 
 
 def _check_parameters(function: Callable[..., Any], target: str, passed: Mapping[str, Any]) -> None:
-    """Errors: TaskError for a function that needs what it is not given, or takes less."""
+    """Errors: TaskError for a function that requires other arguments or does not accept the given
+    ones."""
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):  # written in C, without a signature
@@ -100,10 +101,10 @@ def _check_parameters(function: Callable[..., Any], target: str, passed: Mapping
 
 
 def reward_number(reward: Any, who: str) -> float | None:
-    """A reward that the user's code returned; None: not scored.
+    """A reward that the user's code returned; None means not scored.
 
     Errors: TaskError, which begins with `who`, for a value that is not a finite number, such as a
-    text.
+    string.
     """
     if reward is None:
         return None
@@ -122,4 +123,4 @@ def reward_number(reward: Any, who: str) -> float | None:
 
 
 def _discard(*_: Any) -> None:
-    """TRL's hooks for its own tables."""
+    """Stands in for TRL's logging hooks and ignores their arguments."""

@@ -1,4 +1,4 @@
-"""An LLM judge at an OpenAI-compatible endpoint as a reward function."""
+"""A reward function that asks an LLM judge at an OpenAI-compatible endpoint."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ RUBRIC = (
     "where N is a number from {lowest} (useless) to {highest} (perfect)."
 )
 KEY = "COLEARN_JUDGE_TOKEN"
-"""Environment variable with the endpoint's key."""
+"""Environment variable with the endpoint's API key."""
 _TOKENS = ("prompt_tokens", "completion_tokens")
 _MOST_TOKENS = 10**9
-"""Tokens of one reply above which its `usage` is not believed."""
+"""Number of tokens per reply above which its `usage` is considered wrong."""
 _READING = "score line"
-"""Part of a verdict's key: verdicts that were read in another way are not used."""
+"""Part of a verdict's cache key, so that verdicts parsed by a different method are not reused."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Judged:
-    """The reward of one completion and how it came about."""
+    """The reward of one completion and how it was determined."""
 
     reward: float
     unreadable: int = 0
@@ -51,14 +51,14 @@ class Judge(RewardFunction):
     """A language model scores each completion; the score is scaled to [0, 1].
 
     The judge states the score on a line `Score: N`, in a JSON object with the key `score`, or as a
-    number alone. A reply that was cut, states no score in range, or states two is unreadable and
-    is asked for again. Verdicts are cached on disk, so a resumed run pays the same rewards and asks
-    nothing twice. The key is read from COLEARN_JUDGE_TOKEN.
+    number alone. A reply that was truncated, states no score in range, or states two scores is
+    unreadable, and the judge is asked again. Verdicts are cached on disk, so a resumed run pays the
+    same rewards and asks nothing twice. The API key is read from COLEARN_JUDGE_TOKEN.
 
-    Metrics: `unreadable`, unreadable replies per completion, and `failed`, the share of completions
-    that were paid `failure_reward`.
+    Metrics: `unreadable`, the number of unreadable replies per completion, and `failed`, the share
+    of completions that were paid `failure_reward`.
 
-    Wrong when the judge is not reliable: the policy learns what the judge likes.
+    Wrong when the judge is not reliable: the policy then learns the judge's biases.
 
     Errors: ConfigError for a setting; RemoteError if all attempts fail and `failure_reward` is not
     set.
@@ -67,24 +67,24 @@ class Judge(RewardFunction):
     url: str
     """URL of an OpenAI-compatible endpoint."""
     model: str | None = None
-    """None: the server's default model."""
+    """Model name; None selects the server's default model."""
     rubric: str = RUBRIC
-    """The judge's prompt, which asks for `Score: N`. `{prompt}`, `{completion}`, `{lowest}`,
-    `{highest}` and the data's columns are filled in."""
+    """The template of the judge's prompt, which asks for `Score: N`. `{prompt}`, `{completion}`,
+    `{lowest}`, `{highest}` and names of the data's columns are filled in."""
     lowest: float = 0.0
-    """Lowest score of the scale, which becomes 0."""
+    """Lowest score of the scale, which becomes the reward 0."""
     highest: float = 10.0
-    """Highest score of the scale, which becomes 1."""
+    """Highest score of the scale, which becomes the reward 1."""
     max_tokens: Count = 16
     """Token limit of a verdict."""
     timeout: Positive = 60.0
-    """Seconds per attempt."""
+    """Time limit per attempt in seconds."""
     retries: int = 2
-    """Attempts after the first. An unreadable reply counts as an attempt."""
+    """Number of attempts after the first. An unreadable reply counts as an attempt."""
     failure_reward: float | None = None
     """Reward of a completion that could not be judged; None ends the run with an error."""
     prices: tuple[float, float] | None = None
-    """Cost of a million prompt tokens and of a million completion tokens."""
+    """Price of a million prompt tokens and price of a million completion tokens."""
     spent: Spent = field(default_factory=Spent, init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -109,8 +109,8 @@ class Judge(RewardFunction):
         return ("unreadable", "failed")
 
     def costs(self) -> Mapping[str, float]:
-        """Calls, cached verdicts, unreadable replies, failures, tokens, calls whose tokens are
-        unknown and, with `prices`, the price."""
+        """Totals of calls, cached verdicts, unreadable replies, failures, tokens, calls with
+        unknown tokens and, with `prices`, the price."""
         totals = self.spent.totals()
         costs = {f"judge {name.replace('_', ' ')}": total for name, total in totals.items()}
         if self.prices is not None:
@@ -127,7 +127,7 @@ class Judge(RewardFunction):
     ) -> list[float | None]:
         """Scores in [0, 1]; all completions are judged at the same time.
 
-        `log_metric` receives the name and value of each metric, as TRL's does.
+        `log_metric` receives the name and value of each metric, as in TRL.
         """
         used = {name: columns[name] for name in sorted(_fields(self.rubric) & set(columns))}
         asked = [
@@ -170,9 +170,9 @@ class Judge(RewardFunction):
         return _Judged(reward, len(unreadable))
 
     async def _ask(self, endpoint: Endpoint, text: str, unreadable: list[str]) -> JudgeScore:
-        """The judge's verdict; `unreadable` receives why each other reply was not read.
+        """The judge's verdict; the reason for each unreadable reply is added to `unreadable`.
 
-        Errors: AgentLost if no attempt gives a score; Refused for a wrong request.
+        Errors: AgentLost if no attempt gives a score; Refused if the server rejects the request.
         """
         from colearn.client.endpoint import AgentLost, Refused
 
@@ -240,7 +240,8 @@ class Judge(RewardFunction):
 
 
 def _fields(rubric: str) -> set[str]:
-    """The names in a rubric. Errors: ConfigError unless they are plain and one is `completion`."""
+    """The field names in a rubric. Errors: ConfigError unless they are plain names that include
+    `completion`."""
     try:
         parts = [part[1:] for part in Formatter().parse(rubric) if part[1] is not None]
     except ValueError as error:
@@ -255,7 +256,7 @@ def _fields(rubric: str) -> set[str]:
 
 
 def _tokens(answer: Any) -> dict[str, int] | None:
-    """The tokens that a reply reports; None if it reports none that can be counted."""
+    """The token counts that a reply reports; None if it reports no valid counts."""
     usage = answer.get("usage") if isinstance(answer, Mapping) else None
     tokens = usage if isinstance(usage, Mapping) else {}
     counts = {name: tokens.get(name) for name in _TOKENS}

@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 _LONGEST = 20_000
-"""Characters of a reply that are read."""
+"""Maximum number of characters of a reply that are read."""
 _NUMBER = r"[-+]?(?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)"
 _SCORE = re.compile(rf"({_NUMBER})(?:\s*(?:/|\bout\s+of\b)\s*({_NUMBER}))?\s*\.?", re.IGNORECASE)
-"""`7`, `7/10`, `7 out of 10`."""
+"""A score such as `7`, `7/10` or `7 out of 10`."""
 _LABEL = re.compile(r"[#>\s]*(?:[-•+]\s+)?(?:(?:final|overall|total)\s+)?score\s*[:=\uff1a]", re.I)
 _EMPHASIS = str.maketrans("*_`", "   ")
 _THOUGHT = re.compile(r"<think>.*?</think>", re.DOTALL | re.IGNORECASE)
@@ -20,12 +20,12 @@ _DECODER = json.JSONDecoder(object_pairs_hook=list)
 
 
 def read_score(reply: str, lowest: float, highest: float) -> float | None:
-    """The one score that a reply states; None without one, or if statements differ.
+    """The score that a reply states; None if it states none, or different ones.
 
     A statement is a line `Score: N`, or a JSON object with the key `score`. Without a statement the
-    reply must be a number alone. Markdown's emphasis is skipped. A number may be followed by the
-    top of the scale, as in `7/10`. Any other fraction is not a score. Text within
-    `<think>...</think>` is not read; a reply with half of the pair has no score.
+    whole reply must be a number. Markdown emphasis is ignored. A number may be followed by the
+    maximum of the scale, as in `7/10`; any other fraction is not a score. Text within
+    `<think>...</think>` is not read; a reply with only one of the two tags has no score.
     """
     text = _THOUGHT.sub("\n", reply[: _LONGEST + 1])
     if len(reply) > _LONGEST or _OPEN.search(text):
@@ -37,7 +37,8 @@ def read_score(reply: str, lowest: float, highest: float) -> float | None:
 
 
 def _lines(text: str, highest: float) -> Iterator[float | None]:
-    """What each line with the label states; None for a line that states no single number."""
+    """The score that each line with the label states; None for a line that does not state exactly
+    one number."""
     for line in text.splitlines():
         plain = line.translate(_EMPHASIS)
         if label := _LABEL.match(plain):
@@ -45,7 +46,7 @@ def _lines(text: str, highest: float) -> Iterator[float | None]:
 
 
 def _objects(text: str, highest: float) -> Iterator[float | None]:
-    """What each JSON object with the key `score` states."""
+    """The score that each JSON object with the key `score` states."""
     start = text.find("{")
     while start >= 0:
         try:
@@ -70,7 +71,7 @@ def _value(value: Any, highest: float) -> float | None:
 
 
 def _score(text: str, highest: float) -> float | None:
-    """The number of a text that holds nothing else."""
+    """The number in a text; None if the text contains anything else."""
     match = _SCORE.fullmatch(text.translate(_EMPHASIS).strip())
     if match is None or (match[2] is not None and float(match[2]) != highest):
         return None
@@ -78,10 +79,10 @@ def _score(text: str, highest: float) -> float | None:
 
 
 def whole_reply(answer: Any) -> str | None:
-    """The text of a chat completion that ended with its end token; None if it was cut or has
+    """The text of a chat completion that ended with its end token; None if it was truncated or has
     another form.
 
-    A server that reports no `finish_reason` is believed.
+    A completion without a `finish_reason` is assumed to be complete.
     """
     choices = answer.get("choices") if isinstance(answer, Mapping) else None
     choice = choices[0] if isinstance(choices, list) and choices else None

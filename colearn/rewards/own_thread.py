@@ -1,4 +1,4 @@
-"""Calls to an object in a separate thread, with a time limit."""
+"""Runs calls to an object in a separate thread, with a time limit."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ class NotReturned(Exception):
 
 
 class CallStopped(Exception):
-    """A call raised SystemExit, KeyboardInterrupt or another BaseException, its cause."""
+    """A call raised SystemExit, KeyboardInterrupt or another BaseException, which is the
+    `__cause__`."""
 
 
 class OwnThread:
-    """A daemon thread that runs one call after another, so that code which never returns blocks
-    neither its caller nor the end of the process.
+    """A daemon thread that runs calls one after another, so that code that never returns blocks
+    neither the caller nor the end of the process.
 
-    All calls of one object run in one thread, as SQLite's connections and browsers need.
+    All calls to an object run in the same thread, as SQLite connections and browsers require.
     """
 
     def __init__(self, name: str) -> None:
@@ -33,7 +34,8 @@ class OwnThread:
     def run(self, work: Callable[[], Any], seconds: float | None = None) -> Any:
         """The result of a call.
 
-        Errors: NotReturned after `seconds`; CallStopped; an Exception of the call as it is.
+        Errors: NotReturned after `seconds`; CallStopped; an Exception of the call is raised
+        unchanged.
         """
         future: Future[Any] = Future()
         self._calls.put((work, future))
@@ -45,7 +47,7 @@ class OwnThread:
             raise NotReturned(f"no result within {seconds:g} seconds") from None
 
     def end(self) -> None:
-        """End the thread after the call that runs."""
+        """End the thread after the running call."""
         self._calls.put(None)
 
 

@@ -1,4 +1,4 @@
-"""A sequence-classification model as a reward function."""
+"""A reward function that uses a sequence-classification model."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from colearn.files.first_opening import check_template
 from .spent import Spent
 
 _KEPT = 4096
-"""Rewards in memory, by text."""
+"""Maximum number of rewards cached in memory."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RewardModel(RewardFunction):
-    """A classifier of transformers reads the prompt and the completion.
+    """A sequence classifier of `transformers` reads the prompt and the completion.
 
-    With one output the reward is that logit, as in TRL. With several, the reward is the probability
-    of the class `output`. Messages are written by the classifier's own chat template. Weights are
-    read from safetensors only, and no code of a model is run.
+    With one output the reward is that logit, as in TRL. With several outputs, the reward is the
+    probability of the class `output`. Messages are formatted with the classifier's chat template.
+    Weights are read only from safetensors, and no code from a model repository is run.
 
     Wrong when the classifier was trained on other text than the policy writes.
 
@@ -37,9 +37,9 @@ class RewardModel(RewardFunction):
     path: str
     """A folder or a hub name."""
     output: int | None = None
-    """The class, from 0; None: the only output."""
+    """Index of the class, from 0; None selects the only output."""
     max_length: Count = 4096
-    """Longest text in tokens; a longer one is an error."""
+    """Maximum length of a text in tokens; a longer text is an error."""
     device: str = "auto"
     """Device of the model."""
     spent: Spent = field(default_factory=Spent, init=False, compare=False, repr=False)
@@ -52,7 +52,7 @@ class RewardModel(RewardFunction):
         return "reward_model"
 
     def costs(self) -> Mapping[str, float]:
-        """Texts that were read, and their tokens."""
+        """The number of texts read, and the number of their tokens."""
         totals = self.spent.totals()
         return {f"reward model {name}": total for name, total in totals.items()}
 

@@ -1,4 +1,4 @@
-"""Counters of a reward function's resources, for the report's cost lines."""
+"""Counters of the resources that a reward function used, for the report's cost lines."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 
 class Spent:
-    """Totals by name, safe to add to from several threads."""
+    """Thread-safe totals by name."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

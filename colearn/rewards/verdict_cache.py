@@ -1,4 +1,4 @@
-"""On-disk cache of judges' verdicts: one file per question, written by renaming."""
+"""On-disk cache of judges' verdicts, with one atomically written file per question."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from colearn.files.cache import cache_folder
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeScore:
-    """A judge's score of one completion and the tokens that it took."""
+    """A judge's score of one completion and the number of tokens used."""
 
     score: Annotated[float, Field(strict=True, allow_inf_nan=False)]
     prompt_tokens: int = 0
@@ -33,7 +33,7 @@ class Verdicts:
         self.folder = cache_folder() / "judge"
 
     def read(self, question: Any, lowest: float, highest: float) -> JudgeScore | None:
-        """The verdict on a question of plain data; None if its file is missing or damaged, or its
+        """The verdict on a question (plain data); None if its file is missing or damaged, or its
         score is out of range."""
         try:
             verdict = _VERDICT.validate_json(self._path(question).read_bytes())
@@ -42,7 +42,7 @@ class Verdicts:
         return verdict if lowest <= verdict.score <= highest else None
 
     def write(self, question: Any, verdict: JudgeScore) -> None:
-        """Keeps a verdict."""
+        """Store a verdict."""
         path = self._path(question)
         path.parent.mkdir(parents=True, exist_ok=True)
         aside = path.with_suffix(f".{os.getpid()}.{id(verdict)}")

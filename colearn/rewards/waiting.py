@@ -11,7 +11,8 @@ Result = TypeVar("Result")
 
 
 def finish(waiting: Awaitable[Result]) -> Result:
-    """The result; computed in another thread if an event loop already runs in this one."""
+    """The result of an awaitable. It is computed in another thread if an event loop already runs in
+    this one."""
 
     async def main() -> Result:
         return await waiting
