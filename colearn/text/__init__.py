@@ -1,1 +1,1 @@
-"""Text that is read, cleaned or masked: CSV, JSON, reasoning, secrets, notes to the user."""
+"""Reads, cleans and masks text: CSV, JSON, reasoning, secrets, notes to the user."""

@@ -1,4 +1,4 @@
-"""Strict CSV parser for user files: a header, and as many fields in every row."""
+"""Strict CSV parser for user files: a header, and rows with the same number of fields."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LARGEST_FIELD = 1 << 24
 
 
 class CsvTable(NamedTuple):
-    """Column names, and the rows with the lines on which they end."""
+    """Column names, and the rows, each with the number of the line on which it ends."""
 
     names: list[str]
     rows: list[tuple[int, list[str]]]
@@ -52,8 +52,8 @@ def read_csv(text: str) -> CsvTable:
 
 
 def as_objects(table: CsvTable) -> list[tuple[int, dict[str, Any]]]:
-    """Rows by column name: an empty field is left out, one that is a JSON list is the list, and any
-    other is its text."""
+    """Rows as mappings by column name. Empty fields are left out, JSON lists are parsed, and other
+    fields are texts."""
     return [
         (line, {name: _value(text) for name, text in zip(table.names, values, strict=True) if text})
         for line, values in table.rows

@@ -9,12 +9,12 @@ from typing import Any
 from .printable import is_unicode
 
 DEEPEST = 64
-"""Maximum nesting depth: copying, checking and writing a value are recursive."""
+"""Maximum nesting depth, since copying, checking and writing a value are recursive."""
 
 
 def read_json(text: str, *, finite: bool = False) -> Any:
     """Parse a JSON value of depth at most `DEEPEST` whose strings are valid Unicode. `finite` also
-    refuses NaN and numbers beyond the range of a float.
+    rejects NaN and numbers beyond the range of a float.
 
     Errors: ValueError with a message to append to the name of the text.
     """

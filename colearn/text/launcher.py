@@ -1,4 +1,5 @@
-"""Variables by which launchers such as torchrun number the processes of a run."""
+"""Reads the environment variables with which launchers such as torchrun number a run's
+processes."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ _NUMBERS = {
     "MASTER_PORT": 1,
     "TORCHELASTIC_RESTART_COUNT": 0,
 }
-"""Variables that torch or accelerate read as a whole number, with its least value."""
+"""Environment variables that torch or accelerate read as a whole number, with the minimum value."""
 _REMEDY = "start with torchrun or accelerate launch, which set it, or unset it"
 _LARGEST_PORT = 65535
 
@@ -37,7 +38,7 @@ def on_one_machine() -> bool:
 
 
 def relaunches() -> int:
-    """How often torchrun started the processes again.
+    """Number of times that torchrun has restarted the processes.
 
     Errors: ConfigError for no number.
     """
@@ -45,8 +46,8 @@ def relaunches() -> int:
 
 
 def check_launcher() -> None:
-    """Errors: ConfigError naming the variable that is no number, that fits no other, or that is
-    missing for processes to find each other."""
+    """Errors: ConfigError naming a variable that is not a number, contradicts another one, or is
+    missing although the processes need it to find each other."""
     values = {name: _read(name, least) for name, least in _NUMBERS.items()}
     if values["RANK"] >= values["WORLD_SIZE"]:
         raise ConfigError(
@@ -63,7 +64,8 @@ def check_launcher() -> None:
 
 
 def _read(name: str, unset: int) -> int:
-    """A variable's number; `unset` also for -1, by which some launchers say that there is none."""
+    """The number in a variable; `unset` if the variable is missing or -1, which some launchers use
+    for no number."""
     text = os.environ.get(name, "-1")
     if text == "-1":
         return unset

@@ -1,7 +1,7 @@
 """Masks passwords, tokens and keys in everything that a run writes or prints.
 
-Masked are user and password of a URL, values of settings, options, variables and query parameters
-whose name says that they are secret, bearer tokens, and tokens by the form of their provider.
+It masks user and password in URLs; values of settings, options, variables and query parameters
+whose name indicates a secret; bearer tokens; and tokens in the known formats of providers.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from colearn.errors import ConfigError
 
 MASK = "***masked***"
 SECRETS = "COLEARN_SECRETS"
-"""Environment variable with masked settings in clear: a JSON object by dotted key."""
+"""Environment variable with the plain values of masked settings: a JSON object by dotted key."""
 
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _SECRET = frozenset(
@@ -69,9 +69,10 @@ _TOKEN_OF = frozenset(
         "unk",
     ]
 )
-"""Words before `token` in names of a tokenizer's special tokens."""
+"""Words that precede `token` in the names of a tokenizer's special tokens, which are not
+secrets."""
 _IN_QUERY = frozenset(("auth", "jwt", "key", "pass", "session", "sig", "signature"))
-"""Words that say so in a query, where `key` is a credential."""
+"""Words that indicate a secret in a query parameter's name; there, `key` is a credential."""
 
 _NAME = r"[A-Za-z][\w.-]*"
 _VALUE = r"\"[^\"]*\"|'[^']*'|[^\s,;&\"'()\[\]{}|]+"
@@ -90,7 +91,7 @@ _KNOWN = re.compile(
 
 
 def masked(text: str) -> str:
-    """The text with its secrets replaced by `MASK`; a masked text stays as it is."""
+    """The text with its secrets replaced by `MASK`; a masked text is unchanged."""
     text = _URL_USER.sub(rf"\g<1>{MASK}@", text)
     text = _BARE_USER.sub(f"{MASK}@", text)
     text = _QUERY.sub(_in_query, text)
@@ -101,7 +102,7 @@ def masked(text: str) -> str:
 
 
 def masked_settings(value: Any, name: str = "") -> Any:
-    """Plain data with the secrets of its texts masked; `name` is the setting's."""
+    """Plain data with the secrets in its texts masked; `name` is the name of the setting."""
     if isinstance(value, Mapping):
         return {key: masked_settings(one, str(key)) for key, one in value.items()}
     if isinstance(value, list | tuple):
@@ -122,9 +123,10 @@ def masked_keys(value: Any, where: str = "") -> Iterator[tuple[str, str]]:
 
 
 def with_secrets(data: Any) -> Any:
-    """Plain data with its masked texts replaced by those of the environment's `COLEARN_SECRETS`.
+    """Plain data with its masked texts replaced by their values from the environment variable
+    `COLEARN_SECRETS`.
 
-    Errors: ConfigError where the variable is no JSON object of texts.
+    Errors: ConfigError if the variable is not a JSON object of texts.
     """
     given = os.environ.get(SECRETS)
     if not given:
@@ -149,7 +151,7 @@ def check_unmasked(data: Any) -> None:
 
 
 def is_secret(name: str) -> bool:
-    """Whether a setting's, option's or variable's name says that its value is secret."""
+    """Whether the name of a setting, option or variable indicates that the value is secret."""
     words = [word.lower() for word in _WORD.findall(name.rpartition(".")[2]) if word.isalpha()]
     if not words or (words[-1] == "token" and _TOKEN_OF & set(words)):
         return False
@@ -164,7 +166,7 @@ def _in_query(match: re.Match[str]) -> str:
 
 
 def _named(match: re.Match[str]) -> str:
-    """The match with its value masked if its name is a secret's."""
+    """The match, with its value masked if its name indicates a secret."""
     before, name, between, value = match.groups()
     if not is_secret(name):
         return match[0]

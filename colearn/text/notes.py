@@ -1,4 +1,4 @@
-"""Notes to the user on stderr, printed by rank 0 alone."""
+"""Notes to the user on stderr, printed only by rank 0."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ PREFIX = "note: "
 
 
 EVERY = 5.0
-"""Seconds between the notes of a `TimeLeft`."""
+"""Minimum number of seconds between the notes of a `TimeLeft`."""
 
 
 class TimeLeft:
-    """Notes how much of a piece of work is done, and the time left."""
+    """Reports the finished fraction of a piece of work and the remaining time."""
 
     def __init__(self, what: str) -> None:
         self._what = what
         self._started = self._noted = time.monotonic()
 
     def report(self, done: float) -> None:
-        """Note the finished fraction, at most every `EVERY` seconds."""
+        """Report the finished fraction, at most every `EVERY` seconds."""
         now = time.monotonic()
         if now - self._noted < EVERY or done >= 1:
             return
@@ -44,5 +44,5 @@ def note(text: str) -> None:
 
 @lru_cache(maxsize=1024)
 def note_once(text: str) -> None:
-    """Print a note on stderr, the first time that this process has it."""
+    """Print a note on stderr, but only once per process."""
     note(text)

@@ -10,12 +10,12 @@ _UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff
 
 
 def printable(text: str) -> str:
-    """Replaces characters that HTML and XML do not allow by U+FFFD."""
+    """Replaces characters that HTML and XML do not allow with U+FFFD."""
     return _UNPRINTABLE.sub("\ufffd", text)
 
 
 def escape(text: Any) -> str:
-    """Escapes a text for an element or an attribute of a page."""
+    """Escapes a text for use in an element or an attribute of a page."""
     return html.escape(printable(str(text)))
 
 

@@ -1,4 +1,4 @@
-"""Reasoning in a model's text: removed wherever the text is read as an answer, a call or a move."""
+"""Removes reasoning from a model's text before it is read as an answer, a call or a move."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ TOKENS = {
     "<|channel>": OPEN,
     "<channel|>": CLOSE,
 }
-"""Tokens with which published models open and close reasoning: of DeepSeek, Qwen, GLM and
-Nemotron, of Magistral, Seed-OSS, and Gemma 4."""
+"""Tokens with which published models open and close reasoning: those of DeepSeek, Qwen, GLM and
+Nemotron, of Magistral, of Seed-OSS, and of Gemma 4."""
 
 _OPENED = re.compile(rf"(?:{'|'.join(re.escape(t) for t, m in TOKENS.items() if m == OPEN)})\s*\Z")
 _MARK = re.compile("|".join(rf"{re.escape(token)}\s*" for token in TOKENS))
 
 
 def without_reasoning(text: str) -> str:
-    """The answer of a text: what is outside of its blocks of reasoning.
+    """The answer in a text: everything outside its blocks of reasoning.
 
-    A block without a closing mark was cut and reaches to the end. A closing mark without an opening
-    one ends reasoning that began before the text.
+    A block without a closing mark was truncated and extends to the end. A closing mark without an
+    opening one ends reasoning that began before the text.
     """
     answer: list[str] = []
     inside, end = False, 0
@@ -41,20 +41,20 @@ def without_reasoning(text: str) -> str:
 
 
 def opened_reasoning(prompt: str) -> str:
-    """The end of a prompt that opens reasoning, such as `<think>` with a line break; else ''."""
+    """The end of a prompt if it opens reasoning, such as `<think>` with a line break; else ''."""
     opened = _OPENED.search(prompt)
     return "" if opened is None else opened[0]
 
 
 class AnswerStream:
-    """Answer of a text that arrives in parts, without reasoning."""
+    """The answer, without reasoning, in a text that arrives in parts."""
 
     def __init__(self) -> None:
         self._text = ""
         self._sent = ""
 
     def push(self, part: str) -> str:
-        """The part of the answer that became final."""
+        """Add a part of the text; return the part of the answer that became final."""
         self._text += part
         return self._give(without_reasoning(self._text[: len(self._text) - _held(self._text)]))
 
@@ -69,7 +69,7 @@ class AnswerStream:
 
 
 def _held(text: str) -> int:
-    """Length of the end of a text that may begin a mark."""
+    """Length of the longest end of a text that may be the beginning of a mark."""
     longest = max(map(len, TOKENS)) - 1
     for length in range(min(longest, len(text)), 0, -1):
         if any(token.startswith(text[-length:]) for token in TOKENS):

@@ -1,4 +1,4 @@
-"""Locates the value that a pydantic validation error is about."""
+"""Locates the value to which a pydantic validation error refers."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ if TYPE_CHECKING:
 
 KeyPath: TypeAlias = tuple[int | str, ...]
 Fault: TypeAlias = Mapping[str, Any]
-"""One of `ValidationError.errors()`."""
+"""An entry of `ValidationError.errors()`."""
 
 
 def first_fault(error: ValidationError, given: Any) -> tuple[KeyPath, Sequence[Fault]]:
-    """The keys and indices of the first invalid value in `given`, the validated data, and its
-    errors: one for each kind of value that a union allows there.
+    """The keys and indices of the first invalid value in `given`, the validated data, and that
+    value's errors: one for each kind of value that a union allows there.
 
-    A location of pydantic also contains the kinds of a union, such as `str`, which are no keys. Of
-    these kinds, those count in which the fault is deepest: the data fit them best. Of a missing key
-    and an unknown one beside it, the unknown one counts: it may be the other misspelt.
+    A location in pydantic also contains the kinds of a union, such as `str`, which are not keys.
+    Only the kinds with the deepest fault count, since the data fit these best. If a key is missing
+    and an unknown key is present beside it, the unknown one counts: it may be a misspelling.
     """
     first, *others = errors = error.errors(include_url=False)
     if first["type"] == "missing":
