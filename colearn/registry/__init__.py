@@ -1,4 +1,4 @@
-"""Registry: parts, tasks and programs by the names that configs give them."""
+"""Registry of parts, tasks and programs, by the names used in configs."""
 
 from .lookup import (
     KINDS,

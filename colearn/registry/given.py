@@ -1,4 +1,4 @@
-"""Table of objects that a program gave to its runs; a config names each as `object:NAME`."""
+"""Table of objects that a program passed to its runs; a config refers to each as `object:NAME`."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ from typing import Any
 from colearn.errors import ConfigError
 
 PREFIX = "object:"
-"""Start of every name in the table."""
+"""Prefix of every name in the table."""
 
 _given: dict[str, Any] = {}
-"""The objects of this process, by name; a later one replaces an earlier one of the same name."""
+"""The objects of this process by name; a later object replaces an earlier one of the same name."""
 
 
 def give(value: object, name: str) -> str:
-    """Add an object to the table; returns how a config names it."""
+    """Add an object to the table; return its name for configs."""
     _given[f"{PREFIX}{name}"] = value
     return f"{PREFIX}{name}"
 
 
 def is_given(name: str) -> bool:
-    """Whether a name of a config is that of an object."""
+    """Whether a name in a config refers to an object in the table."""
     return name.startswith(PREFIX)
 
 
 def given(name: str, where: str) -> Any:
     """The object of a name.
 
-    Errors: ConfigError naming `where`, where this process was not given the object.
+    Errors: ConfigError naming `where` if the object was not passed in this process.
     """
     if name not in _given:
         raise ConfigError(
@@ -40,8 +40,8 @@ def given(name: str, where: str) -> Any:
 
 
 def import_name(value: Any) -> str | None:
-    """The `module:name` under which another process can import a class or a function; None for
-    one of `__main__`, a notebook, or the inside of a function."""
+    """The `module:name` under which another process can import a class or a function; None if it is
+    defined in `__main__`, in a notebook or inside a function."""
     module, name = getattr(value, "__module__", None), getattr(value, "__qualname__", "")
     if module in (None, "__main__") or not str(name).isidentifier():
         return None

@@ -1,9 +1,9 @@
-"""Registry: the only way from a name in a config to a part, task, algorithm or program.
+"""Registry: resolves a name in a config to a part, task, algorithm or program.
 
-Every kind of part is named in the same three ways: a shipped name (the `NAMES` table of its
-package), an entry point of an installed package (the group `colearn.KIND`, such as
-`colearn.advantages`), or `module:Class`, which is the config's own code. `object:NAME` is an object
-that the program gave (`colearn.registry.given`).
+Every kind of part is named in the same three ways: by a shipped name (the `NAMES` table of its
+package), by an entry point of an installed package (the group `colearn.KIND`, such as
+`colearn.advantages`), or as `module:Class`, the user's own code. `object:NAME` is an object that
+the program passed (`colearn.registry.given`).
 """
 
 from __future__ import annotations
@@ -52,9 +52,10 @@ class KindOfPart:
     """One kind of part that a config can name."""
 
     one: str
-    """The singular, for errors."""
+    """Name of the kind in the singular, for error messages."""
     package: str
-    """Its `NAMES` maps shipped names to `module:Class`, relative to it unless absolute."""
+    """The kind's package. Its `NAMES` maps shipped names to `module:Class`, relative to the package
+    unless absolute."""
     base: str
     """The base class of the kind, as `module:Class`."""
 
@@ -85,8 +86,8 @@ _own_code: ContextVar[bool] = ContextVar("own_code", default=True)
 
 @contextmanager
 def without_own_code() -> Iterator[None]:
-    """Makes `module:Class` an error while a config is only read (a report, a comparison's record):
-    only installed names are imported."""
+    """Makes `module:Class` an error in the block, so that only installed names are imported. Used
+    where a config is only read, as for a report or a comparison's record."""
     before = _own_code.set(False)
     try:
         yield
@@ -109,8 +110,8 @@ def _absolute(package: str, target: str) -> str:
 
 
 def installed(kind: Kind) -> Mapping[str, str]:
-    """Names from other packages' entry points, cached per `sys.path`: the lookup reads a file of
-    every installed distribution."""
+    """Names from other packages' entry points. They are cached per `sys.path`, since the lookup
+    reads a file of every installed distribution."""
     return _entry_points(f"colearn.{kind}", tuple(sys.path))
 
 
@@ -123,7 +124,7 @@ def _entry_points(group: str, _path: tuple[str, ...]) -> Mapping[str, str]:
 
 
 def check_name(kind: Kind, name: str, where: str | None = None) -> None:
-    """Check that a name is known or has the form `module:Class`, without importing it.
+    """Check that a name is known or has the form `module:Class`, without importing the class.
 
     Errors: ConfigError naming `where` (the kind, if not given) and the nearest name.
     """
@@ -139,7 +140,8 @@ def check_name(kind: Kind, name: str, where: str | None = None) -> None:
 
 
 def _own(name: str) -> bool:
-    """Whether a name is meant as `module:Class`, not a list or section in a name's place."""
+    """Whether a name has the form of `module:Class`, and is not a list or a section in place of a
+    name."""
     return ":" in name and not name.startswith(("{", "["))
 
 
@@ -152,8 +154,8 @@ def is_target(text: str) -> bool:
 def load(kind: Kind, name: str, where: str | None = None) -> Any:
     """The class of a name or of `module:Class`.
 
-    The module is imported, which runs its code; the class is not instantiated before it is known to
-    be of the kind.
+    The module is imported, which runs its code. The class is only instantiated after its kind has
+    been checked.
 
     Errors: ConfigError naming `where` (the kind, if not given) and the nearest name, the missing
     module or class, the wrong base class, or the missing methods.
@@ -201,7 +203,7 @@ def _import(module: str, attribute: str, name: str, where: str) -> Any:
 
 
 def check_function(target: str, where: str) -> None:
-    """Check that a `module:function` may be used, without importing it.
+    """Check that a `module:function` may be used, without importing the function.
 
     Errors: ConfigError naming `where`.
     """
@@ -214,7 +216,7 @@ def check_function(target: str, where: str) -> None:
 def instance(name: str, where: str, base: type) -> Any:
     """The object of `object:NAME` if it is an instance of `base`; None for any other name.
 
-    Errors: ConfigError naming `where`, where this process was not given the object.
+    Errors: ConfigError naming `where` if the object was not passed in this process.
     """
     if not is_given(name):
         return None
@@ -236,7 +238,7 @@ def own_function(target: str, where: str) -> Any:
 
 
 def name_of(kind: Kind, cls: type) -> str:
-    """The name by which a config chooses a class; `module:Class` without one."""
+    """The name by which a config selects a class; `module:Class` if there is none."""
     for name, target in names(kind).items():
         module, _, attribute = target.partition(":")
         if getattr(sys.modules.get(module), attribute, None) is cls:

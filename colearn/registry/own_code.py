@@ -1,7 +1,8 @@
-"""Imports modules of the current folder that a config names, and what those import beside them.
+"""Imports modules of the current folder that a config names, and the modules that these import from
+the same folder.
 
-The folder is not on `sys.path`: libraries look for optional packages (`dill`, `pynvml`), and would
-run a file of that name. A finder, the last one of all, answers for names of the config alone.
+The folder is not on `sys.path`, because libraries look for optional packages (`dill`, `pynvml`) and
+would run a file of the same name. Instead, the last import finder finds only names from the config.
 """
 
 from __future__ import annotations
@@ -25,25 +26,26 @@ _UNPICKLES = frozenset(
         *("ray._private.serialization", "colearn.experiment.step_workers"),
     )
 )
-"""Modules that receive pickled values of this run from its own processes, by whose modules' names
-they import."""
+"""Modules that unpickle values from this run's own processes and therefore import the modules named
+in the pickles."""
 _SAFE_PATH = "PYTHONSAFEPATH"
 
 
 class FolderFinder(MetaPathFinder):
-    """Finds modules in `folder` for `named` ones, for modules found here, and for unpickling."""
+    """Finds modules in `folder` if they are `named`, imported by a module that was found there, or
+    needed for unpickling."""
 
     def __init__(self, folder: str) -> None:
         self.folder = folder
         self.named: set[str] = set()
         self.announced: set[str] = set()
-        """Modules whose import needs no note, since the user was told of them."""
+        """Modules whose import needs no note, since the user already knows of them."""
         self.found: set[str] = set()
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """The module of that name in the folder; None for a name that a library looks for."""
+        """The module of that name in the folder; None for a name that some library looks for."""
         if path is not None:  # in a package, which has a path of its own
             return None
         if fullname not in self.named and not self._is_own(sys._getframe(1)):
@@ -58,7 +60,8 @@ class FolderFinder(MetaPathFinder):
         return spec
 
     def _is_own(self, frame: FrameType | None) -> bool:
-        """Whether a module of the folder imports, or a process unpickles what another one sent."""
+        """Whether the import comes from a module of the folder, or from unpickling data of another
+        process."""
         while frame is not None and _imports(frame):
             frame = frame.f_back
         importer = "" if frame is None else str(frame.f_globals.get("__name__", ""))
@@ -71,25 +74,26 @@ def _imports(frame: FrameType) -> bool:
 
 
 def folder() -> str | None:
-    """The folder in which this process finds the config's own modules; None where it has none."""
+    """The folder in which this process finds the config's own modules; None if none is set."""
     finder = _finder()
     return None if finder is None else finder.folder
 
 
 def find_in(folder: str | None) -> None:
-    """Lets this process find the config's own modules in a folder; None changes nothing."""
+    """Makes this process find the config's own modules in a folder; None changes nothing."""
     if folder is not None and _finder() is None:
         sys.meta_path.append(FolderFinder(folder))
 
 
 def mark_announced(targets: Iterable[str]) -> None:
-    """The user was told of these `module:Class`: the import of their modules prints no note."""
+    """Marks each `module:Class` as known to the user, so that the import of its module prints no
+    note."""
     if (finder := _finder()) is not None:
         finder.announced |= {target.partition(":")[0].partition(".")[0] for target in targets}
 
 
 def imported(module: str) -> ModuleType:
-    """Imports a module that the config names. Errors: those of the import."""
+    """Imports a module that the config names. Errors: as for an import."""
     finder, root = _finder(), module.partition(".")[0]
     if finder is None:
         return importlib.import_module(module)
@@ -102,8 +106,9 @@ def imported(module: str) -> ModuleType:
 
 @contextmanager
 def safe_path() -> Iterator[bool]:
-    """Keeps the current folder off the path of Python processes that start meanwhile; whether that
-    was not so before. A new process imports a little before it takes over its parent's path."""
+    """Keeps the current folder off the path of Python processes that start in the block, since a
+    new process imports some modules before it takes over its parent's path. Yields whether this
+    changed the environment."""
     added = _SAFE_PATH not in os.environ
     if added:
         os.environ[_SAFE_PATH] = "1"
@@ -115,8 +120,9 @@ def safe_path() -> Iterator[bool]:
 
 
 def begin_worker(own_folder: str | None, added: bool) -> None:
-    """Initialises a worker process, which finds own modules as its parent does. `added`: result of
-    `safe_path`; programs that the worker starts have the path that they always had."""
+    """Initialises a worker process, so that it finds own modules as its parent does. `added`:
+    result of `safe_path`, whose change is undone here so that programs started by the worker have
+    the usual path."""
     if added:
         os.environ.pop(_SAFE_PATH, None)
     find_in(own_folder)
