@@ -1,4 +1,4 @@
-"""Calls of a task that is checked, and copies of what it gives: whatever fails is one line."""
+"""Calls a task under test and copies its results; every failure becomes an error of one line."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ _REMEDIES = {
 
 
 def guarded(method: str, call: Callable[[Any], Value], argument: Any) -> Value:
-    """Any exception of the task as one line: agents may say anything, a task must bear it."""
+    """Call a method of the task; any exception becomes a TaskError of one line, since a task must
+    accept any reply of an agent."""
     try:
         return call(argument)
     except TaskError:
@@ -34,7 +35,8 @@ def guarded(method: str, call: Callable[[Any], Value], argument: Any) -> Value:
 
 
 def copied(value: Value, what: str, remedy: str) -> Value:
-    """A copy by way of a pickle, equal in content."""
+    """A copy of a value made by pickling. Errors: TaskError if the value does not pickle or the
+    copy differs."""
     try:
         copy: Value = pickle.loads(pickle.dumps(value))
     except Exception as error:

@@ -33,7 +33,7 @@ from .fingerprint import fingerprint
 
 Task = DecPOMDP[Any, Any]
 Actions = Callable[[Any, str, np.random.Generator], str]
-"""Chooses an agent's action in a state: (state, agent, rng) to text."""
+"""A function that chooses an agent's action in a state: (state, agent, rng) to text."""
 
 Value = TypeVar("Value")
 
@@ -58,16 +58,16 @@ def check_task(
     episodes: int = 2,
     actions: Actions | None = None,
 ) -> None:
-    """Play `episodes` episodes per seed and split, and check what the task promises.
+    """Play `episodes` episodes per seed and split, and check the task's contract.
 
-    Names and horizon; items of both splits; observations, rewards, metrics and m_t by type and
-    finiteness; rewards within `reward_range`; every method a pure function of its arguments, also
-    in a copy of the task and after other actions were tried from the same state, which no agent
-    may notice; someone acts until the task is done or the horizon reached; task, items and states
-    pickle. Every step is executed four times.
+    The checks: names and horizon; items of both splits; types and finiteness of observations,
+    rewards, metrics and m_t; rewards within `reward_range`. Every method must be a pure function of
+    its arguments, also in a copy of the task and after other actions were tried from the same
+    state, which must not change any observation. Some agent must act until the task is done or the
+    horizon is reached. Task, items and states must pickle. Every step is executed four times.
 
-    The agents say nothing, prose, unicode and worse; `actions` adds an episode per round in which
-    they play properly, so that deeper states are reached.
+    The agents reply with empty texts, prose, unicode and worse. `actions` adds an episode per round
+    in which they play properly, so that deeper states are reached.
 
     Errors: TaskError, one line with the method and the remedy.
     """
@@ -95,14 +95,15 @@ def check_task(
 
 
 class _Checker:
-    """A task, a copy of it from before the first call, and what all its episodes share."""
+    """A task, a copy made before the first call, and the state shared by all episodes of the
+    check."""
 
     def __init__(self, task: Task, copy: Task) -> None:
         self.task, self.copy = task, copy
         self.metric_names: set[str] | None = None
 
     def play(self, item: Any, speaker: Actions, key: tuple[int, str, int]) -> None:
-        """One episode from reset to its end, with every state and every step checked."""
+        """Play one episode from reset to its end, and check every state and every step."""
         self.speaker, self.key = speaker, key
         state = self._pure("reset", {"item": item}, lambda task: task.reset(item, self._rng("r")))
         horizon = self._horizon_of(item)
@@ -203,11 +204,13 @@ class _Checker:
         call: Callable[[Task], Value],
         between: Callable[[Task], object] | None = None,
     ) -> Value:
-        """Call, do something else, call again, and call on the copy: all must give the same."""
+        """Call a method, make another call in between, call again, and call it on the copy: all
+        results must be equal."""
         before = {name: fingerprint(value) for name, value in arguments.items()}
 
         def check_arguments() -> None:
-            """Before results are compared: a changed state would be the reason that they differ."""
+            """Check the arguments for changes before results are compared, since a changed argument
+            would explain different results."""
             for name, value in arguments.items():
                 if fingerprint(value) != before[name]:
                     raise TaskError(

@@ -1,7 +1,8 @@
-"""Converts a value to nested tuples that are equal for equal content.
+"""Converts values to nested tuples, so that values with equal content compare equal.
 
-`==` is identity for plain classes and an array for arrays; pickles of equal values differ where one
-shares a string and the other repeats it.
+`==` does not suffice: it compares plain classes by identity and returns an array for arrays.
+Pickles do not suffice either: those of equal values differ if one shares a string that the other
+repeats.
 """
 
 from __future__ import annotations
@@ -18,8 +19,9 @@ _PLAIN = (NoneType, bool, int, float, complex, str, bytes)
 
 
 def fingerprint(value: object) -> Fingerprint:
-    """Compare with `==`. Caches beside a dataclass's fields do not count; order does, except in
-    mappings and sets; a nan equals a nan; of what cannot be pickled only the type counts."""
+    """A fingerprint of a value, to be compared with `==`. Caches outside a dataclass's fields do
+    not count. Order counts, except in mappings and sets. NaN equals NaN. For a value that cannot be
+    pickled, only the type counts."""
     return _of(value, ())
 
 
