@@ -11,7 +11,8 @@ __all__ = ["compare"]
 
 
 def __getattr__(name: str) -> Any:
-    """Imports lazily: the fork server is in this package, and its runs draw no report."""
+    """Imports names lazily, because the fork server is in this package and its runs do not need the
+    report's imports."""
     if name != "compare":
         raise AttributeError(f"module 'colearn.comparison' has no attribute '{name}'")
     from .api import compare

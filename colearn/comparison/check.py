@@ -1,4 +1,4 @@
-"""Checks before the first run of a comparison starts: task items, devices and models."""
+"""Checks task items, devices and models before the first run of a comparison starts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def check_plans(plans: Iterable[Plan]) -> None:
 
 
 def _needs(run: ResolvedRun) -> str:
-    """Everything that decides whether a run can start, as one string."""
+    """Everything that determines whether a run can start, as one string."""
     data = run.config.model_dump(mode="json", include={"task", "wrapper"})
     return json.dumps([data, run.config.evaluation.split, _devices(run), _bases(run)])
 
@@ -37,7 +37,7 @@ def _devices(run: ResolvedRun) -> dict[str, str]:
 
 
 def _bases(run: ResolvedRun) -> dict[str, str]:
-    """By model path, the first field of the config that names it."""
+    """Maps each model path to the first field of the config that names it."""
     fields: dict[str, str] = {}
     for key in run.networks:
         fields.setdefault(run.path(key), f"{key.section}.path")

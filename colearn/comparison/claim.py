@@ -1,4 +1,5 @@
-"""Checks whether a folder belongs to a comparison; more algorithms, seeds or steps extend it."""
+"""Checks whether a folder belongs to a comparison, which more algorithms, seeds or steps may
+extend."""
 
 from __future__ import annotations
 
@@ -20,8 +21,9 @@ from .plan import Plan
 
 
 def check_claim(plan: Plan, out: Path) -> None:
-    """Errors: CheckpointError if `out` holds another comparison or a single run, naming the first
-    setting that differs; ConfigError for a shorter budget than that of its runs."""
+    """Errors: CheckpointError if `out` contains another comparison or a single run, naming the
+    first setting that differs; ConfigError if the budget is shorter than that of the runs in
+    `out`."""
     remedy = "give another --out or delete the folder"
     folder = ComparisonFolder(out)
     if RunFolder(out).status != "not started":
@@ -51,7 +53,8 @@ def _first_difference(plan: Plan, folder: ComparisonFolder) -> str:
 
 
 def claim(plan: Plan, out: Path, command: str | None) -> None:
-    """Record `out` as the folder of this comparison; more algorithms, seeds and steps extend it.
+    """Record `out` as the folder of this comparison; more algorithms, seeds and steps may extend a
+    recorded one.
 
     Errors: as `check_claim`.
     """

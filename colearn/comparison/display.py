@@ -1,4 +1,4 @@
-"""Display of progress for the place where a program runs: terminal, notebook or file."""
+"""Selects the progress display for a terminal, notebook or file."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from .progress import Bars, Goals, Lines, Watcher
 
 
 def watch(console: Console, goals: Goals) -> AbstractContextManager[Watcher]:
-    """Bars on a terminal, widgets in a notebook that has ipywidgets, lines of text elsewhere."""
+    """A watcher that shows bars on a terminal, widgets in a notebook with ipywidgets, or lines of
+    text elsewhere."""
     if console.is_jupyter:
         if find_spec("ipywidgets") is None:
             return Lines(Console(force_jupyter=False), goals)

@@ -1,9 +1,10 @@
 """Fork server for the runs of a comparison: `python -m colearn.comparison.fork_server`.
 
-Requests are lines of JSON on standard input, answers lines on standard output: `started` with the
-process ID, sent by the process itself, and `ended` with its exit code. Where forking an initialised
-process is unsafe (an accelerator, a system other than Linux), the forked process starts a new
-Python. The server ends without a message when the process that started it has ended.
+Requests are lines of JSON on standard input. Answers are lines on standard output: `started` with
+the process ID, sent by the forked process itself, and `ended` with its exit code. If forking an
+initialised process is unsafe (with an accelerator, or on a system other than Linux), the forked
+process starts a new Python. The server ends without a message when the process that started it has
+ended.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _NEEDED = (
     "transformers.models.auto.tokenization_auto",
     "transformers.models.llama.modeling_llama",
 )
-"""Modules that every run imports; the last one is the embedded model's."""
+"""Modules that every run imports; the last one belongs to the embedded model."""
 _POLL_SECONDS = 0.05
 _PR_SET_PDEATHSIG = 1
 
@@ -58,7 +59,7 @@ def main() -> None:
 
 
 def _end_with_parent() -> None:
-    """Let the system end this process when its parent has ended, also during the imports."""
+    """Make the system end this process when its parent has ended, also during the imports."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         if _input_is_closed():  # the parent had ended before the system was asked
@@ -66,14 +67,15 @@ def _end_with_parent() -> None:
 
 
 def _input_is_closed() -> bool:
-    """Whether nobody can write requests any more; requests that were written may be left."""
+    """Whether no process can write further requests; earlier requests may still be unread."""
     poll = select.poll()
     poll.register(sys.stdin, 0)
     return bool(poll.poll(0))
 
 
 def _must_start_python() -> bool:
-    """Import what runs need; True where a fork must start a new Python instead."""
+    """Import the modules that runs need. If forks must start a new Python, return True without
+    importing them."""
     if sys.platform != "linux":
         return True
     import torch
@@ -86,7 +88,7 @@ def _must_start_python() -> bool:
 
 
 def _report_ended(answers: int) -> int:
-    """Report the processes that have ended; returns how many."""
+    """Report the processes that have ended; return their number."""
     count = 0
     while True:
         try:
@@ -100,7 +102,7 @@ def _report_ended(answers: int) -> int:
 
 
 def _become(request: dict[str, Any], answers: int, server: int, new_python: bool) -> None:
-    """Run `colearn` with the arguments, in a process forked from `server`."""
+    """Run `colearn` with the request's arguments, in a process forked from `server`."""
     os.setsid()  # its own workers end with it
     _send(answers, {"started": os.getpid()})
     os.close(answers)

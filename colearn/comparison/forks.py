@@ -23,9 +23,9 @@ class Fork:
         self._forks, self.pid = forks, pid
 
     def poll(self) -> int | None:
-        """The exit code, minus the signal's number if killed by one; None while it runs.
+        """The exit code, or minus the number of the signal that killed the run; None while it runs.
 
-        Errors: ColearnError where the fork server has ended.
+        Errors: ColearnError if the fork server has ended.
         """
         return self._forks.code(self.pid)
 
@@ -60,8 +60,8 @@ class Forks:
         exception: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Close the server; runs that still work stop as if their parent had died. A server that
-        has started no run may still be importing and is not waited for."""
+        """Close the server; unfinished runs stop as if their parent had died. A server that has
+        started no run may still be importing, so it is killed."""
         if self._server is not None:
             if not self._used:
                 self._server.kill()
@@ -71,7 +71,7 @@ class Forks:
             self._server.wait()
 
     def begin(self) -> None:
-        """Start the server, which begins to import what runs need."""
+        """Start the server, which begins to import the modules that runs need."""
         if self._server is None:
             self._server = subprocess.Popen(
                 # -P: a file `json.py` in the current folder must not shadow Python's
@@ -91,10 +91,10 @@ class Forks:
         append: bool,
         environment: Mapping[str, str] | None = None,
     ) -> Fork:
-        """Start `colearn ARGUMENTS`; its output goes to the file `log`. `environment`: variables
-        that it has beside the server's.
+        """Start `colearn ARGUMENTS`, with its output in the file `log`. `environment`: variables in
+        addition to the server's.
 
-        Errors: ColearnError where no process can be started.
+        Errors: ColearnError if no process can be started.
         """
         self.begin()
         assert self._server is not None
@@ -122,7 +122,8 @@ class Forks:
         return self._codes.get(pid)
 
     def _listen(self, seconds: float | None) -> None:
-        """Read the server's answers; waits up to `seconds` for the first, None without a limit."""
+        """Read the server's answers; wait up to `seconds` for the first one, or without a limit if
+        None."""
         pipe = self._pipe()
         while select.select([pipe], [], [], seconds)[0]:
             data = os.read(pipe.fileno(), 65536)

@@ -27,7 +27,7 @@ from .plan import Plan, PlannedRun
 from .progress import Goal, Watcher
 
 Command = Callable[[Path, Path, bool], Sequence[str]]
-"""(config file, run folder, resume) to a program that makes the run, with its arguments."""
+"""Maps (config file, run folder, resume) to the command line of a program that executes the run."""
 
 _GRACE_SECONDS = 120.0
 
@@ -77,7 +77,7 @@ def launch(
     forks: Forks | None = None,
     poll_seconds: float = 0.2,
 ) -> tuple[Failure, ...]:
-    """Run `launch_jobs` on every run of a plan, with its `compare.workers`."""
+    """Call `launch_jobs` on every run of a plan, with the plan's `compare.workers`."""
     return launch_jobs(
         launched_runs(plan, out),
         watcher,
@@ -96,8 +96,8 @@ def early_forks(
     *,
     needed: bool = True,
 ) -> Iterator[Forks | None]:
-    """A fork server that imports while the runs are still planned; None for runs of another
-    program, and where none is `needed`."""
+    """A fork server that imports while the runs are still being planned; None for runs of another
+    program, or if not `needed`."""
     if command is not None or not needed:
         yield None
         return
@@ -109,7 +109,8 @@ def early_forks(
 
 
 def _share(workers: int, runs: int) -> int:
-    """CPU threads of each run, unless its `run.threads` says otherwise: the cores, divided."""
+    """Default number of CPU threads of each run: the cores divided among concurrent runs.
+    `run.threads` overrides it."""
     return max(1, _cores() // max(1, min(workers, runs)))
 
 
@@ -118,7 +119,7 @@ def _environment(threads: int) -> dict[str, str]:
 
 
 def launched_runs(plan: Plan, out: Path) -> list[LaunchedRun]:
-    """A plan's runs under their own names."""
+    """A plan's runs, named as in the plan."""
     return [LaunchedRun(run=run, out=out, name=run.name) for run in plan.runs]
 
 
@@ -131,8 +132,8 @@ def launch_jobs(
     forks: Forks | None = None,
     poll_seconds: float = 0.2,
 ) -> tuple[Failure, ...]:
-    """Make every run that is not finished, `workers` at a time, in their order; by `colearn train`,
-    or by another program. `forks` is a fork server that the caller has started and ends.
+    """Execute every unfinished run in order, `workers` at a time, by `colearn train` or another
+    program. `forks` is a fork server that the caller starts and ends.
 
     Unfinished runs are resumed. A failing run does not stop the others. If this process is
     interrupted or terminated, the runs are terminated and KeyboardInterrupt is raised.
@@ -191,7 +192,7 @@ def already_finished(job: LaunchedRun, watcher: Watcher) -> bool:
 
 
 def write_config(job: LaunchedRun) -> Path:
-    """Write the config with which a run starts; the file."""
+    """Write the config with which a run starts; return the file's path."""
     config = ComparisonFolder(job.out).config(job.run.name)
     config.parent.mkdir(exist_ok=True)
     write_text(config, dump_config(job.run.config))
@@ -232,7 +233,7 @@ def _start(
 
 
 def how_it_starts(folder: RunFolder) -> str:
-    """How a run starts: from the beginning or from which iteration."""
+    """Text on how a run starts: from the beginning or from which iteration."""
     kept = folder.checkpoints.all()
     return f"resumed at iteration {kept[-1].iteration}" if kept else "restarted: no checkpoint"
 
@@ -257,7 +258,7 @@ def _outcome(process: _Process, code: int, watcher: Watcher) -> list[Failure]:
 
 
 def _stop(processes: Sequence[_Process]) -> None:
-    """Let the runs write their checkpoints and end; a second interrupt kills them."""
+    """Tell the runs to write their checkpoints and end; a second interrupt kills them."""
     for process in processes:
         _signal(process, signal.SIGTERM)
     deadline = time.monotonic() + _GRACE_SECONDS
@@ -277,7 +278,7 @@ def _signal(process: _Process, number: signal.Signals) -> None:
 
 @contextmanager
 def _termination_interrupts() -> Iterator[None]:
-    """Make SIGTERM (a scheduler, a timeout) end the runs as Ctrl-C does."""
+    """Make SIGTERM, as sent by a scheduler or a timeout, end the runs like Ctrl-C."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

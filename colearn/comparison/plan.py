@@ -1,4 +1,4 @@
-"""Plans of comparisons: algorithms x seeds, each with its own resolved config."""
+"""Plans of comparisons: algorithms x seeds, each run with a separate resolved config."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from colearn.record.difference import BUDGET, FREE, scheduled
 
 _LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,99}")
 _SHARED = {"algorithm", "evaluation", "run", "train"}
-"""Sections of which an entry of `compare.algorithms` may change single keys only."""
+"""Sections in which an entry of `compare.algorithms` may change only single keys."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,10 +36,11 @@ class PlannedRun:
     """One algorithm with one seed."""
 
     algorithm: str
-    """Label: a registered name, or any name whose settings contain `algorithm.name`."""
+    """Label of the algorithm: a registered name, or any name whose settings contain
+    `algorithm.name`."""
     config: Config
     budget: int
-    """Environment steps; 0 where nothing is learned."""
+    """Budget in environment steps; 0 if nothing is learned."""
     metric: str = "return"
     """Name of the headline metric."""
 
@@ -59,12 +60,12 @@ class PlannedRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """The runs of a comparison, seed by seed, so that all algorithms advance together."""
+    """The runs of a comparison, ordered by seed, so that all algorithms advance together."""
 
     config: Config
     runs: tuple[PlannedRun, ...]
     resolved: Mapping[str, ResolvedRun]
-    """By algorithm."""
+    """The resolved configs by algorithm."""
 
     @property
     def algorithms(self) -> tuple[str, ...]:
@@ -82,8 +83,8 @@ class Plan:
     def digests(self) -> dict[str, str]:
         """Hash of each algorithm's resolved config, without seeds and `FREE` keys.
 
-        More algorithms, seeds or environment steps extend a comparison instead of making another
-        one. With a schedule over the budget, another number of steps is another comparison.
+        More algorithms, seeds or environment steps extend a comparison instead of making a new one.
+        If a schedule depends on the budget, a different number of steps is a different comparison.
         """
         digests: dict[str, str] = {}
         for run in self.runs:
@@ -108,10 +109,10 @@ def _hash(data: Mapping[str, Any]) -> str:
 def make_plan(config: Config, algorithms: Sequence[str] | None = None) -> Plan:
     """Resolve and check the config of every run before the first one starts.
 
-    `config.compare.algorithms` maps a name to its dotted overrides; two variants of one algorithm
-    are two names whose overrides set `algorithm.name`. Settings in `algorithm` hold for every
-    algorithm that has them. `algorithms`: only these of the names, or further algorithms without
-    overrides. Errors: ConfigError naming the algorithm and the key.
+    `config.compare.algorithms` maps a name to dotted overrides. Two variants of one algorithm are
+    two names whose overrides set `algorithm.name`. Settings in `algorithm` apply to every algorithm
+    that has them. `algorithms` selects some of the names, and may add algorithms without overrides.
+    Errors: ConfigError naming the algorithm and the key.
     """
     seeds = config.compare.seeds
     if not seeds or len(set(seeds)) != len(seeds):
@@ -171,9 +172,9 @@ def _resolved(configs: Mapping[str, Config]) -> dict[str, ResolvedRun]:
 def config_of(config: Config, label: str) -> Config:
     """The config of one algorithm of a comparison, with its dotted settings applied.
 
-    label: an entry of `compare.algorithms`, or another algorithm's name or `module:Class`, which
-    has no settings there.
-    `config.run.seed` is kept. Errors: ConfigError for a label that is neither, or a bad setting.
+    label: an entry of `compare.algorithms`, or the name or `module:Class` of another algorithm,
+    which has no settings there. `config.run.seed` is kept. Errors: ConfigError for an unknown label
+    or an invalid setting.
     """
     known = {*config.compare.algorithms, *registry.names("algorithms")}
     if label not in known and ":" not in label:
@@ -183,7 +184,7 @@ def config_of(config: Config, label: str) -> Config:
 
 
 def _entries(config: Config) -> Mapping[str, Mapping[str, Any]]:
-    """The dotted settings of each run's algorithm, by label.
+    """The dotted settings of each algorithm, by label.
 
     Errors: ConfigError for a setting that would replace a whole section.
     """
@@ -198,7 +199,7 @@ def _entries(config: Config) -> Mapping[str, Mapping[str, Any]]:
 
 
 def _known(config: Config, name: str, overrides: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings that an algorithm has, with the parts that its run uses."""
+    """The settings that an algorithm and the parts used by its runs have."""
     sections = config.algorithm.settings.items()
     chosen = {key: named for key, value in sections if (named := _part(value))}
     for key, value in overrides.items():
@@ -217,7 +218,8 @@ def _known(config: Config, name: str, overrides: Mapping[str, Any]) -> dict[str,
 
 
 def _part(value: Any) -> str | None:
-    """The name of a part, given as a section or alone; None for a value and for settings."""
+    """The name of a part that is written as a section or as a plain name; None for other values and
+    settings."""
     if isinstance(value, str):
         return value
     name = _section(value).get("name")
@@ -229,7 +231,7 @@ def _section(value: Any) -> Mapping[str, Any]:
 
 
 def _kept(settings: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
-    """The given settings without those that the algorithm or its parts lack."""
+    """The given settings without those that the algorithm or its parts do not have."""
     kept: dict[str, Any] = {}
     for key, value in settings.items():
         if known.get(key) is not None and isinstance(value, Mapping):

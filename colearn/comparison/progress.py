@@ -1,4 +1,4 @@
-"""Progress of runs: bars on a terminal, lines of text elsewhere."""
+"""Progress displays of runs: bars on a terminal, lines of text elsewhere."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from colearn.record.meter import Status
 
 
 class Watcher(Protocol):
-    """Receiver of the launcher's events."""
+    """Interface that receives the launcher's events."""
 
     def started(self, name: str, how: str) -> None: ...
 
@@ -28,36 +28,36 @@ class Watcher(Protocol):
 
 _MANY = 16
 _FRACTION = 0.1
-"""Fraction of a run's budget after which a line is printed without a new evaluation."""
+"""Fraction of a run's budget after which a line is printed even without a new evaluation."""
 _SECONDS = 60.0
-"""Seconds after which a line is printed without a new evaluation."""
+"""Seconds after which a line is printed even without a new evaluation."""
 
 Clock = Callable[[], float]
 
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """A run's budget, and the metric that its progress shows."""
+    """A run's budget, and the metric shown in its progress."""
 
     environment_steps: int
     iterations: int | None = None
     metric: str = "return"
 
     def fraction(self, status: Status) -> float:
-        """Used fraction of the budget, of steps or iterations, whichever ends the run first."""
+        """Used fraction of the budget in steps or iterations, whichever ends the run first."""
         steps = status.environment_steps / max(1, self.environment_steps)
         iterations = status.iteration / self.iterations if self.iterations else 0.0
         return min(1.0, max(steps, iterations))
 
 
 Goals = Mapping[str, Goal]
-"""By run name."""
+"""Goals by run name."""
 
 
 class RemainingTime:
     """Estimates a run's remaining seconds from its progress since the first report.
 
-    The first report comes after loading and, in a new run, after the first evaluation.
+    The first report is made after loading and, in a new run, after the first evaluation.
     """
 
     def __init__(self, goal: Goal, clock: Clock) -> None:
@@ -77,7 +77,7 @@ class RemainingTime:
 
 def status_text(status: Status, label: str, left: float | None) -> str:
     """Evaluation, training return, tokens per second and remaining time, as far as known. An
-    evaluation of an earlier state stands behind what is new, with its steps."""
+    evaluation of an earlier state follows the newer values, with its number of steps."""
     parts = []
     if status.training_return is not None:
         parts.append(f"training return {status.training_return:.3f}")
@@ -102,12 +102,14 @@ def _duration(seconds: float) -> str:
 
 
 class Lines:
-    """One line at each start, note, evaluation and end; else one a minute."""
+    """Prints a line at each start, note, evaluation and end, and otherwise after a minute or a
+    tenth of the budget."""
 
     def __init__(self, console: Console, goals: Goals, clock: Clock = time.monotonic) -> None:
         self._console, self._goals, self._clock = console, goals, clock
         self._printed: dict[str, tuple[int, int | None, float]] = {}
-        """Steps, steps of the latest evaluation, and time of a run's latest line."""
+        """For each run, the steps, the steps of the latest evaluation, and the time of its latest
+        line."""
         self._remaining = {name: RemainingTime(goal, clock) for name, goal in goals.items()}
 
     def __enter__(self) -> Lines:
@@ -146,7 +148,7 @@ class Lines:
 
 
 class Bars:
-    """One bar per run: environment steps out of the budget, and `status_text`.
+    """Shows one bar per run: environment steps out of the budget, and `status_text`.
 
     With many runs, only running ones are shown, under a bar that counts all of them.
     """

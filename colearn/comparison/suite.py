@@ -1,4 +1,4 @@
-"""Suites: comparisons on several tasks, run from one pool and reported in one table."""
+"""Suites: comparisons on several tasks, run by one pool of workers and reported in one table."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def compare_suite(
     console: Console | None = None,
     command: Command | None = None,
 ) -> Path:
-    """Run every comparison of the suite into `out/TASK`; returns the path of index.html.
+    """Run every comparison of the suite into `out/TASK`; return the path of index.html.
 
-    Finished runs are kept, unfinished ones resumed; arguments as for `compare`. The
-    table is written and shown on `console`, with the reason for each missing run, before the error
+    Finished runs are kept, and unfinished ones are resumed; the arguments are as for `compare`. The
+    table, with the reason for each missing run, is written and shown on `console` before an error
     is raised.
-    Errors: ConfigError before anything runs; CheckpointError if `out` holds something else;
+    Errors: ConfigError before anything runs; CheckpointError if `out` contains something else;
     ColearnError naming the first failed run, its log and its last error line.
     """
     folder = named_folder(out)
@@ -79,7 +79,8 @@ def _compare(
 
 
 def _with_earlier(suite: SuiteSettings, folder: SuiteFolder) -> SuiteSettings:
-    """The suite with the tasks and rows that the folder already holds: the report drops none."""
+    """The suite extended by the tasks and rows already in the folder, so that the report includes
+    them."""
     if not folder.exists():
         return suite
     before = folder.settings()
@@ -93,7 +94,7 @@ def report_suite(folder: str | Path) -> Path:
 
     Returns the path of index.html.
 
-    Errors: CheckpointError if nothing is finished or a file cannot be read.
+    Errors: CheckpointError if no run is finished or a file cannot be read.
     """
     suite_folder = SuiteFolder(Path(folder))
     suite = suite_folder.settings()
@@ -106,7 +107,7 @@ def report_suite(folder: str | Path) -> Path:
 
 
 def is_suite_folder(folder: str | Path) -> bool:
-    """Whether `compare_suite` made the folder."""
+    """Whether the folder was written by `compare_suite`."""
     return SuiteFolder(Path(folder)).exists()
 
 
@@ -131,7 +132,7 @@ def plan_suite(suite: SuiteSettings) -> dict[str, Plan]:
 
 
 def suite_config(suite: SuiteSettings, name: str) -> Config:
-    """A config of the suite with the overrides of `each` and the suite's seeds applied."""
+    """A config of the suite with the overrides in `each` and the suite's seeds applied."""
     config = load_config(name, suite.overrides)
     if suite.seeds is None:
         return config

@@ -1,4 +1,4 @@
-"""Progress of runs as widgets of a notebook."""
+"""Progress of runs as notebook widgets."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from .progress import Clock, Goals, RemainingTime, status_text
 
 
 class Widgets:
-    """One bar per run, as on a terminal: environment steps out of the budget, and `status_text`."""
+    """Shows one bar per run, as on a terminal: environment steps out of the budget, and
+    `status_text`."""
 
     def __init__(self, goals: Goals, clock: Clock = time.monotonic) -> None:
         self._goals = goals
