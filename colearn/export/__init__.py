@@ -1,4 +1,5 @@
-"""Exports trained agents, one folder each, loadable without this library; pushes to a hub."""
+"""Exports each trained agent to a folder that can be loaded without colearn; pushes folders to a
+hub."""
 
 from .agent_folders import export_run
 from .checksums import verify

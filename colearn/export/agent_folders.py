@@ -1,4 +1,4 @@
-"""Exports a run: one folder per agent."""
+"""Exports the agents of a run, one folder per agent."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ def export_run(
     comparison: str | Path | None = None,
     overwrite: bool = False,
 ) -> dict[str, Path]:
-    """Write every agent of a run into `to`/AGENT; the folders by agent.
+    """Write every agent of a run into `to`/AGENT; return the folders by agent.
 
-    `adapter` writes a LoRA adapter that names its base instead of merged weights; `step` picks a
-    checkpoint by its iteration, the `last` or the `best`, `dtype` the type of merged weights
-    (default: the run's compute type), `comparison` the comparison of which the run is a seed
-    (default: the one whose folder contains it), for the model card's intervals; `overwrite`
-    replaces exported agents.
+    `adapter` writes a LoRA adapter that names its base instead of merged weights. `step` selects a
+    checkpoint: an iteration, `last` or `best`. `dtype` is the type of merged weights (default: the
+    run's compute type). `comparison` is the comparison of which the run is a seed (default: the one
+    whose folder contains the run), for the model card's intervals. `overwrite` replaces exported
+    agents.
 
-    Errors: CheckpointError for a run that cannot be read, ConfigError for everything else, each
-    before `to` is changed.
+    Errors: CheckpointError for a run that cannot be read, ConfigError for everything else; both are
+    raised before `to` is changed.
     """
     from .card import model_card
     from .run_reader import read_trained
@@ -63,7 +63,8 @@ def export_run(
 
 
 def share_files(folder: Path, manifest: str = MANIFEST) -> None:
-    """safetensors writes files that only their owner reads; a server is often another user."""
+    """Make the folder's files readable for other users: safetensors restricts them to their owner,
+    and a server often runs as another user."""
     mode = (folder / manifest).stat().st_mode
     for path in folder.glob("*.safetensors"):
         path.chmod(mode)
@@ -93,7 +94,8 @@ def _manifest(trained: Trained, agent: str, adapter: bool, dtype: Dtype | None) 
 
 
 def _write_agent(trained: Trained, manifest: AgentManifest, folder: Path) -> bool:
-    """Weights, tokenizer and generation settings; whether the template spells training's ids."""
+    """Write weights, tokenizer and generation settings; return whether the chat template produces
+    the token ids of training."""
     from colearn.agents import ChatFormat
     from colearn.models.load import load_end_ids, load_tokenizer
 

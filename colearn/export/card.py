@@ -1,4 +1,4 @@
-"""README.md of an exported agent: the model card, made from its run."""
+"""Writes the README.md of an exported agent: the model card, made from the agent's run."""
 
 from __future__ import annotations
 
@@ -25,9 +25,10 @@ from .version import commit
 def model_card(
     trained: Trained, manifest: AgentManifest, *, comparison: Path | None, exact: bool
 ) -> str:
-    """Markdown with the YAML header of a model hub. Of the team it gives names, never text.
+    """The model card as Markdown with the YAML header of a model hub. It contains the names of the
+    team's other agents, but none of their text.
 
-    `exact`: the chat template spells training's own ids.
+    `exact`: whether the chat template produces exactly the token ids of training.
     """
     model = trained.run.config.models[trained.run.config.agents[manifest.agent].model]
     scores = read_scores(trained, comparison)
@@ -163,7 +164,7 @@ def _choice(name: str, settings: Mapping[str, Any]) -> str:
 
 
 def _cell(value: Any) -> str:
-    """A value on one line of a table, as JSON, which a config takes too."""
+    """A value for a table cell, as JSON on one line, which a config also accepts."""
     return f"`{json.dumps(value, ensure_ascii=False, default=str)}`".replace("|", "\\|")
 
 

@@ -1,4 +1,4 @@
-"""Integrity of an exported folder: SHA256SUMS of all files."""
+"""Verifies the integrity of an exported folder by its SHA256SUMS."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from colearn.record.checksums import damages
 
 
 def verify(folder: str | Path) -> None:
-    """Check that a folder holds what was exported: every file whole, and no file beside them.
+    """Check that a folder contains exactly the exported files, all undamaged.
 
     Errors: ConfigError naming the first file that is damaged, missing or unknown.
     """

@@ -1,4 +1,4 @@
-"""README.md of an exported critic."""
+"""Writes the README.md of an exported critic."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ _KINDS = {
 
 
 def critic_card(manifest: CriticManifest, origin: Mapping[str, str]) -> str:
-    """Markdown with the YAML header of a model hub. `origin`: how it was trained, by name."""
+    """The model card as Markdown with the YAML header of a model hub. `origin`: facts about the
+    critic's training, by name."""
     fields: dict[str, Any] = {
         "library_name": "transformers" if manifest.base is None else "peft",
         "pipeline_tag": "text-classification",

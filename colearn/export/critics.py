@@ -1,4 +1,4 @@
-"""Exports the critics of a run: one folder per value model."""
+"""Exports the critics of a run, one folder per value model."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ def export_critics(
     dtype: Dtype | None = None,
     overwrite: bool = False,
 ) -> dict[str, Path]:
-    """Write every critic of a run into `to`/critic-NAME; the folders by value model.
+    """Write every critic of a run into `to`/critic-NAME; return the folders by value model.
 
-    The team of the checkpoint plays the held-out items once: the card says what the critic explains
-    of their returns. The arguments are those of `export_run`.
+    The checkpoint's team plays the held-out items once, so that the model card can report how much
+    of the variance of the returns the critic explains. The arguments are those of `export_run`.
 
-    Errors: CheckpointError for a run that cannot be read, ConfigError for everything else, each
-    before `to` is changed.
+    Errors: CheckpointError for a run that cannot be read, ConfigError for everything else; both are
+    raised before `to` is changed.
     """
     from colearn.experiment.study.held_out import held_out_episodes
     from colearn.models.critic_folder import CRITIC
@@ -85,7 +85,8 @@ def export_critics(
 
 
 def _critics(trained: Trained, *, adapter: bool) -> list[NetworkKey]:
-    """The value models. Errors: ConfigError for a run without any, or without an adapter."""
+    """The value models. Errors: ConfigError for a run without value models, or, with `adapter`,
+    without adapters."""
     run = trained.run
     keys = [key for key in run.learners if key.kind == "critic"]
     if not keys:
@@ -104,8 +105,8 @@ def _critics(trained: Trained, *, adapter: bool) -> list[NetworkKey]:
 
 
 def write_fit(fitted: Fitted, out: str | Path, *, overwrite: bool = False) -> dict[str, Path]:
-    """Write the critics of `fit_critic`: into `out` itself, or `out`/critic-NAME if there are
-    several; the folders by value model.
+    """Write the critics of `fit_critic` into `out` itself, or into `out`/critic-NAME if there are
+    several; return the folders by value model.
 
     Errors: ConfigError, before anything is written, for a folder that exists or cannot be written.
     """

@@ -1,4 +1,4 @@
-"""Writes generation_config.json: an agent's sampling for transformers and vLLM."""
+"""Writes generation_config.json, an agent's sampling settings for transformers and vLLM."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ if TYPE_CHECKING:
 def save_generation_config(sampling: SamplingSettings, chat: ChatFormat, folder: Path) -> None:
     """Write `folder/generation_config.json`.
 
-    Greedy has no temperature there, as transformers wants it. Stop strings are left to agent.json:
-    with them in the file, `generate` refuses to run unless it is handed the tokenizer.
+    Greedy sampling has no temperature in the file, as transformers requires. Stop strings are only
+    in agent.json: if they were in this file, `generate` would refuse to run unless it gets the
+    tokenizer.
     """
     from transformers import GenerationConfig
 

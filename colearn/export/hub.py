@@ -1,4 +1,5 @@
-"""Pushes exported agents to a model hub: a repository per agent, the team's card, a collection."""
+"""Pushes exported agents to a model hub: one repository per agent, one for the team's card, and a
+collection."""
 
 from __future__ import annotations
 
@@ -23,19 +24,19 @@ class PushedTeam:
     team: str
     """The repository with the team's card."""
     collection: str
-    """Address of the collection that holds them."""
+    """URL of the collection that contains these repositories."""
 
 
 def push_agents(
     folders: Mapping[str, Path], namespace: str, name: str, *, private: bool = False
 ) -> PushedTeam:
-    """Upload exported folders as NAMESPACE/NAME-AGENT, the team's card as NAMESPACE/NAME, and put
-    all of them into a collection. Pushing again replaces the files.
+    """Upload exported folders as NAMESPACE/NAME-AGENT and the team's card as NAMESPACE/NAME, and
+    put all of them into a collection. Pushing again replaces the files.
 
-    The hub is HF_ENDPOINT, the token HF_TOKEN or that of `hf auth login`.
+    The hub's URL is read from HF_ENDPOINT, the token from HF_TOKEN or from `hf auth login`.
 
-    Errors: ConfigError, before anything is uploaded, for an adapter whose base is a local folder;
-    and with the hub's answer if it refuses.
+    Errors: ConfigError for an adapter whose base is a local folder, before anything is uploaded;
+    ConfigError with the hub's answer if the hub refuses.
     """
     from huggingface_hub import HfApi
 
@@ -73,10 +74,11 @@ def push_agents(
 def push_critics(
     folders: Mapping[str, Path], namespace: str, name: str, *, private: bool = False
 ) -> dict[str, str]:
-    """Upload exported critics as NAMESPACE/NAME-critic-MODEL; the repositories by value model.
+    """Upload exported critics as NAMESPACE/NAME-critic-MODEL; return the repositories by value
+    model.
 
-    Errors: ConfigError, before anything is uploaded, for an adapter whose base is a local folder;
-    and with the hub's answer if it refuses.
+    Errors: ConfigError for an adapter whose base is a local folder, before anything is uploaded;
+    ConfigError with the hub's answer if the hub refuses.
     """
     from huggingface_hub import HfApi
 
@@ -98,7 +100,8 @@ def push_critics(
 
 
 def _check_bases(bases: Mapping[str, str | None], namespace: str) -> None:
-    """`bases` of the adapters by agent or value model; None where it is merged."""
+    """Errors: ConfigError for a local base. `bases`: the adapters' bases by agent or value model;
+    None for merged weights."""
     for name, base in bases.items():
         if base is not None and Path(base).is_absolute():
             raise ConfigError(
@@ -109,7 +112,7 @@ def _check_bases(bases: Mapping[str, str | None], namespace: str) -> None:
 
 @contextmanager
 def _one_line_errors(namespace: str) -> Iterator[None]:
-    """One line for what the hub refuses."""
+    """Turn errors of the hub into a ConfigError of one line."""
     # the base of its own errors, whichever HTTP client it uses
     from huggingface_hub.errors import HTTPError  # type: ignore[attr-defined]
 

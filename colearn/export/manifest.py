@@ -1,4 +1,4 @@
-"""`agent.json`: an exported agent's settings besides weights and tokenizer."""
+"""`agent.json`: the settings of an exported agent."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ MANIFEST = "agent.json"
 
 
 class AgentManifest(BaseModel):
-    """How an exported agent is spoken to; the trainer's own words for the same settings."""
+    """Settings for prompting and sampling an exported agent; the names are those of the trainer's
+    settings."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -23,21 +24,21 @@ class AgentManifest(BaseModel):
     agent: str
     task: str
     task_settings: Annotated[dict[str, Any], AfterValidator(masked_settings)] = {}
-    """Settings of the task; their secrets are masked."""
+    """Settings of the task, with secrets masked."""
     algorithm: str
     system: str | None = None
-    """The role prompt, before everything else in the history."""
+    """The role prompt, which precedes everything else in the history."""
     chat: Literal["auto", "plain"] = "auto"
-    """`auto`: the tokenizer's own chat template. `plain`: it had none in training; the template
-    that the export wrote spells the same tokens."""
+    """`auto`: the agent was trained with the tokenizer's chat template. `plain`: the tokenizer had
+    none in training; the template written by the export produces the same tokens."""
     window: int | None = None
-    """C: the most recent key/value pairs kept at the start of a turn; None keeps all."""
+    """C, the number of most recent key/value pairs kept at the start of a turn; None keeps all."""
     sampling: SamplingSettings = SamplingSettings()
     dtype: Literal["float32", "bfloat16", "float16"] = "float32"
-    """Type of the merged weights; for an adapter, the type in which its base computed."""
+    """Type of the merged weights; for an adapter, the compute type of its base in training."""
     weights: Literal["merged", "adapter"]
     base: str | None = None
-    """Path or hub name of the base model, where `weights` is an adapter on it."""
+    """Path or hub name of the base model if `weights` is an adapter."""
 
     def write(self, folder: Path) -> None:
         text = self.model_dump_json(indent=1) + "\n"
@@ -47,7 +48,7 @@ class AgentManifest(BaseModel):
 def read_manifest(folder: Path) -> AgentManifest:
     """The manifest of an exported agent.
 
-    Errors: ConfigError, one line, where `folder` is no exported agent or the file is damaged.
+    Errors: ConfigError, one line, if `folder` is not an exported agent or the file is damaged.
     """
     path = folder / MANIFEST
     if not path.is_file():

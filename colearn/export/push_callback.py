@@ -1,4 +1,4 @@
-"""The callback that pushes a finished run's agents to a hub."""
+"""A callback that pushes a finished run's agents to a hub."""
 
 from __future__ import annotations
 
@@ -23,20 +23,21 @@ class PushToHub(Callback):
     to: str
     """User or organisation."""
     team: str | None = None
-    """The team's name; None: that of the run's folder."""
+    """The team's name; None selects the name of the run's folder."""
     private: bool = False
     """Whether new repositories are private."""
     adapter: bool = False
-    """Whether LoRA adapters are pushed that name their base, in place of merged weights."""
+    """Whether to push LoRA adapters, which name their base, instead of merged weights."""
     step: Literal["last", "best"] = "last"
-    """Which checkpoint; `best`: that of the best evaluation."""
+    """The checkpoint to push; `best` is the one with the best evaluation."""
     _folder: list[Path] = field(default_factory=list, init=False, repr=False, compare=False)
 
     def on_start(self, event: StartEvent) -> None:
         self._folder[:] = [event.folder]
 
     def on_end(self) -> None:
-        """Errors: as for `export_run` and `push_agents`; the run is finished by then."""
+        """Export and push the agents. Errors: as for `export_run` and `push_agents`; the run is
+        already finished."""
         folder = self._folder[0].absolute()
         if not speaks() or open_run(folder).status != "finished":
             return

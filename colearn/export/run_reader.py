@@ -1,4 +1,4 @@
-"""Reads a run for export: config, agents, one checkpoint, measurements."""
+"""Reads a run for export: config, agents, one checkpoint, results."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ class Trained:
 
     folder: RunFolder
     run: ResolvedRun
-    """Paths as the run was given them."""
+    """The resolved config; its paths are as given to the run."""
     record: RunRecord
     checkpoint: Path
     progress: Progress
-    """At the checkpoint."""
+    """The run's progress at the checkpoint."""
     paths: dict[str, str]
-    """By physical model: the folder or hub name that its tokenizer and base weights come from."""
+    """For each physical model, the folder or hub name of its tokenizer and base weights."""
 
     @property
     def agents(self) -> list[str]:
@@ -33,11 +33,11 @@ class Trained:
 
 
 def read_trained(folder: Path, step: Step = "last") -> Trained:
-    """A run at one of its checkpoints.
+    """Read a run at one of its checkpoints.
 
-    Errors: CheckpointError for a folder that holds no run, a comparison, or no such checkpoint, and
-    for one on base models that have changed since; ConfigError for a masked setting of an agent,
-    such as a key in its system prompt.
+    Errors: CheckpointError for a folder that contains no run, a comparison, or no such checkpoint,
+    and if the base models have changed since the checkpoint; ConfigError for a masked setting of an
+    agent, such as a key in its system prompt.
     """
     there = open_run(folder)
     record = there.record()

@@ -15,19 +15,22 @@ from .run_reader import Trained
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scores:
-    """The run's evaluations before training and at the checkpoint, and the comparison's figures."""
+    """The run's evaluations before training and at the checkpoint, and the comparison's results."""
 
     before: Line
     after: Line
-    """The last one made at the checkpoint or before it."""
+    """The last evaluation at or before the checkpoint."""
     seeds: list[int]
-    """Finished runs of the same algorithm in the comparison; empty without one."""
+    """Seeds of the finished runs of the same algorithm in the comparison; empty without a
+    comparison."""
     changes: dict[str, Change]
-    """By metric, over those seeds, with 95% intervals; first to last evaluation of each run."""
+    """Changes from the first to the last evaluation of each run, by metric, over these seeds, with
+    95% intervals."""
 
 
 def read_scores(trained: Trained, comparison: Path | None) -> Scores:
-    """`comparison` None: the comparison whose folder contains the run, if it has finished runs.
+    """Read the scores. `comparison` None selects the comparison whose folder contains the run, if
+    it has finished runs.
 
     Errors: ConfigError for a comparison without this run, CheckpointError for unreadable files.
     """

@@ -1,4 +1,4 @@
-"""Atomic folder writes: folders are staged, then all renamed or none."""
+"""Atomic writes of several folders: all are staged, then either all are renamed or none."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ from .manifest import MANIFEST
 def staged(
     to: Path, names: Sequence[str], *, overwrite: bool, marker: str = MANIFEST
 ) -> Iterator[dict[str, Path]]:
-    """Empty folders, by name, that become `to`/NAME when the block ends and go away if it fails.
+    """Empty folders by name, which are renamed to `to`/NAME when the block ends and removed if the
+    block fails.
 
-    Errors: ConfigError, before anything is made, for a name that is no folder's, a target that
-    exists (with `overwrite`: one that does not hold the file `marker`), or a place that cannot be
+    Errors: ConfigError, before anything is created, for an invalid folder name, a target that
+    exists (with `overwrite`: a target without the file `marker`), or a location that cannot be
     written.
     """
     for name in names:

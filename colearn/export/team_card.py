@@ -1,4 +1,5 @@
-"""README.md of a pushed team: its agents' repositories and the vLLM commands that serve them."""
+"""Writes the README.md of a pushed team: its agents' repositories and the vLLM commands that serve
+them."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ def team_card(
     agents: Mapping[str, AgentManifest],
     at: Mapping[str, str],
 ) -> str:
-    """Markdown for the repository of the team `name`; `at`: each agent's repository."""
+    """Markdown for the repository of the team `name`. `at` maps each agent to its repository."""
     first = next(iter(agents.values()))
     header = {
         "tags": ["colearn", "multi-agent", "reinforcement-learning", first.algorithm],
@@ -59,7 +60,7 @@ def _weights(manifest: AgentManifest) -> str:
 def _commands(
     folders: Mapping[str, Path], agents: Mapping[str, AgentManifest], at: Mapping[str, str]
 ) -> Iterator[str]:
-    """One command for all adapters of a base, and one for each agent with weights of its own."""
+    """One command for all adapters of a base, and one for each agent with merged weights."""
     port = PORT
     bases: dict[tuple[str, str], list[str]] = {}
     for agent, manifest in agents.items():

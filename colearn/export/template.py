@@ -1,8 +1,8 @@
 """Writes an append-only chat template that reproduces the training format.
 
-It is written from the pieces into which `ChatFormat` cuts the training's template. Handing on the
-model's own template would not do: some rewrite earlier answers or trim what they are given, and
-the agent has never seen that.
+The template is assembled from the pieces into which `ChatFormat` splits the template used in
+training. The model's original template would not be correct: some templates rewrite earlier answers
+or trim messages, which the agent has never seen in training.
 """
 
 from __future__ import annotations
@@ -58,12 +58,13 @@ _ANSWER = """\
             + message["content"]
             + ({closing} if "<think>" in message["content"]
                 and "</think>" not in message["content"] and not loop.last else "")"""
-"""Under a template with reasoning: as sampled, or with the mark that the prompt opened; a cut block
-is closed. A plain answer has no block."""
+"""Jinja for an answer under a template with reasoning. The answer is written as sampled, preceded
+by the mark if the prompt opened the reasoning; a truncated block is closed. A plain answer has no
+block."""
 
 
 class _Pieces(ChatFormat):
-    """The format's texts, for writing them down."""
+    """The chat format's texts, from which the template is written."""
 
     @property
     def opening(self) -> str:
@@ -71,7 +72,7 @@ class _Pieces(ChatFormat):
 
     @property
     def between(self) -> str:
-        """From an answer's end token to the next user text."""
+        """The text between an answer's content and the next user text, including the end token."""
         if self._between_ids and self._between_ids[0] in self.end_ids:
             return self._between
         return self.end + self._between
@@ -82,12 +83,12 @@ class _Pieces(ChatFormat):
 
     @property
     def opened(self) -> str:
-        """The opening of reasoning at the end of a prompt."""
+        """The text at the end of a prompt that opens reasoning."""
         return self.opened_reasoning("")
 
     @property
     def answer(self) -> str:
-        """Jinja for an assistant message's text."""
+        """Jinja expression for an assistant message's text."""
         if not self.reasons:
             return 'message["content"]'
         return _ANSWER.format(closing=_literal(CLOSING))
@@ -103,8 +104,9 @@ def write_template(
 ) -> str:
     """The Jinja template of an agent; `settings` as for `ChatFormat`.
 
-    Messages are [system], user, assistant, user, ...; without a system message the role prompt
-    `system` is used, with an empty one none is. An answer is closed by the end token.
+    Messages are [system], user, assistant, user, ... Without a system message the role prompt
+    `system` is used; with an empty system message, none is used. An answer is closed by the end
+    token.
     Errors: ConfigError as from `ChatFormat`.
     """
 
@@ -125,8 +127,8 @@ def write_template(
 
 
 def spells_training(tokenizer: PreTrainedTokenizerBase, chat: ChatFormat) -> bool:
-    """Whether the tokenizer, whose template has been written, gives the ids that `chat` gives for
-    a conversation of plain words, turn by turn."""
+    """Whether the tokenizer, with the written template, produces the same ids as `chat` for each
+    turn of a conversation of plain words."""
     first, answer, second = "one 1", "two 2", "three 3"
     if chat.opened_reasoning(first):
         answer = f"0{CLOSING}{answer}"
@@ -147,7 +149,7 @@ def _ids(tokenizer: Any, messages: list[dict[str, str]]) -> tuple[int, ...]:
 
 
 def _own_system(opening: str) -> str:
-    """Jinja for the opening with the first message's text in the role prompt's place."""
+    """Jinja for the opening with the first message's text instead of the role prompt."""
     before, separator, behind = opening.partition(_SYSTEM)
     if not separator or _SYSTEM in behind:
         return 'raise_exception("this agent takes no system message")'
@@ -155,5 +157,6 @@ def _own_system(opening: str) -> str:
 
 
 def _literal(text: str) -> str:
-    """A string of Jinja, which reads the escapes of JSON; other letters stand as they are."""
+    """A Jinja string literal. Jinja understands JSON's escapes; other characters are written
+    unescaped."""
     return json.dumps(text, ensure_ascii=False)

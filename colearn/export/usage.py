@@ -7,12 +7,12 @@ import json
 from .manifest import AgentManifest
 
 _RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)
-"""What vLLM takes for --max-lora-rank."""
+"""Values that vLLM accepts for --max-lora-rank."""
 
 
 def usage(manifest: AgentManifest, *, rank: int | None, exact: bool) -> str:
-    """How to serve and load the folder, as seen from inside of it; `rank` of the adapter, `exact`
-    where the chat template spells training's own ids."""
+    """Text on how to serve and load the folder, with commands to run inside it. `rank`: rank of the
+    adapter. `exact`: whether the chat template produces exactly the token ids of training."""
     adapter = manifest.weights == "adapter"
     base = f'{json.dumps(manifest.base)}, dtype="{manifest.dtype}"'
     loading = _PEFT.format(base=base) if adapter else _TRANSFORMERS
@@ -29,7 +29,7 @@ def usage(manifest: AgentManifest, *, rank: int | None, exact: bool) -> str:
 
 
 def rank_limit(rank: int) -> int:
-    """The smallest --max-lora-rank of vLLM that holds an adapter's rank."""
+    """The smallest --max-lora-rank of vLLM that is sufficient for an adapter's rank."""
     return next((limit for limit in _RANKS if limit >= rank), rank)
 
 

@@ -12,8 +12,8 @@ import colearn
 
 
 def commit() -> str | None:
-    """The commit of the checkout that colearn runs from (with `-dirty` where it was changed), or
-    that it was installed from; None for a release."""
+    """The commit of the checkout from which colearn runs (with `-dirty` if it has changes) or was
+    installed; None for a release."""
     root = Path(colearn.__file__).parents[1]
     git = shutil.which("git")
     if git is not None and (root / ".git").exists():

@@ -19,7 +19,8 @@ from .run_reader import Trained
 
 
 def load_actor(trained: Trained, name: str) -> Network:
-    """The physical model `name` at the run's checkpoint, on the CPU, without optimiser and critic.
+    """Load the physical model `name` at the run's checkpoint on the CPU, without optimiser and
+    critic.
 
     Errors: ConfigError for a missing base, CheckpointError for a damaged or foreign checkpoint.
     """
@@ -32,9 +33,10 @@ def load_actor(trained: Trained, name: str) -> Network:
 
 
 def save_merged(network: Network, folder: Path, dtype: str) -> None:
-    """config.json and safetensors: all weights, an adapter folded in. `network` is used up.
+    """Write config.json and all weights as safetensors, with an adapter merged. `network` cannot be
+    used afterwards.
 
-    Folded in float32 and rounded once to `dtype`.
+    The adapter is merged in float32 and the result is rounded once to `dtype`.
     """
     base = network.base
     model: Any = base.causal.float()
@@ -44,7 +46,7 @@ def save_merged(network: Network, folder: Path, dtype: str) -> None:
 
 
 def save_adapter(network: Network, folder: Path, base: str) -> None:
-    """adapter_config.json, which names `base`, and adapter_model.safetensors, in float32."""
+    """Write adapter_config.json, which names `base`, and adapter_model.safetensors in float32."""
     from peft import get_peft_model_state_dict
 
     assert network.adapter is not None
@@ -71,7 +73,7 @@ def base_reference(path: str) -> str:
 
 
 def check_adapter(trained: Trained) -> None:
-    """Errors: ConfigError where a model of the run is no adapter on a base."""
+    """Errors: ConfigError if a model of the run is not an adapter on a base."""
     for name, model in trained.run.config.models.items():
         if not model.trained:
             raise ConfigError(
