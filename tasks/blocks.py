@@ -42,7 +42,7 @@ class Block:
 
 
 def palette(agent: int) -> tuple[str, str]:
-    """The two solid blocks of agent number `agent`."""
+    """The two solid blocks that agent number `agent` may place."""
     return PALETTES[agent % len(PALETTES)]
 
 
@@ -130,7 +130,8 @@ def checkerboard(target: Sequence[Cell], agents: int) -> dict[Cell, tuple[int, s
 
     Cells with an even x + y are assigned in turn to the agents of the first palette, and the others
     to the agents of the second. With two agents the owner is (x + y) mod 2. Every agent alternates
-    its two blocks; one agent alone takes its first block on even cells and its second on odd ones.
+    its two blocks; a single agent uses its first block on cells with an even x + y and its second
+    on the others.
     """
     plan: dict[Cell, tuple[int, str]] = {}
     for parity in (0, 1):

@@ -1,6 +1,6 @@
 """Prompts for tasks of grid moves, from Stronger-MAS, appendix D.
 
-The paper prints the prompts of Plan-Path. Sokoban uses the same prompts with its own task.
+The paper prints the prompts of Plan-Path. Sokoban uses the same prompts with a different task text.
 """
 
 from __future__ import annotations
@@ -105,7 +105,8 @@ def compact_words(facts: Mapping[str, Iterable[Cell]]) -> list[str]:
 
 
 def compact_prompt(words: Sequence[str], agent: str, run: ToolRun[Any] | None) -> str:
-    """The agent's name, the state's words and, for the planner, the tool user's proposal."""
+    """A prompt with the agent's name, the state's words and, for the planner, the tool user's
+    proposal."""
     shown = " ".join([agent, *words])
     if agent == TOOL or run is None:
         return shown

@@ -138,7 +138,7 @@ class HubSplit:
     row: Callable[[Any], Any]
     """Converts a row; a row for which it returns None is dropped."""
     tests: str | None = None
-    """The name of the official test split."""
+    """Name of the data set's official test split."""
     tests_only: bool = False
     """Whether this is only a test split, which cannot be trained on."""
 

@@ -31,7 +31,7 @@ def _needs(run: ResolvedRun) -> str:
 
 
 def _devices(run: ResolvedRun) -> dict[str, str]:
-    """Device names by field of the config."""
+    """Maps each field of the config that names a device to the device's name."""
     by_network = {field: name for name, field in map(run.device, run.networks)}
     return {"run.device": run.config.run.device, **by_network}
 

@@ -1,4 +1,4 @@
-"""Runs a plan: one process per run, several in parallel."""
+"""Runs a plan, with one process per run and several runs in parallel."""
 
 from __future__ import annotations
 

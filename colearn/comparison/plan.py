@@ -49,7 +49,7 @@ class PlannedRun:
         return f"{self.algorithm}-s{self.config.run.seed}"
 
     def extends(self, record: RunRecord) -> bool:
-        """Whether a finished run has budget left, and was not stopped by a callback."""
+        """Whether a finished run has budget left and was not stopped by a callback."""
         iterations = self.config.train.iterations
         ended = iterations is not None and record.iterations >= iterations
         return record.environment_steps < self.budget and not ended and record.stopped is None

@@ -1,4 +1,4 @@
-"""Evaluation scores of a run and of the other seeds of its comparison."""
+"""Evaluation scores of a run and of the other seeds in its comparison."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ class Loss:
 
 @dataclass(slots=True)
 class PlayedEpisode:
-    """An episode up to its last turn. Only colearn's servers report action tokens."""
+    """A played episode, up to its last turn. Only colearn's servers report action tokens."""
 
     tree: Tree[Any]
     """The episode as a chain; observations have no tokens."""
@@ -106,7 +106,7 @@ class _Seat(Player):
 
 
 class _Play:
-    """One episode: asks the endpoints and informs the listeners."""
+    """Plays one episode: asks the endpoints and informs the listeners."""
 
     def __init__(self, room: PlaySetting, number: int, item: Any) -> None:
         self.room, self.number, self.item = room, number, item

@@ -22,7 +22,7 @@ _LISTED = 12
 
 @dataclass(frozen=True)
 class Played:
-    """All episodes, in the order of their numbers."""
+    """All played episodes, in the order of their numbers."""
 
     episodes: list[PlayedEpisode]
     settings: EvaluationSettings

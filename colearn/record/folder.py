@@ -126,7 +126,7 @@ class RunFolder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """A run with at least one evaluation: its record and its lines in order."""
+    """A run with at least one evaluation: its record, and its lines in order."""
 
     folder: RunFolder
     algorithm: str

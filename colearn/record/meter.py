@@ -23,7 +23,7 @@ class Status:
     evaluated_at: int | None = None
     """Environment steps at the latest evaluation."""
     training_return: float | None = None
-    """Mean return of the latest updates' episodes."""
+    """Mean return of the training episodes of the latest updates."""
     tokens_per_second: float | None = None
     """Generated tokens per second of training time (including updates), over the latest updates."""
 

@@ -14,7 +14,7 @@ from colearn.types import Node, Tree
 
 
 def transcript(task: DecPOMDP[Any, Any], tree: Tree[Any]) -> dict[str, Any]:
-    """An episode as plain data: observations, actions and reward by turn.
+    """An episode as plain data: observations, actions and reward of each turn.
 
     The task's `render` provides the text of the last state, `picture` the picture after each turn,
     and `svg` a drawing of the whole episode.

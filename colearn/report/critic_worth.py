@@ -26,7 +26,8 @@ _RESAMPLES = 400
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnSummary:
-    """The critic at one turn in the second half of the updates; means over seeds."""
+    """Statistics of the critic at one turn, over the second half of the updates; means over
+    seeds."""
 
     turn: int
     explained: MeanEstimate | None
@@ -44,7 +45,7 @@ class TurnSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CriticSummary:
-    """The critics of one algorithm, over its seeds."""
+    """Statistics of one algorithm's critics over its seeds."""
 
     turns: tuple[TurnSummary, ...]
     noise: float | None

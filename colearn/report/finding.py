@@ -40,7 +40,7 @@ _FEW_SEEDS = _Caution(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairFinding:
-    """P(x ends better than y) + P(equal) / 2, over seeds."""
+    """Estimate over seeds of P(x ends better than y) + P(equal) / 2."""
 
     x: str
     y: str

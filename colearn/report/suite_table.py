@@ -25,7 +25,7 @@ class Column:
     title: str
     scale: float
     high: bool
-    """Whether the highest mean is the best."""
+    """Whether higher is better."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +57,7 @@ class Figures:
 
 
 def suite_columns(suite: SuiteSettings) -> tuple[Column, ...]:
-    """Time, cost and metrics of each task."""
+    """The columns of a suite's table: time, cost and metrics of each task."""
     columns: list[Column] = []
     for task in suite.configs:
         columns += [

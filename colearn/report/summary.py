@@ -77,7 +77,7 @@ class AlgorithmSummary:
     curves: dict[str, Curve]
     """The headline metric of evaluations, by axis."""
     training: Curve | None
-    """Mean return of each update's training episodes, over environment steps."""
+    """Mean return of each update's training episodes over environment steps."""
     metrics_curves: dict[str, Curve]
     """All other evaluation metrics and the training objective, over environment steps."""
     time_use: dict[str, MeanEstimate | None]
@@ -96,7 +96,7 @@ class AlgorithmSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FinishedRun:
-    """One finished run; the lists have an entry per evaluation."""
+    """A finished run; the lists have one entry per evaluation."""
 
     algorithm: str
     seed: int
@@ -115,7 +115,7 @@ class FinishedRun:
     wall_seconds: float
     peak_memory_bytes: int
     evaluations: dict[str, list[Any]]
-    """Columns by name: iteration, environment_steps, generated_tokens, updates, wall_seconds, and
+    """The lists by name: iteration, environment_steps, generated_tokens, updates, wall_seconds, and
     every metric."""
 
 

@@ -91,7 +91,7 @@ def _several_seeds(summary: Summary) -> bool:
 
 
 def _activity(key: str) -> str:
-    """The row title of an `ACTIVITY/NAME` of the time use."""
+    """The row title for a key `ACTIVITY/NAME` of the time use."""
     activity, _, name = key.partition("/")
     return f"idle {name}" if activity == "wait" else f"{activity} {name}".rstrip()
 
@@ -155,7 +155,7 @@ def _other_metrics(summary: Summary) -> ResultTable:
 
 
 def _always_zero(summary: Summary, name: str) -> bool:
-    """Whether a metric is 0 in every evaluation that has it."""
+    """Whether a metric is 0 in every evaluation that reports it."""
     key = f"metrics.{name}"
     return all(value in (0, None) for run in summary.runs for value in run.evaluations.get(key, ()))
 

@@ -48,7 +48,8 @@ class LiveEnvironment:
         self._generators, self._thread = OwnGenerators(seed), OwnThread(target)
         self.environment: Any = None
         self.hung = False
-        """Whether a tool did not return: later calls fail, and the episode is not scored."""
+        """Whether a tool has failed to return in time; later calls then fail, and the episode is
+        not scored."""
         try:
             self.environment = self._unlimited(target, lambda: make(target))
             opened = self._unlimited("reset", lambda: _value(self.environment.reset(**columns)))

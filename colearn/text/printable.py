@@ -20,7 +20,7 @@ def escape(text: Any) -> str:
 
 
 def is_unicode(text: str) -> bool:
-    """Whether a text has no lone surrogates, which JSON allows and tokenizers and files do not."""
+    """Whether a text has no lone surrogates, which JSON allows but tokenizers and files do not."""
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -59,7 +59,7 @@ class AnswerStream:
         return self._give(without_reasoning(self._text[: len(self._text) - _held(self._text)]))
 
     def finish(self, answer: str) -> str:
-        """The rest of the complete answer."""
+        """The part of the complete answer that `push` has not returned yet."""
         return self._give(answer)
 
     def _give(self, answer: str) -> str:

@@ -35,7 +35,7 @@ class Report:
     """Result of the verifier tool."""
 
     score: float
-    """s: the share of tests that pass."""
+    """s, the share of tests that pass."""
     message: str
     """Why the first failed test failed."""
 
@@ -44,7 +44,7 @@ P = TypeVar("P")
 
 
 class Language(Protocol[P]):
-    """Problems, prompts and verifier of the loop."""
+    """Interface of a language: problems, prompts and verifier of the loop."""
 
     @property
     def problems(self) -> Mapping[str, Sequence[P]]:
@@ -74,12 +74,12 @@ class Language(Protocol[P]):
         ...
 
     def legal_action(self, problem: P, agent: str, rng: np.random.Generator) -> str:
-        """An answer that the warm start may train on."""
+        """An answer on which the warm start may train."""
         ...
 
 
 class Python:
-    """Functions in Python, run by the sandbox."""
+    """The language of Python functions, which the sandbox runs."""
 
     prompts = prompts.PYTHON
 
@@ -92,7 +92,7 @@ class Python:
         return problem.prompt
 
     def read(self, problem: HumanEvalProblem, answer: str) -> Program:
-        """The block that defines the function."""
+        """Parses the block that defines the function."""
         written = read_answer(answer, problem.entry_point)
         return Program(written.code, written.defined)
 
@@ -128,7 +128,8 @@ class Python:
 
 
 class Steps:
-    """Steps that change a number: `times_2 then plus_1` is solved by `times_2 plus_1`."""
+    """The language of steps that change a number: `times_2 then plus_1` is solved by
+    `times_2 plus_1`."""
 
     prompts = prompts.STEPS
 
@@ -140,7 +141,7 @@ class Steps:
         return problem.question
 
     def read(self, problem: StepProblem, answer: str) -> Program:
-        """The whole answer."""
+        """Reads the whole answer as a program."""
         text = without_reasoning(answer).strip()
         return Program(text, are_steps(text))
 

@@ -13,7 +13,7 @@ class Prompts:
     plan: str
     code: str
     verdict: str
-    """A program, its share of passed tests and the first failure."""
+    """The text on a program, its share of passed tests and the first failure."""
     reflect: str
     history: str
     """The summary of a round for the prompts of the next round."""

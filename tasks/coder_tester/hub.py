@@ -119,7 +119,7 @@ def private_cases(text: str, name: str) -> list[dict[str, str]]:
 
 
 def _lines(text: Any) -> str:
-    """Some of APPS's inputs are lists of lines."""
+    """The text of an input or output of APPS, some of which are lists of lines."""
     return "\n".join(map(str, text)) if isinstance(text, list) else str(text)
 
 

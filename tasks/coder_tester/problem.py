@@ -50,17 +50,17 @@ def script(problem: ProgrammingProblem, program: str, test: Case) -> tuple[str, 
 
 
 def expected(problem: ProgrammingProblem, test: Case) -> str:
-    """The output that such a script must print."""
+    """The output that the script of a test must print."""
     return test.output if problem.entry_point is None else repr(plain_value(test.output))
 
 
 def same(printed: str, wanted: str) -> bool:
-    """Equality of outputs, ignoring white space."""
+    """Whether two outputs are equal, ignoring white space."""
     return printed.split() == wanted.split()
 
 
 def arguments(text: str) -> tuple[Any, ...] | None:
-    """The values between the brackets of a call; None if they are not literals."""
+    """Parses the arguments of a call, without brackets; None if they are not literals."""
     if not text.strip():
         return ()
     value = plain_value(f"({text},)") if is_literal(f"({text},)") else None

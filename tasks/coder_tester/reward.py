@@ -1,4 +1,4 @@
-"""The terms of the rewards for code (Stronger-MAS, B.2), each a function of the test results."""
+"""The terms of the rewards for code (Stronger-MAS, B.2). Each is a function of the test results."""
 
 from __future__ import annotations
 

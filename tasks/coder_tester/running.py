@@ -24,7 +24,7 @@ class CaseResult:
     error: ErrorKind | None
     """The error that ended the program; None if it ran without an error, whatever its output."""
     printed: str = ""
-    """The output, or the error in words."""
+    """The program's output, or the error message."""
 
 
 def try_test(problem: ProgrammingProblem, program: str, test: Case, seconds: float) -> CaseResult:

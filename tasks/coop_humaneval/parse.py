@@ -1,4 +1,4 @@
-"""Extracts code from an answer with `ast`: drops fences and prose, executes nothing."""
+"""Extracts code from an answer with `ast`: drops fences and prose, and executes nothing."""
 
 from __future__ import annotations
 
@@ -207,14 +207,14 @@ def _bound(statement: ast.stmt) -> set[str]:
 
 
 def _extent(statement: ast.stmt) -> tuple[int, int]:
-    """First and last line, decorators included."""
+    """First and last line of a statement, decorators included."""
     decorators = getattr(statement, "decorator_list", [])
     first = min([statement.lineno, *(decorator.lineno for decorator in decorators)])
     return first, statement.end_lineno or statement.lineno
 
 
 def _returns(function: ast.FunctionDef) -> bool:
-    """Whether the function itself, not one inside it, has a return statement."""
+    """Whether the function itself, not a nested function, has a return statement."""
     waiting: list[ast.AST] = list(function.body)
     while waiting:
         node = waiting.pop()

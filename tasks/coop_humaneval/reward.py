@@ -38,7 +38,7 @@ class Findings:
     passed: tuple[bool, ...]
     """Whether each test passed; empty if the program was not run."""
     message: str
-    """Message of the first failed test; '' for none."""
+    """Message of the first failed test; '' if none failed."""
 
     @property
     def parses(self) -> bool:

@@ -272,8 +272,8 @@ class CoopHumanEval(
         return dict(zip(self.agents, written, strict=True))
 
     def legal_action(self, state: CoopHumanEvalState, agent: str, rng: np.random.Generator) -> str:
-        """A small legal function, drawn without regard to the other agent, for the warm start of
-        the embedded model."""
+        """A random small legal function, chosen independently of the other agent, for the warm
+        start of the embedded model."""
         return legal_function(state.item, agent, rng)
 
     def render(self, state: CoopHumanEvalState) -> str:

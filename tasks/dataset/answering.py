@@ -110,7 +110,7 @@ class Answering(DecPOMDP[Item, AnsweringState[Item]], LegalActions, Generic[Item
         return Outcome(state=after, reward=scores.reward, done=True, local_rewards=scores.local)
 
     def metrics(self, state: AnsweringState[Item]) -> Mapping[str, float | None]:
-        """The metrics of the scores; 0 before the end."""
+        """The metrics from the scores; 0 before the end."""
         return {name: state.metrics.get(name, 0.0) for name in self.measures}
 
     def legal_action(

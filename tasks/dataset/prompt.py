@@ -19,11 +19,11 @@ class AskedPrompt:
     turns: tuple[tuple[str, str], ...] = ()
     """(user, assistant) texts before `text`."""
     messages: bool = False
-    """Whether the data hold messages; reward functions then also receive messages."""
+    """Whether the data contain messages; if so, reward functions also receive messages."""
 
     @property
     def given(self) -> str | list[dict[str, str]]:
-        """The prompt as reward functions get it."""
+        """The prompt in the form that reward functions receive."""
         if not self.messages:
             return self.text
         before = [] if self.system is None else [{"role": "system", "content": self.system}]
@@ -32,7 +32,7 @@ class AskedPrompt:
         return [*before, _message("user", self.text)]
 
     def completion(self, text: str) -> str | list[dict[str, str]]:
-        """An answer as reward functions get it."""
+        """An answer in the form that reward functions receive."""
         return [_message("assistant", text)] if self.messages else text
 
 

@@ -149,7 +149,7 @@ class Dataset(Answering[DataItem], ReadsActions, RewardStructure, Services):
         return AnswerRewards(reward=reward, local=paid, metrics={"reward": reward, **metrics})
 
     def costs(self) -> Mapping[str, float]:
-        """The functions' totals, added up by name."""
+        """The functions' cost totals, summed by name."""
         totals: dict[str, float] = {}
         for function in (one for functions in self.rewards.values() for one in functions):
             for name, amount in function.costs().items():
@@ -223,7 +223,7 @@ class Dataset(Answering[DataItem], ReadsActions, RewardStructure, Services):
 
 
 def weighted_sum(weights: Sequence[float], values: Sequence[float | None]) -> float | None:
-    """The weighted sum of the values that are not None; None if all are."""
+    """The weighted sum of the values that are not None; None if all are None."""
     scored = [w * v for w, v in zip(weights, values, strict=True) if v is not None]
     return sum(scored) if scored else None
 

@@ -45,7 +45,7 @@ STEM = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class MultipleChoice:
-    """A question, its options and the index of the right one."""
+    """A question, its options and the index of the right option."""
 
     question: str
     options: tuple[str, ...]
@@ -64,7 +64,7 @@ class MultipleChoice:
 
 
 def letter_of(answer: str) -> str | None:
-    """The letter of an answer such as B, (B), B. 12 or \\boxed{B}; None for any other."""
+    """The letter in an answer such as B, (B), B. 12 or \\boxed{B}; None for any other answer."""
     match = _ANSWER.fullmatch(answer.strip().strip("*$"))
     return match[match.lastindex or 0] if match else None
 

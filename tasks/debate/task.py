@@ -156,7 +156,7 @@ class Debate(AnswerTeam):
         return 3 * rounds
 
     async def run(self, team: Team, item: Item) -> None:
-        """Rounds of an argument, a refutation, a verdict."""
+        """Rounds of an argument, a refutation and a verdict."""
         question, refuted = self.asked(item), ""
         for turn in range(1, self.rounds + 1):
             if turn == 1:
@@ -180,7 +180,7 @@ class Debate(AnswerTeam):
 
 
 class Solver(AnswerTeam):
-    """One agent alone answers once: the single-agent setting of MARSHAL's Table 16."""
+    """A single agent that answers once: the single-agent setting of MARSHAL's Table 16."""
 
     agents = ("solver",)
 

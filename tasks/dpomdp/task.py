@@ -36,7 +36,7 @@ SPLITS = ("train", "test")
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """The one item of both splits."""
+    """The only item of both splits."""
 
     name: str
     """The name of a shipped problem, or of the file without its suffix."""
@@ -53,9 +53,9 @@ class PlayState:
     observations: tuple[int, ...] | None
     """By agent, the index of its newest observation; None before the first joint action."""
     value: float
-    """The undiscounted, unscaled sum of rewards so far."""
+    """The sum of rewards so far, undiscounted and unscaled."""
     legal: bool
-    """False once a reply was rejected."""
+    """Whether all replies so far were accepted."""
     reward: float = 0.0
     """The last turn's reward, unscaled."""
 

@@ -185,7 +185,8 @@ class Environment(DecPOMDP[EnvironmentItem, EnvironmentState], LegalActions, Ser
         return Outcome(state=replace(after, shown=shown), reward=0.0)
 
     def metrics(self, state: EnvironmentState) -> Mapping[str, float | None]:
-        """`reward`, `calls` of tools, and `failures`, the calls that raised."""
+        """`reward`, `calls`, the number of tool calls, and `failures`, the number of calls that
+        raised."""
         results = [result for of_action in state.results for result in of_action]
         return {
             "reward": state.reward,

@@ -1,4 +1,4 @@
-"""Blueprints of HouseBuild, and a generator of them."""
+"""Blueprints of HouseBuild, and their generator."""
 
 from __future__ import annotations
 

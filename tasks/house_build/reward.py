@@ -26,13 +26,13 @@ class BuildCounts:
     exact: int
     """Cells of the house that hold the block of the blueprint."""
     occupied: int
-    """Cells of the house that hold any block."""
+    """Cells of the house that hold a block of any kind."""
     extra: int
     """Blocks outside the house."""
 
     @property
     def iou(self) -> float:
-        """Intersection over union of blocks and house, kinds ignored, in [0, 1]."""
+        """Intersection over union of blocks and house, ignoring kinds, in [0, 1]."""
         return self.occupied / (self.total + self.extra)
 
     @property

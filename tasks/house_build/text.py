@@ -39,7 +39,7 @@ class Threat:
 
 
 Hint = tuple[str, tuple[Box, ...]]
-"""A heading of the feedback and the boxes under it."""
+"""A heading in the feedback and the boxes listed under it."""
 
 
 def full_prompt(

@@ -1,6 +1,6 @@
 """The three-dimensional world of HouseBuild: commands, blocks and spiders.
 
-The rules are Minecraft's where the paper names a command, and the block map is plain Python.
+Commands that the paper names follow Minecraft's rules; the block map is plain Python.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class TurnRules:
     any_kill: bool
     """Whether `/kill` kills all spiders whatever its argument."""
     short: bool
-    """Whether `a1-1 block`, `a1-1 b1-1 block` and `kill` are commands too."""
+    """Whether `a1-1 block`, `a1-1 b1-1 block` and `kill` are accepted as commands too."""
 
 
 @dataclass(frozen=True, slots=True)

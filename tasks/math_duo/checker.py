@@ -41,7 +41,7 @@ _READER = Reader()
 
 
 def equal(one: float, other: float) -> bool:
-    """NumEq: an absolute or a relative error of at most 1e-6, relative to max(1, |other|)."""
+    """NumEq: whether the absolute error is at most 1e-6 * max(1, |other|)."""
     gap = abs(one - other)
     return gap <= DELTA or gap / max(1.0, abs(other)) <= DELTA
 

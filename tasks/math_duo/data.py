@@ -157,7 +157,7 @@ def arithmetic(rng: np.random.Generator) -> MathProblem:
 
 
 def value_of(text: str) -> int:
-    """Value of a sum of products of digits, separated by single spaces."""
+    """Value of a sum of products of digits, written with single spaces."""
     total, sign, factor = 0, 1, 1
     for word in (*text.split(), "+"):
         if word in "+-":

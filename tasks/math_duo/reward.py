@@ -1,4 +1,4 @@
-"""The terms of the rewards for math (Stronger-MAS, B.1), each a function of the answers."""
+"""The terms of the rewards for math (Stronger-MAS, B.1). Each is a function of the answers."""
 
 from __future__ import annotations
 

@@ -207,7 +207,7 @@ class MathDuo(DecPOMDP[MathProblem, MathState], Drawable, LegalActions, RewardSt
         return f"turn {min(state.turn + 1, self.turns)} of {self.turns}"
 
     def reference_actions(self, state: MathState) -> dict[str, str]:
-        """The right answer from every agent that acts now."""
+        """The right answer for every agent that acts at this step."""
         return {a: self._written(a, state.item.answer) for a in joint_observations(self, state)}
 
     def legal_action(self, state: MathState, agent: str, rng: np.random.Generator) -> str:

@@ -87,7 +87,7 @@ def full_prompt(role: str, problem: str, history: str) -> str:
 
 
 def compact_prompt(role: str, problem: str, answers: dict[str, str]) -> str:
-    """The role, the question's expression, and each agent's last answer in digits."""
+    """A prompt with the role, the question's expression, and each agent's last answer in digits."""
     words = [role, problem.removeprefix("What is ").removesuffix("?")]
     words += [f"{agent} {answer}" for agent, answer in answers.items()]
     return " ".join(words)

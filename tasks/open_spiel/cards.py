@@ -13,13 +13,13 @@ PAINT = {"J": "#4f81bd", "Q": "#8064a2", "K": "#c0504d", "chip": "#f2c530"}
 
 
 def kuhn_picture(state: Any) -> Picture:
-    """Both cards and the chips in the pot."""
+    """A picture of both cards and the chips in the pot."""
     cards = [kuhn_poker.CARDS[kuhn_poker.card(state, player)] for player in (0, 1)]
     return _picture(cards, [kuhn_poker.chips(state, player) for player in (0, 1)], None)
 
 
 def leduc_picture(state: Any) -> Picture:
-    """Both cards, the public card once it is open, and the chips in the pot."""
+    """A picture of both cards, the public card once it is revealed, and the chips in the pot."""
     cards = [leduc_poker.card(state, player) for player in (0, 1)]
     public = [what for who, what in leduc_poker.events(state) if who < 0]
     chips = [leduc_poker.chips(state, player) for player in (0, 1)]

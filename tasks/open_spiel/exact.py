@@ -14,7 +14,7 @@ from .games import load
 from .phrasings import phrasing
 
 Policy = Mapping[str, Mapping[str, Sequence[float]]]
-"""By agent and information state, the probability of each legal action in OpenSpiel's order."""
+"""Probabilities of the legal actions, in OpenSpiel's order, by agent and information state."""
 
 LARGEST = 20_000
 """Maximum number of enumerated decisions, over all players."""

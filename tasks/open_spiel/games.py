@@ -1,4 +1,4 @@
-"""Game names and aliases, and positions as OpenSpiel states."""
+"""Games by name or alias, and their positions as OpenSpiel states."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ALIASES = {
         "hanabi(players=2,colors=3,ranks=2,hand_size=5,max_information_tokens=8,max_life_tokens=3)"
     ),
 }
-"""Short names in addition to OpenSpiel's own (MARSHAL, section 3.3 and appendix I)."""
+"""Short names in addition to OpenSpiel's names (MARSHAL, section 3.3 and appendix I)."""
 
 Move = int | tuple[int, ...]
 """One entry of a game's history: the action of chance or of the player to move, or one action per
@@ -89,7 +89,8 @@ def after_chance(name: str, moves: tuple[Move, ...], rng: np.random.Generator) -
 
 
 def movers(state: Any) -> tuple[int, ...]:
-    """The players to move: one, or in simultaneous games all that have a choice."""
+    """The players to move: one, or in a game with simultaneous moves all players that have a
+    choice."""
     if state.is_terminal():
         return ()
     if state.is_simultaneous_node():
@@ -105,7 +106,7 @@ def joined(state: Any, chosen: dict[int, int]) -> Move:
 
 
 def hidden(game: Any) -> bool:
-    """Whether some player does not see all of a position."""
+    """Whether the game has hidden information."""
     import pyspiel
 
     open_game = pyspiel.GameType.Information.PERFECT_INFORMATION
@@ -113,7 +114,7 @@ def hidden(game: Any) -> bool:
 
 
 def cooperative(game: Any) -> bool:
-    """Whether all players are paid the same."""
+    """Whether all players get the same payoff."""
     import pyspiel
 
     return bool(game.get_type().utility == pyspiel.GameType.Utility.IDENTICAL)

@@ -51,7 +51,7 @@ class Other(Full):
 
 
 class CompactOther(Compact):
-    """OpenSpiel's string and the legal actions."""
+    """The compact form: OpenSpiel's string and the legal actions."""
 
     def __init__(self, game: Any) -> None:
         super().__init__(game)

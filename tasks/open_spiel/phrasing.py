@@ -62,7 +62,7 @@ class Compact(GameText):
 
 
 class Full(GameText):
-    """Sections as in appendix I of the paper."""
+    """The full form, with sections as in appendix I of the paper."""
 
     system: str
     """The paper's system prompt."""

@@ -1,6 +1,6 @@
 """Programs that play OpenSpiel's games: game-tree search and equilibrium policies.
 
-They take the seat of an opponent, in training or evaluation (`agents.player_1.program`).
+They play as opponents in training or evaluation (`agents.player_1.program`).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class MCTS:
     exploration: float = 2.0
     """OpenSpiel's `uct_c`, the exploration constant."""
     rollouts: Count = 10
-    """Random games played out for each new position."""
+    """Number of random playouts for each new position."""
 
     def __post_init__(self) -> None:
         check_bounds(self)

@@ -1,4 +1,4 @@
-"""Environments behind OpenEnv servers as text tasks."""
+"""Text tasks made of environments behind OpenEnv servers."""
 
 from .task import OpenEnv
 

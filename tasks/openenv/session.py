@@ -26,7 +26,7 @@ class ServerObservation:
 
 
 class RejectedAction(Exception):
-    """The server did not accept or could not execute an action. The agent reads the reason."""
+    """The server did not accept an action or could not execute it. The agent reads the reason."""
 
 
 class Closed(Exception):

@@ -1,4 +1,4 @@
-"""An environment behind an OpenEnv server as a text task of one agent."""
+"""A text task for one agent, made of an environment behind an OpenEnv server."""
 
 from __future__ import annotations
 

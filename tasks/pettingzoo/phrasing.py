@@ -1,4 +1,4 @@
-"""Phrasing interface: an environment's observations and actions as text."""
+"""Interface for phrasing an environment's observations and actions as text."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Phrasing:
 
 
 class Plain(Phrasing):
-    """PettingZoo's own arrays and action numbers."""
+    """The plain phrasing: PettingZoo's arrays and action numbers."""
 
 
 class RockPaperScissors(Phrasing):
@@ -66,7 +66,8 @@ class BoardWording(Phrasing):
 
 
 class TicTacToeWording(BoardWording):
-    """Cells as (row,column), from 0 at the top left. The environment counts by column first."""
+    """Words of tictactoe_v3: cells as (row,column), from 0 at the top left. The environment numbers
+    cells column by column."""
 
     def observation(self, agent: str, seen: Any) -> str:
         return super().observation(agent, np.swapaxes(np.asarray(seen), 0, 1))

@@ -65,7 +65,7 @@ def module(source: EnvironmentSource) -> Any:
 
 
 def make(source: EnvironmentSource) -> Any:
-    """A fresh environment, not yet reset."""
+    """A new environment that has not been reset."""
     return (module(source).parallel_env if source.parallel else module(source).env)(
         **deepcopy(dict(source.settings))
     )

@@ -107,7 +107,7 @@ class PettingZoo(DecPOMDP[ZooItem, ZooState], LegalActions, RewardStructure):
     def step(
         self, state: ZooState, actions: Mapping[str, str], rng: np.random.Generator
     ) -> Outcome[ZooState]:
-        """The environment's step, or the end if a reply is not a legal action."""
+        """Execute the environment's step, or end the episode if a reply is not a legal action."""
         current = self._now(state)
         chosen: list[tuple[str, int]] = []
         invalid = []

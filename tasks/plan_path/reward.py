@@ -1,4 +1,4 @@
-"""The terms of Plan-Path's rewards (Stronger-MAS, B.4), each a function of the moves."""
+"""The terms of Plan-Path's rewards (Stronger-MAS, B.4). Each is a function of the moves."""
 
 from __future__ import annotations
 

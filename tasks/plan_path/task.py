@@ -141,7 +141,7 @@ class PlanPath(ToolTeam[Map, Cell, Moves], Drawable):
         return "\n".join(state.item.drawn(state.world))
 
     def picture(self, state: TeamState[Map, Cell, Moves]) -> Picture:
-        """The map with the cells where the turns ended."""
+        """A picture of the map with the cells where the turns ended."""
         item = state.item
         cells = {(c, r): Drawn("wall") for r, c in item.walls}
         ends = (item.start, *(done.world for done in state.decisions))

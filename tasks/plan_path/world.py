@@ -1,4 +1,4 @@
-"""Maps with walls, and walks on them."""
+"""Maps with walls, and the execution of moves on them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Map:
         return distances(self.goal, self.free)
 
     def drawn(self, at: Cell) -> tuple[str, ...]:
-        """Rows of '#', '.', 'S' for the cell `at` and 'G'."""
+        """The map as rows of '#' (wall), '.' (free), 'S' (the cell `at`) and 'G' (goal)."""
         marks = dict.fromkeys(self.walls, "#") | {self.goal: "G"} | {at: "S"}
         span = range(self.columns)
         return tuple("".join(marks.get((r, c), ".") for c in span) for r in range(self.rows))
@@ -71,7 +71,7 @@ def walk(world: Map, at: Cell, moves: Moves) -> Walk:
 
 
 def shortest_path(world: Map, at: Cell) -> Moves:
-    """One of the shortest lists of moves to the goal."""
+    """A shortest list of moves to the goal."""
     path = []
     while at != world.goal:
         ways = {move: moved(at, move) for move in STEPS}

@@ -101,7 +101,7 @@ class ReasoningGym(Answering[GymItem], PrivilegedInfo, RewardStructure):
         return self._items[split]
 
     def scores(self, item: GymItem, answers: Mapping[str, AgentAnswer]) -> AnswerRewards:
-        """The package's score of the completion; 0 if no answer is tagged."""
+        """The package's score of the completion; 0 if an answer must be tagged and none is."""
         text = answers[self.answer].text
         if self.tagged:
             tagged = _TAGGED.findall(text)

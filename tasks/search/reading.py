@@ -26,7 +26,7 @@ def read_queries(text: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """The passages that a reranker chose, by number."""
+    """The numbers of the passages that a reranker chose."""
 
     chosen: tuple[int, ...]
     """Numbers of existing passages in order, without repetition."""

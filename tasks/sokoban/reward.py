@@ -1,4 +1,4 @@
-"""The terms of Sokoban's rewards (Stronger-MAS, B.5), each a function of the moves."""
+"""The terms of Sokoban's rewards (Stronger-MAS, B.5). Each is a function of the moves."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ class LetterCounts:
     background: int
     """Cells of the grid outside the target."""
     covered: int
-    """Target cells that hold any block."""
+    """Target cells that hold a block of any kind."""
     extra: int
     """Blocks outside the target."""
     pairs: int
@@ -36,7 +36,7 @@ class LetterCounts:
 
     @property
     def iou(self) -> float:
-        """Intersection over union of blocks and target, textures ignored, in [0, 1]."""
+        """Intersection over union of blocks and target, ignoring textures, in [0, 1]."""
         return self.covered / (self.total + self.extra)
 
 

@@ -58,7 +58,7 @@ class StrBuildState:
     """Turns played so far."""
     blocks: tuple[Block, ...]
     reward: float
-    """The raw reward of `blocks`, before the shift."""
+    """The raw reward of the last build, before the shift."""
     rejected: int
     """Number of lines of the last turn that were not valid commands, over all agents."""
 

@@ -24,7 +24,7 @@ class PlayerFields:
 
 
 Hint = tuple[str, tuple[Cell, ...]]
-"""A heading of the feedback and the cells under it."""
+"""A heading in the feedback and the cells listed under it."""
 
 
 def full_prompt(

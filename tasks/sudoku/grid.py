@@ -11,7 +11,7 @@ Grid = tuple[tuple[int, ...], ...]
 """Rows of digits, 0 for a blank."""
 
 Fill = tuple[int, int, int]
-"""(row, column, digit): row and column from 1; digit 0 makes a blank."""
+"""(row, column, digit): row and column count from 1; digit 0 clears a cell."""
 
 
 def units(size: int) -> tuple[tuple[tuple[int, int], ...], ...]:
@@ -37,7 +37,8 @@ def legal(grid: Grid) -> bool:
 
 
 def seen(grid: Grid, cell: tuple[int, int]) -> list[int]:
-    """The digits in the row, column and sub-grid of a cell, (row, column) from 0, ascending."""
+    """The digits in the row, column and sub-grid of a cell, in ascending order. The cell is (row,
+    column), from 0."""
     near = {grid[r][c] for unit in units(len(grid)) if cell in unit for r, c in unit}
     return sorted(near - {0})
 

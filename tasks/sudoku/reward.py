@@ -1,4 +1,4 @@
-"""The terms of Sudoku's rewards (Stronger-MAS, B.3), each a function of the answer."""
+"""The terms of Sudoku's rewards (Stronger-MAS, B.3). Each is a function of the answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Prompts and answer parsing of Sudoku: the paper's form (C.2) and a compact one."""
+"""Prompts and answer parsing of Sudoku, in the paper's form (C.2) and a compact form."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ After your team's earlier answers the grid is (an answer overwrites what they fi
 
 
 def rows_of(grid: Grid) -> str:
-    """One line for each row, digits between spaces, dots for blanks."""
+    """One line for each row, with digits separated by spaces and dots for blanks."""
     return "\n".join(" ".join(str(digit or ".") for digit in row) for row in grid)
 
 
@@ -129,7 +129,7 @@ def compact_prompt(clues: Grid, grid: Grid, agent: str, run: ToolRun[Any] | None
 
 
 def blank_names(clues: Grid) -> dict[tuple[int, int], str]:
-    """The blanks' letters by cell (row, column) from 0, in reading order."""
+    """The blanks' letters, in reading order, by cell (row, column), from 0."""
     span = range(len(clues))
     blanks = [(r, c) for r in span for c in span if not clues[r][c]]
     return {cell: letters(number) for number, cell in enumerate(blanks)}

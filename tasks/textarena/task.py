@@ -90,7 +90,7 @@ class TextArena(DecPOMDP[ArenaGame, ArenaState], LegalActions, RewardStructure):
         return ArenaState(seed=int(rng.integers(2**31)))
 
     def observe(self, state: ArenaState, agent: str) -> str | None:
-        """The messages since the agent's last action; None unless it is to move."""
+        """The messages since the agent's last action; None if the agent is not to move."""
         reached = self._at(state)
         player = self.agents.index(agent)
         return reached.shown[player] if reached.player == player else None

@@ -108,7 +108,7 @@ class ToolTeam(
         )
 
     def observe(self, state: TeamState[Item, World, Answer], agent: str) -> Prompt | None:
-        """The full task and all attempts so far, as a fresh prompt; None for an agent that does not
+        """A new prompt with the full task and all attempts so far; None for an agent that does not
         act at this step."""
         if self._in_sequence and (agent == TOOL) == state.tool_played:
             return None
@@ -176,7 +176,7 @@ class ToolTeam(
         return f"turn {turn} of {self.turns} progress {done:.0f}"
 
     def reference_actions(self, state: TeamState[Item, World, Answer]) -> dict[str, str]:
-        """Answers of all acting agents that solve the world at once."""
+        """Answers of all acting agents that solve the task immediately."""
         answer = self.solution(state.item, state.world)
         acting = joint_observations(self, state)
         return {agent: self.said(state.item, agent, answer) for agent in acting}
@@ -227,7 +227,7 @@ class ToolTeam(
         return None if answer is None else self.read(state.item, answer)
 
     def _team(self, state: TeamState[Item, World, Answer], after: World) -> float:
-        """r_team of a turn that leaves the world `after`."""
+        """r_team of a turn that ends in the world `after`."""
         if self.rewards == "outcome":
             return float(self.solved(state.item, after))
         return self.team_reward(state.item, state.world, after)
@@ -288,7 +288,7 @@ class ToolTeam(
 
     @abstractmethod
     def shown(self, state: TeamState[Item, World, Answer], agent: str) -> str:
-        """The prompt of an agent that acts."""
+        """The prompt for an acting agent."""
 
     @abstractmethod
     def solution(self, item: Item, world: World) -> Answer:

@@ -1,4 +1,4 @@
-"""Discussion: at each turn agents see the others' outputs of the previous turn."""
+"""Discussion: at each turn agents see the other agents' outputs of the previous turn."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ WORDS: Mapping[str, Sequence[str]] = {
 
 
 def generate(sentences: Sentences, split: str, count: int) -> list[str]:
-    """The first `count` texts of a split; the same ones at each call."""
+    """The first `count` texts of a split; every call returns the same texts."""
     return [_text(sentences, derive_rng("writing", split, number)) for number in range(count)]
 
 

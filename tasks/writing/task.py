@@ -100,7 +100,7 @@ class WritingTask(DecPOMDP[WritingItem, WritingState], LegalActions, RewardStruc
     def step(
         self, state: WritingState, actions: Mapping[str, str], rng: np.random.Generator
     ) -> Outcome[WritingState]:
-        """Score the two answers; the episode is over."""
+        """Score the two answers and end the episode."""
         parts = score(self.rules, *(without_reasoning(actions[agent]) for agent in self.agents))
         return Outcome(state=WritingState(state.item, parts), reward=parts.total, done=True)
 

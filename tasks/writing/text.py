@@ -16,7 +16,7 @@ def words_of(text: str) -> list[str]:
 
 
 def content_words(words: Sequence[str]) -> frozenset[str]:
-    """The different words that are not stop words."""
+    """The distinct words that are not stop words."""
     return frozenset(words) - STOP_WORDS
 
 
