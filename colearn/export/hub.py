@@ -113,7 +113,7 @@ def _check_bases(bases: Mapping[str, str | None], namespace: str) -> None:
 @contextmanager
 def _one_line_errors(namespace: str) -> Iterator[None]:
     """Turn errors of the hub into a ConfigError of one line."""
-    # the base of its own errors, whichever HTTP client it uses
+    # the base class of the hub's errors, whichever HTTP client it uses
     from huggingface_hub.errors import HTTPError  # type: ignore[attr-defined]
 
     try:

@@ -50,7 +50,7 @@ async def play(
         if tell is not None:
             shown = {name: agent.endpoint.shown for name, agent in agents.items()}
             tell({"kind": "planned", "agents": shown, "items": [str(item) for item in items]})
-        # stack.enter_context would wait for a step that hangs when the play is broken off
+        # stack.enter_context would wait for a hanging step when the play session is interrupted
         thread = ThreadPoolExecutor(1)
         try:
             room = PlaySetting(

@@ -104,7 +104,7 @@ class Watch:
             while after < len(self._log):
                 events = [self._log[after]] if seat is None else seen_from(seat, self._log, after)
                 texts = [f"data: {json.dumps(event)}\n\n" for event in events]
-                # with the last one alone, so that a reader who comes back misses none
+                # only the last one has an id, so that a reader who reconnects misses none
                 texts[-1:] = [f"id: {after}\n{text}" for text in texts[-1:]]
                 after += 1
                 for text in texts:
@@ -151,7 +151,7 @@ def watch_app(watch: Watch) -> FastAPI:
     """The web application. `/` and `/page/...` serve the page, `/events` the events as seen from
     `?seat=`; `/say` accepts a person's answer as JSON, which pages of other origins cannot send."""
     app = FastAPI(openapi_url=None)
-    # a page elsewhere whose name points to this machine must not read along
+    # a page of another site whose name resolves to this machine must not read along
     app.add_middleware(TrustedHostMiddleware, allowed_hosts=[HOST, "localhost"])
 
     @app.get("/")

@@ -54,7 +54,7 @@ class MetricsTail:
         if shortened:
             self._meter.reset()  # a resumed run removed what followed its checkpoint
         for line in lines:
-            # a killed run may leave half a line behind; reports insist on whole ones
+            # a killed run may leave an incomplete line; reports require complete ones
             with suppress(ValidationError):
                 self._take(Line.model_validate_json(line))
         return bool(lines)

@@ -153,7 +153,7 @@ def _unfinished(run: RunFolder) -> str:
 def _metrics(column: Column) -> tuple[str, ...]:
     """The evaluation metrics whose product is shown in a column."""
     if column.key == TIME:
-        # a pipeline's turns are micro-turns, one agent's after the other's, so that they add up
+        # a pipeline's turns are micro-turns of one agent after another, so their times add up
         return ("response_seconds", "turns")
     return ("tokens_per_turn",) if column.key == COST else (column.key,)
 

@@ -142,6 +142,6 @@ def _tests(findings: Findings, problem: HumanEvalProblem, shown: int) -> Sequenc
     lines += [f"  failed: {source}" for source in failed]
     reason = findings.message.partition(": ")[2]
     if failed and reason != failed[0]:
-        # it is about the first test that failed, which is then among those shown
+        # the message is about the first failed test, which is then among those shown
         lines.append(f"  first error: {reason}")
     return lines

@@ -273,7 +273,7 @@ class OpenSpiel(
         return tuple(lost)
 
 
-# Many episodes of a small game stand in the same few positions: each is put into words once.
+# Many episodes of a small game share a few positions, so the text of each position is cached.
 
 
 @lru_cache(maxsize=8192)
