@@ -38,7 +38,7 @@ class Block:
     cell: Cell
     name: str
     owner: int
-    """Number of the agent that placed it last, from 0."""
+    """Number (from 0) of the agent that placed the block last."""
 
 
 def palette(agent: int) -> tuple[str, str]:

@@ -33,7 +33,7 @@ LONGEST = 200
 
 
 def moved(cell: Cell, move: str) -> Cell:
-    """The neighbour of a cell."""
+    """The cell that one move reaches."""
     row, column = STEPS[move]
     return cell[0] + row, cell[1] + column
 

@@ -21,7 +21,7 @@ class PushToHub(Callback):
     `colearn export --push` does. An interrupted run is not pushed."""
 
     to: str
-    """User or organisation."""
+    """User or organisation on the hub."""
     team: str | None = None
     """The team's name; None selects the name of the run's folder."""
     private: bool = False

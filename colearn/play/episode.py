@@ -3,7 +3,7 @@
 Listeners of a play session receive events, which are mappings with `kind` and `episode`:
 
     started   item
-    observed  turn, observations by agent, and the world, None where the task does not show it:
+    observed  turn, observations by agent, and the world (None if the task does not show it):
               picture, the text of `render`, and world, `picture` as plain data
     asked     turn, agent: a person whose answer the page waits for
     retried   turn, agent, reason

@@ -24,7 +24,7 @@ _LARGEST_PORT = 65535
 def world_size() -> int:
     """Number of processes of the run; 1 without a launcher.
 
-    Errors: ConfigError for no number.
+    Errors: ConfigError if the variable is not a number.
     """
     return _read("WORLD_SIZE", 1)
 
@@ -40,7 +40,7 @@ def on_one_machine() -> bool:
 def relaunches() -> int:
     """Number of times that torchrun has restarted the processes.
 
-    Errors: ConfigError for no number.
+    Errors: ConfigError if the variable is not a number.
     """
     return _read("TORCHELASTIC_RESTART_COUNT", 0)
 

@@ -45,7 +45,7 @@ class CodeState:
     rounds: tuple[TurnRecord, ...] = ()
     """The turns so far."""
     passed: float = 0.0
-    """p of the newest program."""
+    """p, the share of golden tests passed, of the newest program."""
     answers: int = 0
     valid: int = 0
     """Number of answers in a valid format."""

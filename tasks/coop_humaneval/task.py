@@ -42,7 +42,7 @@ class CoopHumanEvalState:
     turn: int
     """Turns played so far."""
     findings: Findings | None
-    """None before the first turn."""
+    """The analysis of the last turn's program; None before the first turn."""
     reward: float
     """The raw reward of the last turn, before the shift."""
 
@@ -124,7 +124,7 @@ class CoopHumanEval(
     reward in another process.
 
     Errors: ConfigError from the constructor, one line that names the setting; from `step` if no
-    sandbox works on the machine; MissingExtra where `data: hub` needs the extra `tasks`.
+    sandbox works on the machine; MissingExtra if `data: hub` needs the extra `tasks`.
     """
 
     agents = (AUX, "main")

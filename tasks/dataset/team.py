@@ -1,4 +1,4 @@
-"""The team of a data set: each agent's template, and which answers each agent reads."""
+"""The team of a data set: the template of each agent, and the answers that each agent reads."""
 
 from __future__ import annotations
 

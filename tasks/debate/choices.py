@@ -118,7 +118,7 @@ def load_choices(
     """The questions by split. Without `test_data` the test split is the official one, if there is
     one, else the last tenth.
 
-    Errors: ConfigError for data that cannot be read; MissingExtra where an extra is needed.
+    Errors: ConfigError for data that cannot be read; MissingExtra if an extra is needed.
     """
     known = HUB_SETS.get(data)
     if known is not None:

@@ -43,7 +43,7 @@ def check_template(field: str, template: str, known: tuple[str, ...]) -> None:
 def rename(
     model: TabularModel, words: Mapping[str, str] | None
 ) -> tuple[tuple[tuple[str, ...], ...], tuple[tuple[str, ...], ...]]:
-    """By agent, the texts of its actions and of its observations.
+    """The texts of the actions, and the texts of the observations, by agent.
 
     Errors: ConfigError for a key that names neither an action nor an observation, an unusable text,
     or one text for two actions or two observations of an agent.

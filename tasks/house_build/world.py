@@ -54,7 +54,7 @@ class PlacedBlock:
     cell: Cell
     name: str
     owner: int
-    """Number of the agent that placed it last, from 0."""
+    """Number (from 0) of the agent that placed the block last."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

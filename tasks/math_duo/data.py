@@ -69,7 +69,7 @@ def load_problems(
     note. Without `test_data` the test split is the official one, if there is one, else the last
     tenth.
 
-    Errors: ConfigError for data that cannot be read; MissingExtra where an extra is needed.
+    Errors: ConfigError for data that cannot be read; MissingExtra if an extra is needed.
     """
     return read_splits(data, test_data, _read, lambda: _generated(train, test, seed))
 

@@ -212,7 +212,7 @@ class CompactHanabi(Compact):
         return f"{what}_{value}" if verb == "Reveal" else f"{verb.lower()}_{what}"
 
     def revealed(self, state: Any) -> str:
-        """Both hands."""
+        """The cards of both hands."""
         seen = table_of_all(state)
         hands = (" ".join(held.face for held in hand) for hand in (seen.own, seen.other))
         return " ".join(f"player_{player} {hand}" for player, hand in enumerate(hands))

@@ -89,7 +89,7 @@ class CompactKuhnPoker(Compact):
         return ACTIONS[action].lower()
 
     def revealed(self, state: Any) -> str:
-        """Both cards."""
+        """The cards of both players."""
         return " ".join(f"player_{player} card {CARDS[card(state, player)]}" for player in (0, 1))
 
     def stake(self, state: Any, player: int) -> float:

@@ -119,7 +119,7 @@ class CompactLeducPoker(Compact):
         return ACTIONS[action].lower()
 
     def revealed(self, state: Any) -> str:
-        """Both cards."""
+        """The cards of both players."""
         return " ".join(f"player_{player} card {card(state, player)}" for player in (0, 1))
 
     def stake(self, state: Any, player: int) -> float:

@@ -69,7 +69,7 @@ def load_tested(data: str, world: World, kinds: Sequence[str]) -> tuple[Question
 
 
 def load_corpus(path: str | None, packaged: Corpus | None, data: str) -> Corpus:
-    """The user's folder, or the corpus that comes with the questions.
+    """The corpus in the user's folder, or the one that comes with the questions.
 
     Errors: ConfigError if there is neither.
     """

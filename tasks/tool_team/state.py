@@ -35,7 +35,7 @@ class PlannerDecision(Generic[Answer, World]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TeamState(Generic[Item, World, Answer]):
-    """The world between two answers."""
+    """State of the game between two answers."""
 
     item: Item
     world: World

@@ -84,7 +84,7 @@ class Wrapper(
         self.steps_at_once = Services.of(inner).steps_at_once
 
     def items(self, split: str) -> Sequence[Item]:
-        """The task's."""
+        """Forwarded to the task."""
         return self.inner.items(split)
 
     def horizon_of(self, item: Item) -> int:
@@ -94,45 +94,45 @@ class Wrapper(
         return horizon_of(self.inner, item) if own_turns else self.horizon
 
     def metrics(self, state: Outer) -> Mapping[str, float | None]:
-        """The task's."""
+        """Forwarded to the task."""
         return self.inner.metrics(state.inner)
 
     def global_info(self, state: Outer) -> str:
-        """The task's."""
+        """Forwarded to the task."""
         return self.inner.global_info(state.inner)
 
     def privileged_info(self, state: Outer) -> str:
-        """The task's."""
+        """Forwarded to the task."""
         return PrivilegedInfo.of(self.inner).privileged_info(state.inner)
 
     def legal_action(self, state: Outer, agent: str, rng: np.random.Generator) -> str | None:
-        """The task's."""
+        """Forwarded to the task."""
         return LegalActions.of(self.inner).legal_action(state.inner, agent, rng)
 
     def render(self, state: Outer) -> str | None:
-        """The task's."""
+        """Forwarded to the task."""
         return Drawable.of(self.inner).render(state.inner)
 
     def picture(self, state: Outer) -> Picture | None:
-        """The task's."""
+        """Forwarded to the task."""
         return Drawable.of(self.inner).picture(state.inner)
 
     def svg(self, state: Outer) -> str | None:
-        """The task's."""
+        """Forwarded to the task."""
         return Drawable.of(self.inner).svg(state.inner)
 
     def listener(self, state: Outer, agent: str) -> Listener | None:
-        """The task's."""
+        """Forwarded to the task."""
         return ProgramEpisodes.of(self.inner).listener(state.inner, agent)
 
     def abandon(self, state: Outer) -> None:
-        """The task's."""
+        """Forwarded to the task."""
         ProgramEpisodes.of(self.inner).abandon(state.inner)
 
     def costs(self) -> Mapping[str, float]:
-        """The task's."""
+        """Forwarded to the task."""
         return Services.of(self.inner).costs()
 
     def close(self) -> None:
-        """The task's."""
+        """Forwarded to the task."""
         Services.of(self.inner).close()

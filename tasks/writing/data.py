@@ -29,7 +29,7 @@ class TextSource:
     file: str
     """The packaged file's name."""
     sentences: Sentences
-    """The grammar of 'generated'."""
+    """The grammar from which 'generated' texts are drawn."""
     hub: str
     """The data set's name on the hub; its split 'train' is cut into the paper's slices."""
     field: str
