@@ -1,5 +1,4 @@
-"""Code: one agent writes a program and one its tests, until both agree (Stronger-MAS, B.2 and
-C.2)."""
+"""Code: one agent writes a program, one writes its tests (Stronger-MAS, B.2 and C.2)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
-"""A task made of an environment with TRL's `environment_factory` interface. Tool calls are text;
-episodes are replayed from their actions."""
+"""A task made of an environment with TRL's `environment_factory` interface.
+
+Tool calls are text; episodes are replayed from their actions.
+"""
 
 from __future__ import annotations
 
