@@ -47,6 +47,7 @@ from .learner import (
     MemoryFootprint,
     Objective,
     Prepared,
+    WeightCopy,
 )
 from .loss import PolicyBatch, PolicyLoss
 from .network_key import NetworkKey
@@ -153,6 +154,7 @@ __all__ = [
     "ValueLoss",
     "Values",
     "View",
+    "WeightCopy",
     "WeightUpdate",
     "WindowExceeded",
     "horizon_of",

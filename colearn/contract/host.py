@@ -92,7 +92,7 @@ class ModelHost(ABC):
     players: Mapping[str, Hosted]
     """By player name, including past selves."""
     networks: Mapping[NetworkKey, Any]
-    """Actors and critics in this process; exact evaluation reads their weights."""
+    """Actors and critics in this process, or copies of them; exact evaluation reads actors."""
 
     @property
     def parameters(self) -> Mapping[NetworkKey, int]:
@@ -127,6 +127,10 @@ class ModelHost(ABC):
         for engine in self.engines:
             engine.rest()
 
+    def fetch(self) -> None:  # noqa: B027 - networks may be the learners' own
+        """Load the learners' weights into `networks` that are copies; called before an exact
+        evaluation."""
+
     def close(self) -> None:
         """Free resources outside Python's garbage collector."""
         for engine in self.engines:
@@ -135,13 +139,14 @@ class ModelHost(ABC):
 
 @dataclass(frozen=True, slots=True)
 class HostWorker:
-    """A process with some of a run's models, and the resources that a cluster reserves for it."""
+    """Processes with some of a run's models, and what a cluster reserves for each of them."""
 
     name: str
     keys: tuple[NetworkKey, ...]
     gpus: float
     cpus: float | None
     """None: an equal share of the cluster's."""
+    processes: int = 1
 
 
 class HostKind(ABC):

@@ -44,6 +44,28 @@ class Accumulated:
     it)."""
 
 
+class WeightCopy(ABC):
+    """A learner's trained weights as they were at one time, kept where the learner is."""
+
+    steps: int
+    """Their version."""
+
+    @abstractmethod
+    def put(self) -> None:
+        """Give the learner these weights and their version; its optimiser stays as it is."""
+
+    @abstractmethod
+    def save(self, folder: Path) -> None:
+        """Write the weights. Errors: OSError if the file cannot be written."""
+
+    @abstractmethod
+    def load(self, folder: Path, steps: int) -> None:
+        """Read weights of version `steps` in their place.
+
+        Errors: CheckpointError for a missing, truncated or foreign file.
+        """
+
+
 class Learner(Timed, ABC):
     """One optimiser over one trained model (an actor, a critic, or an actor with a value head).
 
@@ -100,6 +122,10 @@ class Learner(Timed, ABC):
     @abstractmethod
     def load(self, folder: Path) -> None:
         """The inverse of `save`. Errors: CheckpointError for a truncated or foreign file."""
+
+    @abstractmethod
+    def copy(self) -> WeightCopy:
+        """A copy of the current trained weights."""
 
     @abstractmethod
     def publish(self) -> WeightUpdate:

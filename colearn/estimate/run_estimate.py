@@ -146,7 +146,9 @@ def estimate(
         networks = builder.build()
 
         scripts = work.scripts
-        memory = count_networks(run, networks, builder.missing, processes, machine)
+        placed = run.host.workers(run)
+        sharing = placed[0].processes if placed else processes
+        memory = count_networks(run, networks, builder.missing, sharing, machine)
         specs, warnings = read_specs(run, architectures), {}
         if specs is not None:
             check_lengths(work.task, work.train, scripts, specs)
@@ -183,7 +185,7 @@ def estimate(
                 return some
 
             phases = counted(networks)
-            workers = {one: counted(one.keys).peaks for one in run.host.workers(run)}
+            workers = {one: counted(one.keys).peaks for one in placed}
             if updates is not None and machine is not None and machine.card is not None:
                 clock = Clock(run, networks, phases.memory, machine.card, processes)
                 seconds = clock.seconds(updates.totals, phases.speaking, waves)

@@ -23,8 +23,9 @@ def workers_table(estimate: Estimate) -> Group:
                 table.add_row(worker.name, device, size_text(phases[highest]), highest)
     first = next(iter(estimate.workers))
     cpus = "an equal share of the cluster's" if first.cpus is None else f"{first.cpus:g}"
+    each = "worker" if first.processes == 1 else "process"
     line = (
-        f"placement group: {len(estimate.workers)} bundles, one for each worker, of "
+        f"placement group: {_processes(estimate)} bundles, one for each {each}, of "
         f"{first.gpus:g} GPUs and {cpus} CPUs"
     )
     return Group(table, Text(line))
@@ -36,7 +37,7 @@ def workers_too_large(estimate: Estimate) -> list[str]:
     machine = estimate.machine
     if machine is None:
         return []
-    lines, needed = [], sum(worker.gpus for worker in estimate.workers)
+    lines, needed = [], sum(worker.gpus * worker.processes for worker in estimate.workers)
     if needed > machine.count:
         lines.append(
             f"does not fit: {len(estimate.workers)} workers reserve {needed:g} GPUs, and --devices "
@@ -55,7 +56,7 @@ def workers_too_large(estimate: Estimate) -> list[str]:
 
 def _remedy(estimate: Estimate, machine: Machine) -> str:
     """The share of a GPU with which all workers fit, as large as their number lets it be."""
-    share = floor(1000 / ceil(len(estimate.workers) / machine.count)) / 1000
+    share = floor(1000 / ceil(_processes(estimate) / machine.count)) / 1000
     peaks = [
         max(phases.values())
         for devices in estimate.workers.values()
@@ -70,3 +71,7 @@ def _remedy(estimate: Estimate, machine: Machine) -> str:
         "evaluation.at_once or train.token_budget, set checkpointing, or run.host: local, for "
         "which settings are proposed"
     )
+
+
+def _processes(estimate: Estimate) -> int:
+    return sum(worker.processes for worker in estimate.workers)

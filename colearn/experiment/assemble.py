@@ -51,6 +51,13 @@ class Assembly:
     past: Mapping[int, Mapping[str, FrozenCopy]]
     """Past selves by slot of the cast's pool and model name."""
 
+    def exact_metrics(self) -> dict[str, float]:
+        """Metrics of an exact evaluation of the current weights; none unless the config asks."""
+        if self.exact is None:
+            return {}
+        self.host.fetch()
+        return self.exact.metrics()
+
 
 def assemble(config: Config) -> Assembly:
     """Load and connect all parts of a run.
@@ -169,15 +176,8 @@ def _check_words(config: Config, tokenizers: Tokenizers) -> None:
 def _exact(
     run: ResolvedRun, host: ModelHost, players: Mapping[str, Player]
 ) -> ExactEvaluator | QueriedEvaluator:
-    seats, networks = run.config.agents, {}
-    for agent, seat in seats.items():
-        network = host.networks.get(NetworkKey("actor", seat.model))
-        if network is None:
-            raise ConfigError(
-                f"evaluation.exact: models.{seat.model} lives in another process; set "
-                "run.host to local, or evaluation.exact to false"
-            )
-        networks[agent] = network
+    seats = run.config.agents
+    networks = {a: host.networks[NetworkKey("actor", seat.model)] for a, seat in seats.items()}
     specs = {
         agent: AgentSpec(**seats[agent].spec_fields, chat=_chat(players[agent])) for agent in seats
     }

@@ -377,8 +377,7 @@ class Experiment:
                 processes=self.processes,
                 pool=self._pool,
             )
-        if self.assembly.exact is not None:
-            evaluation.metrics.update(self.assembly.exact.metrics())
+        evaluation.metrics.update(self.assembly.exact_metrics())
         run, progress = self.assembly.run, self.progress
         shown = evaluation.trees[: run.config.evaluation.transcripts]
         episodes = [

@@ -9,11 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import torch
-from torch import Tensor
-
-from colearn.contract import Learner, NetworkKey
-from colearn.learn.checkpoint_files import load_weights, save_weights
+from colearn.contract import Learner, NetworkKey, WeightCopy
 from colearn.rollout.counts import Counts
 from colearn.types import Tree
 
@@ -28,9 +24,12 @@ class _Behaviour:
     """Weights that generators were given, and the state of the run at that time."""
 
     at: TrainingPoint
-    weights: dict[str, dict[str, Tensor]]
-    steps: dict[str, int]
-    """Their versions."""
+    weights: dict[str, WeightCopy]
+    """By actor."""
+
+    def put(self) -> None:
+        for weights in self.weights.values():
+            weights.put()
 
 
 class StaleRollouts(Experience):
@@ -108,8 +107,9 @@ class StaleRollouts(Experience):
         for behaviour in self._behaviour:
             if behaviour.at.iteration == needed:
                 for key, weights in behaviour.weights.items():
-                    save_weights(folder / _FOLDER / key, weights)
-                numbers = {"at": asdict(behaviour.at), "steps": behaviour.steps}
+                    weights.save(folder / _FOLDER / key)
+                steps = {key: weights.steps for key, weights in behaviour.weights.items()}
+                numbers = {"at": asdict(behaviour.at), "steps": steps}
                 (folder / _FOLDER / _AT).write_text(json.dumps(numbers))
 
     def restore(self, folder: Path, at: TrainingPoint) -> None:
@@ -122,19 +122,18 @@ class StaleRollouts(Experience):
             return
         newest = self._snapshot(at)
         older = self._snapshot(at)
-        for key, weights in older.weights.items():
-            load_weights(path / key, weights)
         numbers = json.loads((path / _AT).read_text())
+        for key, weights in older.weights.items():
+            weights.load(path / key, numbers["steps"][key])
         source = older.at = TrainingPoint(**numbers["at"])
-        older.steps = numbers["steps"]
-        self._put(older)
+        older.put()
         self._publish()
         self._behaviour = [older]
         last = -(-at.iteration // self._staleness) * self._staleness
         for iteration in range(at.iteration, last + 1):
             self._submit(source, iteration)
         self.settle()
-        self._put(newest)
+        newest.put()
         self._publish()
         if at.iteration % self._staleness == 0:
             self._given(at)
@@ -163,18 +162,7 @@ class StaleRollouts(Experience):
         self._pending[iteration] = self._thread.submit(grow)
 
     def _snapshot(self, at: TrainingPoint) -> _Behaviour:
-        weights = {
-            key: {name: tensor.detach().cpu().clone() for name, tensor in one.weights().items()}
-            for key, one in self._actors.items()
-        }
-        return _Behaviour(at, weights, {key: one.steps for key, one in self._actors.items()})
-
-    @torch.no_grad()
-    def _put(self, behaviour: _Behaviour) -> None:
-        for key, weights in behaviour.weights.items():
-            self._actors[key].steps = behaviour.steps[key]
-            for name, tensor in self._actors[key].weights().items():
-                tensor.copy_(weights[name])
+        return _Behaviour(at, {key: one.copy() for key, one in self._actors.items()})
 
 
 def _expected(source: TrainingPoint, ahead: int) -> float:

@@ -19,6 +19,7 @@ from colearn.models.weight_update import weight_update
 
 from .batch import Micro, Round, contents, make_batch, micro_batches, rounds
 from .score import evaluate
+from .weight_copy import HeldWeights
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -83,6 +84,9 @@ class NetworkLearner(Learner):
         if self.network.head is None:
             raise ValueError(f"{self.name} has no value head to shift")
         self.network.head.shift(by)
+
+    def copy(self) -> HeldWeights:
+        return HeldWeights(self)
 
     def publish(self) -> WeightUpdate:
         return weight_update(self.network, self.steps)

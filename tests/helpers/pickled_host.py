@@ -10,9 +10,9 @@ from typing import Any
 
 from colearn.contract import HostKind, ModelHost
 from colearn.errors import ModelLost
+from colearn.experiment.hosts.links import Call
 from colearn.experiment.hosts.model_worker import ModelWorker
 from colearn.experiment.hosts.remote_host import RemoteHost
-from colearn.experiment.hosts.remote_models import Call
 
 WORKERS: list[tuple[str, ModelWorker]] = []
 """The models and the worker of every group of the last host."""
@@ -21,9 +21,9 @@ LOST: set[str] = set()
 
 
 class PickledWorkers:
-    def start(self, groups: Sequence[str]) -> list[Call]:
+    def start(self, groups: Sequence[str]) -> list[list[Call]]:
         WORKERS[:] = [(group, ModelWorker()) for group in groups]
-        return [_call(group, worker) for group, worker in WORKERS]
+        return [[_call(group, worker)] for group, worker in WORKERS]
 
     def close(self) -> None:
         LOST.clear()

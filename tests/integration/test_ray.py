@@ -25,7 +25,7 @@ from colearn.record import open_run
 pytestmark = pytest.mark.ray
 
 MODEL = {"path": "embedded-tiny", "learning_rate": 1e-3}
-WORKER = "ray::ModelWorker"
+WORKER = "ray::RayWorker"
 """How a worker is named in the list of processes."""
 
 
@@ -34,6 +34,13 @@ def cache(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("COLEARN_CACHE", str(tmp_path_factory.mktemp("cache")))
         yield
+
+
+AHEAD = {
+    "train.staleness": 1,
+    "algorithm.loss.importance_cap": 2.0,
+    "run.generator": {"name": "transformers", "copy": True},
+}
 
 
 def settings(host: Mapping[str, Any], algorithm: str = "magrpo", **run: Any) -> dict[str, Any]:
@@ -111,6 +118,58 @@ def test_models_on_ray_end_with_the_weights_of_models_in_one_process(
         if line.kind == "update"
     ]
     assert sum(overlap) > 0.0
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[None]:
+    """One cluster for several tests, since its start takes long."""
+    import ray
+
+    ray.init(num_cpus=4, include_dashboard=False, log_to_driver=False)
+    yield
+    ray.shutdown()
+
+
+def changed(host: Mapping[str, Any], changes: Mapping[str, Any]) -> Config:
+    return load_config(settings(host), changes)
+
+
+def test_rollouts_ahead_of_updates_on_ray_end_with_the_weights_of_those_in_one_process(
+    tmp_path: Path, cluster: None
+) -> None:
+    Experiment(changed({"name": "local"}, AHEAD), tmp_path / "here").run()
+    Experiment(changed({"name": "ray"}, AHEAD), tmp_path / "there").run()
+    assert apart(tmp_path / "here", tmp_path / "there") == 0.0
+    lines = [one.metrics for one in open_run(tmp_path / "there").lines() if one.kind == "update"]
+    assert [line["staleness"] for line in lines] == [0.0] + [1.0] * 19
+
+
+def test_exact_values_of_models_on_ray_are_those_of_models_in_one_process(
+    tmp_path: Path, cluster: None
+) -> None:
+    exact = {"evaluation.exact": True, "evaluation.every": 10}
+    for name, host in {"here": "local", "there": "ray"}.items():
+        Experiment(changed({"name": host}, exact), tmp_path / name).run()
+    here, there = (
+        [line.metrics["exact_return"] for line in open_run(tmp_path / name).evaluations()]
+        for name in ("here", "there")
+    )
+    assert here == there and len(set(here)) == 3
+
+
+@pytest.mark.parametrize("learner", ["local", "zero2"])
+def test_workers_of_two_processes_end_with_the_weights_of_one_process(
+    tmp_path: Path, cluster: None, learner: str
+) -> None:
+    host = {"name": "ray", "processes": 2}
+    divided = (
+        {} if learner == "local" else {"run.learner": {"name": "deepspeed", "config": learner}}
+    )
+    if divided:
+        pytest.importorskip("deepspeed")
+    Experiment(changed({"name": "local"}, AHEAD), tmp_path / "here").run()
+    Experiment(changed(host, AHEAD | divided), tmp_path / "there").run()
+    assert apart(tmp_path / "here", tmp_path / "there") < 1e-5
 
 
 def test_a_killed_worker_is_replaced_and_the_run_ends_with_the_weights_of_a_whole_run(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from colearn.config.settings import Config
 from colearn.errors import ConfigError, ModelLost
 from colearn.experiment.hosts.model_worker import ModelWorker
 from colearn.experiment.hosts.remote_host import sharing
+from colearn.experiment.interruption import Interrupted
 from colearn.experiment.loop import Experiment
 from colearn.experiment.restarts import run_with_restarts
 from colearn.record import open_run
@@ -39,6 +41,15 @@ SETTINGS: Mapping[str, Mapping[str, Any]] = {
         "algorithm": {"name": "magrpo", "loss": {"kl": 1.0}},
         "models": {"*": ADAPTER},
     },
+    "ahead of updates": {
+        "algorithm": {"name": "magrpo", "loss": {"importance_cap": 2.0}},
+        "train": {"staleness": 1},
+    },
+    "adapters two ahead": {
+        "algorithm": {"name": "magrpo", "loss": {"importance_cap": 2.0}},
+        "models": {"*": ADAPTER},
+        "train": {"staleness": 2},
+    },
     "moving references": {
         "algorithm": {"name": "magrpo", "loss": {"kl": 1.0, "reference_update_every": 1}},
     },
@@ -55,6 +66,8 @@ def cache(tmp_path_factory):
 def config_of(host: Mapping[str, Any], case: str = "magrpo", **run: Any) -> Config:
     own = dict(SETTINGS[case])
     train = {"episodes": 2, "environment_steps": 4000, "iterations": 4, **own.pop("train", {})}
+    if "staleness" in train:
+        run = {"generator": {"name": "transformers", "copy": True}, **run}
     return load_config(
         {
             "task": {"name": "dpomdp", "problem": "two_step", "penalty": -10},
@@ -100,6 +113,36 @@ def test_models_in_workers_end_with_the_weights_of_models_in_this_process(
     here = trained(tmp_path / "here", config_of(LOCAL, case))
     there = trained(tmp_path / "there", config_of(PICKLED, case))
     assert equal(here, there)
+
+
+def test_a_run_of_workers_that_is_ahead_resumes_to_the_weights_of_a_whole_run(
+    tmp_path: Path,
+) -> None:
+    def interrupt(progress: Any, metrics: Any) -> None:
+        if progress.iteration == 2:
+            raise Interrupted(signal.SIGTERM)
+
+    here = trained(tmp_path / "here", config_of(LOCAL, "adapters two ahead"))
+    config = config_of(PICKLED, "adapters two ahead")
+    with pytest.raises(Interrupted):
+        Experiment(config, tmp_path / "there").run(interrupt)
+    resumed = Experiment(config, tmp_path / "there", resume=True)
+    resumed.run()
+    assert equal(here, weights_of(resumed))
+
+
+def test_exact_values_of_models_in_workers_are_those_of_models_in_this_process(
+    tmp_path: Path,
+) -> None:
+    values = []
+    for name, host in {"here": LOCAL, "there": PICKLED}.items():
+        config = config_of(host, "adapters").model_dump(mode="json", exclude_unset=True)
+        exact = {"evaluation.exact": True, "agents.*.sampling.max_tokens": 4}
+        Experiment(load_config(config, exact), tmp_path / name).run()
+        lines = open_run(tmp_path / name).evaluations()
+        values.append([line.metrics["exact_return"] for line in lines])
+    here, there = values
+    assert there == here and len(set(here)) == 3
 
 
 def test_past_selves_in_workers_play_as_those_in_this_process(tmp_path: Path) -> None:
@@ -244,19 +287,11 @@ def test_a_run_restarts_by_itself_after_it_lost_a_model(
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        ({"run.learner": "deepspeed"}, "run.learner: deepspeed divides a model"),
-        ({"evaluation.exact": True}, "evaluation.exact: reads weights in this process"),
         ({"models.*.device": "cuda:1"}, "models.agent_1.device: a worker of ray sees its own"),
         ({"run.device": "cuda"}, "run.host.gpus: actor-agent_1 runs on cuda; set it"),
         ({"run.host.gpus": -1}, "run.host.gpus: must be a finite number from 0"),
-        (
-            {
-                "train.staleness": 1,
-                "algorithm.loss.importance_cap": 2,
-                "run.generator": {"name": "transformers", "copy": True},
-            },
-            "train.staleness: a worker of ray generates and updates in turn",
-        ),
+        ({"run.host.processes": 0}, "run.host.processes: must be 1 or more"),
+        ({"run.host.start_minutes": 0}, "run.host.start_minutes: must be a finite number above 0"),
     ],
 )
 def test_what_workers_cannot_do_is_one_line_before_anything_is_loaded(

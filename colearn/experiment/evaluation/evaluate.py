@@ -109,4 +109,4 @@ def evaluate_weights(parts: Assembly, folders: Mapping[NetworkKey, Path]) -> dic
             cast=parts.run.cast,
             processes=Processes(resolve_device(parts.run.config.run.device)),
         ).metrics
-    return metrics if parts.exact is None else metrics | parts.exact.metrics()
+    return metrics | parts.exact_metrics()

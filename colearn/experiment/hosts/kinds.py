@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from colearn.config import ResolvedRun
 from colearn.contract import HostKind, HostWorker, ModelHost
 from colearn.errors import ConfigError
-from colearn.learn.kinds import DeepSpeed
 from colearn.text.launcher import world_size
 
 if TYPE_CHECKING:
@@ -41,11 +40,22 @@ class Ray(HostKind):
     """`local` starts a cluster on this machine, which ends with the run; `auto` joins the one that
     runs here; `HOST:PORT` joins the one whose head is there."""
     cpus: float | None = None
-    """CPUs reserved for each worker; None: equal shares of the cluster's."""
+    """CPUs reserved for each process; None: equal shares of the cluster's."""
     gpus: float = 0.0
-    """GPUs reserved for each worker; 0.5 lets two workers share one."""
+    """GPUs reserved for each process; 0.5 lets two share one."""
+    processes: int = 1
+    """Processes of each worker, which update its models together, as under torchrun, and generate
+    beside each other. `run.learner: deepspeed` divides the models among them."""
+    start_minutes: float = 5.0
+    """Time for a cluster of this machine to start, and for resources to become free."""
 
     def __post_init__(self) -> None:
+        if self.processes < 1:
+            raise ConfigError(f"processes: must be 1 or more, got {self.processes}")
+        if not 0 < self.start_minutes < float("inf"):
+            raise ConfigError(
+                f"start_minutes: must be a finite number above 0, got {self.start_minutes}"
+            )
         for name, least in (("cpus", self.cpus), ("gpus", self.gpus)):
             if least is not None and not 0 <= least < float("inf"):
                 raise ConfigError(f"{name}: must be a finite number from 0, got {least}")
@@ -55,16 +65,6 @@ class Ray(HostKind):
             raise ConfigError(
                 "run.host: ray starts workers of its own from one process; start without torchrun, "
                 "or set run.host: local"
-            )
-        if isinstance(run.learner, DeepSpeed):
-            raise ConfigError(
-                "run.host: a worker of ray is one process, and run.learner: deepspeed divides a "
-                "model among several; set run.host: local and start with torchrun"
-            )
-        if run.algorithm.learns and run.config.train.staleness:
-            raise ConfigError(
-                "train.staleness: a worker of ray generates and updates in turn; set it to 0, or "
-                "run.host: local"
             )
         for key in run.networks:
             device, field = run.device(key)
@@ -76,20 +76,21 @@ class Ray(HostKind):
                 )
             if kind == "cuda" and not self.gpus:
                 raise ConfigError(
-                    f"run.host.gpus: {key} runs on cuda; set it to the GPUs of each worker, such "
+                    f"run.host.gpus: {key} runs on cuda; set it to the GPUs of each process, such "
                     "as 1"
                 )
-        if run.config.evaluation.exact:
-            raise ConfigError(
-                "evaluation.exact: reads weights in this process; set it to false, or run.host: "
-                "local"
-            )
 
     def workers(self, run: ResolvedRun) -> list[HostWorker]:
         from .remote_host import named, sharing
 
         return [
-            HostWorker(named(group), tuple(group), gpus=self.gpus, cpus=self.cpus)
+            HostWorker(
+                named(group),
+                tuple(group),
+                gpus=self.gpus,
+                cpus=self.cpus,
+                processes=self.processes,
+            )
             for group in sharing(run)
         ]
 
@@ -97,5 +98,11 @@ class Ray(HostKind):
         from .ray_workers import RayWorkers
         from .remote_host import RemoteHost
 
-        workers = RayWorkers(self.address, cpus=self.cpus, gpus=self.gpus)
+        workers = RayWorkers(
+            self.address,
+            cpus=self.cpus,
+            gpus=self.gpus,
+            processes=self.processes,
+            seconds=60 * self.start_minutes,
+        )
         return RemoteHost(run, tokenizers, workers)

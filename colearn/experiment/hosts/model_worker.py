@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -36,26 +37,59 @@ class WorkerPlayer:
     positions: int | None
 
 
+@dataclass(frozen=True, slots=True)
+class Rank:
+    """The place of a process among those of its worker."""
+
+    number: int
+    processes: int
+    address: str
+    """Where the first of them is reached."""
+    port: int
+
+    def enter(self) -> None:
+        """Set the variables by which torch and accelerate let processes find each other; a
+        process sees its own devices only, so that it is the first of its machine."""
+        os.environ |= {
+            "RANK": str(self.number),
+            "WORLD_SIZE": str(self.processes),
+            "LOCAL_RANK": "0",
+            "LOCAL_WORLD_SIZE": "1",
+            "MASTER_ADDR": self.address,
+            "MASTER_PORT": str(self.port),
+        }
+
+
 class ModelWorker:
-    """A `LocalHost` of some networks. Histories, by which engines find their KV caches, and
-    prepared rows stay here under numbers, until `drop`."""
+    """A `LocalHost` of some networks: a worker, or one of its processes. Histories, by which
+    engines find their KV caches, prepared rows and copies of weights stay here under numbers, until
+    `drop`. Two calls may run at the same time if one of them is `generate`."""
 
     def __init__(self) -> None:
         self._kept: dict[int, Any] = {}
         self._numbers = itertools.count()
 
     def build(
-        self, config: Config, agents: Sequence[str], keys: Sequence[NetworkKey]
+        self,
+        config: Config,
+        agents: Sequence[str],
+        keys: Sequence[NetworkKey],
+        rank: Rank | None = None,
     ) -> tuple[dict[str, WorkerPlayer], dict[NetworkKey, int]]:
         """Load the networks `keys` of a run whose paths are folders; returns their players, and
         the number of trained parameters by learner.
 
+        rank: its place, if the worker has several processes.
         Errors: as for `HostKind.build`.
         """
         run = resolve(config, agents=agents)
+        if rank is not None:
+            rank.enter()
         torch.manual_seed(derive_seed(config.run.seed, "torch"))
         self.host = LocalHost(run, Tokenizers(), keys=keys)
         self.engines = self.host.engines
+        for engine in self.engines:
+            engine.lags = run.algorithm.learns and config.train.staleness > 0
         seats = {
             name: WorkerPlayer(
                 one.agent, self.engines.index(one.engine), one.spec.adapter, one.spec.positions
@@ -82,6 +116,14 @@ class ModelWorker:
         rows: Prepared = self._kept[prepared]
         return self.host.learners[key].accumulate(rows, objective)
 
+    def copy(self, key: NetworkKey) -> int:
+        """The number under which a copy of a learner's weights is kept."""
+        return self._keep(self.host.learners[key].copy())
+
+    def weight_copy(self, number: int, method: str, *args: Any) -> None:
+        """Calls a method of a copy of weights."""
+        getattr(self._kept[number], method)(*args)
+
     def frozen_copy(self, key: NetworkKey, method: str, *args: Any) -> Any:
         """The result of a frozen copy's method."""
         return getattr(self.host.copies[key], method)(*args)
@@ -107,7 +149,7 @@ class ModelWorker:
         return {name: one.version(name) for name, player in players if player.engine is one}
 
     def drop(self, numbers: Sequence[int]) -> None:
-        """Free histories and prepared rows."""
+        """Free what is kept under these numbers."""
         for number in numbers:
             del self._kept[number]
 

@@ -3,62 +3,100 @@
 from __future__ import annotations
 
 import os
+import socket
+import time
 from collections.abc import Sequence
 from typing import Any
 
 from colearn.errors import ConfigError, ModelLost, reason_of, required
 
+from .links import Call
 from .model_worker import ModelWorker
-from .remote_models import Call
 
 LOCAL = "local"
 """The address that starts a cluster on this machine, which ends with the run."""
-_SECONDS = 60.0
-"""Time in which resources that the cluster has in all must become free."""
+_WAITS = {
+    "RAY_gcs_server_port_wait_time_s": 1,
+    "RAY_worker_register_timeout_seconds": 1,
+    "RAY_agent_register_timeout_ms": 1000,
+}
+"""Variables by which Ray's processes wait for each other at the start, with their units a second.
+Their own 30 to 60 s pass on a machine that is busy."""
+_AT_START = "timed out during startup"
+"""How Ray says that its node did not start within 30 s, which no variable changes."""
+
+
+class RayWorker(ModelWorker):
+    """A process of a worker, as an actor."""
+
+    def meeting_place(self) -> tuple[str, int]:
+        """Its address in the cluster and a free port, where a worker's processes find each
+        other."""
+        address: str = required("ray", "ray").util.get_node_ip_address()
+        with socket.socket() as free:
+            free.bind(("", 0))
+            return address, free.getsockname()[1]
 
 
 class RayWorkers:
-    """One actor per group of models. `cpus` and `gpus` are reserved for each; `cpus` None: equal
-    shares of the cluster's.
+    """`processes` actors per group of models. `cpus` and `gpus` are reserved for each; `cpus` None:
+    equal shares of the cluster's. Resources that the cluster has in all must become free within
+    `seconds`; a cluster that is started here has as long to start.
 
     Errors: MissingExtra; ConfigError for an address where no cluster answers.
     """
 
-    def __init__(self, address: str, *, cpus: float | None, gpus: float) -> None:
+    def __init__(
+        self, address: str, *, cpus: float | None, gpus: float, processes: int, seconds: float
+    ) -> None:
         self._ray = required("ray", "ray")
         self._cpus, self._gpus = cpus, gpus
+        self._processes, self._seconds = processes, seconds
         self._group: Any = None
         self._actors: list[Any] = []
         self._joined = not self._ray.is_initialized()
         if self._joined:
-            _join(self._ray, address)
+            _join(self._ray, address, seconds)
 
-    def start(self, groups: Sequence[str]) -> list[Call]:
+    def start(self, groups: Sequence[str]) -> list[list[Call]]:
         """Errors: ConfigError if the cluster lacks the resources."""
         ray = self._ray
-        total = ray.cluster_resources()
-        cpus = total.get("CPU", 0.0) / len(groups) if self._cpus is None else self._cpus
-        self._check(len(groups), cpus, total)
+        total, count = ray.cluster_resources(), len(groups) * self._processes
+        cpus = total.get("CPU", 0.0) / count if self._cpus is None else self._cpus
+        self._check(count, cpus, total)
         bundle = {name: n for name, n in (("CPU", cpus), ("GPU", self._gpus)) if n}
-        self._group = ray.util.placement_group([bundle] * len(groups), strategy="PACK")
-        if not self._group.wait(_SECONDS):
+        self._group = ray.util.placement_group([bundle] * count, strategy="PACK")
+        if not self._group.wait(self._seconds):
             raise ConfigError(
-                f"run.host: the cluster's CPUs or GPUs are in use, {len(groups)} workers had no "
-                f"place within {_SECONDS:g} s; wait for what runs there, or ask for less"
+                f"run.host: the cluster's CPUs or GPUs are in use, {count} processes had no place "
+                f"within {self._seconds:g} s; wait for what runs there, ask for less, or raise "
+                "run.host.start_minutes"
             )
-        calls = []
+        calls: list[list[Call]] = []
         for number, group in enumerate(groups):
-            strategy = ray.util.scheduling_strategies.PlacementGroupSchedulingStrategy(
-                placement_group=self._group, placement_group_bundle_index=number
-            )
-            actor = (
-                ray.remote(ModelWorker)
-                .options(num_cpus=cpus, num_gpus=self._gpus, scheduling_strategy=strategy)
-                .remote()
-            )
-            self._actors.append(actor)
-            calls.append(self._call(actor, group))
+            first = number * self._processes
+            places = range(first, first + self._processes)
+            calls.append([self._call(self._actor(place, cpus), group) for place in places])
         return calls
+
+    def _actor(self, place: int, cpus: float) -> Any:
+        """An actor in one bundle of the placement group."""
+        ray = self._ray
+        strategy = ray.util.scheduling_strategies.PlacementGroupSchedulingStrategy(
+            placement_group=self._group, placement_group_bundle_index=place
+        )
+        actor = (
+            ray.remote(RayWorker)
+            .options(
+                num_cpus=cpus,
+                num_gpus=self._gpus,
+                scheduling_strategy=strategy,
+                max_concurrency=2,  # it generates while it updates (`train.staleness`)
+            )
+            .remote()
+        )
+        self._actors.append(actor)
+        return actor
 
     def close(self) -> None:
         ray = self._ray
@@ -70,14 +108,14 @@ class RayWorkers:
         if self._joined:
             ray.shutdown()
 
-    def _check(self, workers: int, cpus: float, total: dict[str, float]) -> None:
+    def _check(self, processes: int, cpus: float, total: dict[str, float]) -> None:
         for field, kind, each in (("cpus", "CPU", cpus), ("gpus", "GPU", self._gpus)):
             has = total.get(kind, 0.0)
-            if workers * each > has + 1e-6:
+            if processes * each > has + 1e-6:
                 raise ConfigError(
-                    f"run.host.{field}: {workers} workers of {each:g} {kind}s need "
-                    f"{workers * each:g}, and the cluster has {has:g}; lower it, let models share "
-                    "a base (lora), or add nodes"
+                    f"run.host.{field}: {processes} workers of {each:g} {kind}s need "
+                    f"{processes * each:g}, and the cluster has {has:g}; lower it, let models "
+                    "share a base (lora), or add nodes"
                 )
 
     def _call(self, actor: Any, group: str) -> Call:
@@ -97,15 +135,29 @@ class RayWorkers:
         return call
 
 
-def _join(ray: Any, address: str) -> None:
+def _join(ray: Any, address: str, seconds: float) -> None:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     settings: dict[str, Any] = {"logging_level": "ERROR", "log_to_driver": False}
     if address == LOCAL:
         settings["include_dashboard"] = False
-    try:
-        ray.init(address, **settings)
-    except (ConnectionError, ValueError) as error:
-        raise ConfigError(
-            f"run.host.address: no Ray cluster at '{address}' ({reason_of(error)}); start one with "
-            f"ray start --head, or set it to {LOCAL}"
-        ) from None
+        for name, units in _WAITS.items():
+            os.environ.setdefault(name, str(round(seconds * units)))
+    end = time.monotonic() + seconds
+    while True:
+        try:
+            ray.init(address, **settings)
+        except (ConnectionError, ValueError) as error:
+            raise ConfigError(
+                f"run.host.address: no Ray cluster at '{address}' ({reason_of(error)}); start one "
+                f"with ray start --head, or set it to {LOCAL}"
+            ) from None
+        except Exception as error:  # of no class of its own
+            if _AT_START not in str(error):
+                raise
+            if time.monotonic() > end:
+                raise ConfigError(
+                    f"run.host: no Ray cluster has started here within {seconds:g} s; raise "
+                    "run.host.start_minutes, or start one with ray start --head"
+                ) from None
+        else:
+            return

@@ -5,24 +5,29 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Protocol
+from typing import Protocol
+
+import torch
 
 from colearn.agents import AgentSpec
 from colearn.config import ResolvedRun
 from colearn.contract import Hosted, ModelHost, NetworkKey
 from colearn.contract.host import Given, in_threads
 from colearn.models.load import Tokenizers
+from colearn.models.network import Network
+from colearn.models.team import TeamBuilder
 
+from .links import Call, WorkerLink
 from .local import chat_of
-from .model_worker import WorkerPlayer
-from .remote_models import Call, Link, RemoteCopy, RemoteEngine, RemoteLearner
+from .model_worker import Rank, WorkerPlayer
+from .remote_models import RemoteCopy, RemoteEngine, RemoteLearner
 
 
 class Workers(Protocol):
-    """Processes that each hold a `ModelWorker`."""
+    """Workers of one or several processes, which each hold a `ModelWorker`."""
 
-    def start(self, groups: Sequence[str]) -> list[Call]:
-        """A worker for each group of models, named for errors.
+    def start(self, groups: Sequence[str]) -> list[list[Call]]:
+        """The processes of a worker for each group of models, named for errors.
 
         Errors: ConfigError if there is no place for them.
         """
@@ -32,29 +37,27 @@ class Workers(Protocol):
 
 
 class RemoteHost(ModelHost):
-    """The workers load at the same time, and their models update and generate at the same time."""
-
-    networks: Mapping[NetworkKey, Any] = {}
+    """The workers load at the same time, and their models update and generate at the same time.
+    For exact evaluation this process has a copy of every actor."""
 
     def __init__(self, run: ResolvedRun, tokenizers: Tokenizers, workers: Workers) -> None:
         groups = sharing(run)
-        self._workers = workers
+        self._workers, self._links = workers, []
         self._pool = ThreadPoolExecutor(len(groups), thread_name_prefix="worker")
         try:
-            calls = workers.start([named(group) for group in groups])
-            links = [Link(call) for call in calls]
+            self._links = links = [
+                WorkerLink(calls) for calls in workers.start([named(group) for group in groups])
+            ]
             built: list[tuple[dict[str, WorkerPlayer], dict[NetworkKey, int]]] = list(
-                self._pool.map(
-                    lambda link, group: link("build", run.config, run.agents, group), links, groups
-                )
+                self._pool.map(lambda link, group: _built(run, link, group), links, groups)
             )
+            self.networks = _copies(run) if run.config.evaluation.exact else {}
         except BaseException:
             self._end()
             raise
         self._link_of = {
             key: link for link, group in zip(links, groups, strict=True) for key in group
         }
-        self._links = links
         self.learners = {key: RemoteLearner(key, self._link_of[key]) for key in run.learners}
         self.copies = {
             key: RemoteCopy(key, self._link_of[key])
@@ -79,6 +82,15 @@ class RemoteHost(ModelHost):
     def parameters(self) -> Mapping[NetworkKey, int]:
         return self._parameters
 
+    @torch.no_grad()
+    def fetch(self) -> None:
+        for key, network in self.networks.items():
+            if key in self.learners:
+                own = network.trained()
+                for name, weight in self.learners[key].weights().items():
+                    own[name].copy_(weight)
+                network.base.revision += 1
+
     def together(self, calls: Mapping[NetworkKey, Callable[[], Given]]) -> dict[NetworkKey, Given]:
         return in_threads(self._pool, calls, lambda key: id(self._link_of[key]))
 
@@ -92,6 +104,33 @@ class RemoteHost(ModelHost):
     def _end(self) -> None:
         self._pool.shutdown()
         self._workers.close()
+        for link in self._links:
+            link.close()
+
+
+class _OnCPU(TeamBuilder):
+    """The process of the run may have no other device."""
+
+    def _device(self, key: NetworkKey) -> torch.device:
+        return torch.device("cpu")
+
+
+def _copies(run: ResolvedRun) -> dict[NetworkKey, Network]:
+    return _OnCPU(run).build([key for key in run.networks if key.kind == "actor"])
+
+
+def _built(
+    run: ResolvedRun, link: WorkerLink, group: Sequence[NetworkKey]
+) -> tuple[dict[str, WorkerPlayer], dict[NetworkKey, int]]:
+    """What `ModelWorker.build` returns, in every process of a worker."""
+    ranks: list[Rank | None] = [None]
+    if (count := len(link.processes)) > 1:
+        address, port = link.processes[0]("meeting_place")
+        ranks = [Rank(number, count, address, port) for number in range(count)]
+    built: tuple[dict[str, WorkerPlayer], dict[NetworkKey, int]] = link.each(
+        "build", [(run.config, run.agents, group, rank) for rank in ranks]
+    )[0]
+    return built
 
 
 def sharing(run: ResolvedRun) -> list[list[NetworkKey]]:

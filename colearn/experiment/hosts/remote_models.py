@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -20,53 +19,28 @@ from colearn.contract import (
     TokenAnswer,
     TokenHistory,
     TokenRequest,
+    WeightCopy,
     WeightUpdate,
 )
 from colearn.contract.rows import Outputs, Row
 from colearn.contract.timeline import updates
 from colearn.errors import CheckpointError
 
+from .links import RemoteHandle, WorkerHandle, WorkerLink
 from .model_worker import SentAnswer, SentRequest
-
-Call = Callable[..., Any]
-"""Calls a method of a `ModelWorker` by name, waits, and returns its result or raises its error."""
-
-
-class Link:
-    """Connection to one worker. What was collected here is freed there before the next call."""
-
-    def __init__(self, call: Call) -> None:
-        self._call = call
-        self.released: deque[int] = deque()
-
-    def __call__(self, method: str, *args: Any) -> Any:
-        if self.released:
-            numbers = [self.released.popleft() for _ in range(len(self.released))]
-            self._call("drop", numbers)
-        return self._call(method, *args)
-
-
-class RemoteHandle:
-    """Something that a worker keeps as long as this object lives."""
-
-    def __init__(self, link: Link, number: int) -> None:
-        self.link, self.number = link, number
-
-    def __del__(self) -> None:
-        self.link.released.append(self.number)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RemotePrepared(Prepared):
     """Rows that a worker's learner has cut."""
 
-    kept: RemoteHandle
+    kept: WorkerHandle
 
 
 class RemoteLearner(Learner):
     """Rows and objectives travel to the worker, numbers come back; weights only where sent for."""
 
-    def __init__(self, key: NetworkKey, link: Link) -> None:
+    def __init__(self, key: NetworkKey, link: WorkerLink) -> None:
         self.key, self.link, self.name = key, link, str(key)
         self.steps = 0
 
@@ -83,12 +57,13 @@ class RemoteLearner(Learner):
 
     def prepare(self, groups: Sequence[Sequence[Row]]) -> RemotePrepared:
         kept = tuple(tuple(group) for group in groups)
-        return RemotePrepared(kept, RemoteHandle(self.link, self.link("prepare", self.key, kept)))
+        return RemotePrepared(kept, self._kept("prepare", kept))
 
     @updates
     def accumulate(self, prepared: Prepared, objective: Objective) -> Accumulated:
         assert isinstance(prepared, RemotePrepared), "prepared by another kind of learner"
-        result: Accumulated = self.link("accumulate", self.key, prepared.kept.number, objective)
+        args = [(self.key, number, objective) for number in prepared.kept.numbers]
+        result: Accumulated = self.link.each("accumulate", args)[0]
         return result
 
     @updates
@@ -115,6 +90,9 @@ class RemoteLearner(Learner):
     def load(self, folder: Path) -> None:
         self._do("load", folder.absolute())
 
+    def copy(self) -> RemoteWeightCopy:
+        return RemoteWeightCopy(self, self._kept("copy"))
+
     def publish(self) -> WeightUpdate:
         update: WeightUpdate = self._do("publish")
         return update
@@ -124,11 +102,38 @@ class RemoteLearner(Learner):
         weights: dict[str, Any] = self._do("weights")
         return weights
 
+    def _kept(self, method: str, *args: Any) -> WorkerHandle:
+        every = [(self.key, *args)] * len(self.link.processes)
+        return WorkerHandle(self.link, self.link.each(method, every))
+
+
+class RemoteWeightCopy(WeightCopy):
+    """It stays beside its learner."""
+
+    def __init__(self, learner: RemoteLearner, kept: WorkerHandle) -> None:
+        self._learner, self._kept, self.steps = learner, kept, learner.steps
+
+    def put(self) -> None:
+        self._do("put")
+        self._learner.steps = self.steps
+
+    def save(self, folder: Path) -> None:
+        process, number = self._learner.link.processes[0], self._kept.numbers[0]
+        process("weight_copy", number, "save", folder.absolute())
+
+    def load(self, folder: Path, steps: int) -> None:
+        self._do("load", folder.absolute(), steps)
+        self.steps = steps
+
+    def _do(self, method: str, *args: Any) -> None:
+        every = [(number, method, *args) for number in self._kept.numbers]
+        self._learner.link.each("weight_copy", every)
+
 
 class RemoteCopy(FrozenCopy):
     """It follows its learner in their worker."""
 
-    def __init__(self, key: NetworkKey, link: Link) -> None:
+    def __init__(self, key: NetworkKey, link: WorkerLink) -> None:
         self.key, self.link = key, link
 
     def copy_weights(self) -> None:
@@ -147,9 +152,11 @@ class RemoteCopy(FrozenCopy):
 
 class RemoteEngine(BatchEngine):
     """Requests and answers travel as ids; caches stay with the model, for as long as the histories
-    of its answers exist here. Nothing is streamed: a request's listener receives nothing."""
+    of its answers exist here. The processes of a worker share a batch: a request goes to the one
+    that has its history's cache, or to the one with the fewest rows. Nothing is streamed: a
+    request's listener receives nothing."""
 
-    def __init__(self, link: Link, number: int, versions: Mapping[str, int | None]) -> None:
+    def __init__(self, link: WorkerLink, number: int, versions: Mapping[str, int | None]) -> None:
         self.link, self.number = link, number
         self._versions = dict(versions)
         self._kept: WeakKeyDictionary[TokenHistory, RemoteHandle] = WeakKeyDictionary()
@@ -159,16 +166,26 @@ class RemoteEngine(BatchEngine):
         return id(self.link)
 
     def generate(self, requests: Sequence[TokenRequest]) -> list[list[TokenAnswer]]:
-        sent: list[SentRequest] = []
+        processes = self.link.processes
+        sent: list[list[SentRequest]] = [[] for _ in processes]
+        rows = [0] * len(processes)
+        place: list[tuple[int, int]] = []
         for request in requests:
             kept = None if request.continues is None else self._kept.get(request.continues)
+            at = rows.index(min(rows)) if kept is None else processes.index(kept.link)
+            rows[at] += len(request.seeds)
+            place.append((at, len(sent[at])))
             bare = replace(request, continues=None, listener=None)
-            sent.append((bare, None if kept is None else kept.number))
-        answered: list[list[SentAnswer]] = self.link("generate", self.number, sent)
-        for group in answered:
-            for answer, number in group:
-                self._kept[answer.history] = RemoteHandle(self.link, number)
-        return [[answer for answer, _ in group] for group in answered]
+            sent[at].append((bare, None if kept is None else kept.number))
+        answered: list[list[list[SentAnswer]]] = self.link.each(
+            "generate", [(self.number, own) for own in sent]
+        )
+        answers = []
+        for at, number in place:
+            for answer, kept_as in answered[at][number]:
+                self._kept[answer.history] = RemoteHandle(processes[at], kept_as)
+            answers.append([answer for answer, _ in answered[at][number]])
+        return answers
 
     def sync(self) -> None:
         self._versions = self.link("sync", self.number)

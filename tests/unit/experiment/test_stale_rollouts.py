@@ -9,6 +9,7 @@ from colearn.contract import NetworkKey
 from colearn.experiment.experience import TrainingPoint
 from colearn.experiment.processes import Processes
 from colearn.experiment.stale_rollouts import StaleRollouts
+from colearn.learn.weight_copy import HeldWeights
 from colearn.rollout.counts import Counts
 
 
@@ -46,6 +47,9 @@ class Weighed:
 
     def weights(self):
         return {"weight": self.weight}
+
+    def copy(self):
+        return HeldWeights(self)
 
 
 class Recorded(NoEpisodes):

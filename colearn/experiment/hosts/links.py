@@ -1,0 +1,91 @@
+"""Connections to the processes of workers, and what they keep for objects here."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from typing import Any
+
+from colearn.errors import ModelLost
+
+Call = Callable[..., Any]
+"""Calls a method of a `ModelWorker` by name, waits, and returns its result or raises its error."""
+_REPORTED = 20.0
+"""Seconds within which the loss of a process is known after it has failed the others' exchange."""
+
+
+class Link:
+    """Connection to one process. What was collected here is freed there before the next call."""
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+        self._lock = threading.Lock()
+        self.released: deque[int] = deque()
+
+    def __call__(self, method: str, *args: Any) -> Any:
+        with self._lock:
+            numbers = [self.released.popleft() for _ in range(len(self.released))]
+        if numbers:
+            self._call("drop", numbers)
+        return self._call(method, *args)
+
+
+class WorkerLink:
+    """Connection to all processes of a worker, which hold the same models and update them together.
+
+    Errors: ModelLost if a process has ended; otherwise the first that a process raises.
+    """
+
+    def __init__(self, calls: Sequence[Call]) -> None:
+        self.processes = [Link(call) for call in calls]
+        self._pool = ThreadPoolExecutor(len(calls)) if len(calls) > 1 else None
+
+    def __call__(self, method: str, *args: Any) -> Any:
+        """The result of a method in the first process; every process runs it."""
+        return self.each(method, [args] * len(self.processes))[0]
+
+    def each(self, method: str, args: Sequence[Sequence[Any]]) -> list[Any]:
+        """The results by process of a method, called at the same time with arguments by process."""
+        if self._pool is None:
+            return [self.processes[0](method, *args[0])]
+        calls = [
+            self._pool.submit(process, method, *own)
+            for process, own in zip(self.processes, args, strict=True)
+        ]
+        wait(calls, return_when=FIRST_EXCEPTION)
+        if failures := [error for call in calls if call.done() and (error := call.exception())]:
+            if not any(isinstance(error, ModelLost) for error in failures):
+                wait(calls, timeout=_REPORTED)
+            failures = [error for call in calls if call.done() and (error := call.exception())]
+            raise next((one for one in failures if isinstance(one, ModelLost)), failures[0])
+        return [call.result() for call in calls]
+
+    def close(self) -> None:
+        """Free the threads; one that waits for a process ends with it."""
+        if self._pool is not None:
+            self._pool.shutdown(wait=False)
+
+
+class RemoteHandle:
+    """Something that a process keeps as long as this object lives."""
+
+    def __init__(self, link: Link, number: int) -> None:
+        self.link, self.number = link, number
+
+    def __del__(self) -> None:
+        self.link.released.append(self.number)
+
+
+class WorkerHandle:
+    """Something that each process of a worker keeps as long as this object lives."""
+
+    def __init__(self, link: WorkerLink, numbers: Sequence[int]) -> None:
+        pairs = zip(link.processes, numbers, strict=True)
+        self._handles = [RemoteHandle(process, number) for process, number in pairs]
+
+    @property
+    def numbers(self) -> list[int]:
+        """By process."""
+        return [handle.number for handle in self._handles]

@@ -1,0 +1,37 @@
+"""A learner's trained weights as they were at one time, in this process."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import torch
+
+from colearn.contract.learner import WeightCopy
+
+from . import checkpoint_files
+
+if TYPE_CHECKING:
+    from .network_learner import NetworkLearner
+
+
+class HeldWeights(WeightCopy):
+    """In the CPU's memory."""
+
+    def __init__(self, learner: NetworkLearner) -> None:
+        self._learner, self.steps = learner, learner.steps
+        weights = learner.weights().items()
+        self._weights = {name: tensor.detach().cpu().clone() for name, tensor in weights}
+
+    @torch.no_grad()
+    def put(self) -> None:
+        self._learner.steps = self.steps
+        for name, tensor in self._learner.weights().items():
+            tensor.copy_(self._weights[name])
+
+    def save(self, folder: Path) -> None:
+        checkpoint_files.save_weights(folder, self._weights)
+
+    def load(self, folder: Path, steps: int) -> None:
+        checkpoint_files.load_weights(folder, self._weights)
+        self.steps = steps
