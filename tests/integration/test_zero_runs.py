@@ -25,7 +25,9 @@ pytestmark = [
     ),
 ]
 HERE = Path(__file__).parent
-STAGES = ("zero0", "zero2", "zero3", "zero3_offload")
+STAGES = {"zero0": "local", "zero2": "local", "zero3": "local", "zero3_offload": "cpu_adam"}
+"""And the learner of the run in one process. DeepSpeed's CPU Adam steps offloaded state; it rounds
+otherwise than torch's (`test_cpu_adam.py`), and twenty updates amplify that to 2e-5."""
 TORCHRUN = ("-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2")
 
 
@@ -72,8 +74,8 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of all runs, twenty updates each."""
     out = tmp_path_factory.mktemp("runs")
     model = save_model(out / "model")
-    launch(Job(str(out), model, ("local",)), out / "local.json", processes=1)
-    launch(Job(str(out), model, STAGES), out / "zero.json", processes=2)
+    launch(Job(str(out), model, ("local", "cpu_adam")), out / "local.json", processes=1)
+    launch(Job(str(out), model, tuple(STAGES)), out / "zero.json", processes=2)
     return out
 
 
@@ -83,8 +85,8 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_two_processes_end_with_the_weights_of_one(
     runs: Path, stage: str, case: str, weights: str
 ) -> None:
-    zero, local = folder_of(runs, stage, case, weights), folder_of(runs, "local", case, weights)
-    assert apart(zero, local) < 1e-5
+    one = folder_of(runs, STAGES[stage], case, weights)
+    assert apart(folder_of(runs, stage, case, weights), one) < 1e-5
 
 
 @pytest.mark.parametrize("weights", WEIGHTS)

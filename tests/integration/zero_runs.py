@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 CASES = ("collm_cc", "collm_dc", "magrpo", "spiral_rae")
 WEIGHTS = ("full", "lora")
+LOCAL = ("local", "cpu_adam")
 SMALL_CLIP = {"learning_rate": 1e-3, "max_grad_norm": 0.5}
 _TASKS: dict[str, dict[str, Any]] = {
     "team": {"name": "tiny:Notes", "horizon": 2},
@@ -28,7 +29,8 @@ _TASKS: dict[str, dict[str, Any]] = {
 class Job:
     """Runs that one launch makes, one after the other, in folders `out/LEARNER-CASE-WEIGHTS`.
 
-    learners: `local`, or names or paths of DeepSpeed configs.
+    learners: `local`, `cpu_adam` (the local learner with DeepSpeed's CPU Adam), or names or paths
+    of DeepSpeed configs.
     model: folder of the team's model; the game is played by the embedded one.
     """
 
@@ -65,7 +67,7 @@ def settings(job: Job, learner: str, case: str, weights: str) -> dict[str, Any]:
         "evaluation": {"episodes": 1, "every": 10**6},
         "run": {
             "device": "cpu",
-            "learner": "local" if learner == "local" else {"name": "deepspeed", "config": learner},
+            "learner": "local" if learner in LOCAL else {"name": "deepspeed", "config": learner},
             "checkpoint_minutes": None if job.stop is None else 1e-9,
         },
     }
@@ -76,14 +78,24 @@ class _Stopped(Exception):
 
 
 def main(job: Job) -> None:
+    import torch
+
     from colearn.config import load_config
     from colearn.experiment.loop import Experiment
+
+    AdamW = torch.optim.AdamW
 
     def report(progress: Progress, _: dict[str, float]) -> None:
         if progress.iteration == job.stop:
             raise _Stopped
 
     for learner in job.learners:
+        if learner == "cpu_adam":
+            from cpu_adam import CPUAdamW
+
+            torch.optim.AdamW = CPUAdamW
+        else:
+            torch.optim.AdamW = AdamW
         for case in job.cases:
             for weights in job.weights:
                 config = load_config(settings(job, learner, case, weights))

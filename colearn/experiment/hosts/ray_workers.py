@@ -63,10 +63,12 @@ class RayWorkers:
         ray = self._ray
         total, count = ray.cluster_resources(), len(groups) * self._processes
         cpus = total.get("CPU", 0.0) / count if self._cpus is None else self._cpus
-        self._check(count, cpus, total)
+        if all(node["Alive"] for node in ray.nodes()):  # otherwise one may come back
+            self._check(count, cpus, total)
         bundle = {name: n for name, n in (("CPU", cpus), ("GPU", self._gpus)) if n}
         self._group = ray.util.placement_group([bundle] * count, strategy="PACK")
         if not self._group.wait(self._seconds):
+            self._check(count, cpus, ray.cluster_resources())
             raise ConfigError(
                 f"run.host: the cluster's CPUs or GPUs are in use, {count} processes had no place "
                 f"within {self._seconds:g} s; wait for what runs there, ask for less, or raise "
