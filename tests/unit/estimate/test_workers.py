@@ -73,6 +73,8 @@ def test_a_dry_run_shows_workers_and_bundles(on_ray: Any) -> None:
     )
     assert "critic-team" in text
     assert "of 0 GPUs and 2 CPUs" in shown(on_ray("run.host.cpus=2"))
+    text = shown(on_ray("run.host.processes=2"))
+    assert "placement group: 6 bundles, one for each process, of 0 GPUs" in text
 
 
 def test_workers_are_compared_with_their_share_of_the_gpus(on_ray: Any) -> None:
