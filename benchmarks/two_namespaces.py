@@ -1,6 +1,6 @@
 """A run with rollouts ahead of updates on two hosts of a Ray cluster: namespaces of this machine.
 
-    python benchmarks/two_namespaces.py whole lost slow [--rate 1mbit] [--iterations 20] [--cpu 1]
+    python benchmarks/two_namespaces.py whole lost slow [--rate 1mbit] [--iterations 20]
 
 Needs root, and the packages iproute2 and ray. Each namespace has its own address and its own raylet
 with room for one of the team's two models; a pair of veth joins them. The run's process is on the
@@ -198,7 +198,7 @@ def case(name: str, arguments: argparse.Namespace, folder: Path) -> dict[str, An
         driver = FIRST.start(*command, log=told)
         killed = line_at = None
         while driver.poll() is None:
-            time.sleep(0.05)
+            time.sleep(0.2)
             lines = told.read_text().splitlines()
             for line in lines:
                 if line.startswith("{"):
@@ -253,14 +253,11 @@ def main() -> None:
     parser.add_argument("cases", nargs="*", choices=["whole", "lost", "slow"])
     parser.add_argument("--iterations", type=int, default=20)
     parser.add_argument("--rate", default="1mbit")
-    parser.add_argument("--cpu", type=int, help="the core of every process; default: any")
     parser.add_argument("--drive", type=Path, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.drive is not None:
         drive(arguments.drive)
         return
-    if arguments.cpu is not None:
-        os.sched_setaffinity(0, {arguments.cpu})
     with tempfile.TemporaryDirectory(prefix="two") as made:  # Ray's sockets need a short path
         folder = Path(made)
         os.environ["COLEARN_CACHE"] = str(folder / "cache")

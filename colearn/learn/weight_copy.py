@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import torch
 
-from colearn.contract.learner import WeightCopy
+from colearn.contract import Learner, WeightCopy
 
 from . import checkpoint_files
-
-if TYPE_CHECKING:
-    from .network_learner import NetworkLearner
 
 
 class HeldWeights(WeightCopy):
     """In the CPU's memory."""
 
-    def __init__(self, learner: NetworkLearner) -> None:
+    def __init__(self, learner: Learner) -> None:
         self._learner, self.steps = learner, learner.steps
         weights = learner.weights().items()
         self._weights = {name: tensor.detach().cpu().clone() for name, tensor in weights}
