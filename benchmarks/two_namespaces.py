@@ -47,9 +47,10 @@ WAITS = {
     "RAY_gcs_server_port_wait_time_s": "300",
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_worker_niceness": "0",
+    "RAY_AUTH_MODE": "disabled",
 }
-"""Time for Ray's processes to start on a busy machine, where their 30 to 60 s are too short, and
-workers of the priority of everything else."""
+"""Time for Ray's processes to start on a busy machine, where their 30 to 60 s are too short; the
+priority of everything else; no tokens, since nothing else reaches the namespaces."""
 
 
 @dataclass(frozen=True)
@@ -258,9 +259,10 @@ def main() -> None:
     if arguments.drive is not None:
         drive(arguments.drive)
         return
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the namespaces are removed
     with tempfile.TemporaryDirectory(prefix="two") as made:  # Ray's sockets need a short path
         folder = Path(made)
-        os.environ["COLEARN_CACHE"] = str(folder / "cache")
+        os.environ.setdefault("COLEARN_CACHE", str(folder / "cache"))
         Experiment(
             load_config(settings({"name": "local"}, arguments.iterations)), folder / "one"
         ).run()

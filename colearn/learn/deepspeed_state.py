@@ -80,9 +80,12 @@ def write_shards(
     if not saved["state"]:
         return
     step = _steps_of(parameters, saved)
+    own = not isinstance(adam, torch.optim.AdamW)  # DeepSpeed's, for offloaded state
+    if own:
+        _count_again(adam, int(step))
     for flat in engine.optimizer.fp32_partitioned_groups_flat:
         moments = {key: torch.zeros_like(flat) for key in _MOMENTS}
-        adam.state[flat] = {"step": _counted(adam, step), **moments}
+        adam.state[flat] = {"step": int(step) if own else torch.tensor(step), **moments}
     for number, parameter in enumerate(parameters):
         for key in _MOMENTS:
             shards.write(parameter, saved["state"][number][key], key)
@@ -120,9 +123,22 @@ def _write_moments(
             safe_set_full_optimizer_state(parameter, state[number][key].to(flat.device), key)
 
 
-def _counted(adam: Any, step: float) -> Any:
-    """A number of steps as torch's Adam holds it, or DeepSpeed's."""
-    return torch.tensor(step) if isinstance(adam, torch.optim.AdamW) else int(step)
+def _count_again(adam: Any, steps: int) -> None:
+    """Bring DeepSpeed's Adam to a number of steps, by steps on no weights. It multiplies the powers
+    of its betas by one more beta in each step; where it begins later it computes the power, which
+    rounds otherwise (at step 3 of beta 0.999 by one bit)."""
+    group, nothing = adam.param_groups[0], [torch.empty(0) for _ in range(4)]
+    for step in range(1, steps + 1):
+        adam.ds_opt_adam.adam_update(
+            adam.opt_id,
+            step,
+            group["lr"],
+            *group["betas"],
+            group["eps"],
+            group["weight_decay"],
+            group["bias_correction"],
+            *nothing,
+        )
 
 
 def _adam(engine: Any) -> Any:
