@@ -251,7 +251,7 @@ def apart(one: Path, other: Path) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("cases", nargs="*", choices=["whole", "lost", "slow"])
+    parser.add_argument("cases", nargs="*", help="whole, lost, slow")
     parser.add_argument("--iterations", type=int, default=20)
     parser.add_argument("--rate", default="1mbit")
     parser.add_argument("--drive", type=Path, help=argparse.SUPPRESS)
@@ -259,6 +259,8 @@ def main() -> None:
     if arguments.drive is not None:
         drive(arguments.drive)
         return
+    if odd := set(arguments.cases) - {"whole", "lost", "slow"}:
+        parser.error(f"no case {sorted(odd)}; choose from whole, lost, slow")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the namespaces are removed
     with tempfile.TemporaryDirectory(prefix="two") as made:  # Ray's sockets need a short path
         folder = Path(made)

@@ -142,6 +142,10 @@ class ModelWorker:
         self.engines[engine].sync()
         return self.versions(engine)
 
+    def rest(self, engine: int) -> None:
+        """Tell an engine that its models update now."""
+        self.engines[engine].rest()
+
     def versions(self, engine: int) -> dict[str, int | None]:
         """The version of each player's weights; None: the learner's live ones."""
         one = self.engines[engine]

@@ -190,5 +190,8 @@ class RemoteEngine(BatchEngine):
     def sync(self) -> None:
         self._versions = self.link("sync", self.number)
 
+    def rest(self) -> None:
+        self.link("rest", self.number)
+
     def version(self, agent: str) -> int | None:
         return self._versions[agent]
