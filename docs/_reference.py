@@ -24,7 +24,7 @@ from pydantic import BaseModel
 import colearn
 from colearn.cli import app
 from colearn.config import Config, Named, shipped_configs
-from colearn.config.setting_table import Setting, model_settings, part_settings
+from colearn.config.setting_table import SettingRow, model_settings, part_settings
 from colearn.contract.algorithm import ValueLoss
 from colearn.record.metric_names import RUN_METRICS, Metric
 from colearn.registry import KINDS, Kind, load, names
@@ -88,7 +88,7 @@ def _is_section(hint: Any) -> bool:
 # --- pages --------------------------------------------------------------------------------------
 
 
-def table(settings: Sequence[Setting]) -> str:
+def table(settings: Sequence[SettingRow]) -> str:
     """A Markdown table of settings."""
     if not settings:
         return "No settings.\n"

@@ -14,7 +14,7 @@ import typer
 from .options import Sets
 
 if TYPE_CHECKING:
-    from colearn.config.setting_table import Setting
+    from colearn.config.setting_table import SettingRow
     from colearn.registry import Kind
 
 
@@ -90,7 +90,7 @@ def _documented(cls: type, kind: Kind) -> Any:
     return inspect.getmodule(cls) if modules.count(cls.__module__) == 1 else cls
 
 
-def _print_settings(text: str | None, prefix: str, settings: Iterable[Setting]) -> None:
+def _print_settings(text: str | None, prefix: str, settings: Iterable[SettingRow]) -> None:
     """Print a description and a row for each setting: `key  sentence (type, bounds, default)`."""
     print((text or "").partition("\n\n")[0] + "\n")
     rows = [(f"{prefix}{one.name}", one) for one in settings]

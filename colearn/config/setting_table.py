@@ -26,7 +26,7 @@ _WORDS = {"int": "integer", "float": "number", "str": "text", "bool": "true or f
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class SettingRow:
     """One documented setting."""
 
     name: str
@@ -132,7 +132,7 @@ def shown(value: Any) -> str:
     return f"`{text}`" if len(text) <= 60 else f"`{text[:57]}...`"
 
 
-def model_settings(cls: type[BaseModel]) -> list[Setting]:
+def model_settings(cls: type[BaseModel]) -> list[SettingRow]:
     """The settings of a typed section of a config."""
     hints = get_type_hints(cls, include_extras=True)
     settings = []
@@ -142,11 +142,13 @@ def model_settings(cls: type[BaseModel]) -> list[Setting]:
         factory = field.default_factory
         default = factory() if factory is not None else field.default  # type: ignore[call-arg]
         key = field.alias or name
-        settings.append(Setting(key, text, shown(default), bounds, _flat(field.description or "")))
+        settings.append(
+            SettingRow(key, text, shown(default), bounds, _flat(field.description or ""))
+        )
     return settings
 
 
-def part_settings(cls: type[Any], given: Mapping[str, str] | None = None) -> list[Setting]:
+def part_settings(cls: type[Any], given: Mapping[str, str] | None = None) -> list[SettingRow]:
     """The settings of a part: the fields of its dataclass, or the arguments of its constructor.
 
     given: sentences that are not in its source.
@@ -171,7 +173,7 @@ def part_settings(cls: type[Any], given: Mapping[str, str] | None = None) -> lis
             for name, parameter in inspect.signature(cls).parameters.items()
         ]
     return [
-        Setting(
+        SettingRow(
             name,
             *_of(hints.get(name, Any), default),
             (given or {}).get(name, sentences.get(name, "")),
@@ -185,7 +187,7 @@ def _of(hint: Any, default: Any) -> tuple[str, str, str]:
     return text, shown(default), bounds
 
 
-def algorithm_settings(part: Any, prefix: str = "algorithm.") -> Iterator[Setting]:
+def algorithm_settings(part: Any, prefix: str = "algorithm.") -> Iterator[SettingRow]:
     """The settings of an algorithm and of the parts that it chooses, by dotted key, with the values
     that this algorithm gives them."""
     sentences, hints = attribute_sentences(type(part)), get_type_hints(type(part))
@@ -194,9 +196,9 @@ def algorithm_settings(part: Any, prefix: str = "algorithm.") -> Iterator[Settin
             continue
         value, key = getattr(part, one.name), f"{prefix}{one.name}"
         if not is_dataclass(value) or isinstance(value, type):
-            yield Setting(key, *_of(hints[one.name], value), sentences.get(one.name, ""))
+            yield SettingRow(key, *_of(hints[one.name], value), sentences.get(one.name, ""))
             continue
         name = part_name(value)
         meaning = _flat((inspect.getdoc(value) or "").partition("\n\n")[0])
-        yield Setting(key, "section", f"`{name}`" if name else "see below", "", meaning)
+        yield SettingRow(key, "section", f"`{name}`" if name else "see below", "", meaning)
         yield from algorithm_settings(value, f"{key}.")

@@ -22,7 +22,7 @@ CODER = "coder"
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class ParsedProgram:
     """The program parsed from a coder's answer."""
 
     text: str
@@ -43,7 +43,7 @@ class Report:
 P = TypeVar("P")
 
 
-class Language(Protocol[P]):
+class CodeLanguage(Protocol[P]):
     """Interface of a language: problems, prompts and verifier of the loop."""
 
     @property
@@ -65,7 +65,7 @@ class Language(Protocol[P]):
         """The text of a problem in the prompts of planner, coder and reflector."""
         ...
 
-    def read(self, problem: P, answer: str) -> Program:
+    def read(self, problem: P, answer: str) -> ParsedProgram:
         """Parses the program in a coder's answer."""
         ...
 
@@ -91,10 +91,10 @@ class Python:
         """Signature and docstring."""
         return problem.prompt
 
-    def read(self, problem: HumanEvalProblem, answer: str) -> Program:
+    def read(self, problem: HumanEvalProblem, answer: str) -> ParsedProgram:
         """Parses the block that defines the function."""
         written = read_answer(answer, problem.entry_point)
-        return Program(written.code, written.defined)
+        return ParsedProgram(written.code, written.defined)
 
     def arguments(self, problem: HumanEvalProblem, program: str) -> dict[str, Any]:
         """The program with the problem's tests."""
@@ -127,7 +127,7 @@ class Python:
         return " ".join(words[int(n)] for n in rng.integers(len(words), size=4))
 
 
-class Steps:
+class StepLanguage:
     """The language of steps that change a number: `times_2 then plus_1` is solved by
     `times_2 plus_1`."""
 
@@ -140,10 +140,10 @@ class Steps:
         """The requested steps."""
         return problem.question
 
-    def read(self, problem: StepProblem, answer: str) -> Program:
+    def read(self, problem: StepProblem, answer: str) -> ParsedProgram:
         """Reads the whole answer as a program."""
         text = without_reasoning(answer).strip()
-        return Program(text, are_steps(text))
+        return ParsedProgram(text, are_steps(text))
 
     def arguments(self, problem: StepProblem, program: str) -> dict[str, Any]:
         """The program and the requested steps."""

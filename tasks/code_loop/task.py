@@ -14,7 +14,7 @@ from colearn.workflow import Answer, Team, Tool, ToolError, Workflow, WorkflowSt
 
 from ..coop_humaneval.data import HumanEvalProblem
 from ..step_programs import STEPS, StepProblem
-from .languages import Language, Python, Report, Steps
+from .languages import CodeLanguage, Python, Report, StepLanguage
 
 ROUNDS = 3
 BAD_FORMAT = -1.0
@@ -51,8 +51,8 @@ class ReflectiveVerification(Workflow[Problem], LegalActions):
         seconds: float = 8.0,
         sandbox: Literal["auto", "bwrap", "namespaces", "unsafe"] = "auto",
     ) -> None:
-        self.language: Language[Any] = (
-            Steps()
+        self.language: CodeLanguage[Any] = (
+            StepLanguage()
             if data == STEPS
             else Python(data, Limits(seconds=seconds), choose_mechanism(sandbox))
         )

@@ -31,7 +31,7 @@ ITEMS = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
+class EnvironmentServer:
     """An item: the environment at a URL. All items are equal, since advantages compare episodes of
     one item."""
 
@@ -53,7 +53,7 @@ class ServedState:
     refused: int = 0
 
 
-class OpenEnv(DecPOMDP[Served, ServedState], LegalActions):
+class OpenEnv(DecPOMDP[EnvironmentServer, ServedState], LegalActions):
     """An OpenEnv environment over HTTP, played by one agent.
 
     url: address of the server, such as `http://127.0.0.1:8000`. Each live episode is a session
@@ -100,20 +100,20 @@ class OpenEnv(DecPOMDP[Served, ServedState], LegalActions):
         self.arguments, self.prompt = dict(reset or {}), prompt
         self.horizon, self.words = horizon, tuple(words)
         self.agents = (AGENT,)
-        self._items = (Served(self.url),) * ITEMS
+        self._items = (EnvironmentServer(self.url),) * ITEMS
 
     @cached_property
     def form(self) -> Form:
         """The format of an action, read from the server once."""
         return action_form(read_schema(self.url), self.action)
 
-    def items(self, split: str) -> Sequence[Served]:
+    def items(self, split: str) -> Sequence[EnvironmentServer]:
         """The same environment 64 times, in both splits."""
         if split not in ("train", "test"):
             raise ConfigError(f"task.items: unknown split '{split}'; known: test, train")
         return self._items
 
-    def reset(self, item: Served, rng: np.random.Generator) -> ServedState:
+    def reset(self, item: EnvironmentServer, rng: np.random.Generator) -> ServedState:
         """The state of a session whose environment was reset with a seed drawn from `rng`."""
         seed = int(rng.integers(2**31))
         session, text = self._opened(seed)
