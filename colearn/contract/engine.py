@@ -145,9 +145,9 @@ class GeneratorKind(ABC):
         Errors: ConfigError for a resolved run that this kind does not support.
         """
 
-    def needs(self, weights: int, *, on_cpu: bool) -> EngineNeeds | None:
-        """Needs of the engine for a model of `weights` bytes in its compute type; None if it
-        decodes with the model itself."""
+    def needs(self, weights: int, *, memory: int | None) -> EngineNeeds | None:
+        """Needs of the engine for a model of `weights` bytes in its compute type on a device of
+        `memory` bytes, None for a CPU; None if it decodes with the model itself."""
         return None
 
     def places(self, run: Any) -> list[str]:

@@ -13,11 +13,13 @@ import torch
 from colearn.agents import AgentSpec
 from colearn.config import ResolvedRun
 from colearn.contract import NetworkKey, Rollout
+from colearn.generate.vllm_memory import device_memory
 from colearn.models.network import Network
 from colearn.rollout.shapes import Chain
 
 from .learning import Work, rehearse_update
 from .ledger import make_fake, rehearsal
+from .machine import Machine
 from .network_bytes import NetworkMemory
 from .script import Script, rehearse
 from .speaking import (
@@ -62,8 +64,10 @@ class Phases:
         *,
         resident: int,
         rehearsed: Rehearsed,
+        machine: Machine | None = None,
     ) -> None:
-        """rehearsed: passes of the same models that another estimate rehearsed; extended here."""
+        """rehearsed: passes of the same models that another estimate rehearsed; extended here.
+        machine: where the run will take place; None for this machine."""
         self.run, self.networks, self.specs = run, networks, specs
         self.memory = {network.key: network for network in memory}
         self.static = {network.device: 0 for network in memory} | {"cpu": FIXED_BYTES + resident}
@@ -73,7 +77,11 @@ class Phases:
         self.engines: list[PlacedEngine] = []
         for speakers in self._generators():
             first = next(iter(speakers))
-            engine = PlacedEngine.of(run, self._network_of(first).base, self._device(first))
+            base, device = self._network_of(first).base, self._device(first)
+            memory = None
+            if device != "cpu":
+                memory = device_memory(torch.device(device)) if machine is None else machine.memory
+            engine = PlacedEngine.of(run, base, device, memory)
             self.static[engine.device] += engine.held
             self.engines.append(engine)
         self.speaking: dict[str, list[Speaking]] = {}

@@ -176,7 +176,9 @@ def estimate(
             def counted(keys: Collection[NetworkKey]) -> Phases:
                 own = {key: network for key, network in networks.items() if key in keys}
                 kept = [network for network in memory if network.key in keys]
-                some = Phases(run, own, kept, specs, resident=resident, rehearsed=rehearsed)
+                some = Phases(
+                    run, own, kept, specs, resident=resident, rehearsed=rehearsed, machine=machine
+                )
                 for phase, play in plays.items():
                     some.add_play(phase, play)
                 if updates is not None:

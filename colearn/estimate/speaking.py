@@ -119,10 +119,11 @@ class PlacedEngine:
     """Bytes of its own in every phase."""
 
     @classmethod
-    def of(cls, run: ResolvedRun, base: Base, device: str) -> PlacedEngine:
+    def of(cls, run: ResolvedRun, base: Base, device: str, memory: int | None) -> PlacedEngine:
+        """`memory`: bytes of the device, None for a CPU."""
         numbers = sum(parameter.numel() for parameter in base.causal.parameters())
         weights = numbers * base.compute.itemsize
-        needs = run.generator.needs(weights, on_cpu=device == "cpu")
+        needs = run.generator.needs(weights, memory=memory)
         if needs is None:
             return cls(device, None, weights if run.generator.copies else 0)
         return cls(device, needs, needs.held)

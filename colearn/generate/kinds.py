@@ -72,7 +72,8 @@ class VLLM(GeneratorKind):
     """A vLLM engine in this process, which batches all agents of a base."""
 
     cache_gib: float | None = None
-    """Memory of the key/value cache in GiB; None: 1 on the CPU, 4 elsewhere."""
+    """Memory of the key/value cache in GiB; None: 1 on the CPU, elsewhere a tenth of the device's
+    memory."""
     max_length: int | None = None
     """Longest history in tokens; None: the model's length, or what the cache holds."""
     max_rows: int = 256
@@ -98,8 +99,8 @@ class VLLM(GeneratorKind):
     def copies(self) -> bool:
         return True
 
-    def needs(self, weights: int, *, on_cpu: bool) -> EngineNeeds:
-        return vllm_needs(weights, self.cache_gib, self.max_rows, on_cpu=on_cpu)
+    def needs(self, weights: int, *, memory: int | None) -> EngineNeeds:
+        return vllm_needs(weights, self.cache_gib, self.max_rows, memory=memory)
 
     def build(self, base: Base, roles: Mapping[str, AgentSpec]) -> TokenEngine:
         from .vllm import VLLMEngine
@@ -133,7 +134,8 @@ class VLLMServer(GeneratorKind):
     gpus: str | None = None
     """GPUs of a started server, as in CUDA_VISIBLE_DEVICES; None: those of this process."""
     cache_gib: float | None = None
-    """Memory of a started server's key/value cache in GiB; None: 1 on the CPU, 4 elsewhere."""
+    """Memory of a started server's key/value cache in GiB; None: 1 on the CPU, a tenth of a device
+    that it shares with its trainer, and what vLLM takes on devices of its own."""
     max_length: int | None = None
     """Longest history in tokens; None: the server's."""
     max_rows: int = 256
@@ -193,10 +195,10 @@ class VLLMServer(GeneratorKind):
                         "train adapters of one base"
                     )
 
-    def needs(self, weights: int, *, on_cpu: bool) -> EngineNeeds:
+    def needs(self, weights: int, *, memory: int | None) -> EngineNeeds:
         if self.url is not None:
             return EngineNeeds(held=0, cache=None, rows=self.max_rows, apart=True)
-        needed = vllm_needs(weights, self.cache_gib, self.max_rows, on_cpu=on_cpu)
+        needed = vllm_needs(weights, self.cache_gib, self.max_rows, memory=memory)
         return replace(needed, apart=True)
 
     def places(self, run: ResolvedRun) -> list[str]:

@@ -30,8 +30,7 @@ from .model_folder import (
 )
 from .sleeping import sleeps
 from .vllm_executor import on_device
-from .vllm_memory import memory_share
-from .vllm_needs import vllm_cache
+from .vllm_memory import cache_bytes, memory_share
 from .vllm_runner import cuts, runner_variables
 from .vllm_worker import score_before_cuts
 
@@ -60,9 +59,9 @@ _CPU_OPTIONS = {
 class VLLMEngine(CheckedEngine):
     """A vLLM engine for one base, with a peft folder for each adapter of a role.
 
-    It starts from the live weights. `cache_gib` is the memory of its key/value cache (default 1 on
-    the CPU, 4 elsewhere), `eager` turns graph capture off (default: on the CPU), `sleep` as for
-    `sleeps`, `options` are passed to `vllm.LLM` unchanged.
+    It starts from the live weights. `cache_gib` is the memory of its key/value cache (default: as
+    `vllm_cache`), `eager` turns graph capture off (default: on the CPU), `sleep` as for `sleeps`,
+    `options` are passed to `vllm.LLM` unchanged.
 
     Errors: MissingExtra without vLLM; ConfigError for an adapter or attention heads that vLLM does
     not support.
@@ -109,9 +108,9 @@ class VLLMEngine(CheckedEngine):
                 "max_loras": len(names) + self._zeros,
                 "max_lora_rank": rank_limit(base, names),
             }
-        cache_bytes = vllm_cache(cache_gib, on_cpu=on_cpu)
+        cache = cache_bytes(cache_gib, base.device)
         share = {}
-        if _SHARE not in (options or {}) and (needed := memory_share(base, cache_bytes)):
+        if _SHARE not in (options or {}) and (needed := memory_share(base, cache)):
             share[_SHARE] = needed
         with _global_state_kept(base.device):
             from vllm import LLM
@@ -121,7 +120,7 @@ class VLLMEngine(CheckedEngine):
                 dtype=str(base.compute).removeprefix("torch."),
                 max_model_len=max_length or -1,
                 max_num_seqs=max_rows,
-                kv_cache_memory_bytes=cache_bytes,
+                kv_cache_memory_bytes=cache,
                 **share,
                 enable_prefix_caching=True,
                 enforce_eager=on_cpu if eager is None else eager,

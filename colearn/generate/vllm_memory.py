@@ -8,11 +8,29 @@ import torch
 
 from colearn.errors import ConfigError
 from colearn.models.base import Base
+from colearn.text.notes import note_once
 
-from .vllm_needs import OVERHEAD
+from .vllm_needs import CACHE_SHARE, OVERHEAD, vllm_cache
 
 
-def memory_share(base: Base, cache_bytes: int) -> float | None:
+def device_memory(device: torch.device) -> int | None:
+    """Bytes of a CUDA device; None for other devices."""
+    if device.type != "cuda":
+        return None
+    memory: int = torch.cuda.mem_get_info(device)[1]
+    return memory
+
+
+def cache_bytes(cache_gib: float | None, device: torch.device) -> int:
+    """`vllm_cache` of a device; a default on an accelerator is noted."""
+    memory = device_memory(device)
+    cache = vllm_cache(cache_gib, memory=memory)
+    if cache_gib is None and memory is not None:
+        note_once(f"run.generator.cache_gib: {_gib(cache)}, {CACHE_SHARE:.0%} of {device}'s memory")
+    return cache
+
+
+def memory_share(base: Base, cache: int) -> float | None:
     """`gpu_memory_utilization` for an engine of this base: what it needs, as a share of the device.
     vLLM's own default is nearly all of the device, which a trainer's memory rules out: an engine
     does not start if less is free. None on other devices than CUDA's.
@@ -24,11 +42,11 @@ def memory_share(base: Base, cache_bytes: int) -> float | None:
     free, total = torch.cuda.mem_get_info(base.device)
     size = base.compute.itemsize
     weights = sum(parameter.numel() for parameter in base.causal.parameters()) * size
-    needed = weights + cache_bytes + OVERHEAD
+    needed = weights + cache + OVERHEAD
     if needed > free:
         raise ConfigError(
             f"run.generator: a vLLM engine needs {_gib(needed)} GiB of {base.device} (weights "
-            f"{_gib(weights)}, cache {_gib(cache_bytes)}, other {_gib(OVERHEAD)}) and "
+            f"{_gib(weights)}, cache {_gib(cache)}, other {_gib(OVERHEAD)}) and "
             f"{_gib(free)} are free; lower run.generator.cache_gib, or give it another device"
         )
     return min(math.ceil(1000 * needed / total) / 1000, free / total)

@@ -9,13 +9,23 @@ OVERHEAD = 3 * 2**30
 captured graphs and CUDA's context."""
 
 
-def vllm_cache(cache_gib: float | None, *, on_cpu: bool) -> int:
-    """Bytes of a vLLM engine's key/value cache: by default 1 GiB on the CPU, 4 elsewhere."""
-    return int((cache_gib or (1.0 if on_cpu else 4.0)) * 2**30)
+CPU_CACHE = 2**30
+"""Default bytes of a key/value cache on the CPU."""
+CACHE_SHARE = 0.1
+"""Default share of an accelerator's memory for a key/value cache."""
 
 
-def vllm_needs(weights: int, cache_gib: float | None, rows: int, *, on_cpu: bool) -> EngineNeeds:
+def vllm_cache(cache_gib: float | None, *, memory: int | None) -> int:
+    """Bytes of a vLLM engine's key/value cache; `memory` are those of its device, None on a CPU."""
+    if cache_gib is not None:
+        return int(cache_gib * 2**30)
+    return CPU_CACHE if memory is None else int(CACHE_SHARE * memory)
+
+
+def vllm_needs(
+    weights: int, cache_gib: float | None, rows: int, *, memory: int | None
+) -> EngineNeeds:
     """Those of a vLLM engine that shares its device with a trainer."""
-    cache = vllm_cache(cache_gib, on_cpu=on_cpu)
-    held = weights + cache + (0 if on_cpu else OVERHEAD)
+    cache = vllm_cache(cache_gib, memory=memory)
+    held = weights + cache + (0 if memory is None else OVERHEAD)
     return EngineNeeds(held=held, cache=cache, rows=rows, apart=False)

@@ -13,7 +13,7 @@ from colearn.models.base import Base
 from .model_folder import rank_limit
 from .server_process import ServerStart
 from .sleeping import sleeps
-from .vllm_memory import memory_share
+from .vllm_memory import cache_bytes, memory_share
 from .vllm_runner import runner_variables
 from .vllm_server_checks import adapters_of, slots_of
 from .weight_transfer import Transfer
@@ -52,14 +52,17 @@ def server_command(
         *("--port", port),
         *("--dtype", str(base.compute).removeprefix("torch.")),
         *("--max-num-seqs", str(start.max_rows)),
-        *("--kv-cache-memory-bytes", str(_cache_bytes(start.cache_gib, on_cpu))),
         *_FLAGS,
         *(_CPU_FLAGS if on_cpu else ()),
     ]
+    beside = on_cpu or start.gpus is None
     # on devices of its own a server takes what it finds
-    if start.gpus is None and not any(_SHARE in argument for argument in start.arguments):
-        share = memory_share(base, _cache_bytes(start.cache_gib, on_cpu))
-        command += [] if share is None else [_SHARE, str(share)]
+    if beside or start.cache_gib is not None:
+        cache = cache_bytes(start.cache_gib, base.device)
+        command += ["--kv-cache-memory-bytes", str(cache)]
+        if beside and not any(_SHARE in argument for argument in start.arguments):
+            share = memory_share(base, cache)
+            command += [] if share is None else [_SHARE, str(share)]
     if start.max_length is not None:
         command += ["--max-model-len", str(start.max_length)]
     if server_sleeps(base, start):
@@ -94,7 +97,3 @@ def server_environment(
     if start.gpus is not None:
         environment["CUDA_VISIBLE_DEVICES"] = start.gpus
     return environment
-
-
-def _cache_bytes(gib: float | None, on_cpu: bool) -> int:
-    return int((gib or (1.0 if on_cpu else 4.0)) * 2**30)

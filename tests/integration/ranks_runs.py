@@ -43,17 +43,27 @@ def write_config(folder: Path, *, lora: bool, generator: dict[str, Any]) -> Path
 
 def train(config: Path, out: Path, *options: str, processes: int) -> tuple[int, str]:
     """The exit status of `colearn train` and what it wrote on stderr."""
-    torchrun = ["torch.distributed.run", "--standalone", "--nproc_per_node", str(processes), "-m"]
-    launcher = [*torchrun] if processes > 1 else []
+    launcher = [*_torchrun(processes), "-m"] if processes > 1 else ["-m"]
+    return _run(*launcher, "colearn", "train", str(config), "--out", str(out), *options)
+
+
+def run_program(file: str, *, processes: int) -> tuple[int, str]:
+    """The same of a program of this folder."""
+    return _run(*_torchrun(processes), str(HERE / file))
+
+
+def _torchrun(processes: int) -> list[str]:
+    return ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node", str(processes)]
+
+
+def _run(*arguments: str) -> tuple[int, str]:
+    folders = [HERE, HERE.parent / "helpers", HERE.parents[1]]
     done = subprocess.run(
-        [
-            *(sys.executable, "-m", *launcher, "colearn", "train", str(config)),
-            *("--out", str(out), *options),
-        ],
+        [sys.executable, *arguments],
         env={
             **os.environ,
             "OMP_NUM_THREADS": "1",
-            "PYTHONPATH": os.pathsep.join([str(HERE.parent / "helpers"), str(HERE.parents[1])]),
+            "PYTHONPATH": os.pathsep.join(map(str, folders)),
         },
         capture_output=True,
         text=True,

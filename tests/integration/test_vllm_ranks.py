@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from ranks_runs import apart, train, write_config
+from ranks_runs import apart, run_program, train, write_config
 from served_engine import PLAIN
 from transformers import AutoModelForCausalLM
 
@@ -35,7 +35,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def engine(folder: Path) -> Iterator[VLLMServerEngine]:
-    """That of a started server, with the package's engine for memory that processes share."""
+    """That of a started server, with the package's engine for memory that processes share, which
+    unpickles handles of it."""
     base = Base(AutoModelForCausalLM.from_pretrained(folder / "model"))
     kind = VLLMServer(
         cache_gib=0.2,
@@ -44,7 +45,9 @@ def engine(folder: Path) -> Iterator[VLLMServerEngine]:
         start_minutes=30,
         arguments=("--weight-transfer-config", '{"backend": "ipc"}'),
     )
-    built = kind.build(base, PLAIN)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("VLLM_ALLOW_INSECURE_SERIALIZATION", "1")
+        built = kind.build(base, PLAIN)
     assert isinstance(built, VLLMServerEngine)
     yield built
     built.close()
@@ -57,10 +60,11 @@ def test_the_packages_transfer_is_driven_over_http_until_it_needs_a_device(
     client.init_weight_transfer_engine({"packed": False})
     client.start_weight_update()
     handles = {"names": ["a"], "dtype_names": ["float32"], "shapes": [[1]], "ipc_handles": [{}]}
-    with pytest.raises(ServerRefused) as refused:
+    with pytest.raises(ServerRefused) as refused:  # which ends the session
         client.update_weights(handles)
     assert "\n" not in str(refused.value)
-    client.finish_weight_update("after a transfer of nothing")
+    client.start_weight_update()
+    client.finish_weight_update("of no weights")
     with torch.no_grad():
         engine.base.causal.lm_head.weight.mul_(1.1)
     engine.load([weight_update(Network(engine.base, None), 1)])
@@ -90,3 +94,8 @@ def test_two_processes_have_an_engine_each(folder: Path) -> None:
         assert code == 0, told
         assert max(mismatches(folder / f"own-{processes}")) < TOLERANCE
     assert apart(folder / "own-1", folder / "own-2") < 1e-4
+
+
+def test_an_engine_that_is_closed_leaves_the_process_group() -> None:
+    code, told = run_program("vllm_group.py", processes=2)
+    assert code == 0, told

@@ -79,12 +79,12 @@ def test_a_server_of_full_weights_on_the_cpu_is_started_with_these_options(base:
     assert server_command(base, PLAIN, start(), Path("/m"), "8001") == [
         *(sys.executable, "-m", "vllm.entrypoints.openai.api_server"),
         *("--model", "/m", "--port", "8001", "--dtype", "float32", "--max-num-seqs", "256"),
-        *("--kv-cache-memory-bytes", "1073741824", "--host", "127.0.0.1"),
-        *("--served-model-name", "base", "--generation-config", "vllm"),
+        *("--host", "127.0.0.1", "--served-model-name", "base", "--generation-config", "vllm"),
         *("--logprobs-mode", "processed_logprobs", "--enable-scale-out"),
         *("--enable-prompt-tokens-details", "--enable-prefix-caching", "--worker-extension-cls"),
         *("colearn.generate.vllm_worker.WorkerExtension", "--enforce-eager"),
         *("--block-size", "32", "--no-enable-chunked-prefill"),
+        *("--kv-cache-memory-bytes", "1073741824"),
     ]
 
 
@@ -118,11 +118,11 @@ def half_free(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_server_beside_a_trainer_asks_for_what_it_needs_of_the_device(half_free: None) -> None:
-    """2 GiB of weights, 4 of cache and 3 besides, of 80. vLLM refuses more than what is free."""
+    """2 GiB of weights, 8 of cache and 3 besides, of 80. vLLM refuses more than what is free."""
     options = dict(
         itertools.pairwise(server_command(OnGPU(), PLAIN, start(), Path("/m"), "8001"))  # type: ignore[arg-type]
     )
-    assert options["--gpu-memory-utilization"] == "0.113"
+    assert options["--gpu-memory-utilization"] == "0.163"
 
 
 def test_a_server_that_does_not_fit_beside_a_trainer_is_one_line(half_free: None) -> None:
@@ -136,11 +136,24 @@ def test_a_share_that_is_given_is_the_servers_own(half_free: None) -> None:
     assert command.count("--gpu-memory-utilization") == 1
 
 
-def test_a_server_on_a_gpu_has_a_larger_cache_and_none_of_the_cpus_options(half_free: None) -> None:
+def test_a_server_on_a_gpu_has_a_tenth_of_it_as_cache_and_none_of_the_cpus_options(
+    half_free: None,
+) -> None:
     command = server_command(OnGPU(), PLAIN, start(), Path("/m"), "8001")  # type: ignore[arg-type]
     options = dict(itertools.pairwise(command))
-    assert options["--kv-cache-memory-bytes"] == "4294967296" and options["--dtype"] == "bfloat16"
+    assert options["--kv-cache-memory-bytes"] == str(8 * 2**30)
+    assert options["--dtype"] == "bfloat16"
     assert not {"--enforce-eager", "--block-size", "--no-enable-chunked-prefill"} & set(command)
+
+
+def test_a_server_with_devices_of_its_own_has_the_cache_that_is_set_or_takes_what_it_finds(
+    half_free: None,
+) -> None:
+    own = server_command(OnGPU(), PLAIN, start(gpus="1"), Path("/m"), "8001")  # type: ignore[arg-type]
+    given = start(gpus="1", cache_gib=2)
+    told = server_command(OnGPU(), PLAIN, given, Path("/m"), "8001")  # type: ignore[arg-type]
+    assert "--kv-cache-memory-bytes" not in own and "--gpu-memory-utilization" not in told
+    assert told[told.index("--kv-cache-memory-bytes") + 1] == str(2 * 2**30)
 
 
 def test_a_started_servers_variables(base: Base) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -139,6 +140,8 @@ def test_the_executor_says_which_device_its_worker_takes() -> None:
 
     from colearn.generate.vllm_executor import on_device
 
-    signature = inspect.signature(UniProcExecutor._distributed_args)
-    assert list(signature.parameters) == ["self"]
-    assert on_device(3)._distributed_args is not UniProcExecutor._distributed_args
+    kind = on_device(3)
+    assert issubclass(kind, UniProcExecutor)
+    executor = object.__new__(kind)
+    executor.vllm_config = SimpleNamespace(device_config=SimpleNamespace(device="cuda"))
+    assert executor._distributed_args()[1:] == (0, 3)

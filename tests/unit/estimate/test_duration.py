@@ -61,12 +61,13 @@ def test_devices_work_at_the_same_time_and_one_host_launches_for_all() -> None:
 
 
 def test_an_engine_of_its_own_holds_weights_cache_and_what_a_prefill_needs() -> None:
-    assert Transformers().needs(100, on_cpu=False) is None
-    assert VLLM(cache_gib=2, max_rows=8).needs(100, on_cpu=False) == EngineNeeds(
+    assert Transformers().needs(100, memory=80 * GIB) is None
+    assert VLLM(cache_gib=2, max_rows=8).needs(100, memory=80 * GIB) == EngineNeeds(
         held=100 + 2 * GIB + OVERHEAD, cache=2 * GIB, rows=8, apart=False
     )
-    assert VLLM().needs(100, on_cpu=True).held == 100 + GIB
-    elsewhere = VLLMServer(url="http://127.0.0.1:1").needs(100, on_cpu=False)
+    assert VLLM().needs(100, memory=80 * GIB).cache == 8 * GIB
+    assert VLLM().needs(100, memory=None).held == 100 + GIB
+    elsewhere = VLLMServer(url="http://127.0.0.1:1").needs(100, memory=80 * GIB)
     assert (elsewhere.held, elsewhere.apart) == (0, True)
 
 
