@@ -147,8 +147,9 @@ class VLLMServerEngine(CheckedEngine):
 
     def write(self, updates: Sequence[WeightUpdate]) -> None:
         """Errors: ServerLost if the server does not take the weights."""
-        self._wake()
         with self._log_kept():
+            self._ranks.by_first(self._wake)
+            self._asleep = False
             self._weights.write(updates)
 
     def rest(self) -> None:
@@ -162,7 +163,7 @@ class VLLMServerEngine(CheckedEngine):
             self._asleep = True
 
     def _wake(self) -> None:
-        """In every process, as each may be the first that asks; a second call changes nothing."""
+        """In the process that asks first, whichever it is; a second call changes nothing."""
         if self._asleep:
             with self._log_kept():
                 self._told("/wake_up")
