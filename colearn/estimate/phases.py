@@ -78,10 +78,7 @@ class Phases:
         for speakers in self._generators():
             first = next(iter(speakers))
             base, device = self._network_of(first).base, self._device(first)
-            memory = None
-            if device != "cpu":
-                memory = device_memory(torch.device(device)) if machine is None else machine.memory
-            engine = PlacedEngine.of(run, base, device, memory)
+            engine = PlacedEngine.of(run, base, device, _device_bytes(device, machine))
             self.static[engine.device] += engine.held
             self.engines.append(engine)
         self.speaking: dict[str, list[Speaking]] = {}
@@ -258,3 +255,10 @@ def _rehearsal_device(name: str) -> torch.device:
         if accelerator is not None and accelerator.type == device.type
         else torch.device("cpu")
     )
+
+
+def _device_bytes(device: str, machine: Machine | None) -> int | None:
+    """Memory of a device, on `machine` or here; None for a CPU."""
+    if device == "cpu":
+        return None
+    return device_memory(torch.device(device)) if machine is None else machine.memory
