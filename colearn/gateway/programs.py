@@ -19,13 +19,14 @@ from functools import partial
 from typing import Any, Protocol
 
 from colearn import registry
-from colearn.errors import ConfigError, printable, reason_of
+from colearn.errors import ConfigError
 
+from .failures import last_words, raised
 from .program_run import ProgramRun
 
 _SOON = 5.0
 """Pause in seconds before a restart of a worker that ended within this time after its start."""
-_TAIL = 2000
+_TAIL = 20_000
 """Number of bytes of a command's stderr that are kept."""
 
 
@@ -270,15 +271,9 @@ def _kill_all() -> None:
 
 
 def _tail_of(process: subprocess.Popen[bytes]) -> str:
-    """Reads stderr until it is closed; returns its last line."""
+    """Reads stderr until it is closed; returns its last line, and where the program was."""
     assert process.stderr is not None
     kept = b""
     while part := process.stderr.read1(65536):  # type: ignore[attr-defined]
         kept = (kept + part)[-_TAIL:]
-    lines = kept.decode(errors="replace").split("\n")
-    return next((printable(line) for line in reversed(lines) if line.strip()), "no message")
-
-
-def raised(error: BaseException) -> str:
-    """Returns the class name and the message of a program's exception."""
-    return f"{type(error).__name__}: {reason_of(error)}"
+    return last_words(kept)

@@ -29,11 +29,12 @@ from colearn.workflow.recorded import RecordedTask
 
 from .answer import completion
 from .contexts import REASONS, Reason
+from .failures import raised
 from .items import read_items
 from .payments import NoReward, graded
 from .payments import payment as _payment
 from .program_run import ProgramRun
-from .programs import Opened, ProgramRunner, program_runner, raised
+from .programs import Opened, ProgramRunner, program_runner
 from .requests import SAMPLING, read_call
 from .server import GatewayServer
 from .state import GatewayCall, GatewayState

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import sys
 import threading
@@ -87,7 +88,9 @@ def test_rewards_go_to_the_team_an_agent_and_a_call():
 
 def test_a_program_that_dies_costs_its_episode():
     final = episode(gateway("dies", failure_reward=-1.0), always("x"))[-1]
-    assert final.failure == "RuntimeError: no more"
+    assert re.fullmatch(
+        r"RuntimeError: no more \(.+/gateway_programs\.py, line \d+\)", final.failure
+    )
     assert (final.measured["failed"], final.measured["reward"]) == (1.0, -1.0)
 
 

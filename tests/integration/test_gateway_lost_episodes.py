@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 
 import pytest
 from tiny import save_model
@@ -13,6 +15,7 @@ from colearn.experiment.loop import Experiment
 from colearn.gateway.task import Gateway
 from colearn.models.embedded import embedded_model, embedded_parts
 from colearn.record import open_run
+from tests.helpers import lossy_gateway_programs
 from tests.helpers.gateway_programs import RNG, opened
 
 ALGORITHMS = [
@@ -48,6 +51,13 @@ def gateway(play, **settings):
             **settings,
         )
     )
+
+
+def place(pattern):
+    """The file of the programs, and the number of its first line with a pattern."""
+    file = Path(lossy_gateway_programs.__file__)
+    lines = file.read_text().splitlines()
+    return f"{file}, line {next(n for n, line in enumerate(lines, 1) if re.search(pattern, line))}"
 
 
 def updates(folder):
@@ -91,7 +101,10 @@ def test_a_warm_start_on_programs_that_ask_nobody_is_one_line(tmp_path, monkeypa
 def test_a_result_that_cannot_be_graded_is_the_programs_failure():
     task = gateway("quiet", grade=f"{PROGRAMS}:grade", failure_reward=-1.0)
     state = task.reset({"result": "9" * 400}, RNG)
-    assert state.failure == "cannot be graded: OverflowError: int too large to convert to float"
+    at = place(r"return float\(")
+    assert state.failure == (
+        f"cannot be graded: OverflowError: int too large to convert to float ({at})"
+    )
     assert sum(paid.value for paid in state.payments) == -1.0
     assert task.reset({"result": "3"}, RNG).failure is None
 
@@ -104,10 +117,10 @@ def test_a_grade_that_is_no_reward_is_the_graders_mistake():
 def test_what_a_program_says_reaches_the_terminal_escaped(capsys, tmp_path):
     task = gateway("shouts")
     state = task.reset("any", RNG)
-    assert state.failure == "RuntimeError: ?[2Jone two?"
-    printed = capsys.readouterr().err
-    assert printed == "warning: gateway: a program failed: RuntimeError: ?[2Jone two?\n"
-    assert task.render(state).endswith("the program failed: RuntimeError: ?[2Jone two?")
+    failure = f"RuntimeError: ?[2Jone two? ({place('2Jone')})"
+    assert state.failure == failure
+    assert capsys.readouterr().err == f"warning: gateway: a program failed: {failure}\n"
+    assert task.render(state).endswith(f"the program failed: {failure}")
     assert json.dumps(task.render(state)).isprintable()
 
 

@@ -1,0 +1,41 @@
+"""Why a program failed, in one line with the program's own file and line."""
+
+from __future__ import annotations
+
+import re
+import traceback
+from pathlib import Path
+
+import colearn
+from colearn.errors import printable, reason_of
+
+_PLACE = re.compile(r' *File "(.+)", line (\d+)')
+_LIBRARY = re.compile(r"<frozen|.*/(site|dist)-packages/|.*/lib(64)?/python3")
+_COLEARN = str(Path(colearn.__file__).parent)
+
+
+def raised(error: BaseException) -> str:
+    """The kind and message of an exception, and the program's last line before it."""
+    trace = [(frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
+    if isinstance(error, SyntaxError) and error.filename:
+        trace.append((error.filename, error.lineno))
+    return f"{type(error).__name__}: {reason_of(error)}{_at(trace)}"
+
+
+def last_words(stderr: bytes) -> str:
+    """The last line that a process wrote, and the program's last place in a traceback above."""
+    lines = [line for line in stderr.decode(errors="replace").split("\n") if line.strip()]
+    if not lines:
+        return "no message"
+    trace = [(place[1], int(place[2][:9])) for line in lines if (place := _PLACE.match(line))]
+    return printable(lines[-1]) + _at(trace)
+
+
+def _at(trace: list[tuple[str, int | None]]) -> str:
+    """` (FILE, line N)` of the last place that is neither in a library nor in colearn."""
+    own = [
+        place
+        for place in trace
+        if not _LIBRARY.match(place[0]) and not place[0].startswith(_COLEARN)
+    ]
+    return f" ({own[-1][0]}, line {own[-1][1]})" if own else ""
