@@ -11,20 +11,19 @@ import ast
 import importlib
 import inspect
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Any
 
 import typer
 import yaml
 from _benchmarks import benchmark_text, paper_memory_text, paper_placement_text
-from pydantic import BaseModel
 
 import colearn
 from colearn.cli import app
-from colearn.config import Config, Named, shipped_configs
-from colearn.config.setting_table import SettingRow, model_settings, part_settings
+from colearn.config import shipped_configs
+from colearn.config.setting_table import SettingRow, model_settings, part_settings, sections
 from colearn.contract.algorithm import ValueLoss
 from colearn.record.metric_names import RUN_METRICS, Metric
 from colearn.registry import KINDS, Kind, load, names
@@ -49,40 +48,9 @@ PART_KINDS: Mapping[Kind, str] = {
 }
 """Kinds of parts with settings of their own, and the section of a config that holds them."""
 
-# --- settings -----------------------------------------------------------------------------------
-
-
-def sections() -> dict[str, type[BaseModel]]:
-    """The sections of a config by dotted path, such as `models.NAME.lora`."""
-    found: dict[str, type[BaseModel]] = {"": Config}
-
-    def walk(cls: type[BaseModel], path: str) -> None:
-        hints = get_type_hints(cls)
-        for name in cls.model_fields:
-            hint = hints[name]
-            inside = next((one for one in _flattened(hint) if _is_section(one)), None)
-            if inside is not None:
-                below = f"{path}{name}" + (".NAME" if get_origin(hint) is dict else "")
-                if inside not in found.values():
-                    found[below] = inside
-                    walk(inside, f"{below}.")
-
-    walk(Config, "")
-    return found
-
 
 def _flat(text: str) -> str:
     return " ".join(text.split())
-
-
-def _flattened(hint: Any) -> Iterator[Any]:
-    yield hint
-    for one in get_args(hint):
-        yield from _flattened(one)
-
-
-def _is_section(hint: Any) -> bool:
-    return isinstance(hint, type) and issubclass(hint, BaseModel) and not issubclass(hint, Named)
 
 
 # --- pages --------------------------------------------------------------------------------------
@@ -361,10 +329,14 @@ _TEXTS: Mapping[str, Callable[..., str]] = {
 }
 
 
+_IN_A_CLONE = "In a clone "
+
+
 def filled(markdown: str) -> str:
-    """The page with each marker `<!-- generated: NAME ARGUMENTS -->` replaced by its text."""
+    """The page with each marker `<!-- generated: NAME ARGUMENTS -->` replaced by its text, and
+    without the line that tells readers of the source where this text is."""
     return re.sub(
         r"<!-- generated: (\w+) ?([\w. ]*) -->",
         lambda mark: _TEXTS[mark[1]](*mark[2].split()),
-        markdown,
+        re.sub(rf"^{_IN_A_CLONE}.*\n\n", "", markdown, flags=re.M),
     )

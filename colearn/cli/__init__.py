@@ -87,6 +87,7 @@ app.command(rich_help_panel=SHIPPED, short_help="Check a task against the contra
 app.command(rich_help_panel=SHIPPED)(listing.tasks)
 app.command(rich_help_panel=SHIPPED)(listing.algorithms)
 app.command(rich_help_panel=SHIPPED)(listing.configs)
+app.command(rich_help_panel=SHIPPED)(listing.settings)
 
 
 _MOST = 900

@@ -1,4 +1,4 @@
-"""`colearn tasks`, `algorithms`, `configs` and `check`: lists what is registered, checks a task."""
+"""`colearn tasks`, `algorithms`, `configs`, `settings`: lists what is shipped; `check` a task."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import importlib
 import inspect
 import shutil
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -61,6 +62,28 @@ def configs(name: Wanted = None) -> None:
         _print_row(each, first, 24)
 
 
+def settings(
+    section: Annotated[
+        str | None, typer.Argument(help="A section, such as train or models; none: all.")
+    ] = None,
+) -> None:
+    """List the settings of a config, or of one section, with types and defaults."""
+    from colearn.config.setting_table import model_settings, sections
+    from colearn.errors import ConfigError, nearest
+
+    known = sections()
+    tops = {path.partition(".")[0] for path in known} - {""}
+    if section is not None and section not in tops:
+        raise ConfigError(f"settings: no section '{section}'; {nearest(section, tops)}")
+    rows = [
+        replace(one, name=f"{path}.{one.name}" if path else one.name)
+        for path, cls in known.items()
+        if section is None or path.partition(".")[0] == section
+        for one in model_settings(cls)
+    ]
+    _print_rows(rows)
+
+
 def check(
     task: Annotated[str, typer.Argument(help="A task's name.")],
     sets: Sets = [],  # noqa: B006 - typer reads the default, nobody changes it
@@ -93,14 +116,18 @@ def _documented(cls: type, kind: Kind) -> Any:
 def _print_settings(text: str | None, prefix: str, settings: Iterable[SettingRow]) -> None:
     """Print a description and a row for each setting: `key  sentence (type, bounds, default)`."""
     print((text or "").partition("\n\n")[0] + "\n")
-    rows = [(f"{prefix}{one.name}", one) for one in settings]
+    rows = [replace(one, name=f"{prefix}{one.name}") for one in settings]
     if not rows:
         print("No settings.")
-    for key, one in rows:
+    _print_rows(rows)
+
+
+def _print_rows(rows: Sequence[SettingRow]) -> None:
+    for one in rows:
         default = one.default if one.default == "required" else f"default {one.default}"
         facts = ", ".join(filter(None, (one.type, one.bounds, default)))
         sentence = f"{one.meaning} ({facts})".replace("`", "").strip()
-        _print_row(key, sentence, max(len(key) for key, _ in rows))
+        _print_row(one.name, sentence, max(len(row.name) for row in rows))
 
 
 def _print_row(name: str, text: str, room: int) -> None:

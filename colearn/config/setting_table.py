@@ -21,6 +21,7 @@ from pydantic_core import PydanticUndefined
 
 from .parts import part_name
 from .section import Named
+from .settings import Config
 
 _WORDS = {"int": "integer", "float": "number", "str": "text", "bool": "true or false"}
 
@@ -202,3 +203,32 @@ def algorithm_settings(part: Any, prefix: str = "algorithm.") -> Iterator[Settin
         meaning = _flat((inspect.getdoc(value) or "").partition("\n\n")[0])
         yield SettingRow(key, "section", f"`{name}`" if name else "see below", "", meaning)
         yield from algorithm_settings(value, f"{key}.")
+
+
+def sections() -> dict[str, type[BaseModel]]:
+    """The sections of a config by dotted path, such as `models.NAME.lora`."""
+    found: dict[str, type[BaseModel]] = {"": Config}
+
+    def walk(cls: type[BaseModel], path: str) -> None:
+        hints = get_type_hints(cls)
+        for name in cls.model_fields:
+            hint = hints[name]
+            inside = next((one for one in _flattened(hint) if _is_section(one)), None)
+            if inside is not None:
+                below = f"{path}{name}" + (".NAME" if get_origin(hint) is dict else "")
+                if inside not in found.values():
+                    found[below] = inside
+                    walk(inside, f"{below}.")
+
+    walk(Config, "")
+    return found
+
+
+def _flattened(hint: Any) -> Iterator[Any]:
+    yield hint
+    for one in get_args(hint):
+        yield from _flattened(one)
+
+
+def _is_section(hint: Any) -> bool:
+    return isinstance(hint, type) and issubclass(hint, BaseModel) and not issubclass(hint, Named)

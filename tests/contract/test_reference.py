@@ -205,3 +205,9 @@ def test_every_config_at_paper_size_has_its_memory_or_is_named_as_not_counted() 
     named = [*(name for name, _ in rows), *re.findall(r"`([\w/]+)`", left)]
     assert sorted(named) == sorted(name for name in shipped_configs() if "paper/" in name)
     assert all(label in load_config(name).compare.algorithms for name, label in rows)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_line_for_readers_of_a_clone_is_not_on_the_site(page: str) -> None:
+    assert PAGES[page].count("\nIn a clone ") == 1
+    assert "In a clone " not in reference.filled(PAGES[page].replace("<!-- generated", "<!-- kept"))

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from colearn.cli.listing import algorithms, configs, tasks
+from colearn.cli.listing import algorithms, configs, settings, tasks
 from colearn.config import build_algorithm, load_config, shipped_configs
 from colearn.errors import ConfigError
 from colearn.registry import algorithm_class, names, task_class
@@ -95,3 +95,18 @@ def test_a_config_is_shown_as_it_is_written(capsys: pytest.CaptureFixture[str]) 
 def test_a_misspelt_name_is_one_line_with_the_nearest(listed, name: str, said: str) -> None:
     with pytest.raises(ConfigError, match=re.escape(said)):
         listed(name)
+
+
+def test_every_setting_of_a_config_is_listed_with_its_sentence_and_default(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    settings()
+    rows = {line.split()[0]: line for line in capsys.readouterr().out.splitlines()}
+    assert rows["train.episodes"].endswith("buffer B. (integer, ≥ 1, ≤ 1e+06, default 4)")
+    assert {"task", "models.NAME.lora.rank", "agents.NAME.sampling.top_p", "run.seed"} <= set(rows)
+    settings("train")
+    below = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
+    assert below == [key for key in rows if key.startswith("train.")]
+    with pytest.raises(ConfigError, match="no section 'trian'; did you mean 'train'"):
+        settings("trian")
