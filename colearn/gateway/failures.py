@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import traceback
+from collections.abc import Sequence
 from pathlib import Path
 
 import colearn
@@ -31,7 +32,7 @@ def last_words(stderr: bytes) -> str:
     return printable(lines[-1]) + _at(trace)
 
 
-def _at(trace: list[tuple[str, int | None]]) -> str:
+def _at(trace: Sequence[tuple[str, int | None]]) -> str:
     """` (FILE, line N)` of the last place that is neither in a library nor in colearn."""
     own = [
         place

@@ -7,10 +7,11 @@ actions), or continues a kept game that is one step behind.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 from colearn.errors import ConfigError, required
@@ -44,31 +45,72 @@ class Situation:
     """The rewards of the last step, by agent."""
 
 
-def module(source: EnvironmentSource) -> Any:
-    """The environment's module.
+def creator(source: EnvironmentSource) -> Callable[..., Any]:
+    """The function that makes the environment from its settings.
 
-    Errors: MissingExtra without PettingZoo; ConfigError for an unknown name.
+    Errors: MissingExtra without PettingZoo; ConfigError for an unknown name or a form that it lacks.
     """
-    required("pettingzoo", "games")
+    pettingzoo = required("pettingzoo", "games")
     family, _, name = source.env.replace(".", "/").rpartition("/")
-    target = f"pettingzoo.{(family or 'classic').replace('/', '.')}.{name}"
+    family = family or "classic"
+    if hasattr(pettingzoo, "make"):
+        return _registered(pettingzoo, source, f"{family}/{name}")
+    module = _module(source, f"pettingzoo.{family.replace('/', '.')}.{name}")
+    form = "parallel_env" if source.parallel else "env"
+    if not hasattr(module, "env"):
+        raise _unknown(source)
+    if not hasattr(module, form):
+        raise _lacks(source)
+    made: Callable[..., Any] = getattr(module, form)
+    return made
+
+
+def _registered(pettingzoo: Any, source: EnvironmentSource, name: str) -> Callable[..., Any]:
+    """An environment of the registry, which PettingZoo has since 1.27."""
+    key = re.sub(r"_v(?=\d+$)", "-v", name)
+    forms = {"aec": pettingzoo.aec_registry, "parallel": pettingzoo.parallel_registry}
+    form = "parallel" if source.parallel else "aec"
+    if key in forms[form]:
+        entry = forms[form][key].entry_point
+        if isinstance(entry, str):
+            try:
+                importlib.import_module(entry.partition(":")[0])
+            except ModuleNotFoundError as error:
+                raise _needs(source, error) from None
+        return partial(pettingzoo.make, form, key)
+    if any(key in registry for registry in forms.values()):
+        raise _lacks(source)
+    raise _unknown(source)
+
+
+def _module(source: EnvironmentSource, target: str) -> Any:
+    """An environment's module, by which PettingZoo below 1.27 makes it."""
     try:
         return importlib.import_module(target)
     except ModuleNotFoundError as error:
         if error.name is not None and target.startswith(error.name):
-            raise ConfigError(
-                f"task.env: no environment '{source.env}'; write family/name, classic/rps_v2"
-            ) from None
-        raise ConfigError(
-            f"task.env: '{source.env}' needs the package '{error.name}'; install it"
-        ) from None
+            raise _unknown(source) from None
+        raise _needs(source, error) from None
+
+
+def _unknown(source: EnvironmentSource) -> ConfigError:
+    return ConfigError(
+        f"task.env: no environment '{source.env}'; write family/name, classic/rps_v2"
+    )
+
+
+def _lacks(source: EnvironmentSource) -> ConfigError:
+    form = "parallel" if source.parallel else "AEC"
+    return ConfigError(f"task.parallel: '{source.env}' has no {form} form; set it the other way")
+
+
+def _needs(source: EnvironmentSource, error: ModuleNotFoundError) -> ConfigError:
+    return ConfigError(f"task.env: '{source.env}' needs the package '{error.name}'; install it")
 
 
 def make(source: EnvironmentSource) -> Any:
-    """A new environment that has not been reset."""
-    return (module(source).parallel_env if source.parallel else module(source).env)(
-        **deepcopy(dict(source.settings))
-    )
+    """A new environment that has not been reset. Errors: as for `creator`."""
+    return creator(source)(**deepcopy(dict(source.settings)))
 
 
 def _close(env: Any) -> None:

@@ -15,7 +15,7 @@ from colearn.types import Outcome
 
 from ..checks import check_finite, check_whole
 from .phrasing import phrasing as phrased
-from .replay import EnvironmentSource, Joint, Situation, make, module, situation
+from .replay import EnvironmentSource, Joint, Situation, make, situation
 
 ITEMS = 64
 
@@ -157,9 +157,6 @@ class PettingZoo(DecPOMDP[ZooItem, ZooState], LegalActions, RewardStructure):
 
 def _agents(source: EnvironmentSource) -> tuple[str, ...]:
     """The environment's agents, after checking that the task can play it."""
-    form = "parallel_env" if source.parallel else "env"
-    if not hasattr(module(source), form):
-        raise ConfigError(f"task.parallel: '{source.env}' has no {form}; set it the other way")
     try:
         made = make(source)
     except TypeError as error:

@@ -19,7 +19,7 @@ from typing import Any
 
 ROOT = Path(__file__).parents[2]
 OWN = tuple(f"{ROOT / folder}/" for folder in ("colearn", "algorithms", "tasks", "examples"))
-LIBRARIES = ("torch", "transformers", "peft", "vllm", "trl", "accelerate")
+LIBRARIES = ("torch", "transformers", "peft", "vllm", "trl", "accelerate", "pettingzoo")
 KINDS = (DeprecationWarning, PendingDeprecationWarning, FutureWarning)
 _BETWEEN = ("/torch/nn/modules/module.py", "/torch/utils/_contextlib.py")
 """Files that only pass calls on."""

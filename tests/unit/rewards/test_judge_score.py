@@ -130,6 +130,6 @@ def test_the_scale_may_have_any_range():
 
 @pytest.mark.parametrize("piece", ["{", '{"a":', "<think>", "Score: ", "*", "9", " ", "["])
 def test_a_long_reply_is_read_in_bounded_time(piece):
-    began = time.monotonic()
+    began = time.process_time()
     assert read_score(piece * (20_000 // len(piece)), 0.0, 10.0) is None
-    assert time.monotonic() - began < 5.0
+    assert time.process_time() - began < 5.0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 from pettingzoo.test import api_test, parallel_api_test
@@ -124,6 +126,8 @@ def test_a_phrasing_of_ones_own_is_found_by_its_name():
     ("settings", "message"),
     [
         ({"env": "classic/chessmaster_v1"}, "task.env: no environment 'classic/chessmaster_v1'"),
+        ({"env": "classic/rps_v1"}, "task.env: no environment 'classic/rps_v1'; "),
+        ({"env": "rps"}, "task.env: no environment 'rps'; "),
         ({"env": "classic/rps_v2", "settings": {"games": 3}}, "task.settings: "),
         ({"env": "classic/tictactoe_v3", "parallel": True}, "task.parallel: "),
         ({"phrasing": "nowhere:Nothing"}, "task.phrasing: no class 'nowhere:Nothing'"),
@@ -134,6 +138,14 @@ def test_a_phrasing_of_ones_own_is_found_by_its_name():
 def test_a_bad_setting_is_one_line_with_its_name(settings, message):
     with pytest.raises(ConfigError, match=message):
         PettingZoo(**settings)
+
+
+def test_an_environment_whose_package_is_missing_is_one_line_that_names_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "chess", None)
+    for module in [name for name in sys.modules if name.startswith("pettingzoo.classic.chess")]:
+        monkeypatch.delitem(sys.modules, module)
+    with pytest.raises(ConfigError, match=r"^task\.env: 'classic/chess_v6' needs the package 'che"):
+        PettingZoo(env="classic/chess_v6")
 
 
 def test_episodes_of_an_environment_are_compared_with_each_other():
