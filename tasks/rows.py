@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from colearn.errors import ConfigError, DataNotHere, reason_of, required
+from colearn.files.regular import read_regular
 from colearn.text.csv_table import CsvTable, as_objects, read_csv
-from colearn.text.json_value import read_json
+from colearn.text.json_value import numbered_lines, read_row
 
 SUFFIXES = (".jsonl", ".json", ".csv")
 """Suffixes of files that `file_rows` reads."""
@@ -84,21 +85,20 @@ def file_rows(path: Path, choices: str, *, field: str = "task.data") -> list[Dat
         return [DataRow(f"line {line} of {path}", row) for line, row in objects]
     if path.suffix == ".json":
         try:
-            whole = read_json(text)
+            whole = read_row(text)
         except ValueError as error:
             raise ConfigError(f"{field}: {path} {error}; write a list of objects") from None
         if not isinstance(whole, list):
             raise ConfigError(f"{field}: {path} holds no list; write a list of objects")
         return [DataRow(f"row {number} of {path}", row) for number, row in enumerate(whole, 1)]
     rows = []
-    for number, line in enumerate(text.split("\n"), start=1):
-        if line.strip():
-            try:
-                rows.append(DataRow(f"line {number} of {path}", read_json(line)))
-            except ValueError as error:
-                raise ConfigError(
-                    f"{field}: line {number} of {path} {error}; write one object per line"
-                ) from None
+    for number, line in numbered_lines(text):
+        try:
+            rows.append(DataRow(f"line {number} of {path}", read_row(line)))
+        except ValueError as error:
+            raise ConfigError(
+                f"{field}: line {number} of {path} {error}; write one object per line"
+            ) from None
     return rows
 
 
@@ -108,7 +108,7 @@ def file_text(path: Path, choices: str, *, field: str) -> str:
     Errors: DataNotHere for a file that cannot be read; ConfigError for a file that is not UTF-8.
     """
     try:
-        return path.read_bytes().decode("utf-8-sig" if path.suffix == ".csv" else "utf-8")
+        return read_regular(path).decode("utf-8-sig")
     except OSError as error:
         raise DataNotHere(
             f"{field}: cannot read {path} ({reason_of(error)}); give {choices} or "

@@ -22,6 +22,10 @@ from .suite import SuiteSettings
 
 Settings = TypeVar("Settings", bound=BaseModel)
 _BASE = "base."
+_DEEPEST = 100
+"""Maximum number of sections in a dotted key."""
+_SHOWN = 100
+"""Maximum number of characters of a key or a path in an error."""
 
 
 _BY_NAME = ("run.generator.", "run.host.", "run.learner.", "task.", "wrapper.")
@@ -96,6 +100,8 @@ def _validated(
 ) -> Settings:
     pairs = overrides.items() if isinstance(overrides, Mapping) else map(_split, overrides)
     for key, value in pairs:
+        if key.count(".") > _DEEPEST:
+            raise ConfigError(f"{key[:_SHOWN]} ...: more than {_DEEPEST} sections; correct the key")
         data = _set(data, key.split("."), value, key)
     data = with_secrets(data)
     if cls is Config:
@@ -141,7 +147,13 @@ def _read_yaml(source: str | Path) -> dict[str, Any]:
                 f"{nearest(str(source), known, listed='colearn configs')}"
             )
         path = known[str(source)]
-    if not path.is_file():
+    try:
+        found = path.is_file()
+    except OSError as error:  # such as a name that is too long
+        raise ConfigError(
+            f"config: {str(path)[:_SHOWN]}: {error.strerror}; give a .yaml path or a shipped name"
+        ) from None
+    if not found:
         raise ConfigError(f"config: no file {path}; give a .yaml path or a shipped name")
     try:
         data = read_yaml_file(path)

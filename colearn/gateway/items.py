@@ -8,7 +8,8 @@ from typing import Any
 
 from colearn import registry
 from colearn.errors import ConfigError
-from colearn.text.json_value import read_json
+from colearn.files.regular import read_regular
+from colearn.text.json_value import numbered_lines, read_row
 
 
 def read_items(source: str, split: str) -> Sequence[Any]:
@@ -21,15 +22,14 @@ def read_items(source: str, split: str) -> Sequence[Any]:
         return items
     path = Path(source)
     try:
-        lines = path.read_text(encoding="utf-8").split("\n")
+        text = read_regular(path).decode()
     except (OSError, UnicodeDecodeError):
         raise ConfigError(f"task.items: cannot read {path} as lines of JSON") from None
     rows = []
-    for number, line in enumerate(lines, start=1):
-        if line.strip():
-            try:
-                rows.append(read_json(line))
-            except ValueError as error:
-                raise ConfigError(f"task.items: line {number} of {path} {error}") from None
+    for number, line in numbered_lines(text):
+        try:
+            rows.append(read_row(line))
+        except ValueError as error:
+            raise ConfigError(f"task.items: line {number} of {path} {error}") from None
     held = max(1, len(rows) // 5)
     return rows[-held:] if split == "test" else rows[:-held] or rows

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import re
+from collections.abc import Iterator
 from typing import Any
 
 from .printable import is_unicode
@@ -12,17 +14,41 @@ DEEPEST = 64
 """Maximum nesting depth, since copying, checking and writing a value are recursive."""
 
 
-def read_json(text: str, *, finite: bool = False) -> Any:
+def numbered_lines(text: str) -> Iterator[tuple[int, str]]:
+    """The lines of a data file that are not blank, with their numbers from 1. They end with LF, CR
+    LF or CR, none of which JSON has within a string; a mark of byte order is dropped."""
+    for number, line in enumerate(re.split(r"\r\n|\r|\n", text.removeprefix("\ufeff")), start=1):
+        if line.strip():
+            yield number, line
+
+
+def read_row(text: str) -> Any:
+    """`read_json` for a data file: numbers are finite, and an object has each key once.
+
+    Errors: as there.
+    """
+    return read_json(text, finite=True, unique=True)
+
+
+class _Refused(ValueError):
+    """JSON by its grammar, with a value that is not read."""
+
+
+def read_json(text: str, *, finite: bool = False, unique: bool = False) -> Any:
     """Parse a JSON value of depth at most `DEEPEST` whose strings are valid Unicode. `finite` also
-    rejects NaN and numbers beyond the range of a float.
+    rejects NaN and numbers beyond the range of a float, `unique` an object with equal keys.
 
     Errors: ValueError with a message to append to the name of the text.
     """
     strict: dict[str, Any] = {}
     if finite:
-        strict = {"parse_constant": _finite, "parse_float": _finite}
+        strict |= {"parse_constant": _finite, "parse_float": _finite}
+    if unique:
+        strict |= {"object_pairs_hook": _unique}
     try:
         value = json.loads(text, **strict)
+    except _Refused:
+        raise
     except (ValueError, RecursionError):
         raise ValueError("is no JSON") from None
     if not _shallow(value, DEEPEST):
@@ -36,8 +62,17 @@ def read_json(text: str, *, finite: bool = False) -> Any:
 def _finite(text: str) -> float:
     number = float(text)
     if not math.isfinite(number):
-        raise ValueError(text)
+        raise _Refused("holds NaN or a number beyond the range of a float")
     return number
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value = dict(pairs)
+    if len(value) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise _Refused(f"holds the key {twice[:100]!r} twice in one object")
+    return value
 
 
 def _shallow(value: Any, deepest: int) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,9 @@ _BYTES = 2_000_000
 """Maximum size of a file: a config has a few KB, and reading takes seconds per MB."""
 _LINE = 80
 """Maximum number of characters of a line shown in an error."""
+
+
+_OCTAL = re.compile(r"[-+]?0[0-9_]+$")
 
 
 class _Loader(yaml.SafeLoader):
@@ -38,6 +42,23 @@ class _Loader(yaml.SafeLoader):
             seen.add(key.value)
         return node
 
+    def construct_yaml_int(self, node: yaml.ScalarNode) -> int:
+        self._refuse_old_numbers(node)
+        return int(super().construct_yaml_int(node))
+
+    def construct_yaml_float(self, node: yaml.ScalarNode) -> float:
+        self._refuse_old_numbers(node)
+        return float(super().construct_yaml_float(node))
+
+    def _refuse_old_numbers(self, node: yaml.ScalarNode) -> None:
+        """YAML 1.1 reads 010 as 8 and 1:30 as 90."""
+        if ":" in node.value or _OCTAL.match(node.value):
+            raise _problem(
+                f"{node.value} is an octal or sexagesimal number in YAML 1.1; write a plain "
+                "number, or quotes around a text",
+                node,
+            )
+
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
         try:
             return super().construct_object(node, deep)
@@ -45,6 +66,12 @@ class _Loader(yaml.SafeLoader):
             # a date such as 2024-13-45, a number such as 0b_, a tag that its value does not fit
             kind = node.tag.rpartition(":")[2]
             raise _problem(f"this value cannot be read as a {kind}", node) from None
+
+
+for _kind in ("int", "float"):
+    _Loader.add_constructor(
+        f"tag:yaml.org,2002:{_kind}", getattr(_Loader, f"construct_yaml_{_kind}")
+    )
 
 
 def read_yaml_file(path: Path) -> Any:

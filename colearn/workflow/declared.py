@@ -29,8 +29,9 @@ from pydantic import ValidationError
 from colearn import registry
 from colearn.contract import Headline
 from colearn.errors import ConfigError
+from colearn.files.regular import read_regular
 from colearn.text.csv_table import as_objects, read_csv
-from colearn.text.json_value import read_json
+from colearn.text.json_value import numbered_lines, read_row
 from colearn.text.validation import first_fault
 from colearn.text.yaml_text import read_yaml_file
 from colearn.workflow.qa import accuracy, exact_match, f1
@@ -155,7 +156,7 @@ def _rows(path: Path, golds: Set[str]) -> list[dict[str, Any]]:
 def _numbered(path: Path) -> Iterator[tuple[int, Any]]:
     """Yields the number and the parsed value of each line of a file."""
     try:
-        text = path.read_bytes().decode("utf-8-sig" if path.suffix == ".csv" else "utf-8")
+        text = read_regular(path).decode("utf-8-sig")
     except (OSError, ValueError):
         raise ConfigError(f"task.graph: items: cannot read {path} as lines of text") from None
     if path.suffix == ".csv":
@@ -164,14 +165,13 @@ def _numbered(path: Path) -> Iterator[tuple[int, Any]]:
         except ValueError as error:
             raise ConfigError(f"task.graph: items: {path} {error}") from None
         return
-    for number, line in enumerate(text.split("\n"), start=1):
-        if line.strip():
-            try:
-                yield number, read_json(line)
-            except ValueError as error:
-                raise ConfigError(
-                    f"task.graph: items: line {number} of {path} {error}; write one object per line"
-                ) from None
+    for number, line in numbered_lines(text):
+        try:
+            yield number, read_row(line)
+        except ValueError as error:
+            raise ConfigError(
+                f"task.graph: items: line {number} of {path} {error}; write one object per line"
+            ) from None
 
 
 def _function(

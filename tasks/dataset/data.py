@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +64,7 @@ def read_rows(source: RowSource) -> list[tuple[str, dict[str, Any]]]:
 
 def _csv(path: Path) -> list[DataRow]:
     """Rows of a CSV file. A column whose fields are all whole numbers, numbers or truth values is
-    converted; an empty field is None."""
+    converted; an empty field is None. Fields such as `007`, `1_000` and `nan` are text."""
     text = file_text(path, _CHOICES, field="task.path")
     names, rows = csv_table(text, path, field="task.path")
     lines, fields = [line for line, _ in rows], [values for _, values in rows]
@@ -73,14 +75,31 @@ def _csv(path: Path) -> list[DataRow]:
     ]
 
 
+_WHOLE = re.compile(r"-?(?:0|[1-9][0-9]{0,999})")
+_NUMBER = re.compile(r"-?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
+
+
 def _typed(texts: Sequence[str]) -> list[Any]:
-    kinds: tuple[Callable[[str], Any], ...] = (int, float, _truth)
+    kinds: tuple[Callable[[str], Any], ...] = (_whole, _number, _truth)
     for kind in kinds:
         try:
             return [kind(text) if text else None for text in texts]
         except (KeyError, ValueError):
             continue
     return [text or None for text in texts]
+
+
+def _whole(text: str) -> int:
+    """`007` and `1_000` stay text: as numbers they would not be what the file says."""
+    if not _WHOLE.fullmatch(text.strip()):
+        raise ValueError(text)
+    return int(text)
+
+
+def _number(text: str) -> float:
+    if not _NUMBER.fullmatch(text.strip()) or not isfinite(float(text)):
+        raise ValueError(text)
+    return float(text)
 
 
 def _truth(text: str) -> bool:

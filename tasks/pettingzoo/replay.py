@@ -48,7 +48,7 @@ class Situation:
 def creator(source: EnvironmentSource) -> Callable[..., Any]:
     """The function that makes the environment from its settings.
 
-    Errors: MissingExtra without PettingZoo; ConfigError for an unknown name or a form that it lacks.
+    Errors: MissingExtra without PettingZoo; ConfigError for an unknown name or form.
     """
     pettingzoo = required("pettingzoo", "games")
     family, _, name = source.env.replace(".", "/").rpartition("/")

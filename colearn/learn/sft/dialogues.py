@@ -9,7 +9,8 @@ from typing import Any
 
 from colearn.agents import ChatFormat, dialogue_spans
 from colearn.errors import ConfigError, nearest
-from colearn.text.json_value import read_json
+from colearn.files.regular import read_regular
+from colearn.text.json_value import numbered_lines, read_row
 
 _LEFT_OUT = ("reasoning_content", "reasoning", "thinking", "tool_calls")
 """Fields of messages that would be lost."""
@@ -36,13 +37,12 @@ def read_dialogues(path: Path, agents: Collection[str]) -> list[Dialogue]:
     Errors: ConfigError naming the line.
     """
     try:
-        lines = path.read_text(encoding="utf-8").split("\n")
+        text = read_regular(path).decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"--data {path}: {error}; name a .jsonl file") from None
     dialogues = [
         _dialogue(line, agents, f"--data: line {number} of {path}")
-        for number, line in enumerate(lines, start=1)
-        if line.strip()
+        for number, line in numbered_lines(text)
     ]
     if not dialogues:
         raise ConfigError(f"--data {path}: holds no rows; add some")
@@ -63,7 +63,7 @@ def token_row(dialogue: Dialogue, chat: ChatFormat) -> dict[str, list[int]]:
 
 def _dialogue(line: str, agents: Collection[str], where: str) -> Dialogue:
     try:
-        row = read_json(line)
+        row = read_row(line)
     except ValueError as error:
         raise ConfigError(f"{where} {error}; write one JSON object per line") from None
     if not isinstance(row, Mapping) or not isinstance(row.get("messages"), list):

@@ -11,7 +11,8 @@ from functools import cached_property
 from pathlib import Path
 
 from colearn.errors import ConfigError
-from colearn.text.json_value import read_json
+from colearn.files.regular import read_regular
+from colearn.text.json_value import numbered_lines, read_row
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +93,7 @@ class Folder(Corpus):
 
 def _read(path: Path) -> Iterator[Passage]:
     try:
-        whole = path.read_text(encoding="utf-8")
+        whole = read_regular(path).decode("utf-8-sig")
     except UnicodeDecodeError:
         raise ConfigError(f"task.corpus: {path} is no text in UTF-8; save it as that") from None
     if path.suffix != ".jsonl":
@@ -100,9 +101,9 @@ def _read(path: Path) -> Iterator[Passage]:
             if paragraph.strip():
                 yield Passage(path.stem, " ".join(paragraph.split()))
         return
-    for number, line in enumerate(whole.removesuffix("\n").split("\n"), start=1):
+    for number, line in numbered_lines(whole):
         try:
-            row = read_json(line)
+            row = read_row(line)
             yield Passage(str(row["title"]), str(row["text"]))
         except (ValueError, KeyError, TypeError):
             raise ConfigError(
