@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from typing import Annotated
 
@@ -101,6 +102,9 @@ def main() -> None:
     arguments = sys.argv[1:]
     sys.argv[1:] = map(masked, arguments)  # trackers record the command line
     output, errors = sys.stdout, sys.stderr
+    for stream in (output, errors):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a terminal that lacks a character
     sys.stdout = None if output is None else CommandOutput(output)  # None: closed by the shell
     sys.stderr = None if errors is None else Errors(errors)
     try:

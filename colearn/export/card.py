@@ -11,6 +11,7 @@ import yaml
 
 import colearn
 from colearn.config import ModelSettings
+from colearn.errors import printable
 from colearn.models.embedded import EMBEDDED
 from colearn.statistics.over_seeds import MeanEstimate
 from colearn.text.masking import masked_settings
@@ -112,7 +113,10 @@ def _evaluation(trained: Trained, scores: Scores) -> str:
         head += [f"{len(scores.seeds)} seeds, before", f"{len(scores.seeds)} seeds, after"]
     rows = []
     for name in metrics:
-        cells = [name, *(_number(e.metrics.get(name)) for e in (scores.before, scores.after))]
+        cells = [
+            one_cell(name),
+            *(_number(e.metrics.get(name)) for e in (scores.before, scores.after)),
+        ]
         if scores.seeds:
             change = scores.changes.get(name)
             cells += [_estimate(getattr(change, end, None)) for end in ("first", "last")]
@@ -166,6 +170,11 @@ def _choice(name: str, settings: Mapping[str, Any]) -> str:
 def _cell(value: Any) -> str:
     """A value for a table cell, as JSON on one line, which a config also accepts."""
     return f"`{json.dumps(value, ensure_ascii=False, default=str)}`".replace("|", "\\|")
+
+
+def one_cell(name: str) -> str:
+    """A metric's name, which a callback may choose, in one cell of a table."""
+    return printable(name).replace("|", "\\|")
 
 
 def _number(value: float | None) -> str:

@@ -7,6 +7,7 @@ import atexit
 import inspect
 import json
 import os
+import selectors
 import signal
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from math import inf
 from typing import Any, Protocol
 
 from colearn import registry
@@ -26,6 +28,8 @@ from .program_run import ProgramRun
 
 _SOON = 5.0
 """Pause in seconds before a restart of a worker that ended within this time after its start."""
+_LEFT_BEHIND = 1.0
+"""Seconds for which stderr is read after its process has ended."""
 _TAIL = 20_000
 """Number of bytes of a command's stderr that are kept."""
 
@@ -271,9 +275,18 @@ def _kill_all() -> None:
 
 
 def _tail_of(process: subprocess.Popen[bytes]) -> str:
-    """Reads stderr until it is closed; returns its last line, and where the program was."""
+    """Reads stderr until it is closed; returns its last line, and where the program was. A process
+    that an ended one left behind may hold the pipe open, and is not waited for."""
     assert process.stderr is not None
-    kept = b""
-    while part := process.stderr.read1(65536):  # type: ignore[attr-defined]
-        kept = (kept + part)[-_TAIL:]
+    kept, ends = b"", inf
+    with selectors.DefaultSelector() as waiting:
+        waiting.register(process.stderr, selectors.EVENT_READ)
+        while time.monotonic() < ends:
+            if waiting.select(_LEFT_BEHIND):
+                part = os.read(process.stderr.fileno(), 65536)
+                if not part:
+                    break
+                kept = (kept + part)[-_TAIL:]
+            if ends == inf and process.poll() is not None:
+                ends = time.monotonic() + _LEFT_BEHIND
     return last_words(kept)
