@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import csv
 import os
-import secrets
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import redirect_stdout
-from math import nan
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from colearn.contract import EvaluateEvent, Measured, StartEvent, Tracker, UpdateEvent
 from colearn.contract.tracker import prefixed
@@ -21,69 +19,42 @@ from colearn.errors import required
 from colearn.record.files import write_text
 from colearn.record.folder import RUNS
 
+from .row_tracker import RowTracker, measured, numbers
 from .wandb_file import rows_in
-
-Kind = Literal["update", "evaluation"]
 
 _AXIS = "environment_steps"
 """The axis of the curves in wandb."""
 _CSV_HEAD = ("kind", "iteration", _AXIS, "metric", "value")
 
 
-class _Rows(Tracker):
-    """A tracker whose rows cannot be taken back. A resumed run repeats what it had done behind its
-    checkpoint with the same values, so that only its rows from `present` on are logged."""
-
-    present = 0
-    """Number of rows that the tracker has from earlier processes of the run."""
-    number = 0
-    """Number of the next row: of the next line of the run."""
-
-    def on_start(self, event: StartEvent) -> None:
-        for line in event.earlier:
-            if self._is_missing():
-                self.log(prefixed(line.kind, _numbers(line)), line.environment_steps)
-            self.number += 1
-
-    def on_update(self, event: UpdateEvent) -> None:
-        if self._is_missing():
-            super().on_update(event)
-        self.number += 1
-
-    def on_evaluate(self, event: EvaluateEvent) -> None:
-        if self._is_missing():
-            super().on_evaluate(event)
-        self.number += 1
-
-    def _is_missing(self) -> bool:
-        return self.number >= self.present
-
-
-class WandbTracker(_Rows):
+class WandbTracker(RowTracker):
     """Logs to wandb, with environment steps as the axis; WANDB_MODE=offline works. A resumed run
-    keeps its id and goes on behind its last row. Runs of a comparison form a group; WANDB_PROJECT
-    sets the project."""
+    keeps its id and goes on behind its last row, or begins anew where it differs. Runs of a
+    comparison form a group; WANDB_PROJECT sets the project."""
 
-    def __init__(self, folder: Path, settings: Mapping[str, Any]) -> None:
+    @property
+    def name(self) -> str:
+        return "wandb"
+
+    def open(self, run_id: str) -> None:
+        """Errors: MissingExtra naming the pip command."""
         self._wandb = wandb = required("wandb", "wandb")
-        self._place = folder / "wandb"
-        run_id = _run_id(self._place)
         self.run = wandb.init(
             project=os.environ.get("WANDB_PROJECT", "colearn"),
-            dir=str(folder),
-            name=folder.name,
+            dir=str(self.folder),
+            name=self.folder.name,
             id=run_id,
             resume="allow",
-            group=_comparison(folder),
-            tags=[settings["task"]["name"], settings["algorithm"]["name"]],
-            config=dict(settings),
+            group=_comparison(self.folder),
+            tags=[self.settings["task"]["name"], self.settings["algorithm"]["name"]],
+            config=dict(self.settings),
         )
-
-    def on_start(self, event: StartEvent) -> None:
         # wandb drops a row whose own step is not above the last one, so that it only counts rows
         self.run.define_metric(_AXIS, hidden=True)
         self.run.define_metric("*", step_metric=_AXIS)
-        self.present = rows_in(self._place) if self.run.offline else self.run.step
+
+    def on_start(self, event: StartEvent) -> None:
+        self.present = rows_in(self._place, self._id) if self.run.offline else self.run.step
         super().on_start(event)
 
     def log(self, metrics: Mapping[str, float], step: int) -> None:
@@ -98,24 +69,28 @@ class WandbTracker(_Rows):
         self.run.finish()
 
 
-class TrackioTracker(_Rows):
+class TrackioTracker(RowTracker):
     """Logs to trackio's database, in TRACKIO_DIR or trackio's default folder, or to the server or
     Space that its variables name. Runs of a comparison form a group; TRACKIO_PROJECT sets the
-    project. A run's name ends with an id, by which a resumed run continues; how many rows it has is
-    kept beside the id."""
+    project. A run's name ends with an id, by which a resumed run continues, unless it differs from
+    what is logged there; how many rows it has is kept beside the id."""
 
-    def __init__(self, folder: Path, settings: Mapping[str, Any]) -> None:
+    @property
+    def name(self) -> str:
+        return "trackio"
+
+    def open(self, run_id: str) -> None:
+        """Errors: MissingExtra naming the pip command."""
         self._trackio = trackio = required("trackio", "trackio")
-        run_id = _run_id(folder / "trackio")
-        self._count = folder / "trackio" / "rows.txt"
+        self._count = self._place / f"rows-{run_id}.txt"
         if self._count.is_file():
             self.present = int(self._count.read_text(encoding="utf-8"))
         with redirect_stdout(sys.stderr):  # trackio prints where it logs to
             self.run = trackio.init(
                 project=os.environ.get("TRACKIO_PROJECT", "colearn"),
-                name=f"{folder.name}-{run_id}",
-                group=_comparison(folder),
-                config=dict(settings),
+                name=f"{self.folder.name}-{run_id}",
+                group=_comparison(self.folder),
+                config=dict(self.settings),
                 resume="allow",
                 embed=False,
             )
@@ -148,7 +123,7 @@ class TensorBoardTracker(Tracker):
         self.writer = SummaryWriter(str(self._folder), purge_step=since if event.resumed else None)
         for line in event.earlier:
             if line.environment_steps >= since:
-                self.log(prefixed(line.kind, _numbers(line)), line.environment_steps)
+                self.log(prefixed(line.kind, numbers(line)), line.environment_steps)
 
     def log(self, metrics: Mapping[str, float], step: int) -> None:
         for name, value in metrics.items():
@@ -176,10 +151,10 @@ class CsvTracker(Tracker):
             self._write(line)
 
     def on_update(self, event: UpdateEvent) -> None:
-        self._write(_measured("update", event))
+        self._write(measured("update", event))
 
     def on_evaluate(self, event: EvaluateEvent) -> None:
-        self._write(_measured("evaluation", event))
+        self._write(measured("evaluation", event))
 
     def _write(self, line: Measured) -> None:
         place = (line.kind, line.iteration, line.environment_steps)
@@ -208,28 +183,6 @@ NAMES = {
 """Shipped trackers, by name."""
 
 _COLUMNS = ("iteration", "episode", "item", "turn", "agent", "observation", "action", "reward")
-
-
-def _measured(kind: Kind, event: UpdateEvent | EvaluateEvent) -> Measured:
-    return Measured(
-        kind=kind,
-        iteration=event.iteration,
-        environment_steps=event.environment_steps,
-        metrics=event.metrics,
-    )
-
-
-def _numbers(line: Measured) -> dict[str, float]:
-    return {name: nan if value is None else value for name, value in line.metrics.items()}
-
-
-def _run_id(folder: Path) -> str:
-    """The id of a run at a tracker, which is made once and kept in `folder`."""
-    file = folder / "id.txt"
-    if not file.is_file():
-        folder.mkdir(parents=True, exist_ok=True)
-        file.write_text(secrets.token_hex(4), encoding="utf-8")
-    return file.read_text(encoding="utf-8").strip()
 
 
 def _comparison(folder: Path) -> str | None:

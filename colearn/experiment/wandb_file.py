@@ -13,13 +13,13 @@ _BLOCK, _FILE_HEADER, _HEADER = 32768, 7, 7
 _FULL, _LAST = 1, 4
 
 
-def rows_in(folder: Path) -> int:
-    """Number of rows in the offline files of `folder`, of which each has wandb's step behind that
-    of the one before."""
+def rows_in(folder: Path, run_id: str) -> int:
+    """Number of rows in a run's offline files in `folder`; each has wandb's step behind that of the
+    one before."""
     from wandb.proto import wandb_internal_pb2
 
     number = 0
-    for file in folder.glob("offline-run-*/run-*.wandb"):
+    for file in folder.glob(f"offline-run-*/run-{run_id}.wandb"):
         for data in records(file.read_bytes()):
             record = wandb_internal_pb2.Record()
             record.ParseFromString(data)

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import csv
+import importlib
 import json
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from tests.helpers.tiny import save_model
+from colearn.contract import Headline, Measured, StartEvent, UpdateEvent
+from tests.helpers.tiny import Notes, save_model
 from tests.helpers.wandb_file import history
 from tests.integration.test_objects import SETTINGS
 
@@ -160,3 +162,73 @@ def test_the_curves_hold_every_line_of_the_run(whole: Path) -> None:
     shown = sorted(tensorboard_curve(whole))
     assert [one[:2] for one in shown] == [one[:2] for one in expected]
     assert [one[2] for one in shown] == pytest.approx([one[2] for one in expected], rel=1e-6)
+
+
+# --- a resumed run that is not the same bit for bit ---
+
+
+def logged(
+    folder: Path, values: list[float], *, earlier: Sequence[float] = (), seconds: float
+) -> str:
+    """Log a row per value, behind those of an earlier process; returns the run's id at wandb."""
+    from colearn.experiment.trackers import WandbTracker
+
+    settings = {"task": {"name": "notes"}, "algorithm": {"name": "magrpo"}}
+    tracker, task = WandbTracker(folder, settings), Notes()
+    lines = [
+        Measured(kind="update", iteration=n, environment_steps=n, metrics=row(value, 1.0))
+        for n, value in enumerate(earlier)
+    ]
+    start = StartEvent(
+        iteration=len(lines),
+        environment_steps=len(lines),
+        task=task,
+        folder=folder,
+        config=settings,
+        headline=Headline("return"),
+        resumed=bool(lines),
+        earlier=lines,
+    )
+    tracker.on_start(start)
+    for n, value in enumerate(values, start=len(lines)):
+        event = UpdateEvent(
+            iteration=n, environment_steps=n, task=task, trees=(), metrics=row(value, seconds)
+        )
+        tracker.on_update(event)
+    tracker.on_end()
+    importlib.import_module("wandb").teardown()  # its other process has written its files by then
+    return (folder / "wandb" / "id.txt").read_text()
+
+
+def row(value: float, seconds: float) -> dict[str, Any]:
+    return {"return": value, "seconds_update": seconds}
+
+
+def wandb_returns(folder: Path, run_id: str) -> list[float]:
+    files = sorted((folder / "wandb").glob(f"offline-run-*/run-{run_id}.wandb"))
+    return [one["update/return"] for file in files for _, one in history(file)]
+
+
+@pytest.fixture
+def _offline(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("wandb", reason="needs the wandb extra")
+    monkeypatch.setenv("WANDB_MODE", "offline")
+    monkeypatch.setenv("WANDB_SILENT", "true")
+
+
+@pytest.mark.usefixtures("_offline")
+def test_rows_that_a_resumed_run_repeats_otherwise_are_not_its_curve(tmp_path: Path) -> None:
+    """As on a device whose sums depend on the order of its threads: the killed run was at row 4."""
+    first = logged(tmp_path, [0.0, 0.1, 0.2, 0.3], seconds=1.0)
+    second = logged(tmp_path, [0.25, 0.35, 0.45], earlier=[0.0, 0.1], seconds=2.0)
+    assert second != first
+    assert wandb_returns(tmp_path, second) == [0.0, 0.1, 0.25, 0.35, 0.45]
+    assert wandb_returns(tmp_path, first) == [0.0, 0.1, 0.2, 0.3]
+
+
+@pytest.mark.usefixtures("_offline")
+def test_rows_that_are_repeated_in_all_but_their_times_are_logged_once(tmp_path: Path) -> None:
+    first = logged(tmp_path, [0.0, 0.1, 0.2, 0.3], seconds=1.0)
+    second = logged(tmp_path, [0.2, 0.3, 0.4], earlier=[0.0, 0.1], seconds=2.0)
+    assert second == first
+    assert wandb_returns(tmp_path, first) == [0.0, 0.1, 0.2, 0.3, 0.4]

@@ -18,7 +18,8 @@ SETTINGS = {"task": {"name": "str_build"}, "algorithm": {"name": "magrpo"}}
 def starts(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     """What the package's `init` was called with."""
     calls: list[dict[str, Any]] = []
-    stand_in = SimpleNamespace(init=lambda **settings: calls.append(settings))
+    run = SimpleNamespace(define_metric=lambda *_, **__: None)
+    stand_in = SimpleNamespace(init=lambda **settings: calls.append(settings) or run)
     for name in ("wandb", "trackio"):
         monkeypatch.setitem(sys.modules, name, stand_in)
         monkeypatch.delenv(f"{name.upper()}_PROJECT", raising=False)

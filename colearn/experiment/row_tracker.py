@@ -1,0 +1,137 @@
+"""Trackers whose rows cannot be taken back, and how a resumed run continues in them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from math import isfinite, nan
+from pathlib import Path
+from typing import Any, Literal
+
+from colearn.contract import EvaluateEvent, Measured, StartEvent, Tracker, UpdateEvent
+from colearn.contract.tracker import prefixed
+from colearn.text.notes import note
+
+Kind = Literal["update", "evaluation"]
+
+_ID = "id.txt"
+_TIMED = ("second", "time", "idle", "busy", "wait")
+"""Parts of the names of metrics that a clock measured."""
+
+
+class RowTracker(Tracker):
+    """A tracker whose rows cannot be taken back. A resumed run repeats what it had done behind its
+    checkpoint: on a CPU with the same values, so that only its rows from `present` on are logged.
+    If a repeated row differs in what no clock measured, the curve begins anew under another id; the
+    old one keeps the rows of the run that ended.
+    """
+
+    present = 0
+    """Number of rows that the tracker has from earlier processes of the run."""
+    number = 0
+    """Number of the next row: of the next line of the run."""
+
+    def __init__(self, folder: Path, settings: Mapping[str, Any]) -> None:
+        self.folder, self.settings = folder, settings
+        self._place = folder / self.name
+        self._lines: list[Measured] = []
+        """Every line so far, the current one included."""
+        self._digests: dict[int, str] = {}
+        """By the number of a row that an earlier process has logged."""
+        self.open(run_id_in(self._place))
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """The package, which is also the name of the folder of the tracker's id."""
+
+    @abstractmethod
+    def open(self, run_id: str) -> None:
+        """Continue the run of this id at the tracker, or start it."""
+
+    @abstractmethod
+    def close(self) -> None: ...
+
+    def on_start(self, event: StartEvent) -> None:
+        file = self._digest_file
+        lines = file.read_text(encoding="utf-8").splitlines() if file.is_file() else []
+        self._digests = {int(number): digest for number, digest in map(str.split, lines)}
+        for line in event.earlier:
+            self._row(line)
+
+    def on_update(self, event: UpdateEvent) -> None:
+        self._row(measured("update", event))
+
+    def on_evaluate(self, event: EvaluateEvent) -> None:
+        self._row(measured("evaluation", event), event.episodes)
+
+    def _row(self, line: Measured, episodes: Sequence[Mapping[str, Any]] = ()) -> None:
+        self._lines.append(line)
+        known = self._digests.get(self.number)
+        if self.number < self.present and known not in (None, _digest(line)):
+            self._begin_anew()
+        if self.number >= self.present:
+            self._log(line, episodes)
+        self.number += 1
+
+    def _log(self, line: Measured, episodes: Sequence[Mapping[str, Any]]) -> None:
+        if episodes:
+            self.transcripts(episodes, line.environment_steps)
+        self.log(prefixed(line.kind, numbers(line)), line.environment_steps)
+        with self._digest_file.open("a", encoding="utf-8") as file:
+            file.write(f"{self.number} {_digest(line)}\n")
+
+    def _begin_anew(self) -> None:
+        """The lines before the current one, in a run with another id at the tracker."""
+        self.close()
+        (self._place / _ID).unlink()
+        self.present, self.number, self._digests = 0, 0, {}
+        self.open(run_id_in(self._place))
+        note(f"{self.name}: this run differs from its rows there, and begins anew: {self._id}")
+        for line in self._lines[:-1]:
+            self._log(line, ())
+            self.number += 1
+
+    @property
+    def _id(self) -> str:
+        return run_id_in(self._place)
+
+    @property
+    def _digest_file(self) -> Path:
+        return self._place / f"digests-{self._id}.txt"
+
+
+def _digest(line: Measured) -> str:
+    """Of what no clock measured, as metrics.jsonl keeps it."""
+    exact = {
+        name: None if value is None or not isfinite(value) else repr(float(value))
+        for name, value in line.metrics.items()
+        if not any(word in name for word in _TIMED)
+    }
+    text = json.dumps([line.kind, line.environment_steps, exact], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def measured(kind: Kind, event: UpdateEvent | EvaluateEvent) -> Measured:
+    return Measured(
+        kind=kind,
+        iteration=event.iteration,
+        environment_steps=event.environment_steps,
+        metrics=event.metrics,
+    )
+
+
+def numbers(line: Measured) -> dict[str, float]:
+    return {name: nan if value is None else value for name, value in line.metrics.items()}
+
+
+def run_id_in(folder: Path) -> str:
+    """The id of a run at a tracker, which is made once and kept in `folder`."""
+    file = folder / _ID
+    if not file.is_file():
+        folder.mkdir(parents=True, exist_ok=True)
+        file.write_text(secrets.token_hex(4), encoding="utf-8")
+    return file.read_text(encoding="utf-8").strip()
