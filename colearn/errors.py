@@ -20,7 +20,8 @@ class ColearnError(Exception):
     """Base class: the message alone tells the user what to do."""
 
     everywhere = False
-    """Whether every process of a distributed run raises it, so that the first one alone prints."""
+    """Whether every process of a distributed run raises this error; only the first process then
+    prints it."""
 
 
 class ConfigError(ColearnError):
@@ -36,11 +37,11 @@ class TaskError(ColearnError):
 
 
 class WorkerLost(TaskError):
-    """A worker process that steps tasks ended; the iteration it worked for is not complete."""
+    """A worker process that steps tasks has ended; its iteration is incomplete."""
 
 
 class ModelLost(ColearnError):
-    """A worker that holds models ended; what they learned since the last checkpoint is lost."""
+    """A worker that holds models has ended; their training since the last checkpoint is lost."""
 
 
 class CheckpointError(ColearnError):
@@ -48,7 +49,8 @@ class CheckpointError(ColearnError):
 
 
 class ServerLost(ColearnError):
-    """A generation server ended, hangs or answers with other weights; nothing it said is used."""
+    """A generation server has ended, hangs or answers with the wrong weights; its answers are
+    discarded."""
 
 
 class MissingExtra(ColearnError):
@@ -68,8 +70,8 @@ class MissingExtra(ColearnError):
 
 
 class ShortTraceback:
-    """Block whose ColearnErrors keep the caller's traceback alone: their message tells all, and a
-    script or notebook would show every inner call above it."""
+    """Context that removes the inner calls from the traceback of a ColearnError. Its message is
+    sufficient, and a script or notebook would otherwise show every inner call above it."""
 
     def __enter__(self) -> None:
         pass
@@ -83,7 +85,8 @@ class ShortTraceback:
 
 
 def required(module: str, extra: str, *, package: str | None = None) -> Any:
-    """The optional module, imported; `package` is its name for pip, if it is another.
+    """Import and return an optional module. `package` is its pip name, if that differs from the
+    module's.
 
     Errors: MissingExtra. An installed package that fails to import raises its own error.
     """
@@ -113,7 +116,7 @@ def nearest(name: str, known: Iterable[str], *, listed: str | None = None) -> st
 
 def line_of(error: BaseException) -> str:
     """File and line of an exception: the last traceback line outside libraries, or else the last
-    line. For a text that is not Python: its own line."""
+    line. For a SyntaxError, the line of the invalid source."""
     if isinstance(error, SyntaxError) and error.filename:
         return f"{error.filename}, line {error.lineno}"
     frames = traceback.extract_tb(error.__traceback__)
@@ -124,7 +127,7 @@ def line_of(error: BaseException) -> str:
 
 
 def reason_of(error: BaseException) -> str:
-    """An exception's own message as one line that a terminal shows as it is."""
+    """An exception's own message as one line of printable characters."""
     try:
         text = str(error)
     except (Exception, SystemExit):  # noqa: BLE001 - the class of the exception is foreign code
@@ -133,5 +136,5 @@ def reason_of(error: BaseException) -> str:
 
 
 def printable(text: str) -> str:
-    """One line that a terminal shows as it is."""
+    """The text as one line of printable characters."""
     return "".join(sign if sign.isprintable() else "?" for sign in " ".join(text.split()))

@@ -1,9 +1,9 @@
 """Data types shared by every layer: plain frozen dataclasses, no torch.
 
 The rollout of an episode is a `Tree` of `Node`s. A node is a joint history h_t: the task's state
-and each agent's observations and actions up to it. The edge into a node has the joint action, its
-reward and the local rewards, and is stored on that node. So a tree is one flat tuple, and a chain
-is a tree with one branch.
+and each agent's observations and actions up to it. The edge into a node consists of the joint
+action, its reward and the local rewards; it is stored on that node. A tree is therefore a flat
+tuple of nodes, and a chain is a tree with one branch.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ class Outcome(Generic[State]):
 
     state: State
     reward: float | None
-    """The joint reward r_t, shared by the whole team. None: not scored. An action whose return
-    includes it is not trained and is in no baseline."""
+    """The joint reward r_t, shared by the whole team. None: not scored; an action whose return
+    includes this reward is not trained and enters no baseline."""
     done: bool = False
     """Whether the task ends here; the rollout applies the horizon."""
     local_rewards: Mapping[str, float | None] = field(default_factory=dict)
@@ -142,13 +142,13 @@ class Node(Generic[State]):
     metrics: Mapping[str, float | None] = field(default_factory=dict)
     """The task's metrics of `state`, set if the episode has ended. None: not measured."""
     candidate_of: str | None = None
-    """The agent whose candidate the joint action scores with the other agents' actions fixed; only
-    its action is a sample. None: every agent's action is a sample."""
+    """The agent whose candidate is scored by this joint action, with the other agents' actions
+    fixed; only this agent's action is a sample. None: every agent's action is a sample."""
     cut: bool = False
     """Whether the joint action was only compared: the episode continues from a sibling."""
     overlong: str | None = None
-    """The agent whose history leaves no room for an answer in its model, which ended the episode
-    here; None: no such agent."""
+    """The agent whose history left no room for an answer within its model's maximum length, so that
+    the episode ended here; None: no agent."""
 
     def samples(self, agent: str) -> bool:
         """Whether the action of `agent` into this node is a sample to compare and to train."""
@@ -187,7 +187,7 @@ class Tree(Generic[State]):
     episode: int
     """Number of the episode in the run; together with the seed it determines all randomness."""
     member: int = 0
-    """Number among the trees of its item and episode."""
+    """Index among the trees of its item and episode."""
     agents: tuple[str, ...]
     nodes: tuple[Node[State], ...]
     cast: Mapping[str, str] = field(default_factory=dict)
@@ -238,9 +238,9 @@ class Tree(Generic[State]):
         """G of every edge from joint rewards: G_k = r_k + discount * mean over children.
 
         Entry `index` is the return of the joint action into node `index`; the root's entry is the
-        mean return of the episode. Cut children were not executed and count in no mean. A return
-        with an unscored reward is NaN, and means leave it out. Algorithms learn from `Credited`
-        instead.
+        mean return of the episode. Cut children, from which the episode does not continue, are
+        excluded from the means. A return that includes an unscored reward is NaN and is also
+        excluded. Algorithms learn from `Credited` instead.
         """
         return _returns(self.nodes, [as_number(node.reward) for node in self.nodes], discount)
 
@@ -277,7 +277,8 @@ class Credited(Generic[State]):
     _returns: dict[str, tuple[float, ...]] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
-    """Returns that were asked for: advantage, critic and its judgement read the same ones."""
+    """Cache of the returns by agent, shared by the advantage, the critic and the critic's
+    evaluation."""
 
     def rewards_of(self, agent: str) -> list[float]:
         """One agent's reward of every edge; NaN if it is not scored."""

@@ -11,8 +11,8 @@ __all__ = ["RemoteAgent"]
 
 
 def __getattr__(name: str) -> Any:
-    """`RemoteAgent`, imported on first use: it needs the extra `serve`, and the text protocol of
-    tools in `colearn.client.protocol`, which workflows use, does not."""
+    """Import `RemoteAgent` on first use, since it needs the extra `serve`. Workflows use the tool
+    protocol in `colearn.client.protocol`, which does not need that extra."""
     if name != "RemoteAgent":
         raise AttributeError(f"module 'colearn.client' has no attribute '{name}'")
     from .agent import RemoteAgent

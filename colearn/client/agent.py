@@ -14,14 +14,14 @@ Result = TypeVar("Result")
 
 
 class RemoteAgent:
-    """One agent at `url`, with or without a closing /v1: colearn's server or any other.
+    """One agent at `url`, with or without a trailing /v1: colearn's server or any other.
 
-    A colearn server keeps each conversation as a session and computes only what is new; any other
-    endpoint reads the whole conversation at every turn. `model` is needed where the endpoint
-    serves several. `system` and `sampling` (fields of a chat completion: `max_tokens`,
-    `temperature`, ...) are sent where given; without them the server's own apply. `api_key` None
-    takes the environment's COLEARN_TOKEN. `timeout` limits each attempt, in seconds; `retries`
-    counts attempts after a lost connection, a 408, 429 or 5xx.
+    A colearn server keeps each conversation as a session and computes only new tokens; any other
+    endpoint processes the whole conversation at every turn. `model` is needed if the endpoint
+    serves several models. `system` and `sampling` (fields of a chat completion: `max_tokens`,
+    `temperature`, ...) are sent if given; otherwise the server's settings apply. If `api_key` is
+    None, the environment variable COLEARN_TOKEN is used. `timeout` limits each attempt, in seconds;
+    `retries` counts attempts after a lost connection, a 408, 429 or 5xx.
 
         with RemoteAgent("http://127.0.0.1:8000") as agent:
             talk = agent.conversation()
@@ -62,12 +62,12 @@ class RemoteAgent:
 
     @property
     def model(self) -> str | None:
-        """The model's name at the endpoint; a colearn server gives the agent's."""
+        """The model's name at the endpoint; on a colearn server, the agent's name."""
         return self._agent.model
 
     @property
     def sessions(self) -> bool:
-        """The endpoint is colearn's and keeps conversations."""
+        """Whether the endpoint is a colearn server, which keeps conversations."""
         return self._agent.sessions
 
     def conversation(self) -> Conversation:
@@ -120,7 +120,7 @@ class Conversation:
 
     @property
     def retries(self) -> int:
-        """Attempts after the first, over all turns."""
+        """Number of attempts after the first, over all turns."""
         return self._inner.retries
 
     @property

@@ -23,7 +23,7 @@ TOKEN = "COLEARN_TOKEN"
 SESSION_HEADER = "X-Session-Id"
 """Header that identifies the conversation to a load balancer, which sees no bodies."""
 LONGEST_ACTION = 2**20
-"""Most characters of an action."""
+"""Maximum number of characters in an action."""
 _FORGOTTEN = ("session_conflict", "session_not_found")
 
 
@@ -33,9 +33,10 @@ class Reply:
 
     text: str
     tokens: int | None
-    """Tokens sampled, the end token included; None if the endpoint does not report them."""
+    """Number of sampled tokens, including the end token; None if the endpoint does not report
+    it."""
     seconds: float
-    """From the first attempt to the answer, waits between attempts included."""
+    """Seconds from the first attempt to the answer, including waits between attempts."""
     finish: Finish
     token_ids: tuple[int, ...] | None = None
     """The sampled ids; only colearn's servers report them."""
@@ -121,10 +122,10 @@ class AsyncRemoteAgent:
 class AsyncConversation:
     """One private history at an endpoint, with its retries.
 
-    On colearn's servers it is a session. Every request still sends the whole history, so a server
-    that was restarted, or whose last answer was lost, reports the difference. The conversation then
-    continues without a session (`recovered`): earlier turns are tokenised from their text, and
-    their tokens may differ from the sampled ones.
+    On a colearn server, the conversation is a session. Every request still sends the whole history,
+    so a server that was restarted, or whose last answer was lost, reports that its session differs.
+    The conversation then continues without a session (`recovered`): earlier turns are tokenised
+    from their text, and their tokens may differ from the sampled ones.
     """
 
     def __init__(
@@ -139,7 +140,7 @@ class AsyncConversation:
             self.messages.append({"role": "system", "content": text})
         self._turns = 0
         self.retries = 0
-        """Attempts after the first, over the conversation's turns."""
+        """Number of attempts after the first, over all turns of the conversation."""
         self.recovered = 0
         """1 if the session was lost and the conversation continued without it."""
 
@@ -182,7 +183,8 @@ class AsyncConversation:
         return reply
 
     async def close(self) -> None:
-        """Let the server forget the session; one that does not answer forgets it by itself."""
+        """Ask the server to delete the session. A server that does not receive this deletes it
+        later."""
         if self._turns:
             await self._forget()
 

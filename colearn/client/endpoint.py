@@ -19,16 +19,17 @@ except ModuleNotFoundError:
     raise MissingExtra("httpx", "serve") from None
 
 FIRST_WAIT, LONGEST_WAIT = 0.5, 8.0
-"""Seconds before the first retry, and at most before any, unless the server sets them."""
+"""Seconds before the first retry, and maximum seconds before any retry, unless the server sets the
+wait."""
 LONGEST_ANSWER = 4 * 2**20
-"""Most bytes of an answer."""
+"""Maximum number of bytes in an answer."""
 TOO_LONG = "context_length_exceeded"
 """The `error.code` of a conversation that leaves no room for an answer in the server's model."""
 _SHOWN = 300
-"""Characters of a server's message that an error quotes."""
+"""Maximum number of characters that an error quotes from a server's message."""
 
 Body = Callable[[int], Mapping[str, Any] | None]
-"""Returns the JSON of a request's attempt 0, 1, ..."""
+"""Returns the JSON body of a request for attempt 0, 1, ..."""
 
 
 class RemoteError(ColearnError):
@@ -109,7 +110,7 @@ class Endpoint:
     ) -> dict[str, Any]:
         """Returns the JSON object of an answer; `retried` is called with the reason of each retry.
 
-        Errors: Refused for a final error or an answer without an object, AgentLost after all
+        Errors: Refused for a final error or an answer without a JSON object, AgentLost after all
         attempts.
         """
         for attempt in range(self.retries + 1):
@@ -217,7 +218,7 @@ class Endpoint:
         raise Refused(self.line(line), status, code if isinstance(code, str) else None)
 
     def _clean(self, text: str) -> str:
-        """Returns a server's message as one line without control characters and without the key."""
+        """Returns a server's message as one line without control characters or the key."""
         if self._key is not None:
             text = text.replace(self._key, "***")
         text = text[: 100 * _SHOWN]

@@ -1,4 +1,5 @@
-"""Advantage interface: estimates for each agent's action from rewards, groups and values."""
+"""Advantage interface: estimates the advantage of each agent's action from rewards, groups and
+values."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from colearn.contract.bounds import check_bounds
 from colearn.types import Credited
 
 Values = Sequence[float | None]
-"""One agent's values by node; None if its reader gives none."""
+"""One agent's values by node; None where the critic's reader gives no value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,19 +34,21 @@ class NodeValues(Sequence[float | None]):
 
 @dataclass(frozen=True, slots=True)
 class TokenValues(NodeValues):
-    """V(h_t) by node, before the first token of the next action, and V inside of actions."""
+    """V(h_t) by node, read before the first token of the next action, and V at the later tokens of
+    each action."""
 
     inside: tuple[tuple[float, ...], ...]
-    """By node: V before each further token of the agent's action into it."""
+    """By node: V before each token, except the first, of the agent's action that led to the
+    node."""
 
 
 @dataclass(frozen=True, slots=True)
 class CounterfactualValues(NodeValues):
-    """Q(h, a_-i, a_i) by the node that an edge leads to, None if the agent did not act, and
-    Q(h, a_-i, a') of the agent's alternatives a'."""
+    """Q(h, a_-i, a_i) by the node that the action led to (None if the agent did not act), and Q(h,
+    a_-i, a') for each of the agent's alternatives a'."""
 
     alternatives: tuple[tuple[float, ...], ...]
-    """By node, one number for each alternative."""
+    """By node: one Q-value for each alternative."""
 
 
 AgentValues = Mapping[str, Values]
@@ -53,8 +56,7 @@ AgentValues = Mapping[str, Values]
 
 NodeAdvantages = tuple[Mapping[str, float], ...]
 """For each node of a tree: the advantages of the actions that led to it, by agent ({} at the root).
-An agent
-left out has no advantage there: its action is not trained and not counted."""
+If an agent is missing, its action has no advantage: it is neither trained nor counted."""
 
 TokenAdvantages = tuple[Mapping[str, tuple[float, ...]], ...]
 """`NodeAdvantages` with one number per token of the action."""
@@ -78,18 +80,19 @@ class AnswerGroup:
 class Advantage(ABC):
     """Computes advantages from credited trees, and from values if there is a critic.
 
-    Without values one call receives all episodes of an iteration, so a baseline may compare
-    episodes (agent-and-turn groups, heterogeneous groups, sums normalised by role). With values the
-    call is repeated for every minibatch, since the critic changes between them.
+    Without values, one call receives all episodes of an iteration, so a baseline may compare
+    episodes (agent-and-turn groups, heterogeneous groups, sums normalised by role). With values,
+    the call is repeated for every minibatch, since the critic changes between minibatches.
     """
 
     reads: str | None = None
-    """The kind of value it needs (`Critic.value`); None: no critic."""
+    """The kind of critic value that the advantage needs (`Critic.value`); None: no critic."""
     by_token: bool = False
     """Whether advantages are per token instead of per action."""
     reads_future: bool = True
-    """Whether it reads rewards or values after the action; where a shape cuts branches, only some
-    siblings have these. False: it reads the action's own credited reward alone."""
+    """Whether the advantage reads rewards or values that follow the action. Where a rollout shape
+    cuts branches, only some siblings have these. False: it reads only the action's own credited
+    reward."""
     minimum_group: int = 1
     """Minimum number of joint actions per node for a useful baseline."""
 
@@ -98,17 +101,17 @@ class Advantage(ABC):
         check_bounds(self)
 
     def at(self, done: float) -> Advantage:
-        """The advantage after the fraction `done` of the training budget. By default it does not
-        change."""
+        """The strategy to use once the fraction `done` of the training budget is used; by default,
+        this one."""
         return self
 
     def risk_neutral(self) -> Advantage:
-        """The advantage once rewards are found to be random. By default it does not change."""
+        """The strategy to use once rewards are found to be random; by default, this one."""
         return self
 
     def weight_group(self, episode: Credited[Any], agent: str) -> Hashable | None:
-        """The weight group of an agent's actions in an episode. A model's loss gives groups of any
-        size equal weight. None: every action has equal weight."""
+        """The weight group of an agent's actions in an episode. A model's loss gives each group
+        equal weight, whatever its size. None: every action has equal weight."""
         return None
 
     def answer_groups(self, episodes: Episodes) -> Sequence[AnswerGroup]:

@@ -28,20 +28,22 @@ class ValueLoss:
     coefficient: Positive = 1.0
     """Factor of the value loss."""
     clip: Positive | None = None
-    """Clip V to +-clip around its value at rollout (pessimistic maximum of both errors)."""
+    """Clip V to within `clip` of its value at rollout. The loss is the larger of the clipped and
+    the unclipped error."""
     frozen_targets: bool = False
-    """Compute targets and advantages of all epochs with the critic at rollout, not with the current
-    one, which has already been trained on these returns."""
+    """Compute the targets and advantages of all epochs with the critic as it was at rollout. The
+    current critic has already been trained on these returns."""
     expectile: Expectile = 0.5
     """tau of the expectile that V estimates; 1/2 is the mean."""
     anneal_fraction: Anneal | None = None
     """The fraction of the training budget over which `expectile` anneals to 1/2; None: constant."""
     if_deterministic: bool = False
-    """Use `expectile` only until rewards are found to be random, then the mean."""
+    """Use `expectile` only until rewards are found to be random; then use the mean."""
     rescale: bool = False
-    """Scale the head by the returns seen so far: V = centre + deviation * output, where the centre
-    is their `expectile`. V starts at the centre of the first iteration's returns instead of 0. A
-    constant shift of the reward then causes no advantage at the start."""
+    """Scale the value head's output by the returns seen so far: V = centre + deviation * output,
+    where the centre is the `expectile` of these returns. V starts at the centre of the first
+    iteration's returns instead of 0. A constant shift of the reward then causes no advantage at the
+    start."""
 
     def __post_init__(self) -> None:
         check_bounds(self)
@@ -67,7 +69,7 @@ class Parts:
     critic: Critic | None = None
     value_loss: ValueLoss = ValueLoss()
     discount: float = 1.0
-    """gamma, between turns."""
+    """Discount factor gamma between turns."""
 
     def credited(self, trees: Sequence[Tree[Any]]) -> list[Credited[Any]]:
         """The trees with their credited rewards."""
@@ -115,8 +117,8 @@ class Algorithm(ABC):
 
     def check_task(self, task: DecPOMDP[Any, Any]) -> None:
         """Errors: ConfigError if the algorithm cannot train this team, reads only rewards that the
-        task never pays, compares candidates by later rewards, or has one value for players whose
-        payoffs differ."""
+        task never pays, forks the episodes of a program, compares candidates by immediate rewards
+        although the task pays later, or has one value for players whose payoffs differ."""
         self.check_team(task.agents)
         credit, rollout = self.parts().credit, self.parts().rollout
         rewards = RewardStructure.of(task)

@@ -18,10 +18,11 @@ _LONGEST_ITEM = 80
 
 @contextmanager
 def asking(task: TaskOrClass, method: str, item: str | None = None) -> Iterator[None]:
-    """Wraps a call of `task.METHOD`; `item` is the result of `item_name`.
+    """Context for a call of `task.METHOD`; `item` is the result of `item_name`.
 
-    Errors: TaskError for any exception of the task (SystemExit included), with its line, and for a
-    broken contract, with task and item; other ColearnErrors pass.
+    Errors: TaskError for any exception that the task raises (SystemExit included), with its source
+    line, and for a broken contract. The error names the task and the item. Other ColearnErrors
+    propagate unchanged.
     """
     try:
         with placed(task, item):
@@ -37,7 +38,8 @@ def asking(task: TaskOrClass, method: str, item: str | None = None) -> Iterator[
 
 @contextmanager
 def placed(task: TaskOrClass, item: str | None = None) -> Iterator[None]:
-    """Wraps the use of a task's result: adds task and item to a TaskError; all else passes."""
+    """Context for the use of a task's result: adds the task and the item to a TaskError. Other
+    exceptions propagate unchanged."""
     try:
         yield
     except TaskError as error:

@@ -1,4 +1,5 @@
-"""Batching of concurrent calls: a function of a whole batch, as a coroutine of one request."""
+"""Batching of concurrent calls: turns a function of a whole batch into a coroutine of one
+request."""
 
 from __future__ import annotations
 
@@ -19,9 +20,11 @@ Item = TypeVar("Item")
 
 
 class Tick(Generic[Item]):
-    """Passes on together what coroutines add in one turn of their event loop.
+    """Collects the items that coroutines add in one iteration of their event loop, and passes them
+    on together.
 
-    Requests of branches in lockstep therefore arrive as one batch, in the order of the branches.
+    Requests of branches that advance in lockstep therefore arrive as one batch, in the order of the
+    branches.
     """
 
     def __init__(self, receive: Callable[[list[Item]], None]) -> None:
@@ -29,7 +32,7 @@ class Tick(Generic[Item]):
         self._added: dict[asyncio.AbstractEventLoop, list[Item]] = {}
 
     def add(self, item: Item) -> None:
-        """Adds an item; to be called in an event loop."""
+        """Adds an item; must be called from a running event loop."""
         loop = asyncio.get_running_loop()
         if loop not in self._added:
             self._added[loop] = []
@@ -89,11 +92,11 @@ class _Batches(Generic[Request, Answer]):
 
 
 class BatchQueue(Generic[Request, Answer]):
-    """Answers requests by `answer`, a function of a batch, in a thread.
+    """Answers requests in a thread by calling `answer` on a whole batch.
 
-    Requests of one turn of the event loop form a batch; those that arrive while it is answered form
-    the next. `place` names the queues with which this one takes turns, `prepared` surrounds the
-    work.
+    Requests made in one iteration of the event loop form a batch. Requests that arrive while it is
+    being answered form the next batch. Queues with equal `place` run one at a time. `prepared`
+    returns a context manager that is entered around the work.
     """
 
     def __init__(

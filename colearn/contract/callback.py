@@ -15,15 +15,16 @@ from .task import DecPOMDP
 
 @dataclass(slots=True, kw_only=True)
 class Event:
-    """Where a run is."""
+    """The state of a run when an event occurs."""
 
     iteration: int
-    """Updates so far."""
+    """Number of updates so far."""
     environment_steps: int
-    """Joint actions so far."""
+    """Number of joint actions so far."""
     task: DecPOMDP[Any, Any]
     stop: str | None = None
-    """A callback sets it to a reason: the run is evaluated, saved and ends as finished."""
+    """A callback sets this to a reason in order to end the run. The run is then evaluated, saved
+    and marked as finished."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +35,7 @@ class Measured:
     iteration: int
     environment_steps: int
     metrics: Mapping[str, float | None]
-    """None if a value was not finite."""
+    """Metrics by name; a value is None if it was not finite."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -44,11 +45,11 @@ class StartEvent(Event):
     folder: Path
     """The run's folder."""
     config: Mapping[str, Any]
-    """Its config as plain data, with every default."""
+    """The run's config as plain data, including all defaults."""
     headline: Headline
     resumed: bool
     earlier: Sequence[Measured]
-    """The lines up to this state; empty unless resumed."""
+    """Lines of metrics.jsonl up to the checkpoint; empty unless the run was resumed."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -93,15 +94,15 @@ class SaveEvent(Event):
 class Callback:
     """Receives the events of a run. Each method does nothing by default.
 
-    A shipped or own class is a frozen dataclass, whose fields are its settings in `run.callbacks`;
-    from Python its object is passed as `callbacks=[...]`. Methods run in the run's thread, in every
-    process of a distributed run, where trees and returns are the same in all.
+    A callback class, shipped or user-defined, is a frozen dataclass; its fields are its settings in
+    `run.callbacks`. From Python, pass an instance in `callbacks=[...]`. Methods run in the run's
+    thread. In a distributed run, every process calls them with the same trees and returns.
     """
 
     @property
     def adds(self) -> Sequence[str]:
-        """Names of the metrics that it adds to evaluations. One of them can then be the
-        headline."""
+        """Names of the metrics that the callback adds to evaluations; any of them can be the
+        headline metric."""
         return ()
 
     def on_start(self, event: StartEvent) -> None:

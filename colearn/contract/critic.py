@@ -1,4 +1,5 @@
-"""Critic interface: a value model's input, the positions of its values, and their agents."""
+"""Critic interface: a value model's input, the positions at which values are read, and the agents
+that they value."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from .advantage import AgentValues
 from .rows import Row
 
 Tokenize = Callable[[str], Sequence[int]]
-"""Maps a text to the value model's token ids."""
+"""Maps a string to the value model's token ids."""
 
 ReadAt = Literal["observation", "action"]
 """Where in a turn a value is read: V after the observation, Q after the action."""
@@ -21,7 +22,7 @@ ReadAt = Literal["observation", "action"]
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A marked piece of a critic's append-only stream: role and text."""
+    """A piece of a critic's append-only text stream, marked with its role."""
 
     role: str
     text: str
@@ -36,23 +37,25 @@ class Critic(ABC):
     """
 
     value: str
-    """The kind of its values, such as "v" or "q"; the advantage must have the same `reads`."""
+    """The kind of values, such as "v" or "q"; it must equal the advantage's `reads`."""
     global_info: bool
-    """Whether m_t is part of the input."""
+    """Whether the global information m_t is part of the input."""
     read_once: bool = False
     """Whether values are read only once, at rollout, before the critic is trained; the value loss
     must then have `frozen_targets`."""
     reads_ids: bool = False
-    """Whether rows hold the agents' own token ids: value model and agents share a tokenizer."""
+    """Whether rows hold the agents' own token ids; the value model must then share their
+    tokenizer."""
 
     @property
     def of_state(self) -> bool:
-        """Whether a value at a node predicts the mean return after it."""
+        """Whether the value at a node predicts the mean return after that node."""
         return False
 
     @property
     def on_actor(self) -> ReadAt | None:
-        """Where a value head on the actor reads these values; None: it cannot."""
+        """Where a value head on the actor reads these values; None: the actor cannot have such a
+        head."""
         return None
 
     @abstractmethod
@@ -67,17 +70,18 @@ class Critic(ABC):
         """
 
     def training_row(self, tree: Tree[Any], reader: str, tokenize: Tokenize, *, limit: int) -> Row:
-        """The training row of the value model: `row`, unless only some values have targets. Such a
-        critic sets `read_once`."""
+        """The value model's training row, by default equal to `row`. A critic with targets for only
+        some values overrides it and sets `read_once`."""
         return self.row(tree, reader, tokenize, limit=limit)
 
     def values(
         self, tree: Tree[Any], reader: str, row: Row, numbers: Sequence[float]
     ) -> AgentValues:
-        """The numbers at a row's marks as values by agent and node. The tree may lack its texts.
+        """Convert the numbers at a row's marks into values by agent and node. The tree's texts are
+        not needed.
 
-        Unless a mark names its agent, a number is the value of all agents of the reader, whether
-        they act or not. Bootstrapping uses the next joint history, whichever agent acts there
+        A number is the value of all agents of the reader, whether they act or not, unless the mark
+        names one agent. Bootstrapping uses the next joint history, whichever agent acts there
         (CoLLM, Eq. 4).
         """
         by_agent: dict[str, list[float | None]] = {
@@ -91,7 +95,7 @@ class Critic(ABC):
     def numbers(
         self, tree: Tree[Any], reader: str, row: Row, values: AgentValues
     ) -> tuple[float, ...]:
-        """The inverse of `values`: for each mark the first agent's number there."""
+        """The inverse of `values`: for each mark, the value of the first agent that has one."""
         agents = self.readers(tree.agents)[reader]
         return tuple(
             next(

@@ -16,7 +16,7 @@ from .timeline import Timed
 from .weight_sync import WeightSync
 
 Listener = Callable[[str], None]
-"""Receives the text of an action in parts, in any thread, while it is sampled."""
+"""Receives the text of an action piece by piece while it is sampled; any thread may call it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,34 +32,36 @@ class Sampling:
     top_k: int | None = None
     max_tokens: int = 256
     stop: tuple[str, ...] = ()
-    """Strings that end an action; the text includes the token that completes one."""
+    """Strings that end an action; the action's text includes the token that completes the
+    string."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenRequest:
-    """Draw one action for each seed after a history.
+    """A request for one action per seed after a history.
 
-    Several seeds fork the history after one prefill. The draw of a seed depends on the seed, the
-    history and the weights alone, not on the rest of the batch.
+    Several seeds fork the history after a single prefill. The action drawn for a seed depends only
+    on the seed, the history and the weights, not on the rest of the batch.
     """
 
     agent: str
-    """Name of the agent in the engine, which gives its adapter and its end tokens."""
+    """Name of the agent in the engine; it selects the adapter and the end tokens."""
     history: TokenHistory
     """o_0 a_0 ... o_t"""
     sampling: Sampling
-    """Its `max_tokens` and `stop` are those of this action."""
+    """Sampling parameters, with the `max_tokens` and `stop` of this action."""
     seeds: tuple[int, ...]
     continues: TokenHistory | None = None
-    """The history of an earlier answer, with which this one begins: engines find their KV cache of
-    it by this object. It changes no value."""
+    """The history of an earlier answer that `history` extends. Engines use this object to find its
+    KV cache; it does not affect the result."""
     listener: Listener | None = None
-    """Receives the text of a single action while it is sampled, if the engine can."""
+    """Receives the text of a single action while it is sampled, if the engine supports it."""
 
 
 @dataclass(frozen=True, slots=True)
 class TokenAnswer:
-    """An action, and the history that ends with it. A program's has neither tokens nor history."""
+    """An action, and the history that ends with it. A program's answer has neither tokens nor
+    history."""
 
     action: Action
     history: Any = None
@@ -71,9 +73,10 @@ class TokenAnswer:
 class TokenEngine(Timed, WeightSync):
     """Samples actions from one base model and its adapters; requests may share batches.
 
-    A history is its ids and the visible range of each turn. An engine may keep KV caches of the
-    histories that it has answered with, for as long as these exist or its memory allows. Requests
-    do not depend on where the model is, so placement only decides which engine serves which agent.
+    A history consists of its token ids and the visible range of each turn. An engine may keep the
+    KV caches of histories in its answers while these histories exist and its memory allows.
+    Requests do not depend on where the model is, so placement only decides which engine serves
+    which agent.
     """
 
     @property
@@ -86,20 +89,20 @@ class TokenEngine(Timed, WeightSync):
         """One answer per seed, in order. A cancelled call frees its place in the batch."""
 
     def rest(self) -> None:
-        """Called before models update, if nothing is asked until then: an engine may free memory
-        until its next request or update of weights."""
+        """Called before models update, if no request can arrive during the update. The engine may
+        free memory until its next request or weight update."""
 
     def close(self) -> None:
         """Free resources outside Python's garbage collector."""
 
 
 class BatchEngine(TokenEngine):
-    """An engine that answers a whole batch at once. Requests of one turn of the event loop form a
-    batch; those that arrive while it is answered form the next."""
+    """An engine that answers a whole batch at once. Requests made in one iteration of the event
+    loop form a batch; requests that arrive while it is being answered form the next batch."""
 
     @abstractmethod
     def generate(self, requests: Sequence[TokenRequest]) -> list[list[TokenAnswer]]:
-        """One list of answers per request, one answer per seed, in order; the caller waits."""
+        """One list of answers per request, one answer per seed, in order; blocks."""
 
     async def submit(self, request: TokenRequest) -> list[TokenAnswer]:
         answers, seconds = await self._queue.submit(request)
@@ -112,17 +115,17 @@ class BatchEngine(TokenEngine):
 
 @dataclass(frozen=True, slots=True)
 class EngineNeeds:
-    """What an engine with weights of its own needs, for estimates."""
+    """Memory needs of an engine that holds a separate copy of the weights, for estimates."""
 
     held: int
-    """Bytes on its model's device in every phase; 0 for an engine elsewhere."""
+    """Bytes that the engine holds on its model's device in every phase; 0 if it runs elsewhere."""
     cache: int | None
-    """Bytes of its key/value cache; None: unknown, taken as large enough."""
+    """Bytes of the engine's KV cache; None: unknown and assumed to be large enough."""
     rows: int
-    """Rows decoded together."""
+    """Number of rows decoded together."""
     apart: bool
-    """Whether it is a process of its own, which weights reach through files. Engines of one process
-    answer one after another."""
+    """Whether the engine runs in a separate process and receives weights through files. Engines in
+    one process answer one after another."""
 
 
 class GeneratorKind(ABC):
@@ -136,22 +139,25 @@ class GeneratorKind(ABC):
 
     @property
     def copies(self) -> bool:
-        """Whether its engines have their own copy of the weights, as `train.staleness` needs."""
+        """Whether its engines have a separate copy of the weights, which `train.staleness`
+        requires."""
         return False
 
     def check(self, run: Any) -> None:  # noqa: B027 - most kinds take every run
-        """Called before anything is loaded.
+        """Check a resolved run before anything is loaded.
 
         Errors: ConfigError for a resolved run that this kind does not support.
         """
 
     def needs(self, weights: int, *, memory: int | None) -> EngineNeeds | None:
-        """Needs of the engine for a model of `weights` bytes in its compute type on a device of
-        `memory` bytes, None for a CPU; None if it decodes with the model itself."""
+        """Memory needs of the engine for a model of `weights` bytes in its compute type, on a
+        device of `memory` bytes (None: the CPU); None if the engine decodes with the trained model
+        itself."""
         return None
 
     def places(self, run: Any) -> list[str]:
-        """Lines of a dry run: where the agents of a resolved run generate, if not in its models."""
+        """Lines for a dry run that state where the run's agents generate; empty if they generate
+        with the run's own models."""
         return []
 
     @abstractmethod

@@ -24,8 +24,8 @@ OWN_METRICS = (
 class Headline:
     """An evaluation metric and the direction in which it improves.
 
-    The report's headline, first curve, ranking, probability of improvement and the best checkpoint
-    use it.
+    It determines the report's headline, first curve, ranking and probability of improvement, and
+    the best checkpoint.
     """
 
     metric: str = "return"

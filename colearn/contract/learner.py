@@ -19,16 +19,16 @@ if TYPE_CHECKING:
 
 class Objective(Protocol):
     """The loss of one minibatch as a frozen, picklable value without side effects: a learner may
-    live in another process."""
+    run in another process."""
 
     def __call__(self, outputs: Outputs, batch: RowBatch, /) -> tuple[Tensor, dict[str, float]]:
-        """A micro-batch's share of the minibatch's loss (see `PolicyLoss`), and metrics that add
-        up."""
+        """A micro-batch's share of the minibatch's loss (see `PolicyLoss`), and metrics to sum over
+        micro-batches."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Prepared:
-    """Rows that one learner has cut into micro-batches, reused by every epoch on them."""
+    """Rows that one learner has cut into micro-batches, reused in every epoch."""
 
     groups: tuple[tuple[Row, ...], ...]
 
@@ -40,8 +40,8 @@ class Accumulated:
     metrics: Mapping[str, float]
     """Sums over the micro-batches."""
     values: Mapping[tuple[int, int], tuple[float, ...]]
-    """The value head's outputs at the marks of each row that has any, by (group, place within
-    it)."""
+    """The value head's outputs at the marks of each row that has marks, by (index of the group,
+    index within the group)."""
 
 
 class WeightCopy(ABC):
@@ -71,8 +71,9 @@ class Learner(Timed, ABC):
 
     `prepare` cuts rows into micro-batches by a token budget. `accumulate` runs forward and backward
     over them. `step` makes one optimiser step from the accumulated gradient. Every process calls
-    it with the same rows in the same order and takes its share. An objective returns parts of a
-    sum, so the gradient does not depend on the micro-batch size or the number of processes.
+    these methods with the same rows in the same order and works on its share of them. An objective
+    returns parts of a sum, so the gradient does not depend on the micro-batch size or the number of
+    processes.
     """
 
     name: str
@@ -96,15 +97,16 @@ class Learner(Timed, ABC):
     def accumulate(self, prepared: Prepared, objective: Objective) -> Accumulated:
         """Forward and backward over rows that this learner has prepared.
 
-        Errors: FloatingPointError in every process, which names the loss that is not finite.
+        Errors: FloatingPointError in every process, naming the loss that is not finite.
         """
 
     @abstractmethod
     def step(self, done: float) -> dict[str, float]:
-        """Clip, step and zero the gradient; returns grad_norm and learning_rate.
+        """Clip the gradient, make an optimiser step and zero the gradient; returns grad_norm and
+        learning_rate.
 
-        `done` is the used fraction of the training budget, which the schedule follows.
-        Errors: a non-finite gradient norm raises `FloatingPointError` before the weights move.
+        `done` is the used fraction of the training budget; it sets the scheduled learning rate.
+        Errors: FloatingPointError for a non-finite gradient norm, before the weights change.
         """
 
     @abstractmethod
@@ -117,7 +119,8 @@ class Learner(Timed, ABC):
 
     @abstractmethod
     def save(self, folder: Path) -> None:
-        """Weights, optimiser and schedule, exactly, as safetensors and JSON."""
+        """Save weights, optimiser and schedule without loss of precision, as safetensors and
+        JSON."""
 
     @abstractmethod
     def load(self, folder: Path) -> None:
@@ -141,16 +144,16 @@ class MemoryFootprint:
     """Memory of one process for one network, in bytes, on the network's device."""
 
     weights: int
-    """Between updates."""
+    """Bytes of weights between updates."""
     gradients: int
-    """Held from the network's forward pass to its optimiser step."""
+    """Bytes of gradients, held from the network's forward pass to its optimiser step."""
     adam: int
     master: int = 0
     """A second copy of trained weights, such as ZeRO's copy of the rank's partition."""
     step: int = 0
     """Temporary memory of a step."""
     updating: int | None = None
-    """Weights during its own update; None: `weights`."""
+    """Bytes of weights during the network's own update; None: equal to `weights`."""
     gradients_stay: bool = False
     """Whether the gradients' memory is never freed."""
     offloaded: int = 0
@@ -164,7 +167,7 @@ class LearnerConstructor(Protocol):
         self, name: str, network: Any, settings: Any, *, token_budget: int, entropy: bool = False
     ) -> Learner:
         """A learner of `network` with the model's or critic's `settings`. Micro-batches hold up to
-        `token_budget` tokens; `entropy` says whether the loss receives it.
+        `token_budget` tokens; `entropy` states whether the loss receives the entropy.
 
         Errors: ConfigError for settings that this kind does not support.
         """
@@ -182,10 +185,10 @@ class LearnerKind(ABC):
     def kept(
         self, trained: int, frozen_bytes: int, settings: Any, *, processes: int
     ) -> MemoryFootprint:
-        """Memory of each of `processes` for `trained` float32 parameters and `frozen_bytes` of
-        other weights.
+        """Memory of each of `processes` processes for `trained` float32 parameters and
+        `frozen_bytes` bytes of other weights.
 
-        Errors: ConfigError for settings that the constructor would refuse.
+        Errors: ConfigError for settings that the constructor would reject.
         """
 
     def shard(self, base: Any) -> None:  # noqa: B027 - most kinds keep bases whole

@@ -27,15 +27,17 @@ class PolicyBatch:
     advantages: Tensor
     """[S] per action, or [N] per token."""
     old_logprobs: Tensor
-    """[N] of the policy before this update, teacher-forced, or of the behaviour policy."""
+    """[N] log-probabilities under the policy before this update (teacher-forced), or under the
+    behaviour policy."""
     behaviour: Tensor
     """[N] log-probabilities that the generator recorded."""
     ref_logprobs: Tensor | None
-    """[N] of the reference policy; present if the loss needs it."""
+    """[N] log-probabilities under the reference policy; present if the loss needs them."""
     entropy: Tensor | None
     """[N] entropy of the next-token distribution; present if the loss needs it."""
     total_samples: int
-    """Actions of this model in the whole minibatch, over all micro-batches and processes."""
+    """Number of actions of this model in the whole minibatch, over all micro-batches and
+    processes."""
     total_tokens: int
 
 
@@ -49,7 +51,8 @@ class PolicyLoss(ABC):
     by_token: bool = False
     """Whether the loss accepts per-token advantages."""
     reference_update_every: int | None = None
-    """Iterations between updates of the reference to the current policy; None: it is fixed."""
+    """Number of iterations between updates of the reference to the current policy; None: the
+    reference is fixed."""
 
     def __post_init__(self) -> None:
         """Errors: ConfigError for a setting out of bounds."""
@@ -57,15 +60,14 @@ class PolicyLoss(ABC):
 
     @property
     def corrects_staleness(self) -> bool:
-        """Whether it accounts for actions that older weights sampled."""
+        """Whether the loss corrects for actions that were sampled with older weights."""
         return self.old_logprobs == "behaviour"
 
     def at(self, done: float) -> PolicyLoss:
-        """The loss after the fraction `done` of the training budget. By default it does not
-        change."""
+        """The strategy to use once the fraction `done` of the training budget is used; by default,
+        this one."""
         return self
 
     @abstractmethod
     def __call__(self, batch: PolicyBatch) -> tuple[Tensor, dict[str, float]]:
-        """This micro-batch's share of the minibatch's loss, and metrics that add up the same
-        way."""
+        """This micro-batch's share of the minibatch's loss, and metrics to sum in the same way."""

@@ -32,11 +32,12 @@ class NodeTokens:
 
 
 def contexts(tree: Tree[object], agent: str) -> list[list[NodeTokens]]:
-    """The contexts of an agent, in the order of their first nodes, each with parents first.
+    """The contexts of an agent, ordered by their first nodes; within each, parents precede
+    children.
 
-    Without fresh prompts one context holds every node. A node with a fresh prompt ends one context
-    with its action and starts another. A cut node contributes only the candidate's action, since
-    no agent acts on its observation.
+    Without fresh prompts, a single context holds every node. A node with a fresh prompt ends one
+    context with its action and starts another. A cut node contributes only the candidate's action,
+    since no agent acts on its observation.
     """
     parts_by_context: list[list[NodeTokens]] = []
     of_node: list[int] = []

@@ -1,7 +1,7 @@
 """A picture of a state: grids of cells as plain data, which the report draws.
 
-A task may offer `picture(state) -> Picture` beside `render(state) -> str`, its text for terminals.
-Transcripts then hold the picture after each turn.
+A task may implement `picture(state) -> Picture` in addition to `render(state) -> str`, the text for
+terminals. Transcripts then hold the picture after each turn.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ Mark = Literal["", "missing", "extra", "wrong"]
 """How a cell differs from the goal: a missing item, an extra item, or one of the wrong kind."""
 
 LARGEST = 1000
-"""The most columns or rows of a panel."""
+"""Maximum number of columns or rows of a panel."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A cell that is not empty, or should not be."""
+    """A cell that holds an item, or should hold one."""
 
     kind: str = ""
     """Kind of the cell's item, or of the missing one; it determines the colour."""

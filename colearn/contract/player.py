@@ -44,7 +44,7 @@ class SampledAction:
 
     @classmethod
     def of(cls, given: str | SampledAction) -> SampledAction:
-        """The action that `step` received; a text becomes an action without tokens."""
+        """Convert an action that `step` received; a string becomes an action without tokens."""
         return given if isinstance(given, SampledAction) else cls(Action(given))
 
     @property
@@ -53,7 +53,7 @@ class SampledAction:
         return without_reasoning(self.action.text)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """In another process: without the player, whose model stays here."""
+        """Pickle without the player, whose model stays in this process."""
         return SampledAction, (self.action, None, self.context_tokens)
 
 
@@ -69,12 +69,13 @@ class Player(ABC):
     """
 
     truncates: bool = True
-    """Whether a history that does not fit its model ends the episode; if not, it ends the run."""
+    """Whether a history that does not fit the player's model ends only the episode. False: it ends
+    the run."""
 
     @abstractmethod
     async def act(self, request: ActionRequest) -> list[TokenAnswer]:
-        """One answer for each seed, in order; calls run concurrently. The draw of a seed depends on
-        the seed and the history alone."""
+        """One answer for each seed, in order; calls run concurrently. The action drawn for a seed
+        depends only on the seed and the history."""
 
     @property
     def positions(self) -> int | None:
@@ -83,16 +84,18 @@ class Player(ABC):
 
     @property
     def draws_candidates(self) -> bool:
-        """Whether several of its actions at a node can be compared; a program's cannot."""
+        """Whether several of the player's actions at a node can be compared; actions of a program
+        cannot."""
         return True
 
     @property
     def sampling_temperature(self) -> float | None:
-        """Temperature at which it samples; None for players that do not sample, or elsewhere."""
+        """The player's sampling temperature; None if it does not sample, or samples on a server."""
         return None
 
     def read(self, prompt: Prompt, last: Action | None) -> Observation:
-        """The observation that a prompt adds after the action `last`; None: a context begins."""
+        """The observation that a prompt adds after the action `last`. If `last` is None, a context
+        begins."""
         return Observation(
             prompt.whole, (), prompt.fresh, prompt.made_from, prompt.limits, prompt.system
         )
@@ -102,7 +105,7 @@ class Player(ABC):
         return ()
 
     def at(self, done: float) -> Player:
-        """The player as sampled in training after the fraction `done` of the budget."""
+        """The player with its training sampling, once the fraction `done` of the budget is used."""
         return self
 
     def version(self) -> int:
@@ -157,8 +160,8 @@ class Cast(ABC):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """The input of a program. It includes the whole state, since a search needs the full world; its
-    author decides what to leave unused."""
+    """The input of a program. It includes the whole state, since a search needs all of it; the
+    program's author decides which parts to use."""
 
     task: DecPOMDP[Any, Any]
     state: Any

@@ -1,4 +1,4 @@
-"""Results of one thread for those who await them in others."""
+"""Delivery of results from one thread to futures that other threads await."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Ended = tuple[Answer, Any, BaseException | None]
 
 
 def hand_over(ended: Iterable[Ended]) -> None:
-    """End futures; all those of one event loop cost it one wake-up.
+    """Complete futures with their results or errors, waking each event loop only once.
 
     Futures that were cancelled, or whose event loop has closed, stay as they are.
     """

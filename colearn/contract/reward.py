@@ -15,7 +15,7 @@ PromptOrText = str | Conversation
 class RewardFunction(ABC):
     """A reward part as a frozen dataclass. Importing it does not import torch.
 
-    An instance is callable with TRL's signature, so that it also serves TRL's `reward_funcs`.
+    An instance is callable with TRL's signature, so it can also be passed in TRL's `reward_funcs`.
     """
 
     @property
@@ -25,8 +25,9 @@ class RewardFunction(ABC):
 
     @property
     def measures(self) -> tuple[str, ...]:
-        """Names of further metrics, `reward_LABEL_NAME`, which a call reports by `log_metric`, the
-        hook of TRL. A function without any receives no `log_metric`."""
+        """Names of additional metrics, logged as `reward_LABEL_NAME`. A call reports them through
+        TRL's `log_metric` hook. A function without additional metrics does not receive
+        `log_metric`."""
         return ()
 
     def costs(self) -> Mapping[str, float]:

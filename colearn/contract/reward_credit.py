@@ -1,4 +1,5 @@
-"""Reward credit: task rewards to per-agent rewards of each joint action, delayed ones included.
+"""Reward credit: maps task rewards, including delayed ones, to per-agent rewards of each joint
+action.
 
 The rules (team, mixed, payoff, backward and others) are in `colearn.credit`.
 """
@@ -32,8 +33,8 @@ class Credit(ABC):
     """A stateless strategy that maps a tree to a reward per edge and agent.
 
     Returns, advantages, critics and logged returns read credited rewards and nothing else. An agent
-    left out of an edge is credited 0 there. Credit is NaN if the task scored none of its rewards.
-    If the task scored some, the others add 0.
+    that is missing at an edge is credited 0 there. Credit is NaN if the task scored none of its
+    rewards. If the task scored some of them, the others add 0.
     """
 
     reads: frozenset[Paid]
@@ -48,12 +49,13 @@ class Credit(ABC):
 
     @abstractmethod
     def step(self, paid: Rewarded, agents: Sequence[str]) -> Mapping[str, float]:
-        """The credit of one edge alone, by agent; a shape compares children by it."""
+        """The credit of one edge alone, by agent; rollout shapes compare children by this
+        credit."""
 
     def __call__(self, tree: Tree[Any]) -> Rewards:
-        """The credit of every edge of a finished tree, {} at the root. Delayed rewards go to the
-        edge of the action that earned them, weighted by their branch's share of the branches
-        below."""
+        """The credit of every edge of a finished tree, {} at the root. A delayed reward is credited
+        to the edge of the action that earned it, weighted by its branch's share of all branches
+        below that edge."""
         rewards = [
             {} if node.parent is None else dict(self.step(node, tree.agents)) for node in tree.nodes
         ]
@@ -67,7 +69,7 @@ class Credit(ABC):
 
 def weighed(parts: Iterable[tuple[float, float | None]]) -> float:
     """The weighted sum of (weight, reward) pairs. Rewards that are not scored, or have weight 0,
-    add 0. NaN if all that have a weight are not scored."""
+    add 0. NaN if no reward with a nonzero weight is scored."""
     return sum_scored(weight * as_number(reward) for weight, reward in parts if weight)
 
 

@@ -33,7 +33,7 @@ class FrontierNode:
     """Agents played by programs, whose actions are not compared."""
 
     def candidates(self, k: int) -> dict[str, int]:
-        """K actions per acting agent, one for a program."""
+        """`k` actions for each acting agent, or one if a program plays it."""
         return {agent: 1 if agent in self.programs else k for agent in self.acting}
 
     @property
@@ -53,12 +53,12 @@ class FrontierNode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Child:
-    """A joint action at a node, and its outcome once it was executed."""
+    """A joint action at a node, and its outcome once it has been executed."""
 
     number: int
-    """Its place among the node's children."""
+    """Index among the node's children."""
     chosen: Mapping[str, int]
-    """By acting agent, the number of the action taken."""
+    """By acting agent, the index of the action taken."""
     answers: Mapping[str, TokenAnswer] = field(default_factory=dict)
     """By acting agent, the action taken."""
     candidate_of: str | None = None
@@ -75,20 +75,20 @@ class Round:
     """Joint actions that are executed together at a node."""
 
     joint_actions: Sequence[Mapping[str, int]]
-    """For each joint action: by agent, the number of the action taken."""
+    """For each joint action: by agent, the index of the action taken."""
     candidate_of: str | None = None
     """The agent whose candidates are scored with the other agents' actions fixed; None: every joint
     action is a sample of all agents."""
 
 
 class Rollout(ABC):
-    """A stateless strategy, a frozen dataclass that makes five decisions.
+    """A rollout shape: a stateless strategy, as a frozen dataclass, that makes five decisions.
 
-    The grower advances the frontier. The shape decides five things: how many trees an item has
-    (`trees`), how many actions to draw at a node (`samples`), how to pair them (`joint_actions`),
-    what to try after the first outcomes (`next_round`), and which children continue (`continues`).
-    AT-GRPO's greedy tree scores one agent's candidates after another's and keeps the best. MHGPO's
-    forks draw several actions of one agent, chosen per item.
+    The grower advances the frontier. The shape decides how many trees an item has (`trees`), how
+    many actions to draw at a node (`samples`), how to pair them (`joint_actions`), what to try
+    after the first outcomes (`next_round`), and which children continue (`continues`). AT-GRPO's
+    greedy tree scores the candidates of one agent after another and keeps the best. MHGPO's forks
+    draw several actions of one agent, which is chosen per item.
     """
 
     forks_later: ClassVar[bool] = True
@@ -112,7 +112,7 @@ class Rollout(ABC):
     def joint_actions(
         self, at: FrontierNode, counts: Mapping[str, int]
     ) -> Sequence[Mapping[str, int]]:
-        """The joint actions to execute: for each, the number of every agent's action."""
+        """The joint actions to execute, each given by the index of every agent's action."""
 
     @property
     def draws_alternatives(self) -> bool:
@@ -134,10 +134,10 @@ class Rollout(ABC):
         return type(self).continues is not Rollout.continues
 
     def continues(self, at: FrontierNode, children: Sequence[Child]) -> Sequence[int]:
-        """Numbers of the children to expand further; all by default."""
+        """Indices of the children to expand further; all by default."""
         return range(len(children))
 
     @property
     def group_size(self) -> int:
-        """Joint actions per node of the first turn; group baselines need at least two."""
+        """Number of joint actions per node of the first turn; group baselines need at least two."""
         return 1

@@ -73,7 +73,7 @@ class Row:
     targets: tuple[float, ...] = ()
     old_values: tuple[float, ...] = ()
     baselines: tuple[float, ...] = ()
-    """Added to the value head's output at each mark; empty: nothing."""
+    """Numbers added to the value head's output at each mark; empty: nothing is added."""
 
     @property
     def plain(self) -> bool:
@@ -104,8 +104,9 @@ class Visibility(Protocol):
 class RowBatch:
     """One micro-batch.
 
-    Rows with equal passages (short replies in a small game) are run once: B distinct rows with N'
-    action tokens and M' marks, whose outputs are copied to all rows.
+    Rows with equal passages, which are common with short replies in a small game, run once. The
+    batch then has B distinct rows with N' action tokens and M' marks, and their outputs are copied
+    to all rows.
     """
 
     input_ids: Tensor
@@ -127,7 +128,7 @@ class RowBatch:
     action_of: Tensor
     """[N] index of the action (span) in this batch."""
     actions: int
-    """S"""
+    """S, the number of actions."""
     mark_rows: Tensor
     """[M']"""
     mark_columns: Tensor

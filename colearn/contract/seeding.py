@@ -25,7 +25,7 @@ def derive_seed(*keys: Key) -> int:
 
 
 def action_seed(seed: int, episode: Key, path: Sequence[int], seat: str, draw: int) -> int:
-    """The seed of a seat's action number `draw` at the node with that path. It does not depend on
+    """The seed of a seat's action number `draw` at the node with path `path`. It does not depend on
     the seat's player or on the batch."""
     return derive_seed(seed, "act", episode, *path, seat, draw)
 
@@ -40,8 +40,8 @@ _global = threading.RLock()
 
 @contextmanager
 def borrowed_global_generators() -> Iterator[None]:
-    """Context for code that draws from Python's and numpy's global generators: one thread at a
-    time, and both are restored afterwards."""
+    """Context for code that draws from Python's and numpy's global generators: it admits one thread
+    at a time and restores both generators afterwards."""
     with _global:
         kept = _states()
         try:
@@ -51,7 +51,8 @@ def borrowed_global_generators() -> Iterator[None]:
 
 
 class OwnGenerators:
-    """Generators of one object whose code draws from Python's and numpy's global ones."""
+    """Private random state of one object whose code draws from Python's and numpy's global
+    generators."""
 
     def __init__(self, seed: int) -> None:
         with borrowed_global_generators():
@@ -61,7 +62,7 @@ class OwnGenerators:
 
     @contextmanager
     def drawn_from(self) -> Iterator[None]:
-        """Context in which the global generators are this object's."""
+        """Context in which the global generators use this object's state."""
         with borrowed_global_generators():
             _set(self._kept)
             try:

@@ -44,7 +44,8 @@ class DecPOMDP(ABC, Generic[Item, State]):
     """H: the maximum number of turns. The rollout ends an episode here, and V = 0 after it."""
     headline: Headline = Headline()
     """The metric by which runs are compared: `return` (the team's reward, or the players' mean
-    payoff if the task pays no team) or one of `metrics`. `evaluation.headline` overrides it."""
+    payoff if the task pays no team reward) or one of `metrics`. `evaluation.headline` overrides
+    it."""
 
     def __init_subclass__(cls, **settings: Any) -> None:
         super().__init_subclass__(**settings)
@@ -78,9 +79,9 @@ class DecPOMDP(ABC, Generic[Item, State]):
 
     @abstractmethod
     def metrics(self, state: State) -> Mapping[str, float | None]:
-        """Further measures of the final state (IoU, pass rate, ...) with fixed keys. In a game
-        `payoff_AGENT` is each player's payoff, by which leagues count games. None: not
-        measured; means leave it out."""
+        """Additional metrics of the final state (IoU, pass rate, ...), with fixed keys. In a game,
+        `payoff_AGENT` is each player's payoff, which decides who won in a league. None: not
+        measured and excluded from means."""
 
     def global_info(self, state: State) -> str:
         """m_t: text for centralised and decentralised critics in training, such as the turn and the

@@ -17,7 +17,7 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 @dataclass(frozen=True, slots=True)
 class BusyTime:
-    """Work of one generator or model, in seconds of a clock."""
+    """A period of work of one generator or model, in seconds of a clock."""
 
     who: str
     activity: Activity
@@ -26,7 +26,7 @@ class BusyTime:
 
 
 class Timeline:
-    """Spans of a run, which threads add."""
+    """Work periods of a run; any thread can add one."""
 
     def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
         self._clock = clock
@@ -48,7 +48,8 @@ class Timeline:
                 self._ended.append(BusyTime(who, activity, start, self._clock()))
 
     def take(self, start: float, end: float) -> list[BusyTime]:
-        """The work between two times, cut at both; what ended before `end` is forgotten."""
+        """The work periods between two times, clipped to them. Periods that ended by `end` are then
+        dropped."""
         with self._lock:
             spans = self._ended + [replace(span, end=end) for span in self._running.values()]
             self._ended = [span for span in self._ended if span.end > end]

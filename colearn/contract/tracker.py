@@ -1,4 +1,4 @@
-"""Tracker interface: an additional sink for a run's metrics: wandb, trackio, TensorBoard, CSV."""
+"""Tracker interface: an additional sink for a run's metrics (wandb, trackio, TensorBoard, CSV)."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ class Tracker(Callback, ABC):
     """A callback that receives metrics and full episodes, each with an environment step.
 
     The constructor receives the run's folder and its config as plain data; further parameters are
-    settings in `run.trackers`. Trackers are called after the other callbacks, by rank 0 alone. A
-    run that continues from a checkpoint repeats the steps after it, with the same values.
-    `on_start` receives the step of the checkpoint.
+    settings in `run.trackers`. Trackers are called after the other callbacks, on rank 0 only. A run
+    that continues from a checkpoint repeats the steps after it, with the same values. `on_start`
+    receives the step of the checkpoint.
     """
 
     @abstractmethod

@@ -1,7 +1,7 @@
-"""Weight sync: learners publish their weights; engines with weights of their own load them.
+"""Weight sync: learners publish their weights; engines that hold a separate copy load them.
 
-`models/weight_update.py` makes the updates, `hosts/local.py` tells each engine whom to follow, and
-`TransformersEngine` (a copy) and `CheckedEngine` (everything else) load them.
+`models/weight_update.py` makes the updates, `experiment/hosts/local.py` sets the learners that each
+engine follows, and `TransformersEngine` (a copy) and `CheckedEngine` (everything else) load them.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Publish = Callable[[], WeightUpdate]
 class WeightSync(ABC):
     """The part of a generator that keeps its weights equal to the learners'.
 
-    A generator that reads the learners' live weights has nothing to load; others are
+    A generator that reads the learners' live weights has nothing to load; other generators inherit
     `LoadedWeights`.
     """
 
@@ -87,7 +87,7 @@ class LoadedWeights(WeightSync):
 
     @abstractmethod
     def adapter(self, agent: str) -> str | None:
-        """The adapter that speaks for the agent; None for the base."""
+        """Name of the agent's adapter; None: the agent uses the base alone."""
 
     def version(self, agent: str) -> int | None:
         return self._versions.get(self.adapter(agent), 0)

@@ -1,4 +1,4 @@
-"""Worker: the thread that drives an engine, under trainer, evaluation and server."""
+"""Worker: the thread that drives an engine in training, evaluation and serving."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ IDLE = 2.0
 
 
 class Steps(Protocol[Job, Event]):
-    """An engine as its worker sees it. All methods but `submit` are called in one thread."""
+    """The engine interface that a worker uses. All methods but `submit` are called in one
+    thread."""
 
     completed: int
     """Number of jobs that were answered."""
@@ -37,7 +38,7 @@ class Steps(Protocol[Job, Event]):
         """Queue a job; safe from any thread."""
 
     def step(self) -> None:
-        """Advance the jobs. Errors: anything; the caller then drops the jobs in `at_work`."""
+        """Advance the jobs. Errors: any exception; the caller then drops the jobs in `at_work`."""
 
     def take_events(self) -> list[tuple[Job, Event]]:
         """Events since the last call."""
@@ -71,7 +72,7 @@ class Turns:
 
     @contextmanager
     def turn(self) -> Iterator[None]:
-        """Waits for the turn, first come, first served, and ends it."""
+        """Context that waits for its turn (first come, first served) and ends the turn on exit."""
         with self._changed:
             number = self._drawn
             self._drawn += 1
@@ -89,7 +90,7 @@ _known = threading.Lock()
 
 
 def turns_of(place: Hashable) -> Turns:
-    """The turns of all engines of one place."""
+    """The `Turns` that all engines with the same place share."""
     with _known:
         turns = _turns.get(place)
         if turns is None:
@@ -118,11 +119,12 @@ class Worker(Generic[Job, Event]):
         gave_up: Callable[[], None] = lambda: None,
         idle: float | None = IDLE,
     ) -> None:
-        """`prepared` is a context manager around the time in which the engine is busy. Engines with
-        the same `place` take turns. `joins` says whether so many jobs join the running ones now.
+        """`prepared` returns a context manager that is entered while the engine is busy. Engines
+        with the same `place` take turns. `joins` receives the number of arrived jobs and returns
+        whether they join the running ones now.
 
-        `most_failures` steps without an answer between them end the worker, and `gave_up` is
-        called. `idle` None: the thread lives until `close`.
+        After `most_failures` failed steps without an answer in between, the worker ends and calls
+        `gave_up`. With `idle` None, the thread lives until `close`.
         """
         self.engine, self.max_waiting = engine, max_waiting
         self._deliver, self._failed, self._prepared = deliver, failed, prepared
@@ -141,7 +143,7 @@ class Worker(Generic[Job, Event]):
         return len(self._arrived) + self.engine.waiting
 
     def start(self) -> None:
-        """Starts the thread. The first job also starts it."""
+        """Starts the thread. Unless `idle` is None, a submitted job also starts it."""
         with self._wake:
             self._start()
 
@@ -202,7 +204,8 @@ class Worker(Generic[Job, Event]):
     def _work(self) -> None:
         """Steps until no job is left, the worker ends, or another engine waits for its turn.
 
-        The last events are delivered when the engine is at rest: an update may follow them.
+        The last events are delivered after the engine's turn has ended, since an update may follow
+        them.
         """
         turns = Turns() if self._place is None else turns_of(self._place())
         with turns.turn(), self._prepared():

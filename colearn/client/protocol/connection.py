@@ -1,8 +1,8 @@
 """HTTP connections with timeouts, and a limit on the connections of one address.
 
 uvicorn limits the total of connections and idle time (`limit_concurrency`, `timeout_keep_alive`).
-This adds timeouts for slow requests, for the rest of refused bodies and for clients that do not
-read, and a limit per address.
+This module adds timeouts for slow requests, for the rest of refused bodies and for clients that do
+not read, and a limit per address.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ class PatientProtocol(H11Protocol):
 
     patience = 10.0
     most = 512
-    """Connections of one address; further ones are answered 429 and closed."""
+    """Maximum number of connections from one address; further connections receive status 429 and
+    are closed."""
     open: ClassVar[Counter[str]] = Counter()
     """Open connections by address."""
 

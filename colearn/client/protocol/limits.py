@@ -18,34 +18,35 @@ if TYPE_CHECKING:
 
 _CLIENTS = 10_000
 _DIGITS = 20
-"""Digits of a Content-Length, as HTTP libraries allow them; int() refuses thousands."""
+"""Maximum number of digits in a Content-Length, as in HTTP libraries; int() rejects thousands of
+digits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerLimits:
-    """Limits in bytes, counts and seconds."""
+    """Limits of a server, as bytes, counts and seconds."""
 
     max_batch: int = 64
-    """Rows of one decode batch."""
+    """Maximum number of rows in a decode batch."""
     max_queue: int = 256
-    """Requests that wait for encoding or for a row."""
+    """Maximum number of requests that wait for encoding or for a row."""
     max_connections: int = 512
-    """Connections of one address."""
+    """Maximum number of connections from one address."""
     cache_bytes: int = 1024 * 2**20
-    """KV caches of running requests and of idle sessions."""
+    """Maximum bytes of the KV caches of running requests and idle sessions."""
     max_sessions: int = 4096
     session_idle: float = 600.0
     """Seconds without use after which a new session may replace this one."""
     max_tokens: int = 4096
-    """Tokens of one answer."""
+    """Maximum number of tokens in an answer."""
     max_messages: int = 512
     max_body: int = 2**20
     rate: float = 200.0
     """Requests per second and client, with bursts of twice as many; 0 disables the limit."""
     read_timeout: float = 10.0
-    """Seconds in which a client must send a request, and read what has been written to it."""
+    """Seconds that a client has to send a request, and to read what the server has written."""
     grace: float = 30.0
-    """Seconds in which running requests may finish at shutdown."""
+    """Seconds that running requests have to finish at shutdown."""
 
 
 class RateLimiter:

@@ -1,4 +1,5 @@
-"""Schema of a chat completion request: OpenAI's fields, strictly typed, and two more."""
+"""Schema of a chat completion request: OpenAI's fields, strictly typed, and two additional
+fields."""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ _NEUTRAL: dict[str, tuple[Any, ...]] = {
     "verbosity": ("medium",),
     "web_search_options": (),
 }
-"""Unsupported fields, and the values beside null that leave an answer unchanged."""
+"""Unsupported fields, with the accepted values other than null, which leave an answer unchanged."""
 
 _IGNORED = (
     "metadata",
@@ -74,7 +75,8 @@ class CalledFunction(BaseModel):
         return arguments
 
     def read(self) -> dict[str, Any]:
-        """Returns the arguments; text that is not a JSON object is one argument, `arguments`."""
+        """Returns the arguments; text that is not a JSON object becomes a single argument named
+        `arguments`."""
         try:
             arguments = json.loads(self.arguments or "{}")
         except (ValueError, RecursionError):

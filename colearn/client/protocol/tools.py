@@ -16,7 +16,7 @@ from colearn.text.json_value import read_json
 from colearn.text.reasoning import without_reasoning
 
 TOOL_CALL = re.compile(r"<tool_call>(.*?)(?:</tool_call>|\Z)", re.S)
-"""The closing mark may be missing: it is a stop string for some samplers."""
+"""The closing tag may be missing, since some samplers use it as a stop string."""
 
 Call = tuple[str, Mapping[str, Any]]
 """Name and arguments."""
@@ -47,8 +47,8 @@ def write_response(text: str) -> str:
 def read_calls(text: str, offered: Collection[str], *, several: bool) -> tuple[str, list[Call]]:
     """Returns the text outside the calls, and the calls of offered functions.
 
-    Reasoning is left out, with the calls that it drafts. A call that cannot be parsed, or of a
-    function that is not offered, remains text.
+    Reasoning is removed, including any calls in it. A call remains text if it cannot be parsed or
+    if its function is not offered.
     """
     text = without_reasoning(text)
     calls: list[Call] = []

@@ -1,7 +1,8 @@
 """Optional interfaces of tasks that are measured exactly (`evaluation.exact`).
 
-In a small game a policy need not be sampled: it is read from the models at every reachable
-decision. The measure is computed by the task (`QueriedTask`) or from its model (`FiniteTask`).
+In a small game, a policy need not be sampled: its probabilities are read from the models at every
+reachable decision. The metrics are computed by the task itself (`QueriedTask`) or from the task's
+Dec-POMDP model (`FiniteTask`).
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ class ExactlyMeasured(TaskOption):
     """A task with exact measures of a joint policy."""
 
     exact_headline: Headline | None = None
-    """The headline with `evaluation.exact`; None: `headline`."""
+    """The headline metric with `evaluation.exact`; None: the task's `headline`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

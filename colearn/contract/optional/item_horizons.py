@@ -8,16 +8,18 @@ from .option import TaskOption
 
 
 class ItemHorizons(TaskOption):
-    """A task whose items take different numbers of turns. Memory estimates count them."""
+    """A task whose items take different numbers of turns. Memory estimates use each item's
+    number."""
 
     horizon: int
 
     def horizon_of(self, item: Any) -> int:
-        """The maximum number of turns of an item's episodes, at most `horizon`, the default."""
+        """The maximum number of turns of an item's episodes, at most `horizon`, which is the
+        default."""
         return self.horizon
 
 
 def horizon_of(task: Any, item: Any) -> int:
-    """The maximum number of turns of an item's episodes, of any task."""
+    """The maximum number of turns of an item's episodes, for any task."""
     longest: int = task.horizon_of(item) if isinstance(task, ItemHorizons) else task.horizon
     return longest

@@ -10,9 +10,9 @@ from .option import TaskOption
 
 
 class LegalActions(TaskOption):
-    """A task that can say a legal action. The embedded model is warm-started on them, and checks,
-    estimates and the program `random` play them."""
+    """A task that provides random legal actions. The embedded model is warm-started on these
+    actions; checks, estimates and the program `random` play them."""
 
     def legal_action(self, state: Any, agent: str, rng: np.random.Generator) -> str | None:
-        """A random legal action without skill; None: there is none to give."""
+        """A random legal action, chosen without skill; None: no action is available."""
         return None

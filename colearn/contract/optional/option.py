@@ -16,7 +16,8 @@ class TaskOption:
 
     @classmethod
     def of(cls, task: object) -> Self:
-        """The task, or neutral answers if it does not inherit this interface.
+        """The task itself, or an object with neutral answers if the task does not inherit this
+        interface.
 
         Errors: TaskError for a task that has a member and does not inherit the interface.
         """
@@ -27,8 +28,8 @@ class TaskOption:
 
 
 def refuse_without(option: type[TaskOption], task: object) -> None:
-    """Errors: TaskError if a task that does not inherit the interface, or its class, has a member
-    of it; of an interface with abstract methods, all of them."""
+    """Errors: TaskError if a task or task class that does not inherit the interface has one of its
+    members. For an interface with abstract methods, only if it has all of them."""
     names, all_of_them = _members(option)
     given = [name for name in names if hasattr(task, name)]
     if not given or (all_of_them and len(given) < len(names)):

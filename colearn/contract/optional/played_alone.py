@@ -1,4 +1,4 @@
-"""Optional interface: a task whose terms for cooperation can be left out."""
+"""Optional interface: a task whose reward terms for cooperation can be left out."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ class PlayedAlone(TaskOption):
     """A task with reward terms for cooperation, which `wrapper: single` leaves out."""
 
     def alone(self) -> Any:
-        """This task for one agent that plays for the whole team; None: as it is."""
+        """The task as one agent plays it for the whole team; None: the task is used unchanged."""
         return None

@@ -1,4 +1,4 @@
-"""Optional interface: information for central critics alone."""
+"""Optional interface: information for centralised critics only."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from .option import TaskOption
 
 
 class PrivilegedInfo(TaskOption):
-    """A task that tells a central critic what no agent knows."""
+    """A task that gives centralised critics information that no agent has."""
 
     def privileged_info(self, state: Any) -> str:
         """Text that no agent sees, for centralised critics in training, such as the hidden state or
-        the right answer. A decentralised critic reads it only if the config says so."""
+        the right answer. A decentralised critic reads it only if the config enables this."""
         return ""

@@ -10,18 +10,18 @@ from .option import TaskOption
 
 
 class ProgramEpisodes(TaskOption):
-    """A task whose episode is something that runs outside of the state, such as a program."""
+    """A task whose episodes run outside of its state, for example in a program."""
 
     program: bool = False
     """Whether an episode cannot be forked after its first request. A shape that forks later cannot
     train such a task."""
     steps_here: bool = False
-    """Whether `step` works in the run's own process alone, as with connections that are open there:
-    `run.step_workers` then has no effect."""
+    """Whether `step` works only in the run's own process, for example because connections are open
+    there. `run.step_workers` then has no effect."""
 
     def listener(self, state: Any, agent: str) -> Listener | None:
-        """Receives the text of the agent's answer in `state` while it is sampled; None: nobody
-        listens. The default generator calls it if a single action is sampled."""
+        """The function that receives the text of the agent's answer in `state` while it is sampled;
+        None: no function. The default generator calls it if it samples a single action."""
         return None
 
     def abandon(self, state: Any) -> None:

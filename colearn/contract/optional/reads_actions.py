@@ -10,4 +10,4 @@ class ReadsActions(TaskOption):
 
     reads_actions: bool = False
     """Whether rollouts give `step` a `SampledAction` for each agent, with tokens and
-    log-probabilities. Checks give it texts; `SampledAction.of` reads both."""
+    log-probabilities. Checks pass strings; `SampledAction.of` accepts both."""

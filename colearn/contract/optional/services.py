@@ -11,12 +11,13 @@ class Services(TaskOption):
     """A task that uses more than this process's own memory."""
 
     steps_at_once: bool = False
-    """Whether steps of different episodes may run at once in several threads. The steps of a turn
-    run at once as soon as one of them waits; a step that sets an alarm needs the main thread."""
+    """Whether steps of different episodes may run concurrently in several threads. They do so as
+    soon as one of them waits. A step that sets an alarm needs the main thread, so the first such
+    step ends the use of threads."""
 
     def costs(self) -> Mapping[str, float]:
-        """Totals of the services that the task used so far in this process, by name, such as `judge
-        calls`. Reports show them with the run's other costs."""
+        """Totals of the services that the task has used so far in this process, by name, such as
+        `judge calls`. Reports show them with the run's other costs."""
         return {}
 
     def close(self) -> None:

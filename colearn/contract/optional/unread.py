@@ -1,4 +1,4 @@
-"""A check that no member of an optional interface is there in vain."""
+"""Check that a task inherits each optional interface whose members it defines."""
 
 from __future__ import annotations
 
