@@ -1,4 +1,4 @@
-"""Published figures of accelerators, for estimates of time on devices that are not here."""
+"""Published figures of accelerators, for time estimates on devices that this machine lacks."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ _TERA = 1e12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accelerator:
-    """One device as its data sheet describes it; rates are peaks, of dense matrices."""
+    """One device according to its data sheet; rates are peak rates for dense matrices."""
 
     name: str
     sold: float
-    """GB with which it is sold, as in its name."""
+    """Advertised memory in GB, as in the device's name."""
     gib: float
     """GiB that torch reports as its total memory."""
     half: float
-    """FLOP/s in bfloat16 and float16 with sums in float32."""
+    """FLOP/s in bfloat16 and float16, with accumulation in float32."""
     tf32: float
-    """FLOP/s of float32 matrices that are rounded to TF32."""
+    """FLOP/s for float32 matrices rounded to TF32."""
     single: float
     """FLOP/s in float32."""
     bandwidth: float
-    """Bytes per second from its memory."""
+    """Memory bandwidth in bytes per second."""
     link: float
-    """Bytes per second to the other devices of its host, in one direction."""
+    """Bytes per second to other devices of the same host, in one direction."""
     sheet: str
-    """The source of its rates."""
+    """The source of the rates."""
 
 
 _A100 = {
@@ -96,8 +96,8 @@ ACCELERATORS = (
 
 
 def accelerator(name: str, sold: float) -> Accelerator | None:
-    """The device of this name and memory in GB, such as `H100-SXM` or `RTX-4090`; None if its
-    figures are not known."""
+    """The device with this name (such as `H100-SXM` or `RTX-4090`) and this memory in GB; None if
+    its figures are not known."""
     plain = name.upper().replace("-", "").replace("_", "")
     for one in ACCELERATORS:
         if sold == one.sold and plain.startswith(one.name):

@@ -35,26 +35,27 @@ class NotHere(Exception):
 
 
 class Architectures:
-    """Configs and tokenizers of the models of one task, each read once."""
+    """Configs and tokenizers of the models of one task; each is read once."""
 
     def __init__(self, task: DecPOMDP[Any, Any], config: Config) -> None:
         self.task = task
         chosen = config.model_dump(mode="json", include={"task", "wrapper"})
         self.tokenizer_bytes: dict[str, int] = {}
-        """Resident bytes of each tokenizer, by path: the growth of this process at its load."""
+        """Resident bytes of each tokenizer, by path: the growth of this process when the tokenizer
+        was loaded."""
         self.without_tokenizer: set[str] = set()
-        """Paths of models whose tokenizer is replaced by a stand-in."""
+        """Paths of models for whose tokenizer a stand-in is used."""
         self._assumed: dict[str, dict[str, None]] = {}
         self._tokenizers: dict[str, PreTrainedTokenizerBase] = {}
         self._task_key = json.dumps(chosen, sort_keys=True)
 
     @property
     def assumed(self) -> dict[str, str]:
-        """By field: what replaces files that are not on this machine."""
+        """By field: what is assumed in place of files that are not on this machine."""
         return {field: "; ".join(texts) for field, texts in self._assumed.items()}
 
     def assume(self, field: str, text: str) -> None:
-        """Note an assumption about a field, once."""
+        """Record an assumption about a field, once."""
         self._assumed.setdefault(field, {})[text] = None
 
     def config(self, path: str, field: str) -> PretrainedConfig:
@@ -111,8 +112,8 @@ class Architectures:
 
 
 def _has_tokenizer(path: str) -> bool:
-    """Whether to load a model's tokenizer: False for a folder with config.json alone, and for a
-    hub name without its tokenizer in the cache."""
+    """Whether to load a model's tokenizer: False for a folder that holds only config.json, and for
+    a hub model whose tokenizer is not in the cache."""
     if os.path.isdir(path):
         files = [file.name for file in Path(path).iterdir()]
         return any("token" in name or name.endswith(".safetensors") for name in files)
@@ -132,7 +133,7 @@ def _resident() -> int:
 
 
 class _Hidden:
-    """Wraps a task so that a cache ignores it."""
+    """Wraps a task so that a function cache ignores it in the key."""
 
     def __init__(self, task: Any) -> None:
         self.task = task

@@ -1,8 +1,9 @@
 """Peak memory of a deep model from rehearsals of two and of three of its layers.
 
-In each stage of a pass, the peak grows by the same bytes for each further equal layer: saved
-activations or a cache before the backward pass reaches the layers, gradients after it left them. So
-two short rehearsals give the peak at any depth, stage by stage.
+In each stage of a pass, each additional layer of the same kind raises the peak by the same number
+of bytes. These are saved activations or a cache before the backward pass reaches the layers, and
+gradients after it has left them. Two short rehearsals therefore give the peak of each stage at any
+depth.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ _SHALLOW = 2
 
 
 def peak_of(ledger: Ledger, base: Base, rehearse: Callable[[], None]) -> int:
-    """Peak bytes of `rehearse` above those already live, at the model's full depth; inside a
-    rehearsal. `rehearse` ends the ledger's stages and leaves no tensor behind."""
+    """Peak bytes of `rehearse` beyond those already live, at the model's full depth. Call it inside
+    a rehearsal. `rehearse` must end the ledger's stages and leave no tensor behind."""
     before = ledger.live
 
     def stages() -> list[int]:
@@ -55,7 +56,7 @@ def layers_of(base: Base) -> nn.ModuleList:
 
 @contextmanager
 def marked_layers(ledger: Ledger, base: Base) -> Iterator[None]:
-    """Context that ends a stage when a forward pass leaves the layers, and when its backward pass
+    """Context that ends a stage when a forward pass leaves the layers, and when the backward pass
     enters and leaves them."""
 
     def end_stage(_: object) -> None:
@@ -84,7 +85,7 @@ def marked_layers(ledger: Ledger, base: Base) -> Iterator[None]:
 
 
 def _are_equal(base: Base) -> bool:
-    """Whether all layers attend alike and have weights of the same shapes."""
+    """Whether all layers have the same attention type and weights of the same shapes."""
     kinds = getattr(base.config, "layer_types", None) or ()
     shapes = {
         tuple((name, weight.shape, weight.dtype) for name, weight in layer.named_parameters())
@@ -95,7 +96,7 @@ def _are_equal(base: Base) -> bool:
 
 @contextmanager
 def _cut(base: Base, depth: int) -> Iterator[None]:
-    """Context in which a forward pass enters the first `depth` layers alone."""
+    """Context in which a forward pass runs only the first `depth` layers."""
     config, whole = base.config, base.config.num_hidden_layers
     config.num_hidden_layers = depth
     try:

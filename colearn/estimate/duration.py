@@ -1,9 +1,10 @@
-"""Seconds of an iteration on accelerators by phase: an estimate from published rates, not measured.
+"""Estimates the seconds of an iteration on accelerators, by phase, from published rates; nothing is
+measured.
 
-A pass takes the longer of two times: that of its matrix products at a share of the device's peak
-rate, and that in which the host launches its kernels one by one. A decoded token takes the longer
-of its launches and the reading of all weights and cached keys. Networks on different devices work
-at the same time; the host of one process launches for all of them.
+A pass takes the longer of two times: its matrix multiplications at a fraction of the device's peak
+rate, or the host's launches of its kernels, one by one. A decoded token takes the longer of its
+kernel launches and the reads of all weights and cached keys. Networks on different devices work
+concurrently; the host of one process launches the kernels of all of them.
 """
 
 from __future__ import annotations
@@ -25,43 +26,43 @@ from .speaking import GeneratorCall, Speaking, position_bytes
 from .work import Totals
 
 PRODUCTS = 0.4
-"""Share of a device's peak matrix rate that passes reach."""
+"""Fraction of a device's peak matrix rate that passes reach."""
 READS = 0.7
-"""Share of its memory's bandwidth that a decoded token, or an optimiser step, reaches."""
+"""Fraction of the memory bandwidth that decoding and optimiser steps reach."""
 LAUNCH = 5e-6
-"""Seconds in which the host launches a kernel."""
+"""Seconds that the host needs to launch a kernel."""
 DECODED = {0: 1017 / 28, 1: 1271 / 28, 2: 1467 / 28}
-"""Kernels of a decoded token for each layer, by adapters (2: two or more), as the rehearsal of 28
-layers counts them."""
+"""Number of kernels per decoded token and layer, by number of adapters (2: two or more), as counted
+in a rehearsal of 28 layers."""
 UPDATED = 1350 / 4
-"""Kernels of a micro-batch for each layer, forward and backward, as the rehearsal's ceiling has it;
-a third of them is the forward pass."""
+"""Number of kernels per micro-batch and layer, forward and backward: an upper bound from a
+rehearsal. A third of them belong to the forward pass."""
 CAPTURED = 1.5e-3
-"""Seconds of a vLLM step beside the device's work: its scheduler, and the launch of a captured
-graph."""
+"""Seconds of a vLLM step in addition to the device's work: the scheduler and the launch of a
+captured graph."""
 LINK = 0.7
-"""Share of the link's rate that collectives reach."""
+"""Fraction of the link's rate that collectives reach."""
 PCIE = 25e9
-"""Bytes per second between one device and the host."""
+"""Bytes per second between a device and the host."""
 HOST = 150e9
-"""Bytes per second of the host's memory, in which an offloaded optimiser steps."""
+"""Bandwidth of the host's memory in bytes per second, for the steps of an offloaded optimiser."""
 FILES = 1e9
-"""Bytes per second of weights through files, which are written and read."""
+"""Bytes per second when weights are written to files and when they are read."""
 _STEPPED = 28
-"""Bytes of each weight that an AdamW step reads or writes: the weight and both moments twice, its
+"""Bytes that an AdamW step reads or writes per weight: the weight and both moments twice, the
 gradient once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seconds:
-    """Time of one iteration by phase, and of one evaluation."""
+    """Seconds of one iteration by phase, and of one evaluation."""
 
     rollout: float
     scoring: float
-    """Passes without gradient: old and reference log-probabilities, values."""
+    """Passes without gradient, for old and reference log-probabilities and for values."""
     update: float
     transfer: float
-    """Weights on their way to engines of their own."""
+    """Transfers of weights to engines that hold a separate copy."""
     evaluation: float
 
     @property
@@ -75,14 +76,14 @@ class Sizes:
 
     layers: int
     body: int
-    """Weights that multiply every token: all but embeddings, head and adapters."""
+    """Number of weights that multiply every token: all except embeddings, head and adapters."""
     head: int
     weights: int
     """Bytes of all weights that a token reads, in the compute type."""
     position: int
-    """Bytes of the cached keys and values of a position."""
+    """Bytes of the cached keys and values per position."""
     pair: int
-    """FLOPs of attention for each pair of positions."""
+    """Attention FLOPs per pair of positions."""
     rate: float
     """FLOP/s of the device in the compute type."""
 
@@ -109,14 +110,14 @@ class Sizes:
         )
 
     def products(self, tokens: float, pairs: float, scored: float) -> float:
-        """Seconds of a forward pass's matrix products; half of `pairs` is masked."""
+        """Seconds of a forward pass's matrix multiplications; half of `pairs` is masked."""
         flops = 2 * self.body * tokens + self.pair * pairs / 2 + 2 * self.head * scored
         return flops / (PRODUCTS * self.rate)
 
 
 @dataclass(frozen=True, slots=True)
 class TimeSpent:
-    """Seconds of one network or engine: the device's work, and the host's launches."""
+    """Seconds of one network or engine: the device's work, and the host's kernel launches."""
 
     device: str
     worked: float
@@ -124,7 +125,7 @@ class TimeSpent:
 
 
 def together(spent: Iterable[TimeSpent], *, one_host: bool) -> float:
-    """Seconds of networks that work at the same time, those on one device in turn."""
+    """Seconds of networks that work concurrently; networks on one device take turns."""
     by_device: defaultdict[str, float] = defaultdict(float)
     launched = 0.0
     for one in spent:
@@ -136,7 +137,7 @@ def together(spent: Iterable[TimeSpent], *, one_host: bool) -> float:
 
 @dataclass(frozen=True)
 class Clock:
-    """Times a run on devices of one kind, in one of its processes."""
+    """Estimates the time of a run on devices of one kind, for one of its processes."""
 
     run: ResolvedRun
     networks: Mapping[NetworkKey, Network]
@@ -150,8 +151,8 @@ class Clock:
         speaking: Mapping[str, Sequence[Speaking]],
         waves: Mapping[str, int],
     ) -> Seconds:
-        """totals: of all processes together. speaking: calls of one wave of episodes by phase.
-        waves: how many follow one another."""
+        """totals: sums over all processes. speaking: generator calls of one wave of episodes, by
+        phase. waves: number of consecutive waves, by phase."""
         rollout = self._speak(speaking.get("rollout", ())) * waves.get("rollout", 0)
         played = self._speak(speaking.get("evaluation", ())) * waves.get("evaluation", 0)
         transfer = self._transfer(speaking.get("rollout", ()))
@@ -203,7 +204,7 @@ class Clock:
         return TimeSpent(place, worked + rows / at_once * call.tokens * each, 0.0)
 
     def _token(self, sizes: Sizes, rows: int, positions: float) -> float:
-        """Seconds of the device for one token of every row."""
+        """Seconds of the device to decode one token of every row."""
         read = sizes.weights + rows * positions * sizes.position
         return max(
             read / (READS * self.card.bandwidth),
@@ -232,7 +233,7 @@ class Clock:
         )
 
     def _forward(self, network: NetworkKey, learner: NetworkKey, total: Totals) -> TimeSpent:
-        """One pass without gradient of a network over an epoch's rows of a learner."""
+        """Time of one pass without gradient of a network over a learner's rows of one epoch."""
         sizes, share = self._sizes(network), total.epochs * self.processes
         scored = 0 if learner.kind == "critic" else total.scored
         return TimeSpent(
@@ -242,7 +243,7 @@ class Clock:
         )
 
     def _update(self, totals: Mapping[NetworkKey, Totals]) -> float:
-        """The critics' passes and steps, then the actors'."""
+        """Seconds of the critics' passes and steps, followed by the actors'."""
         spent: dict[str, list[TimeSpent]] = {"critic": [], "actor": []}
         for key, total in totals.items():
             spent[key.kind].append(self._learn(key, total))
@@ -262,7 +263,7 @@ class Clock:
         )
 
     def _exchanged(self, memory: NetworkMemory, micro: float, steps: int) -> float:
-        """Seconds of optimiser steps, and of what processes send each other for them."""
+        """Seconds of optimiser steps, and of the communication between processes for them."""
         kept, whole = memory.kept, 4 * memory.trained
         divided, offloads = kept.master > 0 or kept.offloaded > 0, kept.offloaded > 0
         owners = self.processes if divided else 1

@@ -24,16 +24,17 @@ from .architecture import Architectures, NotHere
 from .machine import Machine
 
 _BLOCKS = 4
-"""Blocks of logits in a rehearsed pass: a first, a last and two between."""
+"""Number of blocks of logits in a rehearsed pass: a first, a last and two in between."""
 
 
 class DescribedBase(Base):
     """A base on a device that this machine lacks, whose passes are rehearsed on the CPU. Small
-    packed trees attend by a dense mask, as on every accelerator. Large ones attend block by block,
-    which needs the memory of FlexAttention: its result, and a number for each query."""
+    packed trees use a dense attention mask, as on every accelerator. Large ones use attention block
+    by block, which needs the same memory as FlexAttention: the result, and one number for each
+    query."""
 
     memory = 0
-    """Bytes of the device; 0: it is this machine's."""
+    """Bytes of the device's memory; 0: the device belongs to this machine."""
 
     @property
     def logits_at_once(self) -> int:
@@ -51,8 +52,8 @@ class DescribedBase(Base):
 
 
 class RehearsedNetwork(Network):
-    """A network whose passes are rehearsed: of many blocks of logits only the first ones run. Each
-    block frees its memory before the next, so the peak is that of all."""
+    """A network whose passes are rehearsed. If there are many blocks of logits, only a few of them
+    run. Each block frees its memory before the next, so the peak is the same as with all blocks."""
 
     def _parts(self, score: Score, slices: Sequence[slice], count: int) -> list[Scores]:
         parts = super()._parts(score, slices[:_BLOCKS], count)
@@ -65,7 +66,7 @@ class RehearsedNetwork(Network):
 class FakeTeamBuilder(TeamBuilder):
     """Shares bases as `TeamBuilder` does, with weights on the meta device.
 
-    `missing` maps fields to models that were not found; a minimal model replaces each of them.
+    `missing` maps fields to models that were not found; each is replaced by a minimal model.
     """
 
     kind = RehearsedNetwork

@@ -17,14 +17,15 @@ from .spread import spread
 
 _STAGES = {"zero2": "ZeRO 2", "zero3": "ZeRO 3", "zero3_offload": "ZeRO 3 with offload"}
 _LEAST_CACHE = 1
-"""GiB of a vLLM engine's cache before what is left is given to it."""
+"""Initial cache of a vLLM engine in GiB, before it receives the remaining memory."""
 _FILLED = 0.9
-"""Share of a device that engines may fill: fragments are not counted."""
+"""Fraction of a device that engines may fill, since fragmentation is not counted."""
 
 
 def layouts(estimated: Estimate) -> Iterator[Proposal]:
-    """Layouts of a run: that in one process first, then those that divide the optimiser's state,
-    the least first. Devices and a learner that the config names are kept."""
+    """Layouts of a run: first the layout in one process, then layouts that partition the optimiser
+    state, in increasing degree of partitioning. Devices and a learner that the config names are
+    kept."""
     run, machine, processes = estimated.run, estimated.machine, estimated.processes
     assert machine is not None
     start = Proposal({}, estimated)
@@ -50,7 +51,8 @@ def layouts(estimated: Estimate) -> Iterator[Proposal]:
 
 
 def with_engines(layout: Proposal, share: float) -> Proposal | None:
-    """With vLLM's engines, whose caches take `share` of a device, or 1 GiB each if that is more.
+    """The layout with vLLM engines, whose caches take the fraction `share` of a device, or 1 GiB
+    each if that is more.
 
     None if the layout has such engines already, the time is not known, or the run cannot have them.
     """
@@ -70,7 +72,8 @@ def with_engines(layout: Proposal, share: float) -> Proposal | None:
 
 
 def larger_caches(proposal: Proposal) -> Proposal:
-    """With caches of vLLM's engines that fill what other phases leave of their device."""
+    """The proposal with vLLM caches that fill the memory that other phases leave free on their
+    device."""
     one, changed = proposal.estimate, proposal.changes.get("run.generator")
     if changed is None or not proposal.fits or not one.engines:
         return proposal
@@ -88,5 +91,5 @@ def _cached(layout: Proposal, gib: int) -> Proposal:
 
 
 def _useful(proposal: Proposal) -> int:
-    """GiB of a cache that holds all rows of a turn."""
+    """Size in GiB of a cache that holds all rows of a turn."""
     return -(-proposal.estimate.wanted // 2**30)

@@ -27,11 +27,11 @@ class Work:
     largest: tuple[Row, ...]
     micro_batches: int
     padded_tokens: int
-    """Over all micro-batches."""
+    """Number of padded tokens over all micro-batches."""
     pairs: int = 0
-    """Pairs of positions, rows times width squared, over all micro-batches."""
+    """Number of pairs of positions (rows times width squared), over all micro-batches."""
     scored: int = 0
-    """Tokens whose log-probability is computed."""
+    """Number of tokens whose log-probability is computed."""
 
     @property
     def several(self) -> bool:
@@ -40,13 +40,14 @@ class Work:
 
     @property
     def size(self) -> int:
-        """Padded tokens of the largest micro-batch."""
+        """Number of padded tokens of the largest micro-batch."""
         return _padded(self.largest)
 
 
 def plan_work(groups: Groups, token_budget: int) -> Work:
-    """Cut rows into micro-batches as a learner does, with every row different from the others:
-    scripted actions, and texts under a stand-in tokenizer, have equal tokens."""
+    """Cut rows into micro-batches as a learner does, but treat all rows as distinct. Rows that
+    differ in the run may be equal here: scripted actions, and texts under a stand-in tokenizer,
+    have equal tokens."""
     numbers = itertools.count()
     distinct = [
         [replace(row, tokens=(next(numbers), *row.tokens[1:])) for row in group] for group in groups
@@ -68,10 +69,11 @@ def _padded(rows: Sequence[Row]) -> int:
 def rehearse_update(
     ledger: Ledger, network: Network, work: Work, *, keep_gradients: bool, entropy: bool
 ) -> int:
-    """Peak bytes of an update above the bytes already live; inside a rehearsal. Without
-    `keep_gradients` each is gone as soon as it is complete, as where processes divide them.
+    """Peak bytes of an update beyond the bytes already live. Call it inside a rehearsal. Without
+    `keep_gradients`, each gradient is freed as soon as it is complete, as when processes partition
+    the gradients.
 
-    With several micro-batches the second one runs with the gradients of the first in memory, which
+    With several micro-batches, the second runs while the gradients of the first are in memory; they
     are part of the peak.
     """
     handles = [] if keep_gradients else _dropping_gradients(network)

@@ -1,4 +1,5 @@
-"""Memory accounting without memory: code runs on fake tensors under a ledger of live bytes."""
+"""Memory accounting without allocation: code runs on fake tensors while a ledger counts live
+bytes."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ from torch.utils._pytree import tree_leaves
 
 
 class Ledger(TorchDispatchMode):
-    """Bytes of all storages created under it: `live` now, and their `peak`. Views cost nothing.
+    """Counts the bytes of all storages created in its context: `live` now, and the `peak`. Views
+    cost nothing.
 
     `end_stage` appends the peak since the last call to `stages`.
     """
@@ -37,7 +39,7 @@ class Ledger(TorchDispatchMode):
         return result
 
     def begin(self) -> None:
-        """Forget earlier stages; the peak starts at what is live."""
+        """Discard earlier stages; the peak restarts at the live bytes."""
         self.stages, self.peak = [], self.live
 
     def end_stage(self) -> None:
@@ -59,7 +61,7 @@ class Ledger(TorchDispatchMode):
 
 @contextmanager
 def rehearsal() -> Iterator[Ledger]:
-    """Context in which new tensors have no content; yields the ledger of their bytes."""
+    """Context in which new tensors have no content; yields the ledger that counts their bytes."""
     # the ledger is not active in autograd's worker threads
     with FakeTensorMode(), Ledger() as ledger, torch.autograd.set_multithreading_enabled(False):
         yield ledger

@@ -1,4 +1,4 @@
-"""Descriptions of machines that are not here, such as `2xH100-80GB`."""
+"""Descriptions of other machines, such as `2xH100-80GB`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from colearn.errors import ConfigError
 from .accelerators import ACCELERATORS, Accelerator, accelerator
 
 CONTEXT = 1_000_000_000
-"""Bytes of each device that tensors cannot use: the CUDA context, libraries, collectives."""
+"""Bytes of each device that are unavailable to tensors: the CUDA context, libraries,
+collectives."""
 _GIB = 2**30
 _DEVICES = re.compile(r"(?:([1-9]\d{0,3})x)?(?:([A-Za-z][\w.-]*)-)?(\d{1,5}(?:\.\d+)?)GB", re.I)
 
@@ -21,13 +22,13 @@ class Machine:
 
     count: int
     memory: int
-    """Bytes of each device for tensors: its memory without `CONTEXT`."""
+    """Bytes of each device that tensors can use: its memory minus `CONTEXT`."""
     name: str = ""
     card: Accelerator | None = None
     """Rates of each device; None if they are not known."""
 
     def device(self, name: str, field: str) -> str:
-        """The device that a setting means on this machine; `auto` is the first one.
+        """The device that a setting names on the described machine; `auto` is the first one.
 
         Errors: ConfigError naming `field` for a device that the machine does not have.
         """
@@ -46,8 +47,8 @@ class Machine:
 def read_machine(text: str) -> Machine:
     """Parse `2xH100-80GB`, `H100-80GB` or `4x24GB`: CUDA devices and their memory.
 
-    A device in the table of accelerators has the memory that torch reports for it, any other one
-    10^9 bytes for each GB, which is less than most cards report.
+    A device in the table of accelerators has the memory that torch reports for it. Any other device
+    has 10^9 bytes per GB, which is less than most cards report.
     Errors: ConfigError for another form, or a device that is too small for the CUDA context.
     """
     match = _DEVICES.fullmatch(text.strip())

@@ -20,11 +20,11 @@ class NetworkMemory:
     key: NetworkKey
     device: str
     base: int
-    """Number of its base: networks on one base stay on one device."""
+    """Index of the network's base model; networks that share a base stay on one device."""
     trained: int
     """Number of trained parameters."""
     kept: MemoryFootprint
-    """Its memory, without weights that it shares with an earlier network."""
+    """The network's memory, without weights that it shares with an earlier network."""
     missing: str | None = None
     """Why the network was not counted, with the remedy; None if it was."""
 
@@ -38,12 +38,12 @@ class NetworkMemory:
 
     @property
     def adam(self) -> int:
-        """Both moments, and ZeRO's copy of the weights."""
+        """Bytes of both moments, and of ZeRO's copy of the weights."""
         return self.kept.adam + self.kept.master
 
     @property
     def always(self) -> int:
-        """Bytes on its device in every phase."""
+        """Bytes that the network holds on its device in every phase."""
         return self.weights + self.adam + (self.gradients if self.kept.gradients_stay else 0)
 
 

@@ -33,8 +33,8 @@ from .speaking import (
 )
 
 FIXED_BYTES = 420_000_000
-"""Resident in any run on a CPU: the interpreter, torch, transformers and peft. Measured after the
-imports of a run and one step of AdamW."""
+"""Bytes resident in any run on a CPU: the interpreter, torch, transformers and peft. Measured after
+a run's imports and one AdamW step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,16 +44,16 @@ class PhasePlay:
     scripts: Sequence[Script]
     shape: Rollout
     episodes: int
-    """Agents that are played together."""
+    """Number of episodes that are played together."""
 
 
 Rehearsed = dict[Hashable, int]
-"""Peak bytes of rehearsed passes, by what they depend on."""
+"""Peak bytes of rehearsed passes, keyed by the settings that determine them."""
 
 
 class Phases:
-    """Peak memory of each phase of a run, by device, for a process that has some of its networks
-    (`networks` and `memory`)."""
+    """Peak memory of each phase of a run, by device, in a process that holds some of the run's
+    networks (`networks` and `memory`)."""
 
     def __init__(
         self,
@@ -66,8 +66,8 @@ class Phases:
         rehearsed: Rehearsed,
         machine: Machine | None = None,
     ) -> None:
-        """rehearsed: passes of the same models that another estimate rehearsed; extended here.
-        machine: where the run will take place; None for this machine."""
+        """rehearsed: peaks of the same models from another estimate; new peaks are added to it.
+        machine: the machine on which the run will take place; None for this machine."""
         self.run, self.networks, self.specs = run, networks, specs
         self.memory = {network.key: network for network in memory}
         self.static = {network.device: 0 for network in memory} | {"cpu": FIXED_BYTES + resident}
@@ -82,7 +82,7 @@ class Phases:
             self.static[engine.device] += engine.held
             self.engines.append(engine)
         self.speaking: dict[str, list[Speaking]] = {}
-        """Calls of each engine, by phase."""
+        """Generator calls of each engine, by phase."""
         self.rehearsed = rehearsed
         self.peaks: dict[str, dict[str, int]] = {device: {} for device in self.static}
         self.caches: dict[str, int] = dict.fromkeys(self.static, 0)
@@ -92,7 +92,7 @@ class Phases:
 
     @property
     def engine_counts(self) -> Mapping[str, int]:
-        """Number of engines with weights of their own, by device."""
+        """Number of engines that hold a separate copy of the weights, by device."""
         return Counter(one.device for one in self.engines if one.needs is not None)
 
     @property
@@ -113,7 +113,8 @@ class Phases:
         phases[phase] = max(phases.get(phase, 0), self.static[device] + extra)
 
     def add_play(self, phase: str, play: PhasePlay) -> None:
-        """Add a rollout or an evaluation: the caches of two consecutive turns, and one call."""
+        """Add the memory of a rollout or an evaluation: the caches of two consecutive turns, and
+        one call."""
         chains = [
             rehearse(number, script, Chain(), self.specs).trees[0]
             for number, script in enumerate(play.scripts)
@@ -150,7 +151,7 @@ class Phases:
             self._note(device, phase, caches + max(0, calls_of[device]))
 
     def add_updates(self, works: Mapping[NetworkKey, Work], *, entropy: bool) -> None:
-        """Add the update: each critic's gradient and step, then each actor's."""
+        """Add the memory of the update: gradients and steps of the critics and of the actors."""
         needed = self._passes(works, entropy)
         for kind in ("critic", "actor"):
             for key in works:
@@ -168,7 +169,8 @@ class Phases:
             self._note("cpu", "checkpoint", 8 * network.trained)
 
     def _generators(self) -> list[dict[str, AgentSpec]]:
-        """Agents of these networks by generator: one per base, or one per agent."""
+        """Agents of these networks by generator; there is one generator per base, or one per
+        agent."""
         groups: dict[object, dict[str, AgentSpec]] = {}
         for agent, spec in self.specs.items():
             if self._actor(agent) not in self.networks:
@@ -208,8 +210,8 @@ class Phases:
         return self.rehearsed[key]
 
     def _passes(self, works: Mapping[NetworkKey, Work], entropy: bool) -> dict[NetworkKey, int]:
-        """Bytes of each learner's largest micro-batch; networks of one kind are rehearsed once,
-        with the largest batch of all."""
+        """Bytes of each learner's largest micro-batch. Networks with equal settings are rehearsed
+        once, with the largest of their batches."""
         kinds: dict[tuple[str, torch.device], list[NetworkKey]] = {}
         for key in works:
             kind = self._kind(key), _rehearsal_device(self.memory[key].device)
@@ -236,7 +238,7 @@ class Phases:
         return passing if whole or kept.gradients_stay else passing + kept.gradients
 
     def _kind(self, key: NetworkKey) -> str:
-        """Settings on which a network's memory depends, apart from its device."""
+        """A key of the settings, other than the device, on which a network's memory depends."""
         chosen = self.run.settings(key).model_dump(
             mode="json",
             include={"path", "dtype", "lora", "quantization", "trained", "checkpointing"},
@@ -245,7 +247,7 @@ class Phases:
 
 
 def _rehearsal_device(name: str) -> torch.device:
-    """The device if this machine has its kind, else the CPU."""
+    """The named device if this machine has a device of its kind, else the CPU."""
     device = torch.device(name)
     accelerator = (
         torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None

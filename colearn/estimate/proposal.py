@@ -14,13 +14,13 @@ from .run_estimate import Estimate, estimate
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """Changed settings, and the estimate of the run with them."""
+    """Changed settings, and the estimate of the run with these settings."""
 
     changes: Mapping[str, Any]
-    """Values by dotted key."""
+    """New values by dotted key."""
     estimate: Estimate
     layout: str = "as it is"
-    """Its processes, and where networks are."""
+    """Description of the processes and of the placement of networks."""
     others: tuple[Proposal, ...] = ()
     """Layouts that were tried and not chosen."""
 
@@ -33,12 +33,12 @@ class Proposal:
 
     @property
     def zero(self) -> bool:
-        """Whether ZeRO divides the optimiser's state."""
+        """Whether ZeRO partitions the optimiser state."""
         return "run.learner" in self.changes
 
     @property
     def devices(self) -> int:
-        """Number of devices that are used."""
+        """Number of devices in use."""
         used = [one for one, phases in (self.estimate.phases or {}).items() if phases]
         return self.estimate.processes * sum(device != "cpu" for device in used)
 
@@ -47,7 +47,7 @@ class Proposal:
         return not self.estimate.too_small
 
     def changed(self, changes: Mapping[str, Any], *, processes: int | None = None) -> Proposal:
-        """With further changes. Errors: as for `estimate`."""
+        """The proposal with additional changes. Errors: as for `estimate`."""
         before = self.estimate
         given = before.given.model_dump(mode="json", exclude_unset=True)
         after = estimate(
@@ -60,8 +60,9 @@ class Proposal:
         return replace(self, changes={**self.changes, **changes}, estimate=after)
 
     def excess(self, phases: Sequence[str], filled: float = 1.0) -> float:
-        """Bytes that these phases need beside the resident ones, per byte that is left for them in
-        the share `filled` of the fullest device: above 1 they do not fit."""
+        """Non-resident bytes that these phases need, divided by the bytes available for them, on
+        the fullest device. The fraction `filled` of each device is available. The phases do not fit
+        if the result is above 1."""
         one, worst = self.estimate, 0.0
         for device, peaks in (one.phases or {}).items():
             capacity = one.capacity(device)

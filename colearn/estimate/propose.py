@@ -1,8 +1,8 @@
-"""Proposes settings under which a run fits a described machine, in the least time.
+"""Proposes the settings with which a run fits a described machine and takes the least time.
 
 No change affects the experience or, up to the order of sums, the gradient; vLLM samples from the
-same distributions with other random numbers. Within a layout, from cheap to expensive: fewer
-episodes at once, a smaller token budget, checkpointed activations.
+same distributions with different random numbers. The changes within a layout are, from cheap to
+expensive: fewer episodes at once, a smaller token budget, and checkpointed activations.
 """
 
 from __future__ import annotations
@@ -19,19 +19,20 @@ LEAST_BUDGET = 1024
 _PLAYS = {"evaluation": "evaluation.at_once", "rollout": "train.at_once"}
 _UPDATES = ("critic update", "actor update")
 _CACHES = (0.0, 0.3)
-"""Shares of a device for the caches of vLLM's engines."""
+"""Fractions of a device for the caches of vLLM engines."""
 _FILLED = 0.9
-"""Share of a device that a cut number of episodes may fill: fragments are not counted."""
+"""Fraction of a device that a reduced number of episodes may fill, since fragmentation is not
+counted."""
 
 
 def propose(estimated: Estimate) -> Proposal | None:
-    """The layout that fits and takes the least time, with the cheapest settings that make it fit;
-    on devices whose rates are not known, the first one that fits. If none does, the one that comes
-    closest.
+    """The layout that fits and takes the least time, with the cheapest settings that make it fit.
+    If the devices' rates are not known, it is the first layout that fits. If no layout fits, it is
+    the one that comes closest.
 
     None if there is nothing to change: no machine is described, a model was not counted, a cluster
-    places the models (`workers_too_large` proposes their share of a GPU), or the run as it is would
-    be proposed.
+    places the models (`workers_too_large` proposes their share of a GPU), or the unchanged run is
+    the best.
     Errors: as for `estimate`.
     """
     if estimated.machine is None or estimated.phases is None or estimated.workers:
@@ -62,9 +63,9 @@ def _fullest(proposal: Proposal) -> float:
 
 
 def _with_engines(layout: Proposal) -> Proposal | None:
-    """The faster of two layouts with vLLM's engines that fit: with caches as large as updates leave
-    them, and with caches that leave updates less. None if there can be none; if they do not fit,
-    one that does not."""
+    """The faster fitting layout of two with vLLM engines: one with caches that use only the memory
+    left by updates, and one with larger caches that leave less memory for updates. If neither fits,
+    the faster one. None if the run cannot have vLLM engines."""
     tried = []
     for share in _CACHES:
         proposal = with_engines(layout, share)
@@ -75,7 +76,8 @@ def _with_engines(layout: Proposal) -> Proposal | None:
 
 
 def _tuned(proposal: Proposal) -> Proposal:
-    """The same layout with what its phases need to fit; stops at a phase that cannot."""
+    """The same layout with the changes that its phases need to fit; stops at a phase that cannot
+    fit."""
     if proposal.excess(("optimizer step",)) > 1:
         return proposal
     for phase, key in _PLAYS.items():
@@ -86,7 +88,8 @@ def _tuned(proposal: Proposal) -> Proposal:
 
 
 def _fewer_at_once(proposal: Proposal, phase: str, key: str) -> Proposal:
-    """Caches and activations of a phase grow with the episodes that it plays at once."""
+    """The proposal with as few concurrent episodes in a phase as it needs to fit. The phase's
+    caches and activations grow with this number."""
     if proposal.excess((phase,)) <= 1:
         return proposal
     filled = _FILLED if proposal.excess((phase,), _FILLED) < inf else 1.0
@@ -98,7 +101,8 @@ def _fewer_at_once(proposal: Proposal, phase: str, key: str) -> Proposal:
 
 
 def _smaller_updates(proposal: Proposal) -> Proposal:
-    """With a smaller token budget; if none helps, with checkpointed activations, too."""
+    """The proposal with a smaller token budget and, if no budget is small enough, also with
+    checkpointed activations."""
     first = proposal
     proposal = _smaller_budget(proposal)
     if proposal.excess(_UPDATES) <= 1 or not (checkpointing := _checkpointing(proposal.estimate)):
@@ -124,7 +128,7 @@ def _smaller_budget(proposal: Proposal) -> Proposal:
 
 
 def _micro_batches(estimated: Estimate, budget: int) -> dict[str, int]:
-    """Padded tokens of each learner's largest micro-batch under a token budget."""
+    """Number of padded tokens in each learner's largest micro-batch under a token budget."""
     run = estimated.run
     train = run.config.train.model_copy(update={"token_budget": budget})
     config = run.config.model_copy(update={"train": train})
@@ -134,7 +138,8 @@ def _micro_batches(estimated: Estimate, budget: int) -> dict[str, int]:
 
 
 def _checkpointing(estimated: Estimate) -> dict[str, bool]:
-    """The setting of every trained network whose activations are not checkpointed yet."""
+    """The checkpointing setting of each trained network that does not yet use activation
+    checkpointing."""
     given, learners = estimated.given, estimated.run.learners
     keys = {
         f"models.{name}.checkpointing": True

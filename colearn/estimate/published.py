@@ -65,9 +65,9 @@ _VARIANTS = ("-Instruct", "-Base", "-it", "-pt")
 
 @cache
 def published_config(name: str) -> PretrainedConfig | None:
-    """The config of a published model by its hub name; None for an unknown one.
+    """The config of a published model by its hub name; None for an unknown model.
 
-    Only what memory and lengths depend on is given; the rest are transformers' defaults.
+    Only fields that affect memory and lengths are set; the others keep transformers' defaults.
     """
     from transformers import AutoConfig
 

@@ -1,8 +1,8 @@
 """Estimates memory per device, tokens and time per iteration, before any weight is loaded.
 
 Weights, gradients, optimiser state and caches are counted from the architecture. Activations are
-measured by running the run's own code on fake tensors. Every action is assumed to have maximum
-length, and no episode to end early.
+measured by running the run's own code on fake tensors. The estimate assumes that every action has
+maximum length and that no episode ends early.
 """
 
 from __future__ import annotations
@@ -39,9 +39,10 @@ class IterationBounds:
     joint_actions: int
     new_tokens: int
     prompt_tokens: int | None
-    """Prefilled observation tokens, once per history, as in the items that were read."""
+    """Number of prefilled observation tokens, counted once per history, based on the items that
+    were read."""
     padded_tokens: Mapping[NetworkKey, int] | None
-    """Padded tokens through each learner, over all epochs."""
+    """Number of padded tokens that each learner processes, over all epochs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,38 +54,39 @@ class Estimate:
     run: ResolvedRun
     workload: Workload = field(repr=False)
     steps: IterationBounds | None
-    """None if nothing is learned."""
+    """Bounds of one iteration; None if nothing is learned."""
     networks: tuple[NetworkMemory, ...]
     phases: Mapping[str, Mapping[str, int]] | None
     """Peak bytes by device and phase, for one process; None if a model is missing."""
     caches: Mapping[str, int] | None
-    """Peak bytes of the KV caches in it, by device."""
+    """Peak bytes of the KV caches in one process, by device."""
     missing: Mapping[str, str] = field(default_factory=dict)
-    """By field: what could not be counted, and the remedy."""
+    """By field: what could not be estimated, and the remedy."""
     assumed: Mapping[str, str] = field(default_factory=dict)
-    """By field: what replaces files that are not on this machine."""
+    """By field: what is assumed in place of files that are not on this machine."""
     warnings: Mapping[str, str] = field(default_factory=dict)
     """By field: what may go wrong in the run."""
     machine: Machine | None = None
-    """Where the run will take place; None for this machine."""
+    """The machine on which the run will take place; None: this machine."""
     processes: int = 1
     together: Mapping[str, int] = field(default_factory=dict)
-    """Episodes that one process plays at once, by phase."""
+    """Number of episodes that one process plays at once, by phase."""
     resident: Mapping[str, int] = field(default_factory=dict)
-    """Bytes in every phase, by device."""
+    """Bytes held in every phase, by device."""
     workers: Mapping[HostWorker, Mapping[str, Mapping[str, int]]] = field(default_factory=dict)
     """Peak bytes by device and phase of each worker of `run.host`; empty without workers."""
     rehearsed: Rehearsed = field(default_factory=dict, repr=False, compare=False)
     engines: Mapping[str, int] = field(default_factory=dict)
-    """Number of engines with weights of their own, by device."""
+    """Number of engines that hold a separate copy of the weights, by device."""
     wanted: int = 0
     """Bytes of the largest cache that all rows of a turn would fill."""
     seconds: Seconds | None = None
-    """Time by phase; None without learning, or for devices whose rates are not known."""
+    """Seconds by phase; None without learning, or if the devices' rates are not known."""
 
     @property
     def iterations(self) -> int:
-        """Those of the whole run, if no episode ends early; 0 if nothing is learned."""
+        """Number of iterations of the whole run if no episode ends early; 0 if nothing is
+        learned."""
         if self.steps is None or not self.steps.joint_actions:
             return 0
         train = self.run.config.train
@@ -93,7 +95,7 @@ class Estimate:
 
     @property
     def hours(self) -> float | None:
-        """Of the whole run with its evaluations; None if no time is known."""
+        """Hours of the whole run including its evaluations; None if the time is not known."""
         if self.seconds is None:
             return None
         evaluations = 1 + -(-self.iterations // self.run.config.evaluation.every)
@@ -107,7 +109,7 @@ class Estimate:
         return max(self.phases[device].values())
 
     def capacity(self, device: str) -> int | None:
-        """Bytes of a device of `machine`; None if they are not stated."""
+        """Memory of a device of `machine` in bytes; None if the machine does not state it."""
         return None if self.machine is None or device == "cpu" else self.machine.memory
 
     @property
@@ -128,12 +130,12 @@ def estimate(
     rehearsed: Rehearsed | None = None,
     workload: Workload | None = None,
 ) -> Estimate:
-    """Resolve a run and estimate what each of its `processes` needs.
+    """Resolve a run and estimate the needs of each of its `processes` processes.
 
-    machine: where the run will take place, by default this machine.
-    rehearsed: that of an estimate of the same models, whose passes are not rehearsed again.
-    workload: that of an estimate of the same task, agents and algorithm, which is not read again.
-    Nothing is written and no weight is read. Errors: ConfigError or TaskError, as in the run.
+    machine: the machine on which the run will take place, by default this one.
+    rehearsed: `Estimate.rehearsed` of the same models, whose passes are not rehearsed again.
+    workload: the workload of the same task, agents and algorithm, which is not read again. Nothing
+    is written and no weight is read. Errors: ConfigError or TaskError, as in the run.
     """
     config = with_given_critic(config)
     given, work = config, read_workload(config) if workload is None else workload
@@ -215,12 +217,12 @@ def estimate(
 
 
 def _waves(episodes: int, processes: int, together: int) -> int:
-    """How often one process plays `together` episodes until all are played."""
+    """Number of waves of `together` episodes that one process plays."""
     return ceil(ceil(episodes / processes) / together)
 
 
 def _at_once(episodes: int, processes: int, limit: int | None) -> int:
-    """Most episodes that one process plays together."""
+    """Maximum number of episodes that one process plays together."""
     share = -(-episodes // processes)
     return share if limit is None else min(share, limit)
 

@@ -1,7 +1,7 @@
 """Simulation of a run's schedule: when iterations are rolled out, updated and published.
 
 It models a run as `colearn.experiment` makes it: one rollout at a time, one update at a time, and
-weights published after every S-th update. Nothing is measured here; seconds go in and come out.
+weights published after every S-th update. Nothing is measured: durations are inputs and outputs.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ class Simulated:
     """The outcome of a schedule, in seconds from its start."""
 
     ends: tuple[float, ...]
-    """When each iteration's update was published."""
+    """Times at which each iteration's update was published."""
     generating: float
-    """Time in which the generator worked."""
+    """Time that the generator spent working."""
     updating: float
-    """Time in which models updated."""
+    """Time that models spent on updates."""
     transferring: float
-    """Time in which generators received weights."""
+    """Time that generators spent receiving weights."""
 
     @property
     def seconds(self) -> float:
-        """Mean time of an iteration after the first, which nothing precedes."""
+        """Mean time of an iteration, without the first, which has no predecessor."""
         return (self.ends[-1] - self.ends[0]) / (len(self.ends) - 1)
 
     @property
@@ -48,10 +48,10 @@ def simulate(
 ) -> Simulated:
     """Simulate iterations whose rollouts and updates take these seconds.
 
-    With staleness 0 an iteration is a rollout, an update and a transfer in turn. With S > 0 a
-    thread rolls out S iterations with the same weights while models update. After every S-th update
-    the rollouts in flight are awaited, and generators receive the weights. Rollouts beyond the last
-    update are those still in flight then.
+    With staleness 0, an iteration is a rollout, an update and a transfer in sequence. With S > 0, a
+    thread rolls out S iterations with the same weights while models update. After every S-th
+    update, the run waits for the rollouts in flight, and generators receive the weights. Rollouts
+    beyond the last update are those still in flight at that time.
     Errors: ValueError for fewer than two updates, or fewer rollouts than updates.
     """
     if len(rollouts) < len(updates) or len(updates) < 2:
@@ -82,12 +82,13 @@ def simulate(
 
 
 def lockstep(answers: Sequence[Sequence[float]]) -> float:
-    """Seconds of a rollout whose episodes go on turn by turn together. `answers` has the seconds of
-    each episode's turns; the slowest episode of a turn holds up the others."""
+    """Seconds of a rollout whose episodes advance together, turn by turn. `answers` holds the
+    seconds of each turn, by episode; in each turn, all episodes wait for the slowest."""
     turns = max(map(len, answers), default=0)
     return sum(max(one[turn] for one in answers if turn < len(one)) for turn in range(turns))
 
 
 def free(answers: Sequence[Sequence[float]]) -> float:
-    """Seconds of a rollout whose episodes advance independently: those of the slowest."""
+    """Seconds of a rollout whose episodes advance independently: the time of the slowest
+    episode."""
     return max((sum(one) for one in answers), default=0.0)

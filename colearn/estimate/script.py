@@ -40,23 +40,24 @@ from colearn.rollout.transition import (
 from colearn.types import Action, Observation, Outcome, Prompt, Tree
 
 _WORD = "\ue000"
-"""One token of an action's text, in the streams of any critic's tokenizer."""
+"""Stands for one token of an action's text in a critic's stream, whatever the critic's
+tokenizer."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScriptedTurn:
-    """Texts of one turn."""
+    """Texts of one scripted turn."""
 
     seen: Mapping[str, Prompt]
     """Prompts of the acting agents."""
     global_info: str
-    """m_t"""
+    """The global information m_t."""
     hidden: str
-    """Privileged information, for a central critic only."""
+    """Privileged information, for centralised critics only."""
 
 
 Script = tuple[ScriptedTurn, ...]
-"""One item, turn by turn, to the end of its longest episode."""
+"""The turns of one item, up to the end of its longest episode."""
 
 
 Readings = dict[tuple[str, str, bool], Observation]
@@ -69,8 +70,8 @@ ONE_TOKEN = AgentSpec(sampling=Sampling(max_tokens=1))
 def read_script(task: DecPOMDP[Any, Any], item: Any, number: int) -> Script:
     """Play one item with legal actions where the task offers them, else with empty ones.
 
-    A turn that is not reached repeats the last turn that was, or, where agents act in turn, the
-    last turn of the same agents."""
+    A turn that the episode does not reach repeats the last turn that was reached or, if agents act
+    in turn, the last turn of the same agents."""
     rng = derive_rng("estimate", number)
     name = item_name(item)
     state = begin(task, item, rng, name)
@@ -126,8 +127,8 @@ def check_lengths(
 def overflows(
     scripts: Sequence[Script], specs: Mapping[str, AgentSpec], limits: Mapping[str, str]
 ) -> dict[str, str]:
-    """By field: agents whose histories may leave no room for an answer in their model, with every
-    action at maximum length. `limits` is each agent's `overflow`."""
+    """By field: agents whose histories may leave no room for an answer within the model's maximum
+    length, if every action has its maximum length. `limits` is each agent's `overflow`."""
     longest: Counter[str] = Counter()
     for script in scripts:
         lengths: Counter[str] = Counter()
@@ -170,8 +171,9 @@ def rehearse(
     read: Readings | None = None,
 ) -> Rehearsed:
     """Grow the trees of one item as a run does, with empty actions of maximum length. Programs act
-    for agents without specs, as long as the longest of the others: some repeat what those say.
-    Prompts in `read` are not tokenized again; new ones are added."""
+    for agents without specs. Their actions are as long as the longest action of the other agents,
+    since some programs repeat it. Prompts in `read` are not tokenized again; new ones are added to
+    it."""
     calls = _Calls(Counter(), Counter())
     known: Readings = {} if read is None else read
     players: dict[str, Player] = {
@@ -186,7 +188,7 @@ def rehearse(
 
 
 def live_nodes(shape: Rollout, script: Script) -> list[int]:
-    """Number of histories of one episode at each turn, if no episode ends early."""
+    """Number of histories of one episode at each turn, if the episode does not end early."""
     agents = {agent for turn in script for agent in turn.seen}
     rehearsed = rehearse(0, script, shape, dict.fromkeys(agents, ONE_TOKEN))
     return [
@@ -237,7 +239,7 @@ class _Played(DecPOMDP[Script, _ScriptPlace], PrivilegedInfo):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Calls:
-    """Numbers of extended histories and of actions, by turn and agent."""
+    """Counts of extended histories and of actions, by turn and agent."""
 
     asked: Counter[tuple[int, str]]
     drawn: Counter[tuple[int, str]]
@@ -269,7 +271,7 @@ class _Silent(Player):
 
 @dataclass(frozen=True, slots=True)
 class _Program(Player):
-    """Answers as a program does: every action of a request is the same, without tokens."""
+    """Answers like a program: all actions of a request are equal and have no tokens."""
 
     said: Action
 
@@ -282,7 +284,7 @@ class _Program(Player):
 
 
 def limit_tokens(tokenize: Tokenize) -> Tokenize:
-    """A critic's tokenizer under which the actions of `rehearse` have maximum length."""
+    """Wrap a critic's tokenizer so that the actions of `rehearse` have maximum length."""
 
     def ids(text: str) -> tuple[int, ...]:
         return (*tokenize(text.replace(_WORD, "")), *[0] * text.count(_WORD))

@@ -24,29 +24,31 @@ from .ledger import Ledger
 from .script import ONE_TOKEN, Script, rehearse
 
 _SAMPLED, _CUT = 16, 36
-"""Bytes of sampling per row and vocabulary entry beside the logits: scaled logits and
-probabilities in float32, their cumulative sum in float64; top-k and top-p add a sort."""
+"""Bytes that sampling needs per row and vocabulary entry, in addition to the logits. They hold
+scaled logits and probabilities in float32 and their cumulative sum in float64; top-k and top-p add
+a sort."""
 
 
 @dataclass(frozen=True, slots=True)
 class GeneratorCall:
-    """One generator call: all agents of one generator at one turn."""
+    """One generator call for all agents of the generator at one turn."""
 
     requests: tuple[str, ...]
-    """Agent of each extended history."""
+    """The agent of each extended history."""
     rows: tuple[str, ...]
-    """Agent of each sampled action."""
+    """The agent of each sampled action."""
     width: int
-    """Maximum new tokens of a history, the pending one included."""
+    """Maximum number of new tokens of a history, including the pending token."""
     used: int
-    """Maximum cached positions of a history after the prefill."""
+    """Maximum number of cached positions of a history after the prefill."""
     capacity: int
-    """Cache slots of each history, with those of its action unless histories are forked."""
+    """Number of cache slots per history, including those of its action unless histories are
+    forked."""
     reserve: int
-    """Cache slots of each row for its action, if histories are forked; else 0."""
+    """Number of cache slots per row for its action if histories are forked; else 0."""
     turn: int
     tokens: int
-    """Maximum new tokens of an action."""
+    """Maximum number of new tokens of an action."""
 
 
 def plan_calls(
@@ -58,10 +60,10 @@ def plan_calls(
     *,
     agents: Iterable[str],
 ) -> list[GeneratorCall]:
-    """Generator calls of a rollout of `episodes` items, with histories as long as in `chains`. All
-    are counted with the turns of `script`, which is the longest.
+    """Generator calls of a rollout of `episodes` items, with histories as long as in `chains`.
+    Every item is counted with the turns of `script`, the longest script.
 
-    agents: those that language models play, the speakers among them.
+    agents: the agents that language models play, including `speakers`.
     """
     starts = {(number, agent): 0 for number in range(len(chains)) for agent in speakers}
     calls = []
@@ -114,9 +116,9 @@ class PlacedEngine:
 
     device: str
     needs: EngineNeeds | None
-    """None: it decodes with the model itself, or with a copy of it."""
+    """Memory needs; None: the engine decodes with the model itself, or with a copy of it."""
     held: int
-    """Bytes of its own in every phase."""
+    """Bytes that the engine holds in every phase."""
 
     @classmethod
     def of(cls, run: ResolvedRun, base: Base, device: str, memory: int | None) -> PlacedEngine:
@@ -131,12 +133,12 @@ class PlacedEngine:
 
 @dataclass(frozen=True, slots=True)
 class Speaking:
-    """Calls of one engine in a phase."""
+    """Generator calls of one engine in a phase."""
 
     engine: PlacedEngine
     base: Base
     adapters: int
-    """Adapters that its agents use."""
+    """Number of adapters that its agents use."""
     calls: Sequence[GeneratorCall]
 
 
@@ -149,7 +151,7 @@ def position_bytes(base: Base) -> int:
 
 
 def cache_bytes(base: Base, call: GeneratorCall) -> int:
-    """KV cache bytes of all rows; a fork has a copy of its history."""
+    """KV cache bytes of all rows. A fork has a copy of its history."""
     slots = _in_blocks(call.used + call.reserve) if call.reserve else call.capacity
     return position_bytes(base) * len(call.rows) * slots
 
@@ -163,8 +165,8 @@ def rehearse_call(
     *,
     on_accelerator: bool,
 ) -> int:
-    """Peak bytes of a call above those already live, its caches included, and the copies of weights
-    in the type or order in which it reads them; inside a rehearsal."""
+    """Peak bytes of a call beyond those already live. They include its caches, and copies of
+    weights that the call needs in another type or memory order. Call it inside a rehearsal."""
     packed = packed_bytes(base.causal) if worthwhile(base.device, base.compute) else 0
     if on_accelerator:
         packed = compute_bytes(base.causal, base.compute)
@@ -185,7 +187,7 @@ def _rehearse(
 
 
 def _owners(call: GeneratorCall) -> list[int]:
-    """The history of each row, an agent's rows in equal shares."""
+    """Index of each row's history; an agent's rows are divided equally among its histories."""
     owners: list[int] = []
     for agent in dict.fromkeys(call.rows):
         histories = [n for n, asked in enumerate(call.requests) if asked == agent]
@@ -224,5 +226,5 @@ def _forward(
 
 
 def _cuts(spec: AgentSpec) -> bool:
-    """Whether it samples with top-k or top-p."""
+    """Whether the agent samples with top-k or top-p."""
     return spec.sampling.top_k is not None or spec.sampling.top_p < 1

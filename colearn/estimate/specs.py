@@ -11,7 +11,7 @@ from .architecture import Architectures, NotHere
 
 
 def read_specs(run: ResolvedRun, architectures: Architectures) -> dict[str, AgentSpec] | None:
-    """Specs by agent; None if a tokenizer is not on this machine."""
+    """Specs by agent; None if any tokenizer is not on this machine."""
     specs = {}
     for agent, settings in run.config.language_agents.items():
         key = NetworkKey("actor", settings.model)

@@ -14,8 +14,8 @@ _Base = tuple[str | None, ...]
 
 
 def spread(estimated: Estimate) -> dict[str, str]:
-    """A placement: the largest network first, each on the device with the fewest bytes so far.
-    Networks that share a base stay together."""
+    """A placement: each network, starting with the largest, is placed on the device with the fewest
+    bytes so far. Networks that share a base stay together."""
     machine = estimated.machine
     assert machine is not None
     names = _names(estimated.run)

@@ -9,17 +9,19 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 CHARACTERS_PER_TOKEN = 3
-"""Fewer than the four to five of English text, so that lengths are overestimated."""
+"""Characters per token, below the four to five of English text, so that lengths are
+overestimated."""
 _TEMPLATE = (
     "{% for message in messages %}<|im_start|>{{ message['role'] }}\n{{ message['content'] }}"
     "<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 )
-"""ChatML, as long per turn as the templates of most published models."""
+"""The ChatML template, which adds as many characters per turn as the templates of most published
+models."""
 
 
 @cache
 def stand_in_tokenizer() -> PreTrainedTokenizerBase:
-    """A tokenizer of lengths only: all ids of a text are equal."""
+    """A tokenizer that gives only lengths: all ids of a text are equal."""
     from tokenizers import Regex, Tokenizer
     from tokenizers.models import WordLevel
     from tokenizers.pre_tokenizers import Split

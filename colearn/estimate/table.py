@@ -69,7 +69,7 @@ def _seconds(number: float) -> str:
 
 
 def idle_line(proposal: Proposal, machine: Machine) -> str | None:
-    """Why more than half of the devices are idle; None if they are not."""
+    """States why more than half of the devices are idle; None if they are not."""
     idle = machine.count - proposal.devices
     if 2 * idle <= machine.count:
         return None
@@ -120,7 +120,7 @@ def proposal_text(proposal: Proposal) -> Text:
 
 
 def comparison_table(title: str, estimates: Mapping[str, Estimate]) -> Group:
-    """One row per entry of a comparison, with what could not be counted below."""
+    """A table with one row per entry of a comparison, followed by what could not be estimated."""
     table = Table("entry", "peak memory", "episodes", "joint actions", "new tokens", title=title)
     for label, one in estimates.items():
         devices = one.phases or {}
@@ -178,7 +178,8 @@ def _peak(estimate: Estimate, device: str) -> str:
 
 
 def _verdict(estimate: Estimate, *, good: bool = True) -> list[str]:
-    """Whether a described machine has enough memory; the positive answer only if `good`."""
+    """Lines that state whether a described machine has enough memory; a positive answer only if
+    `good`."""
     if estimate.machine is None or estimate.phases is None:
         return []
     if estimate.workers:

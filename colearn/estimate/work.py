@@ -28,14 +28,14 @@ class Totals:
 
     epochs: int
     steps: int
-    """Optimiser steps."""
+    """Number of optimiser steps."""
     micro_batches: int
     tokens: int
-    """With padding."""
+    """Number of tokens, including padding."""
     pairs: int
-    """Pairs of positions, rows times width squared."""
+    """Number of pairs of positions (rows times width squared)."""
     scored: int
-    """Tokens whose log-probability is computed."""
+    """Number of tokens whose log-probability is computed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +43,9 @@ class Updates:
     """Work of each learner in one iteration."""
 
     works: Mapping[NetworkKey, Work]
-    """The minibatch with the largest micro-batch; no entry without rows."""
+    """Work of the minibatch with the largest micro-batch; a learner without rows has no entry."""
     totals: Mapping[NetworkKey, Totals]
-    """Over all epochs of an iteration."""
+    """Totals over all epochs of an iteration."""
 
     @property
     def padded_tokens(self) -> dict[NetworkKey, int]:
@@ -84,7 +84,7 @@ def plan_updates(run: ResolvedRun, trees: Trees, architectures: Architectures) -
 
 
 def _actor_rows(run: ResolvedRun, trees: Trees) -> dict[NetworkKey, list[list[Row]]]:
-    """By learner: one group per tree and agent, trees first."""
+    """Rows by learner: one group per tree and agent, ordered by tree."""
     groups: dict[NetworkKey, list[list[Row]]] = {}
     for number, tree in enumerate(trees):
         for agent, settings in run.config.language_agents.items():

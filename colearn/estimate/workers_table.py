@@ -1,4 +1,5 @@
-"""Memory of a host's workers, and what a cluster reserves for them, for a terminal."""
+"""Terminal table of the memory of a host's workers and of the resources that a cluster reserves for
+them."""
 
 from __future__ import annotations
 
@@ -32,8 +33,9 @@ def workers_table(estimate: Estimate) -> Group:
 
 
 def workers_too_large(estimate: Estimate) -> list[str]:
-    """A line for each worker that needs more than its share of a GPU of the described machine, one
-    if there are too few GPUs, and then the share with which all fit, or what else to change."""
+    """Lines about workers that do not fit the described machine: one line if there are too few
+    GPUs, one for each worker that needs more than its share of a GPU, and a last one with the
+    remedy. The remedy is a share with which all workers fit, or another change."""
     machine = estimate.machine
     if machine is None:
         return []
@@ -55,7 +57,7 @@ def workers_too_large(estimate: Estimate) -> list[str]:
 
 
 def _remedy(estimate: Estimate, machine: Machine) -> str:
-    """The share of a GPU with which all workers fit, as large as their number lets it be."""
+    """States the largest share of a GPU with which all workers fit, or another remedy."""
     share = floor(1000 / ceil(_processes(estimate) / machine.count)) / 1000
     peaks = [
         max(phases.values())

@@ -1,4 +1,4 @@
-"""Workload of a run's task: texts, trees and updates, read once for all estimates."""
+"""Workload of a run's task (texts, trees and updates), computed once for all estimates."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from .script import Readings, Script, read_script, rehearse
 from .work import Updates, plan_updates
 
 _DATA = ("data", "test_data", "corpus", "encoder")
-"""Task settings that name data and the models that read them."""
+"""Task settings that name data, or models that read the data."""
 _PROBES = 4
-"""Number of items read for the lengths of observations, beside the longest one."""
+"""Number of items read for the lengths of observations, in addition to the longest item."""
 
 
 @dataclass
@@ -32,7 +32,7 @@ class Workload:
     train: Sequence[Any]
     held_out: Sequence[Any]
     missing: Mapping[str, str]
-    """By field: data that are not on this machine, and what replaces them."""
+    """By field: data that are not on this machine, and their replacement."""
     architectures: Architectures
     _trees: list[Tree[Any]] = field(default_factory=list)
     _updates: dict[int, Updates | None] = field(default_factory=dict)
@@ -57,7 +57,7 @@ class Workload:
             self._trees += rehearse(number, script, run.parts.rollout, specs, read).trees
 
     def updates(self, run: ResolvedRun) -> Updates | None:
-        """Updates on the grown trees, planned once for each token budget. Errors: as for
+        """Planned updates on the grown trees, computed once for each token budget. Errors: as for
         `plan_updates`."""
         budget = run.config.train.token_budget
         if budget not in self._updates:
@@ -90,8 +90,8 @@ def read_workload(config: Config) -> Workload:
 
 
 def _longest(task: DecPOMDP[Any, Any], items: Sequence[Any]) -> Any:
-    """The first item with the most turns. Items behind one of `task.horizon` turns are not read:
-    some are drawn when they are read, at a cost."""
+    """The first item with the largest number of turns. The search ends at an item with
+    `task.horizon` turns, since some tasks generate an item, at a cost, when it is read."""
     longest = items[0]
     for item in items:
         if horizon_of(task, item) > horizon_of(task, longest):
