@@ -9,11 +9,11 @@
     Experiment(config, "out").run()         one run: one algorithm, one seed
     open_run("out"), read_run("out")        a run's folder: its config, checkpoints and metrics
     write_report("out")                     the report of finished runs
-    load_critic("critic-team")              a critic that outlived its run
+    load_critic("critic-team")              a critic that was exported from a run
     LoadedCritic(...).score(episode)        its values, by agent and turn
 
-Interfaces to implement are in `colearn.contract` (`DecPOMDP` is a task), a check of a task is
-`colearn.testing.check_task`. On the command line: `colearn --help`.
+The interfaces to implement are in `colearn.contract` (`DecPOMDP` for a task);
+`colearn.testing.check_task` checks a task. On the command line: `colearn --help`.
 """
 
 from __future__ import annotations

@@ -55,12 +55,12 @@ def options(
 ) -> None:
     """Train teams of language models jointly, and deploy each agent independently.
 
-    First comparison, without a download: colearn compare quickstart
+    A first comparison that downloads nothing: colearn compare quickstart
     """
 
 
 TRAIN, RUNS, DEPLOY, SHIPPED = "Train", "Finished runs", "Agents", "Tasks and what is shipped"
-"""Panels of the help."""
+"""Panel titles in the help output."""
 
 app.command(rich_help_panel=TRAIN, short_help="Compare algorithms on a task, over seeds.")(
     compare.compare
@@ -92,11 +92,11 @@ app.command(rich_help_panel=SHIPPED)(listing.settings)
 
 
 _MOST = 900
-"""Most characters of an error that are printed."""
+"""Maximum number of printed characters of an error."""
 
 
 def main() -> None:
-    """Run a command; a ColearnError becomes one line on stderr and exit code 2."""
+    """Run a command; prints a ColearnError as one line on stderr and exits with code 2."""
     one_heap()
     find_in("")  # `module:Class` may name a file in the folder one stands in
     arguments = sys.argv[1:]
@@ -140,8 +140,8 @@ def _run(arguments: list[str]) -> None:
 
 
 def _check_empty(arguments: list[str]) -> None:
-    """Errors: ConfigError for an empty argument, such as an unset variable of a shell; as a path it
-    would be the current folder."""
+    """Errors: ConfigError for an empty argument, for example from an unset shell variable; as a
+    path it would mean the current folder."""
     for before, one in zip(["", *arguments], arguments, strict=False):
         option, _, value = one.partition("=")
         if one.startswith("--") and "=" in one and not value.strip():
@@ -153,6 +153,7 @@ def _check_empty(arguments: list[str]) -> None:
 
 
 def _one_line(text: str) -> str:
-    """A message as one line: control characters escaped, the middle of a long one left out."""
+    """The message as one line, with control characters escaped; the middle of a long message is
+    omitted."""
     shown = "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in text)
     return shown if len(shown) <= _MOST else f"{shown[: _MOST // 2]} ... {shown[-_MOST // 2 :]}"

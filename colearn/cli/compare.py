@@ -1,4 +1,5 @@
-"""`colearn compare` and `colearn report`: algorithms x seeds, on one task or a suite of them."""
+"""`colearn compare` and `colearn report`: algorithms x seeds, on one task or on a suite of
+tasks."""
 
 from __future__ import annotations
 
@@ -45,8 +46,8 @@ def compare(
     ] = False,
     devices: Devices = None,
 ) -> None:
-    """Compare algorithms on one task, or on each task of a suite like table1; run it again to
-    continue after an interruption."""
+    """Compare algorithms on one task, or on each task of a suite such as table1. To continue after
+    an interruption, run the same command again."""
     from colearn.comparison import compare as run_comparison
     from colearn.config import first_seeds, is_suite, load_config
     from colearn.errors import ConfigError
@@ -90,7 +91,7 @@ def report(
         Path, typer.Argument(help="The folder of a comparison, of a suite, or of one run.")
     ],
 ) -> None:
-    """Write report.html, summary.json, table.md and curves.png again from finished runs."""
+    """Rewrite report.html, summary.json, table.md and curves.png from finished runs."""
     from colearn.comparison.suite import is_suite_folder, report_suite
     from colearn.report import write_report
 
@@ -142,7 +143,7 @@ def _run_suite(suite: SuiteSettings, out: Path, dry_run: bool, machine: Machine 
 
 
 def _estimates(title: str, plan: Plan, machine: Machine | None) -> None:
-    """Print the estimates; nothing is written. All seeds need the same."""
+    """Print the estimates; writes nothing. All seeds have the same needs."""
     from rich.console import Console
 
     from colearn.estimate import estimate
@@ -168,7 +169,7 @@ def _command_line() -> str:
 
 
 def _show(folder: Path) -> None:
-    """Print the finding and the main numbers; table.md has all of them."""
+    """Print the main finding and the main numbers; table.md has all numbers."""
     from rich.console import Console
     from rich.table import Table
 
@@ -186,7 +187,7 @@ def _show(folder: Path) -> None:
 
 
 def _estimate(value: Mapping[str, float | None] | None) -> str:
-    """A mean with its 95% interval; one seed has none."""
+    """A mean with its 95% interval; a single seed has no interval."""
     if value is None:
         return "-"
     if value["low"] is None:

@@ -1,4 +1,4 @@
-"""`colearn critic`: critics that are trained apart from a run."""
+"""`colearn critic`: critics that are trained outside a run."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def fit(
         bool, typer.Option("--overwrite", help="Replace a critic that was written there before.")
     ] = False,
 ) -> None:
-    """Train a critic on the episodes of recorded runs, of any algorithm, for `critic.from`."""
+    """Train a critic, for `critic.from`, on the recorded episodes of runs of any algorithm."""
     from colearn.errors import ConfigError
     from colearn.experiment.critic_fit import FitSettings, fit_config, fit_critic
     from colearn.export import write_fit

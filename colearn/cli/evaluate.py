@@ -1,4 +1,4 @@
-"""`colearn evaluate`: play a finished run's agents."""
+"""`colearn evaluate`: evaluates the agents of a run."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def evaluate(
     ] = "last",
     sets: Sets = [],  # noqa: B006 - typer reads the default, nobody changes it
 ) -> None:
-    """Evaluate a checkpoint of a run; --set evaluation.split=train and the like apply."""
+    """Evaluate a checkpoint of a run; accepts settings such as --set evaluation.split=train."""
     from colearn.record import open_run
 
     folder = open_run(run)

@@ -1,4 +1,4 @@
-"""`colearn export`: writes the agents of a run, one folder each, and pushes them to a hub."""
+"""`colearn export`: writes each agent of a run to a folder, and can push it to a hub."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ def export(
         bool, typer.Option("--overwrite", help="Replace agents exported there before.")
     ] = False,
 ) -> None:
-    """Write each agent of a run as a folder for transformers, vLLM, peft and `colearn serve`; or
-    each critic, for transformers, `critic.from` and `colearn.load_critic`."""
+    """Write each agent of a run to a folder for transformers, vLLM, peft and `colearn serve`, or
+    each critic to a folder for transformers, `critic.from` and `colearn.load_critic`."""
     from colearn.errors import ConfigError
     from colearn.export import export_critics, export_run, push_agents, push_critics
 

@@ -1,4 +1,4 @@
-"""`colearn gateway`: a program is tried with agents that are not trained."""
+"""`colearn gateway`: tries a program with untrained agents."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ def gateway(
 ) -> None:
     """Serve a gateway task's agents to a program that you start. Nothing is trained.
 
-    Prints each episode's URLs as `export` lines, and its reward when the program has ended it.
+    Prints each episode's URLs as `export` lines, and the episode's reward once the program has
+    ended it.
     """
     from colearn.errors import ConfigError
     from colearn.play.trial import Trial

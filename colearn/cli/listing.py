@@ -1,4 +1,5 @@
-"""`colearn tasks`, `algorithms`, `configs`, `settings`: lists what is shipped; `check` a task."""
+"""`colearn tasks`, `algorithms`, `configs` and `settings` list what is shipped; `check` checks a
+task."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ Wanted = Annotated[str | None, typer.Argument(help="One of them, shown with its 
 
 
 def tasks(name: Wanted = None) -> None:
-    """List the tasks with their descriptions; or one task's settings."""
+    """List the tasks with their descriptions, or one task's settings."""
     if name is None:
         return _list("tasks")
     from colearn.config.setting_table import part_settings
@@ -36,7 +37,7 @@ def tasks(name: Wanted = None) -> None:
 
 
 def algorithms(name: Wanted = None) -> None:
-    """List the algorithms with their descriptions; or one algorithm's settings."""
+    """List the algorithms with their descriptions, or one algorithm's settings."""
     if name is None:
         return _list("algorithms")
     from colearn.config.setting_table import algorithm_settings
@@ -47,7 +48,7 @@ def algorithms(name: Wanted = None) -> None:
 
 
 def configs(name: Wanted = None) -> None:
-    """List the shipped configs; or one config's text."""
+    """List the shipped configs, or print one config."""
     from colearn.config import shipped_configs
     from colearn.errors import ConfigError, nearest
 

@@ -24,7 +24,7 @@ def task(
     name: Annotated[str, typer.Argument(help="In lower_snake_case.")],
     out: Annotated[Path | None, typer.Option("--out", help="Folder; default: the name.")] = None,
 ) -> None:
-    """Write a small task that trains, with its test and config, to change into your own."""
+    """Write a small working task, with its test and config, as a starting point for your own."""
     cls = "".join(part.capitalize() for part in name.split("_"))
     _check_name(name, cls)
     folder = Path(name) if out is None else out
@@ -60,7 +60,7 @@ def _check_name(name: str, cls: str) -> None:
 
 
 def _filled(name: str, cls: str) -> dict[str, str]:
-    """Texts of the files by name."""
+    """Contents of the files, by file name."""
     sources = {
         f"{name}.py": "task.py",
         f"test_{name}.py": "test.py",

@@ -27,9 +27,9 @@ Devices = Annotated[
 
 
 def read_devices(devices: str | None, dry_run: bool) -> Machine | None:
-    """The machine of `--devices`; None for this one.
+    """The machine that `--devices` describes; None: this machine.
 
-    Errors: ConfigError for a bad form, or without --dry-run.
+    Errors: ConfigError if the form is invalid, or if --dry-run is missing.
     """
     from colearn.errors import ConfigError
 
@@ -43,7 +43,7 @@ def read_devices(devices: str | None, dry_run: bool) -> Machine | None:
 
 
 def read_step(text: str) -> Step:
-    """Errors: ConfigError for what is neither `last`, `best` nor an iteration."""
+    """Errors: ConfigError for a text that is neither `last`, `best` nor an iteration."""
     from colearn.errors import ConfigError
 
     if text == "last":
@@ -56,7 +56,7 @@ def read_step(text: str) -> Step:
 
 
 def tell_own_code(config: Config) -> None:
-    """Print on stderr which code a config names, before it is imported."""
+    """Print on stderr which user code a config names, before importing the code."""
     from colearn.config import own_code
     from colearn.registry.own_code import mark_announced
     from colearn.text.notes import note

@@ -1,4 +1,5 @@
-"""Standard output and standard error of the command line, and devices that take no more."""
+"""Standard output and standard error of the command line, including devices that accept no more
+data."""
 
 from __future__ import annotations
 
@@ -11,13 +12,13 @@ from colearn.text.masking import masked
 
 
 class OutputLost(ColearnError):
-    """Standard output takes no more, such as on a full disk."""
+    """Standard output accepts no more data, for example on a full disk."""
 
 
 class CommandOutput:
-    """Standard output; a device that takes no more is an `OutputLost`.
+    """Standard output; raises `OutputLost` if the device accepts no more data.
 
-    A reader that has gone away (`| head`) stays a BrokenPipeError.
+    If the reader has closed the pipe (`| head`), the BrokenPipeError is raised unchanged.
     """
 
     def __init__(self, stream: IO[str]) -> None:
@@ -31,7 +32,7 @@ class CommandOutput:
             raise self._lost(error) from None
 
     def flush(self) -> None:
-        """Writes what is buffered. Errors: OutputLost."""
+        """Writes the buffered text. Errors: OutputLost."""
         try:
             self._stream.flush()
         except OSError as error:
@@ -49,14 +50,14 @@ class CommandOutput:
 
 
 class Errors:
-    """Standard error: secrets are masked, and what its device does not take is dropped, because a
-    run must not end with the room for its notes."""
+    """Standard error. Secrets are masked. Output that the device does not accept is dropped, so
+    that a full device does not end a run."""
 
     def __init__(self, stream: IO[str]) -> None:
         self._stream = stream
 
     def write(self, text: str) -> int:
-        """Writes the masked text; returns the length of the given one."""
+        """Writes the masked text; returns the length of the original text."""
         try:
             self._stream.write(masked(text))
         except OSError:
@@ -69,7 +70,7 @@ class Errors:
             self.write(line)
 
     def flush(self) -> None:
-        """Writes what is buffered."""
+        """Writes the buffered text."""
         try:
             self._stream.flush()
         except OSError:
@@ -80,8 +81,8 @@ class Errors:
 
 
 def _discard(stream: IO[str]) -> None:
-    """Send what the stream still holds, and all that follows, to the null device; the
-    interpreter's exit would fail on it once more."""
+    """Send the stream's buffered text and all later output to the null device; otherwise the
+    interpreter would fail again at exit."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, stream.fileno())
     os.close(nowhere)

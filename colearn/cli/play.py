@@ -59,7 +59,7 @@ def play(
 ) -> None:
     """Play a task's evaluation with agents behind OpenAI-compatible servers.
 
-    Exit code 1 where an episode was lost. --set evaluation.greedy=true and the like apply.
+    Exits with code 1 if an episode was lost. Accepts settings such as --set evaluation.greedy=true.
     """
     import asyncio
     from multiprocessing import get_context
@@ -160,7 +160,7 @@ def _report(played: Played, agents: dict[str, str]) -> None:
 
 
 def _write(path: Path, task: DecPOMDP[Any, Any], played: Played) -> None:
-    """Write the episodes as in a run's episodes.jsonl, with the reason of a lost one."""
+    """Write the episodes in the format of a run's episodes.jsonl; a lost episode has the reason."""
     from dataclasses import asdict
 
     from colearn.record.transcript import transcript

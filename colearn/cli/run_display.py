@@ -1,4 +1,4 @@
-"""Display of one run on the command line: its progress, and what to do with its folder."""
+"""Command-line display of one run: its progress, and the next commands for its folder."""
 
 from __future__ import annotations
 
@@ -16,16 +16,17 @@ from colearn.text.notes import speaks
 from colearn.trainer.run_progress import RunProgress
 
 PAGE = "watch.html"
-"""File of a run's page in its folder."""
+"""File name of a run's page in the run's folder."""
 _SECONDS = 30.0
-"""Seconds between two writings of the page without an evaluation."""
+"""Seconds after which the page is rewritten even without an evaluation."""
 _REFRESH = 10
-"""Seconds after which a browser reads the page again."""
+"""Seconds after which a browser reloads the page."""
 
 
 class RunDisplay(RunProgress):
-    """Prints how a run starts, advances and ends, and the command that continues it. `watch`: it
-    also writes the run's page, after every evaluation and between them once in `_SECONDS`."""
+    """Prints how a run starts, advances and ends, and the command that continues it. With `watch`,
+    it also writes the run's page after every evaluation, and in between once every `_SECONDS`
+    seconds."""
 
     def __init__(self, config: Config, out: Path, *, watch: bool = False) -> None:
         super().__init__(config)

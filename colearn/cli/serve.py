@@ -13,7 +13,7 @@ TOKEN = "COLEARN_TOKEN"
 
 
 class EngineName(StrEnum):
-    """What runs the model."""
+    """The engine that runs the model."""
 
     transformers = "transformers"
     vllm = "vllm"

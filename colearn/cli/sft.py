@@ -19,8 +19,8 @@ def sft(
     batch: Annotated[int, typer.Option(min=1, help="Dialogues per step.")] = 8,
     sets: Sets = [],  # noqa: B006 - typer reads the default, nobody changes it
 ) -> None:
-    """Teach each agent's model its dialogues with TRL's SFTTrainer; a run can begin from the
-    folders."""
+    """Fine-tune each agent's model on its dialogues with TRL's SFTTrainer. A run can start from the
+    resulting folders."""
     from colearn.config import load_config
     from colearn.learn.sft import fine_tune
 

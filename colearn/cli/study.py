@@ -1,4 +1,4 @@
-"""`colearn study`: cross-play of a comparison's agents, and what a run's critic is worth."""
+"""`colearn study`: cross-play of a comparison's agents, and evaluation of a run's critics."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _TEAMS = "teams"
 
 
 class _Studies(TyperGroup):
-    """`colearn study FOLDER ...` is `colearn study teams FOLDER ...`."""
+    """Command group in which `colearn study FOLDER ...` means `colearn study teams FOLDER ...`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         if args and args[0] not in self.commands and args[0] != "--help":
@@ -34,7 +34,8 @@ def teams(
     metric: Annotated[str, typer.Option(help="Of the task.")] = "solved",
     turns: Annotated[str, typer.Option(help="The task's metric that counts turns.")] = "rounds",
 ) -> None:
-    """Swap a trained team's policies, team up agents trained alone, draw each role's reward."""
+    """Evaluate a trained team with swapped policies and agents trained alone as a team; plot each
+    role's reward."""
     from colearn.errors import ConfigError
     from colearn.experiment.study import write_study
 
@@ -59,7 +60,8 @@ def critic(
     repeats: Annotated[int, typer.Option(help="Trees of each held-out item.")] = 4,
     branches: Annotated[int, typer.Option(help="Joint actions after a joint history.")] = 3,
 ) -> None:
-    """Judge a run's critics on fresh episodes: what they explain by turn, beside what can be."""
+    """Evaluate a run's critics on new episodes: the variance explained by turn, and how much can be
+    explained."""
     from colearn.experiment.study.critic import study_critic
     from colearn.report.show import show_number
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from colearn.estimate.machine import Machine
 
 PARENT = "COLEARN_PARENT"
-"""Environment variable with the process ID whose end also ends this run."""
+"""Environment variable with the ID of a process; when this process ends, the run ends too."""
 
 
 def train(
@@ -105,7 +105,7 @@ def _settings(config: str | None, out: Path | None, sets: Sequence[str], resume:
 
 
 def _estimate(settings: Config, out: Path | None, processes: int, machine: Machine | None) -> None:
-    """Print the estimate; nothing is written."""
+    """Print the estimate; writes nothing."""
     from rich.console import Console
 
     from colearn.estimate import estimate

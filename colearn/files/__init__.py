@@ -1,1 +1,2 @@
-"""Files on this machine: the cache, and files that others made, first opened apart."""
+"""Files on this machine: the cache, and untrusted files, which are first opened in a separate
+process."""

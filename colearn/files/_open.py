@@ -1,13 +1,14 @@
-"""Opens a file that others made, in a process of its own with limits on time and memory.
+"""Opens an untrusted file in a separate process with limits on time and memory.
 
     python _open.py SECONDS MEMORY model FOLDER  # its config.json and tokenizer.json
     python _open.py SECONDS MEMORY template      # a template, its settings: JSON on its input
 
-SECONDS are of processor time, MEMORY is bytes of address space.
+SECONDS limits the processor time in seconds; MEMORY limits the address space in bytes.
 
-Trusted code that imports nothing of colearn, torch or transformers, so that it starts in a tenth of
-a second. It looks for what takes too much, not for what is damaged, which the reader that follows
-reports better. What it finds is a line on standard output and exit code 3.
+This trusted code imports neither colearn, torch nor transformers, so that it starts in a tenth of a
+second. It looks for files that take too much time or memory. It ignores damaged files, since the
+later reader reports them better. A finding is printed as a line on standard output, with exit code
+3.
 """
 
 from __future__ import annotations
@@ -24,10 +25,10 @@ from typing import Any
 
 _FOUND = 3
 _MOST = {"layers": 2_000, "experts": 20_000, "parts": 500_000}
-"""Layers and experts of a model, and their product; the largest published models have 200, 1,000
-and 25,000."""
+"""Maximum numbers of layers and experts of a model, and of their product; the largest published
+models have 200, 1,000 and 25,000."""
 _ENTRIES = 20_000
-"""Added tokens, end tokens or labels; Gemma 3 has 6,400 added tokens."""
+"""Maximum number of added tokens, end tokens or labels; Gemma 3 has 6,400 added tokens."""
 _LISTS = {
     "tokenizer_config.json": (
         *("added_tokens_decoder", "extra_special_tokens", "additional_special_tokens"),
@@ -35,7 +36,7 @@ _LISTS = {
     "generation_config.json": ("eos_token_id",),
     "config.json": ("num_labels", "id2label"),
 }
-"""Lists of which transformers takes long for each entry, by file."""
+"""Lists by file for which transformers takes a long time per entry."""
 _LAYERS = re.compile(
     r"(^|_)(n_?layers?|num_layers|layers|layer_num|num_blocks|blocks|depths?)($|_)"
 )
@@ -49,15 +50,15 @@ _TEXT = (
     * 20
 )
 _ROOM = 20_000
-"""Characters of a tokenizer's own rules that are added to the text it is tried on."""
+"""Maximum number of characters from a tokenizer's own rules that are added to its test text."""
 
 
 class _TooMuch(Exception):
-    """What a file asks for is beyond any honest one's."""
+    """A file demands more than any legitimate file."""
 
 
 def main() -> None:
-    """Open what the arguments name."""
+    """Open the files that the arguments name."""
     seconds, memory, kind, *rest = sys.argv[1:]
     resource.setrlimit(resource.RLIMIT_CPU, (int(seconds), int(seconds) + 1))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -76,7 +77,7 @@ def main() -> None:
 
 
 def _try(opening: Callable[[], None], memory: int) -> None:
-    """One file that is damaged does not keep the others from being opened."""
+    """Open one file; a damaged file does not prevent the others from being opened."""
     try:
         opening()
     except _TooMuch as found:
@@ -151,7 +152,8 @@ def _open_tokenizer(path: Path) -> None:
 
 
 def _own_texts(data: Any) -> str:
-    """The texts in a tokenizer's rules, which are likely to be what they change."""
+    """The strings in a tokenizer's rules, which are likely to be the texts that the rules
+    change."""
     texts: list[str] = []
     waiting = [data.get(name) for name in ("normalizer", "pre_tokenizer", "decoder")]
     while waiting:
@@ -166,12 +168,12 @@ def _own_texts(data: Any) -> str:
 
 
 def _open_template(template: str, settings: dict[str, Any]) -> None:
-    """Render conversations with transformers' environment, as far as it matters for cost."""
+    """Render conversations with transformers' Jinja environment, as far as it affects the cost."""
     from jinja2.ext import loopcontrols
     from jinja2.sandbox import ImmutableSandboxedEnvironment
 
     class Generation(loopcontrols):
-        """Also takes the `generation` blocks of transformers."""
+        """Also parses the `generation` blocks of transformers."""
 
         tags = {"break", "continue", "generation"}  # noqa: RUF012 - as its base declares it
 

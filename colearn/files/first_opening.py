@@ -1,7 +1,7 @@
-"""Files that others made are first opened in a child with limits, once for each content.
+"""Untrusted files are first opened in a child process with limits, once for each content.
 
-What a child with 10 s of processor time and 3 GB opens is then opened here without further limits.
-The cache folder remembers the SHA-256 of what went well.
+A file that the child opens within 10 s of processor time and 3 GB is then opened here without
+limits. The cache folder records the SHA-256 of each successful content.
 """
 
 from __future__ import annotations
@@ -21,13 +21,14 @@ from colearn.errors import ConfigError, printable
 from .cache import cache_folder
 
 SECONDS = 10
-"""Processor time; the tokenizer of 262,000 words of Gemma 3 takes 2 seconds."""
+"""Limit on processor time in seconds; Gemma 3's tokenizer, with 262,000 tokens, takes 2 seconds."""
 MEMORY = 3 << 30
-"""Bytes of address space; that tokenizer takes less than 1 GB."""
+"""Limit on address space in bytes; the tokenizer of Gemma 3 takes less than 1 GB."""
 _FORM = 2
-"""Raised whenever the child looks for more, so that what went well is opened again."""
+"""Version of the child's checks. It is raised when a check is added, so that all files are checked
+again."""
 _PATIENCE = 120.0
-"""Seconds of a busy machine until the child is given up; processor time is the limit elsewhere."""
+"""Seconds until the child is abandoned on a busy machine; otherwise processor time is the limit."""
 _FOUND = 3
 _OPENER = Path(__file__).with_name("_open.py")
 
@@ -43,7 +44,8 @@ def check_template(template: str, settings: Mapping[str, Any]) -> None:
 
 
 def check_model_files(folder: Path, digests: Mapping[str, str]) -> None:
-    """digests: SHA-256 by name of the settings and tokenizer files in the folder.
+    """Check a model's files. digests: SHA-256 of the settings and tokenizer files in the folder, by
+    file name.
 
     Errors: ValueError for files that take too much time or memory to open.
     """
@@ -53,7 +55,7 @@ def check_model_files(folder: Path, digests: Mapping[str, str]) -> None:
 
 
 def remember_model_files(digests: Mapping[str, str]) -> None:
-    """Remember files of a model that this program has made itself as opened."""
+    """Record that the files of a model that this program itself has written need no check."""
     _remember(_key(digests))
 
 
@@ -63,7 +65,7 @@ def _key(digests: Mapping[str, str]) -> str:
 
 @lru_cache(maxsize=1024)
 def _reason(key: str, arguments: Sequence[str], source: str) -> str | None:
-    """What is wrong with what the child opens; None: nothing. Asked once for each content."""
+    """The problem that the child found; None: no problem. Cached for each content."""
     if _remembered(key).exists():
         return None
     command = [sys.executable, "-P", "-B", str(_OPENER), str(SECONDS), str(MEMORY), *arguments]

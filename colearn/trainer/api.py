@@ -39,19 +39,19 @@ def train(
 ) -> Result:
     """Train a team, show the progress and return the result of the run.
 
-    task: a DecPOMDP object or class, a name, or a section with `name` and settings; None: `dataset`
-    on `data` with `reward`.
+    task: a DecPOMDP object or class, a name, or a section with `name` and settings; None: the task
+    `dataset`, with `data` and `reward`.
     algorithm: a name, or an object of `colearn.algorithms` with parts replaced.
     models: a path, a transformers model with its tokenizer as a pair, a section, or a mapping of
     these by agent.
-    critic: likewise one of these, for algorithms with a critic.
-    reward: functions with TRL's signature, for data.
+    critic: the critic's model, given like a single model, for algorithms with a critic.
+    reward: reward functions with TRL's signature, for use with `data`.
     data: rows as a list of dictionaries, a `datasets.Dataset` or a path; or a mapping with `train`
     and `test`.
     out: the run's folder; None: a new one under runs/.
-    callbacks: those of `colearn.experiment.callbacks`, or of one's own; with those of
+    callbacks: callbacks of `colearn.experiment.callbacks`, or your own; added to those in
     `run.callbacks`.
-    resume: go on with the run in `out`; its objects are given again.
+    resume: continue the run in `out`; pass the same objects again.
     settings: other sections of a config (`agents`, `train`, `evaluation`, `run`, ...).
 
     Errors: ConfigError or TaskError, one line that names the argument and the remedy; and those of

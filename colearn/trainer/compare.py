@@ -26,7 +26,7 @@ from .named import Names
 from .settings import settings_from
 
 AlgorithmsGiven: TypeAlias = Sequence[AlgorithmGiven] | Mapping[str, AlgorithmGiven]
-"""Names, classes or objects; a mapping gives them the labels of the report."""
+"""Names, classes or objects; a mapping's keys are the labels in the report."""
 
 _ALGORITHMS = ("collm_cc", "collm_dc", "magrpo")
 
@@ -45,20 +45,22 @@ def compare(
     callbacks: Sequence[Callback] = (),
     **settings: Unpack[Sections],
 ) -> ComparisonResult:
-    """Train several algorithms with several seeds on one task, and write a report of them.
+    """Train several algorithms with several seeds on one task, and write a report.
 
-    task: a `Config`, which says all but algorithms, seeds and workers; or a task as for `train`,
-    with `models`, `critic`, `reward`, `data`, `callbacks` and other sections as there.
-    out: the comparison's folder. Finished runs in it are kept, unfinished ones go on.
+    task: a `Config`, which sets everything except algorithms, seeds and workers; or a task as for
+    `train`. With a task, pass `models`, `critic`, `reward`, `data`, `callbacks` and other sections
+    as for `train`.
+    out: the comparison's folder. Finished runs in it are kept, and unfinished runs continue.
     algorithms: names or objects of `colearn.algorithms`; None: the config's, or CoLLM-CC, CoLLM-DC
     and MAGRPO.
-    seeds: how many, from 0, or which; None: 3.
-    workers: runs side by side, in processes of their own. Runs that need an object without a name
-    are made in this process, one after the other.
+    seeds: the number of seeds, starting at 0, or a list of seeds; None: the config's, by default 3
+    seeds.
+    workers: the number of runs in parallel, each in a separate process. If any object has no
+    importable name, all runs are executed in this process, one after the other.
 
     Errors: ConfigError or TaskError, one line that names the argument and the remedy, before
-    anything runs; CheckpointError if `out` holds something else; ColearnError naming the first run
-    that failed, after the report of the others is written.
+    anything runs; CheckpointError if `out` holds something else; ColearnError naming the first
+    failed run, after the report of the other runs has been written.
     """
     with ShortTraceback():
         names = Names()
@@ -103,7 +105,8 @@ def compare(
 def _entries(
     algorithms: AlgorithmsGiven, names: Names, known: Mapping[str, Any]
 ) -> dict[str, dict[str, Any]]:
-    """`compare.algorithms`. Errors: ConfigError for what is no algorithm."""
+    """The entries of `compare.algorithms`. Errors: ConfigError for a value that is not an
+    algorithm."""
     if isinstance(algorithms, str):
         raise ConfigError(f"algorithms: '{algorithms}' is one name; give a list")
     if not algorithms:
@@ -124,7 +127,7 @@ def _entries(
 
 
 def _labelled(algorithms: Sequence[AlgorithmGiven]) -> list[tuple[str, AlgorithmGiven]]:
-    """Each algorithm with its name, a further one of a name with its number."""
+    """Each algorithm with its name as label; repeated names are numbered."""
     labelled: dict[str, AlgorithmGiven] = {}
     for given in algorithms:
         name = Names().algorithm(given)["name"].rpartition(":")[2]

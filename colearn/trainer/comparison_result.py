@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 @dataclass(frozen=True)
 class ComparisonResult:
-    """A comparison whose runs are finished. A notebook shows curves, table and an episode."""
+    """A finished comparison. A notebook displays its curves, its table and an episode."""
 
     folder: Path
     """Folder that `colearn report` reads, and that `compare` with the same arguments extends."""
@@ -24,7 +24,8 @@ class ComparisonResult:
 
     @property
     def summary(self) -> dict[str, Any]:
-        """The content of summary.json: per algorithm each metric at the start and at the end."""
+        """The content of summary.json: for each algorithm, every metric at the start and at the
+        end."""
         read: dict[str, Any] = json.loads((self.folder / "summary.json").read_text())
         return read
 

@@ -28,7 +28,7 @@ class RewardOfColumns(Protocol):
     """A reward function that names columns: `f(prompts, completions, answer, **kwargs)`."""
 
     def __call__(self, prompts: Any, completions: Any, /, *args: Any, **columns: Any) -> Rewards:
-        """The rewards of completions."""
+        """Compute the rewards of completions."""
         ...
 
 
@@ -36,14 +36,15 @@ class RewardByName(Protocol):
     """A reward function that names only the arguments that it reads: `f(completions, **kwargs)`."""
 
     def __call__(self, *, prompts: Any, completions: Any, **columns: Any) -> Rewards:
-        """The rewards of completions."""
+        """Compute the rewards of completions."""
         ...
 
 
 OneReward: TypeAlias = RewardFunction | RewardOfColumns | RewardByName | str
 """A function with TRL's signature, a part of `colearn.rewards`, or `module:function`."""
 RewardGiven: TypeAlias = OneReward | Sequence[OneReward] | Mapping[str, Any]
-"""The team's reward, several that are added up, or a mapping by agent with `team`."""
+"""The team's reward, several rewards to add up, or a mapping by agent, in which `team` is the
+team's."""
 
 TaskGiven: TypeAlias = DecPOMDP[Any, Any] | type[DecPOMDP[Any, Any]] | str | Mapping[str, Any]
 """An object, a class, a name, or a section with `name` (a name or a class) and settings."""
@@ -67,7 +68,7 @@ class Sections(TypedDict, total=False):
     """The other sections of a config, as objects or as in YAML."""
 
     agents: Mapping[str, AgentSettings | Mapping[str, Any]]
-    """Settings by agent; `*` is all that are not named."""
+    """Settings by agent; `*` stands for all agents that are not named."""
     players: Mapping[str, AgentSettings | Mapping[str, Any]]
     """Additional players without a seat."""
     cast: Mapping[str, Any]

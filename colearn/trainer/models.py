@@ -1,5 +1,5 @@
-"""Config sections for models. Loaded models are saved in the cache under their digest, so that
-their run can be resumed without the objects."""
+"""Config sections for models. Loaded models are saved in the cache under their digest, so that a
+run can be resumed without the model objects."""
 
 from __future__ import annotations
 
@@ -54,7 +54,8 @@ def _pathed(path: Any, field: str) -> dict[str, Any]:
 
 
 def _saved(model: Any, tokenizer: Any, field: str) -> dict[str, Any]:
-    """The path of a loaded model, saved once, and its compute type if it is not float32."""
+    """The path of a loaded model, which is saved once, and its compute type if that is not
+    float32."""
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
     from colearn.models.digest import file_digests

@@ -1,4 +1,5 @@
-"""Names of a program's objects in a config: their own where they have one, else `object:NAME`."""
+"""Names of a program's objects in a config: their importable names if they have them, else
+`object:NAME`."""
 
 from __future__ import annotations
 
@@ -20,14 +21,14 @@ from colearn.text.notes import note
 
 
 class Names:
-    """The objects of one run; two different ones never share a name."""
+    """The objects of one run; two different objects never share a name."""
 
     def __init__(self) -> None:
         self.objects: dict[str, Any] = {}
         """Objects without an importable name, by their names in the config."""
 
     def add(self, value: object, label: str) -> str:
-        """The recorded name of an object that has no importable name."""
+        """Record an object that has no importable name, and return its name."""
         label = "".join(c if c.isalnum() else "_" for c in label).strip("_") or "given"
         label = label if label.isidentifier() else f"_{label}"
         number, name = 1, f"{PREFIX}{label}"
@@ -50,7 +51,8 @@ class Names:
         return self._chosen(task, "tasks", DecPOMDP)
 
     def algorithm(self, algorithm: Any) -> dict[str, Any]:
-        """A config's `algorithm` section: an object's settings where they name it wholly."""
+        """A config's `algorithm` section: an object's settings if they fully describe it, else its
+        name."""
         if not isinstance(algorithm, Algorithm):
             chosen = self._chosen(algorithm, "algorithms", Algorithm)
             return {"name": chosen} if isinstance(chosen, str) else chosen
@@ -87,8 +89,9 @@ class Names:
         return import_name(reward) or self.add(reward, label)
 
     def callback(self, callback: Any) -> Any:
-        """An entry of `run.callbacks`: a shipped one's section, else the object itself, which its
-        program may read afterwards. Errors: ConfigError for a value that is not a callback."""
+        """An entry of `run.callbacks`: the section of a shipped callback, else the name of the
+        object, so that the program can read the object afterwards. Errors: ConfigError for a value
+        that is not a callback."""
         if not isinstance(callback, Callback):
             raise ConfigError(
                 f"callbacks: {type(callback).__name__} is no Callback; derive its class from "
@@ -100,7 +103,7 @@ class Names:
         return self._part(Callback, callback, label)
 
     def _part(self, kind: type, part: Any, label: str) -> Any:
-        """A part's section, where that makes an equal one; else the name of an object."""
+        """A part's section if it rebuilds an equal part; else the name of the object."""
         name = part_name(part)
         if is_dataclass(part) and name is not None and not _is_local(type(part), name):
             try:
@@ -140,7 +143,7 @@ class Names:
         return {"name": self._class(given, kind, base)}
 
     def _setting(self, value: Any) -> Any:
-        """A setting of a section as in YAML: functions in it by their names."""
+        """A section's setting as in YAML, with functions replaced by their names."""
         if isinstance(value, Mapping):
             return {key: self._setting(one) for key, one in value.items()}
         if isinstance(value, list | tuple):
@@ -182,7 +185,8 @@ def _own_name(kind: Any, cls: type) -> str:
 
 
 def _changed(value: Any, default: Any) -> dict[str, Any]:
-    """The settings in which a dataclass differs from its default; None: from its fields' own."""
+    """The settings in which a dataclass differs from `default`. If `default` is None, from the
+    defaults of its fields."""
     changed = {}
     for field in fields(value):
         if not field.init:
@@ -213,7 +217,7 @@ def _plain(value: Any, usual: Any) -> Any:
 
 
 def _check_signature(reward: Callable[..., Any]) -> None:
-    """Errors: ConfigError for a function that cannot be called as TRL calls it."""
+    """Errors: ConfigError for a function that cannot be called with TRL's arguments."""
     try:
         parameters = inspect.signature(reward).parameters
     except (TypeError, ValueError):  # a builtin without a signature

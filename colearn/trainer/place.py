@@ -1,4 +1,4 @@
-"""The folder of a run whose program names none."""
+"""Default folder of a run whose program names no folder."""
 
 from __future__ import annotations
 

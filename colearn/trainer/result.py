@@ -11,14 +11,14 @@ from colearn.registry.given import PREFIX
 
 @dataclass(frozen=True, repr=False)
 class Result:
-    """A finished run. A notebook shows its curve, its metrics and its last transcript."""
+    """A finished run. A notebook displays its curve, its metrics and its last transcript."""
 
     run: Run
-    """Its record, its evaluations and its updates."""
+    """The run's record, evaluations and updates."""
 
     @property
     def folder(self) -> Path:
-        """The run's folder: what `colearn export`, `play` and `report` read."""
+        """The run's folder, which `colearn export`, `play` and `report` read."""
         return self.run.folder.path
 
     @property

@@ -17,7 +17,7 @@ from colearn.report.summary import Curve
 
 
 def result_html(run: Run, title: str, label: str, curve: Sequence[tuple[int, float | None]]) -> str:
-    """A finished run as HTML without scripts; texts of agents are escaped.
+    """A finished run as HTML without scripts; agents' texts are escaped.
 
     label: the metric of the curve.
     """

@@ -1,4 +1,4 @@
-"""Progress of one run, which restarts may start several times."""
+"""Progress display of one run, including its restarts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _EVALUATION = "evaluation/"
 
 
 class RunProgress:
-    """Shows how a run starts, advances and ends; rank 0 alone shows it."""
+    """Shows how a run starts, advances and ends, on rank 0 only."""
 
     def __init__(self, config: Config) -> None:
         algorithm = config.algorithm.name.rpartition(":")[2]
@@ -35,7 +35,7 @@ class RunProgress:
         self._stack.close()
 
     def started(self, experiment: Experiment) -> Report:
-        """Show a start; the result receives the experiment's reports."""
+        """Show the start of a run; the returned function receives the experiment's reports."""
         run, at = experiment.assembly.run, experiment.progress.iteration
         self.headline, train = run.headline, run.config.train
         if self._watcher is None:
@@ -47,7 +47,7 @@ class RunProgress:
         return self._report
 
     def ended(self, outcome: str) -> None:
-        """Show the outcome, and close the display."""
+        """Show the outcome and close the display."""
         if self._watcher is not None:
             self._watcher.ended(self._name, outcome)
         self._stack.close()

@@ -1,4 +1,5 @@
-"""Makes the runs of a comparison in this process, one after the other, with its objects."""
+"""Executes the runs of a comparison in this process, one after the other, with the program's
+objects."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ from colearn.record import Progress
 
 
 def make_here(plan: Plan, out: Path, watcher: Watcher) -> tuple[Failure, ...]:
-    """Make every run that is not finished; unfinished ones are resumed. A run that fails does not
+    """Execute every run that is not finished; started runs are resumed. A run that fails does not
     stop the others."""
     failures = []
     for job in launched_runs(plan, out):

@@ -51,7 +51,7 @@ def settings_from(
     seed: int | None,
     sections: Sections | Mapping[str, Any],
 ) -> dict[str, Any]:
-    """A config as in YAML, without its algorithm; `names` gets the objects in it.
+    """A config as in YAML, without its algorithm; the objects in it are added to `names`.
 
     Errors: ConfigError, one line that names the argument and the remedy.
     """
@@ -119,7 +119,7 @@ def _task(
 
 
 def _check_takes(name: str, given: Mapping[str, Any]) -> None:
-    """Errors: ConfigError for a reward or data of a task that has its own."""
+    """Errors: ConfigError if `reward` or `data` is passed for a task that has its own."""
     built = registry.instance(name, "task", DecPOMDP) is not None
     known = {} if built else inspect.signature(registry.task_class(name, "task")).parameters
     for key in given:

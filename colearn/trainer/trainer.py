@@ -26,17 +26,18 @@ from .settings import config_from
 
 
 class Trainer(Experiment):
-    """The run that `train` makes, before it runs: whole by `train()`, or by steps:
+    """A run from Python objects, as `train` makes it. Run it as a whole with `train()`, or in
+    steps:
 
         with Trainer(task, models=...) as trainer:
             while not trainer.over:
                 metrics = trainer.step()
             trainer.evaluate()
 
-    The steps give the numbers of the whole, bit for bit.
+    Steps give the same numbers as `train()`, bit for bit.
 
     The run's config records importable objects by name. It records any other object as
-    `object:NAME`, and a resume needs that object again.
+    `object:NAME`, and resuming the run needs that object again.
     """
 
     def __init__(
