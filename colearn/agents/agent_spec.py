@@ -22,11 +22,12 @@ class AgentSpec:
     adapter: str | None = None
     """Name of the agent's adapter on that model."""
     chat: ChatFormat | None = None
-    """Chat format; None where the tokenizer is not needed or not on this machine."""
+    """Chat format; None if the tokenizer is not needed or not on this machine."""
     positions: int | None = None
     """Maximum length of the model's input in tokens; None: unknown."""
     training_temperature: Callable[[float], float] | None = None
-    """Temperature by the used fraction of the training budget; None: that of `sampling`."""
+    """Temperature as a function of the used fraction of the training budget; None: the temperature
+    of `sampling`."""
 
     def temperature_at(self, done: float) -> float:
         """Rollout temperature after the fraction `done` of the training budget."""

@@ -1,9 +1,9 @@
 """Chat templates as an append-only format: each turn continues the token ids before it.
 
 A template renders a whole conversation, and some rewrite earlier turns (Qwen3 drops past
-reasoning). Rendering again would change sampled ids. So the template is rendered once, on a
+reasoning). Rendering again would change sampled ids. The template is therefore rendered once, on a
 conversation of placeholders, and split at the placeholders. Every turn is then written by appending
-these pieces, and the old ids stay a prefix.
+the resulting pieces, so the old ids remain a prefix.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ class ChatFormat:
     """Converts observations into the token ids that extend an agent's history.
 
     `chat` is 'auto' (the tokenizer's template, or plain text without one), 'plain', or the path of
-    a .jinja file. `template` holds further template arguments; `today` is the date passed to it
-    (None: this machine's). In plain format an observation is followed by a line break and an action
-    ends with the tokenizer's end token. `model_end_ids` are further ids that end an action: those
-    of the model's generation config.
+    a .jinja file. `template` holds additional template arguments; `today` is the date passed to the
+    template (None: this machine's date). In plain format, an observation is followed by a line
+    break and an action ends with the tokenizer's end token. `model_end_ids` are additional ids that
+    end an action, from the model's generation config.
 
-    Errors: ConfigError if the template does not end, drops or repeats a message, or there is no end
-    token.
+    Errors: ConfigError if the template does not end, drops or repeats a message, or if there is no
+    end token.
     """
 
     def __init__(
@@ -61,10 +61,10 @@ class ChatFormat:
             "model_end_ids": model_end_ids,
         }
         self.under = lru_cache(maxsize=_SYSTEMS)(self._under)
-        """The same format with another system text, in which special tokens stay text; with its own
-        it is itself.
+        """The same format with another system text, in which special tokens stay text. For the
+        format's own system text, it returns the format itself.
 
-        Errors: ConfigError if the template drops or repeats it.
+        Errors: ConfigError if the template drops or repeats the system text.
         """
         self._ids = lru_cache(maxsize=4096)(self._tokenize)
         self._rendered = lru_cache(maxsize=_SHAPES)(self._whole)
@@ -95,7 +95,7 @@ class ChatFormat:
             *model_end_ids,
         ]
         self.end_ids: frozenset[int] = frozenset(ends)
-        """Ids that end an action; the sampled one is part of the action and is trained."""
+        """Ids that end an action; the sampled end id is part of the action and is trained."""
         if not self.end_ids:
             raise ConfigError(
                 "agents.chat: the tokenizer has no end token and the template closes a turn "
@@ -112,14 +112,14 @@ class ChatFormat:
             for number, token in tokenizer.added_tokens_decoder.items()
             if token.special and str(token) in TOKENS
         }
-        """Marks of reasoning by id, for those that decoding would leave out."""
+        """The text of reasoning tags by token id, for tags that decoding would omit."""
 
     def open(self, text: str) -> Observation:
-        """o_0: the ids a history begins with."""
+        """o_0: the ids with which a history begins."""
         return Observation(text, self._turn(self._opening, text))
 
     def continuation(self, text: str, last: Action) -> Observation:
-        """o_t for t > 0: the ids that follow the action `last`, whichever way it ended."""
+        """o_t for t > 0: the ids that follow the action `last`, however that action ended."""
         closing = self._between
         ended = last.tokens[-1:]
         if ended and ended == self._between_ids[:1]:
@@ -146,11 +146,11 @@ class ChatFormat:
 
     @property
     def prompting(self) -> str:
-        """The template's text between a user message and the answer that is asked for."""
+        """The template's text between a user message and the answer to it."""
         return self._after
 
     def encode(self, parts: Sequence[Part]) -> tuple[int, ...]:
-        """Ids of texts in a row; special tokens in what was said stay text."""
+        """Ids of consecutive texts; special tokens in message texts stay text."""
         tokens: tuple[int, ...] = ()
         joined = ""
         for part in parts:
@@ -162,14 +162,15 @@ class ChatFormat:
         return (*tokens, *self._ids(joined))
 
     def split_end(self, closing: str) -> tuple[int | None, str]:
-        """The special token that a text after an answer begins with, if any, and the rest."""
+        """Split the text after an answer into the special token at its beginning, if any, and the
+        rest."""
         first = self._ids(closing)[:1]
         if not first or first[0] not in self.end_ids | self._special_ids:
             return None, closing
         return first[0], closing[len(self.tokenizer.convert_ids_to_tokens(first[0])) :]
 
     def whole(self, contents: tuple[str, ...]) -> tuple[str, ...]:
-        """Template texts and places of a whole dialogue, by its messages' contents."""
+        """Template texts and placeholders of a whole dialogue, for these message contents."""
         return self._rendered(contents)
 
     def _whole(self, contents: tuple[str, ...]) -> tuple[str, ...]:
@@ -194,7 +195,7 @@ class ChatFormat:
         return QuotingChat(self.tokenizer, system=system, **self._settings)
 
     def decode(self, tokens: tuple[int, ...]) -> str:
-        """The text of sampled tokens, without special tokens; those that open or close reasoning
+        """The text of sampled tokens, without special tokens; tokens that open or close reasoning
         are written as `<think>` and `</think>`."""
         text, begin = "", 0
         for place, token in enumerate(tokens):
@@ -204,7 +205,8 @@ class ChatFormat:
         return text + self._plain(tokens[begin:])
 
     def opened_reasoning(self, observation: str) -> str:
-        """The text that opens reasoning at the end of a prompt, before the action; '' without."""
+        """The text that opens reasoning at the end of a prompt, before the action; '' if there is
+        none."""
         return opened_reasoning(observation + self._after)
 
     def _plain(self, tokens: tuple[int, ...]) -> str:
@@ -214,7 +216,7 @@ class ChatFormat:
         """Ids of an observation and the template around it.
 
         A text that spells a special token (such as a quoted answer of another agent) must not
-        become one: it is then tokenised separately, as plain text.
+        become that token. It is then tokenised separately, as plain text.
         """
         if not any(token in text for token in self._special):
             return self._ids(before + text + self._after)
@@ -243,7 +245,7 @@ class QuotingChat(ChatFormat):
             self._quoted = system
 
     def open(self, text: str) -> Observation:
-        """o_0: the ids a history begins with."""
+        """o_0: the ids with which a history begins."""
         if self._quoted is None:
             return super().open(text)
         before, after = self._opening.split(_MARK)
@@ -251,7 +253,7 @@ class QuotingChat(ChatFormat):
         return Observation(text, tokens)
 
     def encode(self, parts: Sequence[Part]) -> tuple[int, ...]:
-        """Ids of texts in a row; special tokens in what was said stay text."""
+        """Ids of consecutive texts; special tokens in message texts stay text."""
         if self._quoted is None:
             return super().encode(parts)
         whole: list[Part] = []
@@ -266,5 +268,5 @@ class QuotingChat(ChatFormat):
 
 
 def _is_inside(text: str) -> bool:
-    """Whether a text ends inside of reasoning."""
+    """Whether a text ends inside reasoning."""
     return OPEN in text and text.rfind(OPEN) > text.rfind(CLOSE)

@@ -1,4 +1,5 @@
-"""Dialogues that are given as texts, written as the template writes the whole conversation."""
+"""Token ids of dialogues given as texts, rendered as the template renders the whole
+conversation."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ _RESPONSE_END = "</tool_response>"
 _RESPONSE = re.compile(rf"(<tool_response>)(.*)({_RESPONSE_END})", re.DOTALL)
 _PLACE = re.compile("\ue000([ura])(\\d+)\ue000")
 CLOSING = f"\n{CLOSE}\n\n"
-"""Closes reasoning that was cut."""
+"""Text that closes truncated reasoning."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,18 +29,19 @@ class Span:
 
     tokens: tuple[int, ...]
     answer: bool
-    """Whether the agent wrote them, the end token included."""
+    """Whether the agent wrote these ids, including the end token."""
 
 
 class Part(NamedTuple):
-    """A piece of text: of the template, or said by somebody, in which special tokens stay text."""
+    """A piece of text, from the template or from a message; in a message, special tokens stay
+    text."""
 
     text: str
     said: bool = False
 
 
 class Format(Protocol):
-    """Part of a chat format that a dialogue uses."""
+    """The part of a chat format that dialogues use."""
 
     end_id: int
 
@@ -49,16 +51,17 @@ class Format(Protocol):
 
     @property
     def prompting(self) -> str:
-        """The template's text between a user message and the answer that is asked for."""
+        """The template's text between a user message and the answer to it."""
 
     def whole(self, contents: tuple[str, ...]) -> tuple[str, ...]:
-        """Template texts and places of a dialogue, by its messages' contents."""
+        """Template texts and placeholders of a dialogue, for these message contents."""
 
     def encode(self, parts: Sequence[Part]) -> tuple[int, ...]:
-        """Ids of texts in a row; special tokens in what was said stay text."""
+        """Ids of consecutive texts; special tokens in message texts stay text."""
 
     def split_end(self, closing: str) -> tuple[int | None, str]:
-        """The special token that a text after an answer begins with, if any, and the rest."""
+        """Split the text after an answer into the special token at its beginning, if any, and the
+        rest."""
 
 
 def dialogue_spans(
@@ -67,7 +70,7 @@ def dialogue_spans(
     """The ids of earlier turns and, with `said`, of the prompt for the next answer.
 
     Prompts and answers alternate. `ended` adds the end token after an answer that the template
-    closes with none. Earlier reasoning is kept or dropped as the template does it.
+    closes without an end token. Earlier reasoning is kept or dropped as by the template.
 
     Errors: ConfigError if the template drops or repeats a message.
     """
@@ -88,7 +91,7 @@ def dialogue_spans(
 
 
 def split_places(text: str, messages: int) -> tuple[str, ...]:
-    """A rendered skeleton as template texts and places, in turn.
+    """Split a rendered skeleton into template texts and placeholders, alternating.
 
     Errors: ConfigError if a message is missing, repeated or out of order.
     """
@@ -112,15 +115,15 @@ def place(side: str, number: int) -> str:
 
 
 def _user(number: int, text: str) -> tuple[str, dict[str, str]]:
-    """A user message's content with a place for its text, and the text; templates tell a tool's
-    result from a question by its marks."""
+    """A user message's content with a placeholder for its text, and the text. The tags of a tool
+    result stay, since templates recognise it by them."""
     tool = _RESPONSE.fullmatch(text)
     opens, inner, closes = ("", text, "") if tool is None else tool.groups()
     return opens + place("u", number) + closes, {f"u{number}": inner}
 
 
 def _assistant(number: int, answer: str, *, reasons: bool) -> tuple[str, dict[str, str]]:
-    """An assistant message's content with places for its texts, and the texts."""
+    """An assistant message's content with placeholders for its texts, and the texts."""
     thought = _THOUGHT.fullmatch(answer) if reasons else None
     cut = _CUT.fullmatch(answer) if reasons and thought is None else None
     if cut is not None:
@@ -167,7 +170,7 @@ def _spans(
 
 
 def _common(one: str, other: str) -> int:
-    """Length of the common beginning of two texts."""
+    """Length of the common prefix of two texts."""
     pairs = enumerate(zip(one, other, strict=False))
     shortest = min(len(one), len(other))
     return next((index for index, (a, b) in pairs if a != b), shortest)

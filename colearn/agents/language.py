@@ -1,4 +1,4 @@
-"""Language-model players: they read prompts in a chat format and sample from a token engine."""
+"""Language-model players, which read prompts in a chat format and sample from a token engine."""
 
 from __future__ import annotations
 
@@ -35,14 +35,15 @@ class Language(Player):
 
     engine: TokenEngine
     agent: str
-    """Its name in the engine."""
+    """The agent's name in the engine."""
     spec: AgentSpec
     weights_version: Callable[[], int] = no_version
-    """Returns the number of updates of its model so far."""
+    """Returns the number of updates of the agent's model so far."""
     temperature: float | None = None
-    """Temperature that replaces the spec's."""
+    """Temperature that replaces the one in the spec; None: no replacement."""
     truncates: bool = True
-    """Whether a history that does not fit its model ends the episode; if not, it ends the run."""
+    """Whether a history that does not fit the agent's model ends only the episode. False: it ends
+    the run."""
 
     @property
     def positions(self) -> int | None:
@@ -95,7 +96,7 @@ class Language(Player):
         )
 
     def _sampling(self, request: ActionRequest, tokens: int) -> Sampling:
-        """The sampling parameters of this action, after a history of so many tokens."""
+        """The sampling parameters of this action, after a history of `tokens` tokens."""
         room = None if self.positions is None else self.positions - tokens
         sampling = within_limits(self.spec.sampling, request.observation.limits, room)
         temperature = sampling.temperature if self.temperature is None else self.temperature
@@ -146,7 +147,8 @@ def language_players(engine: TokenEngine, specs: Mapping[str, AgentSpec]) -> dic
 
 
 def _completed(action: Action, version: int, opened: str) -> Action:
-    """The action of weights of this version, with the reasoning that its prompt opened."""
+    """The action with the version of its weights, and with the reasoning tag that its prompt
+    opened."""
     if action.version == version and not opened:
         return action
     return Action(

@@ -17,8 +17,8 @@ def _one_thread() -> ThreadPoolExecutor:
 
 @dataclass(frozen=True, slots=True)
 class Program(Player):
-    """A player that runs code, one call after another, in a thread of its own; its actions have no
-    tokens and are never trained."""
+    """A player that runs code in a separate thread, one call at a time. Its actions have no tokens
+    and are never trained."""
 
     program: Acts
     _thread: ThreadPoolExecutor = field(init=False, default_factory=_one_thread, compare=False)
@@ -36,7 +36,7 @@ class Program(Player):
         self._thread.shutdown()
 
     def _answers(self, request: ActionRequest) -> list[TokenAnswer]:
-        """All actions of a request, before those of the next one."""
+        """Compute all actions of a request; the next request waits."""
         return [self._answer(request, seed) for seed in request.seeds]
 
     def _answer(self, request: ActionRequest, seed: int) -> TokenAnswer:

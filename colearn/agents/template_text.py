@@ -1,5 +1,5 @@
-"""Chat templates as text: read, given a fixed date, rendered with a time limit since they are
-untrusted programs, and split into the pieces between messages."""
+"""Chat templates as text: reads them, fixes their date, renders them and splits them into the
+pieces between messages. Rendering has a time limit, since templates are untrusted programs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 SECONDS = 5.0
-"""Time limit for one conversation of placeholders; templates take milliseconds."""
+"""Time limit in seconds for rendering one conversation of placeholders; legitimate templates take
+milliseconds."""
 
 
 _USER, _ANSWER, _NEXT = "\ue000first\ue000", "\ue000answer\ue000", "\ue000next\ue000"
@@ -83,7 +84,7 @@ def render(
     *,
     prompted: bool = True,
 ) -> str:
-    """The rendered `messages`, if `prompted` with the opening of an answer.
+    """The rendered `messages`, followed by the opening of an answer if `prompted`.
 
     Errors: ConfigError for a template that does not parse, raises, or takes too long.
     """
@@ -130,8 +131,8 @@ def split_turns(
     """The template's text before the first user message, between an answer and the next user
     message, and between a user message and its answer.
 
-    Errors: as for `render`; ConfigError for one that drops or repeats a message, and for arguments
-    that are the tokenizer's.
+    Errors: as for `render`; ConfigError for a template that drops or repeats a message, and for
+    arguments that the tokenizer sets itself.
     """
     for name in inspect.signature(tokenizer.apply_chat_template).parameters:
         if name in arguments:

@@ -1,4 +1,4 @@
-"""How many tokens an agent may write in a turn."""
+"""Limits on the number of tokens that an agent may write in a turn."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from colearn.types import AnswerLimits
 
 
 def within_limits(sampling: Sampling, limits: AnswerLimits | None, room: int | None) -> Sampling:
-    """The least of three limits: the agent's `sampling.max_tokens`, that of the observation, and
-    the `room` in tokens that its history leaves in its model (None: unlimited). The observation's
-    stop strings are added to the agent's."""
+    """Sampling parameters with the smallest of three token limits: the agent's
+    `sampling.max_tokens`, the observation's limit, and `room`, the number of tokens that the
+    history leaves within the model's maximum length (None: unlimited). The observation's stop
+    strings are added to the agent's."""
     most, stop = sampling.max_tokens, sampling.stop
     if room is not None:
         most = min(most, room)

@@ -1,5 +1,5 @@
-"""Batches rows into padded tensors, cuts them into micro-batches by a token budget, and assigns
-these to ranks in rounds, so that collectives stay in step."""
+"""Cuts rows into micro-batches by a token budget, pads them to tensors, and assigns micro-batches
+to ranks in rounds, so that collectives stay in step."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from colearn.contract.rows import Row, RowBatch
 from colearn.models.tree_mask import TreeMask
 
 Micro = list[tuple[int, int, Row]]
-"""A micro-batch: (group, place in it, row)."""
+"""A micro-batch: (group, index in the group, row) for each row."""
 Numbered = tuple[int, Micro]
-"""A micro-batch with its number in the minibatch."""
+"""A micro-batch with its index in the minibatch."""
 Round = list[Numbered]
 """At most one micro-batch per process, by rank."""
 
@@ -98,11 +98,12 @@ def _positions(row: Row, width: int) -> list[int]:
 
 
 def micro_batches(groups: Sequence[Sequence[Row]], token_budget: int) -> Iterator[Micro]:
-    """Cut groups, widest first, into lists of (group, place in it, row) within the padded budget.
+    """Cut groups, widest first, into lists of (group, index in the group, row) within the budget,
+    which counts padding.
 
     Rows of one group stay together if they fit the budget; a larger group is cut between its rows,
-    and a row beyond the budget is a separate micro-batch. Rows with equal passages are adjacent
-    and count once.
+    and a row that exceeds the budget is a separate micro-batch. Rows with equal passages are
+    adjacent and count once.
     """
     units = [
         unit
@@ -125,7 +126,7 @@ def micro_batches(groups: Sequence[Sequence[Row]], token_budget: int) -> Iterato
 
 
 class _Unit:
-    """Rows that are not separated."""
+    """Rows that stay in the same micro-batch."""
 
     def __init__(self, rows: Micro) -> None:
         self.rows = rows
@@ -148,9 +149,9 @@ def _units(rows: Micro, token_budget: int) -> list[_Unit]:
 def rounds(micros: Iterable[Numbered], processes: int, *, alike: bool) -> Iterator[Round]:
     """Up to `processes` micro-batches at a time, in order.
 
-    With `alike` all micro-batches of a round have the same kind: actions, marks, both or neither.
-    Gradients then arrive in the same order in every process, in which ZeRO-2 fills its buckets;
-    another order would add up gradients of different weights.
+    With `alike`, all micro-batches of a round are of the same kind: actions, marks, both or
+    neither. Gradients then arrive in the same order in every process. ZeRO-2 fills its buckets in
+    this order; different orders would sum gradients of different weights.
     """
     kinds: dict[tuple[bool, bool], Round] = {}
     for number, micro in micros:

@@ -40,7 +40,7 @@ def save_learner(
 def load_learner(folder: Path, parameters: Mapping[str, Tensor]) -> tuple[dict[str, Any], int]:
     """Copy the weights into `parameters`; return the optimiser state and the step count.
 
-    Errors: CheckpointError for a file that is missing, truncated, or of another model.
+    Errors: CheckpointError for a file that is missing, truncated, or from another model.
     """
     load_weights(folder, parameters)
     state: dict[int, dict[str, Tensor]] = {}
@@ -67,7 +67,7 @@ def save_weights(folder: Path, parameters: Mapping[str, Tensor]) -> None:
 def load_weights(folder: Path, parameters: Mapping[str, Tensor]) -> None:
     """Copy the weights into `parameters`.
 
-    Errors: CheckpointError for a file that is missing, truncated, or of another model.
+    Errors: CheckpointError for a file that is missing, truncated, or from another model.
     """
     weights = _read(folder / WEIGHTS)
     if set(weights) != set(parameters):

@@ -7,7 +7,8 @@ from colearn.contract import LearnerConstructor
 
 
 def constructor(run: ResolvedRun, settings: ModelSettings | CriticSettings) -> LearnerConstructor:
-    """That of the run's kind of learner, or of a critic whose head is solved."""
+    """The constructor of the run's kind of learner, or of the ridge learner for a critic whose head
+    is solved in closed form."""
     if isinstance(settings, CriticSettings) and settings.head == "ridge":
         from .ridge import RidgeLearner
 

@@ -28,7 +28,7 @@ from .rate_schedule import rate_factor
 
 
 class DeepSpeedLearner(NetworkLearner):
-    """One network, one engine, one AdamW in float32: the same steps as `LocalLearner`.
+    """One network with one engine and one AdamW in float32; makes the same steps as `LocalLearner`.
 
     Processes run in lockstep because ZeRO-2 reduces gradients during the backward pass.
     """
@@ -80,7 +80,7 @@ class DeepSpeedLearner(NetworkLearner):
 
     @contextmanager
     def _divided(self) -> Iterator[None]:
-        """Shard the weights inside the block at stage 3; they are whole outside of it."""
+        """Context in which stage 3 shards the weights; outside of it they are whole."""
         if self._shards is None:
             yield
             return
@@ -124,7 +124,7 @@ class DeepSpeedLearner(NetworkLearner):
         return {"grad_norm": self._norm, "learning_rate": rate}
 
     def save(self, folder: Path) -> None:
-        """Save a checkpoint: the first process writes, all processes must call."""
+        """Save a checkpoint. The first process writes it; all processes must call this method."""
         with self.network.base.using(self.network.adapter):  # stage 3 has no state of others
             parameters = list(self.parameters.values())
             state = read_state(self.engine, parameters, keep=self.rank == 0)
@@ -143,7 +143,8 @@ class DeepSpeedLearner(NetworkLearner):
         self.network.base.revision += 1
 
     def _clip(self, optimizer: torch.optim.Optimizer, *_: Any) -> None:
-        """Clip at stage 0, after the sum over processes: DeepSpeed reports no norm there."""
+        """Clip the gradient at stage 0, after its sum over processes, since DeepSpeed reports no
+        norm at stage 0."""
         weights = [weight for group in optimizer.param_groups for weight in group["params"]]
         self._norm = nn.utils.clip_grad_norm_(weights, self.settings.max_grad_norm).item()
         self._check_norm(self._norm)
@@ -155,7 +156,8 @@ _FIELDS = ("logprobs", "entropy", "values")
 class _Pass(nn.Module):
     """The trained weights, with the network's forward pass.
 
-    The network is not a submodule: DeepSpeed would broadcast a shared frozen base once per engine.
+    The network is not a submodule, since DeepSpeed would broadcast a shared frozen base once per
+    engine.
     """
 
     def __init__(self, network: Network, weights: Iterable[nn.Parameter]) -> None:
@@ -164,12 +166,14 @@ class _Pass(nn.Module):
         self._network = (network,)
 
     def forward(self, batch: RowBatch, entropy: bool) -> tuple[Tensor | None, ...]:
-        """Outputs as a tuple: DeepSpeed looks for tensors in tuples, not in dataclasses."""
+        """Return the outputs as a tuple, since DeepSpeed looks for tensors in tuples, not in
+        dataclasses."""
         return _outputs(self._network[0], batch, entropy)
 
 
 class _Layers(nn.Module):
-    """The network with its modules, each of whose weights stage 3 gathers for its pass."""
+    """The network as a submodule; stage 3 gathers the weights of each of its modules for that
+    module's pass."""
 
     def __init__(self, network: Network) -> None:
         super().__init__()

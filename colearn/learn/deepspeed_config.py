@@ -56,7 +56,7 @@ def engine_config(
 ) -> dict[str, Any]:
     """The complete config of one engine, from a shipped name or the path of a JSON file.
 
-    `adapter`: the engine trains a LoRA adapter, whose weights stage 3 keeps whole. Errors:
+    `adapter`: whether the engine trains a LoRA adapter, whose weights stage 3 keeps whole. Errors:
     ConfigError for a missing file, an unknown stage, or a key set by the learner.
     """
     config = _read(source)

@@ -54,8 +54,9 @@ def start_engine(name: str, module: nn.Module, device: torch.device, config: dic
 
 
 def has_cpu_adam() -> bool:
-    """Whether DeepSpeed's Adam for offloaded state can be built here, which takes one pass over
-    memory for each step. It needs a C++ compiler and ninja; without them torch's steps."""
+    """Whether DeepSpeed's Adam for offloaded state, which makes one pass over memory per step, can
+    be built on this machine. It needs a C++ compiler and ninja; without them, torch's Adam is
+    used."""
     required("deepspeed", "deepspeed")
     from deepspeed.ops.op_builder import CPUAdamBuilder
 
@@ -74,7 +75,8 @@ def gathered(value: Any) -> list[Any]:
 
 
 def _indexed(device: torch.device) -> torch.device:
-    """The device with an index, which DeepSpeed always names: `cuda` is the current device."""
+    """The device with an index, since DeepSpeed always uses an index; `cuda` means the current
+    device."""
     if device.type == "cpu" or device.index is not None:
         return device
     return torch.device(device.type, torch.accelerator.current_device_index())
@@ -82,7 +84,8 @@ def _indexed(device: torch.device) -> torch.device:
 
 @contextmanager
 def alone() -> Iterator[None]:
-    """Create a process group of one if no launcher started this process; DeepSpeed tries MPI."""
+    """Create a process group of one process if no launcher has started this process; DeepSpeed
+    would otherwise try MPI."""
     if "LOCAL_RANK" in os.environ:
         yield
         return

@@ -1,4 +1,4 @@
-"""ZeRO 3 weights of one engine: sharded within an update, whole for everybody else."""
+"""ZeRO-3 weights of one engine: sharded during an update, whole at all other times."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ _GRADIENTS = "_DeepSpeedZeroOptimizer_Stage3__param_id_to_grad_partition"
 
 
 class Shards:
-    """Divides an engine's weights over processes before its passes and gathers them afterwards.
+    """Shards an engine's weights over processes before its passes and gathers them afterwards.
 
     DeepSpeed's hooks gather a layer's weights for its pass and are active only while the weights
-    are divided: generation, evaluation and checkpoints run the same modules on whole weights,
-    without collectives. `hooked` False keeps the weights whole, for adapters, whose modules belong
-    to a base that several engines share; their optimiser state is sharded all the same.
+    are sharded. Generation, evaluation and checkpoints run the same modules on whole weights,
+    without collectives. With `hooked` False, the weights stay whole. Adapters need this, since
+    their modules belong to a base that several engines share; their optimiser state is still
+    sharded.
     """
 
     def __init__(self, engine: Any, parameters: Sequence[nn.Parameter], *, hooked: bool) -> None:
@@ -28,7 +29,8 @@ class Shards:
         self.gather()
 
     def divide(self) -> None:
-        """Keep this process's part of every weight, as it is now. Every process must call."""
+        """Keep only this process's shard of every weight's current value. Every process must call
+        this method."""
         self._parameters[0].partition(param_list=self._parameters, has_been_updated=True)
         self._copy_to_masters()
         if self._hooked:
@@ -37,7 +39,7 @@ class Shards:
             self.gather()
 
     def gather(self) -> None:
-        """Make every weight whole. Every process must call."""
+        """Make every weight whole. Every process must call this method."""
         from deepspeed.runtime.zero.partition_parameters import ZeroParamStatus
 
         for hook in (*self._offload.forward_hooks, *self._offload.backward_hooks):
@@ -52,13 +54,14 @@ class Shards:
             divided[0].all_gather(param_list=divided)
 
     def clear_gradients(self) -> None:
-        """Zero this process's gradients after a step: DeepSpeed overwrites only those of weights
-        that the next step's first pass reaches."""
+        """Zero this process's gradients after a step. DeepSpeed overwrites a gradient only if the
+        first pass of the next step reaches its weight."""
         for part in getattr(self._optimizer, _GRADIENTS).values():
             part.zero_()
 
     def write(self, parameter: nn.Parameter, value: Tensor, key: str | None) -> None:
-        """This process's part of a whole value into a master weight (None) or a moment of it."""
+        """Write this process's shard of a whole value to a master weight (`key` None) or to one of
+        its moments."""
         part, _ = self._optimizer._get_fp32_opt_state_partition(
             parameter, release_swap_buffers=False, optim_state_key=key
         )

@@ -1,7 +1,7 @@
 """Reads and writes a DeepSpeed engine's AdamW state in the form of `torch.optim.AdamW.state_dict`.
 
-ZeRO keeps one flat slice of it in each process. The full state makes a checkpoint independent of
-the stage and the number of processes, and equal in format to the local learner's.
+ZeRO keeps one flat slice of the state in each process. Saving the full state makes a checkpoint
+independent of the stage and the number of processes. Its format is the same as the local learner's.
 """
 
 from __future__ import annotations
@@ -22,9 +22,11 @@ _MOMENTS = ("exp_avg", "exp_avg_sq")
 def read_state(
     engine: Any, parameters: Sequence[nn.Parameter], *, keep: bool = True
 ) -> dict[str, Any]:
-    """The full state in the CPU's memory, without moments if not `keep`; all processes must call.
+    """The full state in CPU memory, without moments if `keep` is False; all processes must call
+    this function.
 
-    One moment at a time is whole on the device: together they are twice as large as the weights.
+    Only one moment at a time is whole on the device, since all moments together are twice as large
+    as the weights.
     """
     from deepspeed.utils import safe_get_full_optimizer_state
 
@@ -69,7 +71,7 @@ def write_state(engine: Any, parameters: Sequence[nn.Parameter], saved: dict[str
 def write_shards(
     engine: Any, shards: Shards, parameters: Sequence[nn.Parameter], saved: dict[str, Any]
 ) -> None:
-    """`write_state` at stage 3, after this process's parts of the weights have been replaced.
+    """`write_state` for stage 3, after this process's shards of the weights have been replaced.
 
     Errors: as for `write_state`.
     """
@@ -142,5 +144,5 @@ def _count_again(adam: Any, steps: int) -> None:
 
 
 def _adam(engine: Any) -> Any:
-    """The AdamW optimiser: ZeRO wraps it, stage 0 does not."""
+    """The engine's AdamW optimiser, unwrapped from ZeRO's; stage 0 does not wrap it."""
     return getattr(engine.optimizer, "optimizer", engine.optimizer)

@@ -1,4 +1,4 @@
-"""How much of a gradient repeats from step to step, from AdamW's own moments."""
+"""Estimates the fraction of a gradient that repeats from step to step, from AdamW's moments."""
 
 from __future__ import annotations
 
@@ -6,19 +6,20 @@ import torch
 from torch import Tensor
 
 ENOUGH = 10
-"""Steps before which the moments say little."""
+"""Number of steps before which the moments are too noisy to use."""
 
 
 @torch.no_grad()
 def grad_signal(
     optimizer: torch.optim.Optimizer, betas: tuple[float, float], steps: int
 ) -> float | None:
-    """|E g|^2 / E |g|^2 of the gradients of `steps` steps, as clipped: 1 without noise, 0 for noise
-    alone. It waits for the device once.
+    """|E g|^2 / E |g|^2 of the clipped gradients of `steps` steps: 1 without noise, 0 for noise
+    alone. Synchronises with the device once.
 
-    The first moment is a mean of gradients with weights w, whose noise has sum w^2 of a gradient's;
-    the second is a mean of their squares. None in the first steps, without a first moment, and
-    without any gradient. Steps on one batch count its noise as signal.
+    The first moment is a mean of gradients with weights w; the variance of its noise is sum w^2
+    times that of a single gradient. The second moment is a mean of squared gradients. The result is
+    None in the first steps, without a first moment, and without any gradient. If several steps use
+    one batch, the batch's noise counts as signal.
     """
     parameters = (one for group in optimizer.param_groups for one in group["params"])
     states = [

@@ -22,9 +22,9 @@ from .rate_schedule import rate_factor
 
 
 class LocalLearner(NetworkLearner):
-    """One network, one AdamW in float32, one schedule.
+    """One network with one AdamW in float32 and one schedule.
 
-    Losses are parts of one sum: gradients are added over processes, never averaged, so results do
+    Losses are parts of one sum. Gradients are summed over processes, never averaged, so results do
     not depend on the number of processes.
     """
 
@@ -93,8 +93,8 @@ class LocalLearner(NetworkLearner):
         return values
 
     def _share_gradients(self) -> None:
-        """Sum gradients over processes. A parameter without gradient in all of them keeps none, as
-        in one process: a zero gradient would still apply weight decay and momentum."""
+        """Sum gradients over processes. A parameter that has no gradient in any process keeps none,
+        as in a single process. A zero gradient would still apply weight decay and momentum."""
         if self.processes == 1:
             return
         parameters = list(self.parameters.values())

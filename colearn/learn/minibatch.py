@@ -16,12 +16,12 @@ class UpdateSchedule:
 
     epochs: int
     minibatch: int | None
-    """Joint transitions per optimiser step; None: one step for all."""
+    """Number of joint transitions per optimiser step; None: one step for all transitions."""
 
     def minibatches(
         self, trees: Sequence[Tree[Any]], seed: int, iteration: int
     ) -> list[list[list[int]]]:
-        """The tree numbers of each minibatch of each epoch, shuffled anew in every epoch."""
+        """The tree indices of each minibatch, by epoch; trees are reshuffled in every epoch."""
         epochs = []
         for epoch in range(self.epochs):
             rng = derive_rng(seed, "minibatch", iteration, epoch)
@@ -33,10 +33,12 @@ class UpdateSchedule:
 def minibatches(
     trees: Sequence[Tree[Any]], size: int | None, order: Sequence[int]
 ) -> Iterator[list[int]]:
-    """Tree numbers in `order`, cut into minibatches of about `size` joint transitions; None: one.
+    """Tree indices in `order`, cut into minibatches of about `size` joint transitions; None: one
+    minibatch.
 
-    Episodes stay whole: a critic reads all turns of one in a pass. Minibatches have about equal
-    size: a remainder of one episode would make an equally large step from much less data.
+    Episodes stay whole, since a critic reads all turns of an episode in one pass. Minibatches have
+    about equal size, since a small last minibatch would make an equally large step from much less
+    data.
     """
     if size is None:
         yield list(range(len(trees)))

@@ -28,19 +28,21 @@ class MicroBatches(Prepared):
 
     micros: tuple[Micro, ...]
     tensors: dict[int, RowBatch] = field(default_factory=dict)
-    """Cached tensors by micro-batch number; only a single micro-batch is cached."""
+    """Cached tensors by micro-batch index; they are cached only if there is a single
+    micro-batch."""
 
 
 class NetworkLearner(Learner):
-    """A network and its forward passes; a subclass owns the optimiser and its settings.
+    """A network and its forward passes; the subclass owns the optimiser and its settings.
 
     Every process receives the same rows. A round assigns one micro-batch to each process; the
     losses are parts of one sum.
     """
 
     lockstep: ClassVar[bool] = False
-    """Processes communicate in every forward or backward pass. A process without a micro-batch in
-    a round runs another one with weight 0, and all micro-batches of a round have the same kind."""
+    """Whether processes communicate in every forward or backward pass. A process without a
+    micro-batch in a round then runs another process's with weight 0, and all micro-batches of a
+    round are of the same kind."""
     processes: int = 1
     rank: int = 0
 
@@ -74,7 +76,7 @@ class NetworkLearner(Learner):
         )
 
     def observe(self, returns: Sequence[float], centre: float) -> None:
-        """Update the value head's scale. Errors: ValueError if the network has none."""
+        """Update the value head's scale. Errors: ValueError if the network has no value head."""
         if self.network.head is None:
             raise ValueError(f"{self.name} has no value head to scale")
         self.network.head.observe(returns, centre)
@@ -156,7 +158,8 @@ class NetworkLearner(Learner):
         values: dict[tuple[int, int], tuple[float, ...]],
         failure: tuple[int, str] | None,
     ) -> Accumulated:
-        """Merge the results of all processes; all of them raise the first failure."""
+        """Merge the results of all processes; if any failed, all processes raise the first
+        failure."""
         parts = self._gathered((totals, values, failure))
         failures = [failed for _, _, failed in parts if failed is not None]
         if failures:
@@ -170,7 +173,8 @@ class NetworkLearner(Learner):
         )
 
     def _stop_together(self, turn: Round, loss: Tensor) -> None:
-        """Stop all processes at the same loss; otherwise the others would wait forever."""
+        """Stop all processes if any loss of the round is not finite; otherwise the other processes
+        would wait forever."""
         losses = torch.zeros(self.processes, device=self.device)
         losses[self.rank] = loss.detach()
         if self.processes > 1:
@@ -196,7 +200,7 @@ class NetworkLearner(Learner):
 
 
 def _values(micro: Micro, outputs: Outputs) -> dict[tuple[int, int], tuple[float, ...]]:
-    """Values of each row, keyed by (group, place in it)."""
+    """Values of each row, keyed by (group, index in the group)."""
     if not contents(micro)[1]:
         return {}
     by_row = outputs.values.detach().cpu().split([len(row.marks) for _, _, row in micro])
@@ -208,6 +212,6 @@ def _values(micro: Micro, outputs: Outputs) -> dict[tuple[int, int], tuple[float
 
 
 def _nothing(outputs: Outputs) -> Tensor:
-    """A zero loss with zero gradients for all outputs, so that every weight gets a gradient."""
+    """A zero loss with zero gradients for all outputs, so that every weight receives a gradient."""
     logprobs, values = outputs.logprobs, outputs.values
     return 0.0 * (logprobs.nan_to_num(0, 0, 0).sum() + values.nan_to_num(0, 0, 0).sum())

@@ -14,7 +14,7 @@ from colearn.tabular.model import Array
 from .batch import make_batch, micro_batches
 
 _AT_ONCE = 2**26
-"""Elements in one block of float64 logits."""
+"""Maximum number of elements in one block of float64 logits."""
 
 QueriedIds = Mapping[int, Sequence[int]]
 """For each node, the token ids to evaluate after it."""
@@ -31,7 +31,7 @@ def next_probabilities(
 ) -> list[dict[int, Array]]:
     """For each group and node, p(token | tokens up to the node's mark): [temperatures, ids].
 
-    One float64 softmax per mark: the probabilities of a mark sum to at most 1, however sharp they
+    Each mark has one float64 softmax, so its probabilities sum to at most 1, however sharp they
     are. Temperature 0 is greedy decoding: probability 1 for the likeliest token.
     """
     tables_by_group: list[dict[int, Array]] = [{} for _ in groups]
@@ -63,7 +63,8 @@ def _tables(
     wanted: Sequence[Sequence[int]],
     temperatures: Sequence[float],
 ) -> Iterator[Array]:
-    """For each mark, the probabilities of its ids, padded: [temperatures, most ids of a mark]."""
+    """For each mark, the probabilities of its ids, padded: [temperatures, maximum number of ids per
+    mark]."""
     block = max(1, _AT_ONCE // network.base.config.vocab_size)
     width = max(map(len, wanted), default=0)
     padded = [[*ids, *[0] * (width - len(ids))] for ids in wanted]

@@ -1,7 +1,8 @@
 """Actor rows: the tokens of one agent's tree, packed so that each node occurs once.
 
-A chain is one sequence with causal attention. In a tree the shared prefix occurs once and every
-branch attends to its ancestors only. A context window C hides older tokens from a turn's tokens.
+A chain is one sequence with causal attention. In a tree, the shared prefix occurs once, and every
+branch attends only to its ancestors. A context window of C tokens hides older tokens from a turn's
+tokens.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from colearn.types import Tree
 
 
 def window_start(previous: int, length: int, window: int | None) -> int:
-    """First visible position of a turn: the last C of `length` positions, never moving back."""
+    """First visible position of a turn: the start of the last C of `length` positions, but never
+    before `previous`."""
     return previous if window is None else max(previous, length - window)
 
 
@@ -30,13 +32,14 @@ def actor_rows(
     budget: int | None = None,
     value: ReadAt | Literal["next"] | None = None,
 ) -> list[Row]:
-    """Rows of `agent`'s history over tree `number`; each of its actions is a span in exactly one.
+    """Rows of `agent`'s histories in tree `number`; each of the agent's actions is a span in
+    exactly one row.
 
     Every context (`Observation.fresh`) has separate rows. A context within `budget` tokens is one
-    row; a larger one is cut at its leaves into several rows. They repeat the shared prefix as
-    context and train it once. With `value` each V(h), after an observation, or Q(h, a), after an
-    action, is a mark in exactly one row, for a value head on the actor; "next" marks the end of
-    every node.
+    row; a larger one is cut at its leaves into several rows. These rows repeat the shared prefix as
+    context but train it only once. With `value`, each V(h) after an observation, or each Q(h, a)
+    after an action, is a mark in exactly one row, for a value head on the actor; "next" marks the
+    end of every node.
     """
     rows = []
     trained: set[int] = set()
@@ -98,13 +101,14 @@ def actor_rows(
 
 
 _REPEATED = 1.25
-"""Branches become separate rows if the token count grows at most by this factor."""
+"""Branches become separate rows if this increases the token count by at most this factor."""
 
 
 def _bunches(context: Sequence[NodeTokens], budget: int | None) -> Iterable[Sequence[NodeTokens]]:
-    """Bunches of parts, parents first, that cover all leaves; each fits the budget if possible.
+    """Subsets of a context's nodes, parents first, that together cover all leaves; each fits the
+    budget if possible.
 
-    Branches that share few tokens are separated: a joint row would need a mask.
+    Branches that share few tokens are separated, since a joint row would need a mask.
     """
     parents = {part.parent for part in context}
     length: dict[int | None, int] = {None: 0}

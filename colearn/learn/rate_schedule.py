@@ -9,7 +9,7 @@ from colearn.config import OptimizerSettings
 
 def rate_factor(settings: OptimizerSettings, step: int, done: float) -> float:
     """Learning-rate factor at optimiser step `step` (from 0) at fraction `done` of the budget: a
-    warm-up, then constant, or linear or cosine decay to zero.
+    warm-up, followed by a constant rate or by linear or cosine decay to zero.
 
     The budget counts environment steps, so the decay does not depend on the algorithm's number of
     optimiser steps.

@@ -1,4 +1,4 @@
-"""A value model whose trunk stays as it is: its head is solved in closed form."""
+"""Learner for a value model with a frozen trunk, whose head is solved in closed form."""
 
 from __future__ import annotations
 
@@ -22,25 +22,27 @@ from . import checkpoint_files
 from .network_learner import NetworkLearner
 
 _PENALTIES = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)
-"""Candidates for the penalty, in units of the largest eigenvalue of the states' scatter matrix."""
+"""Candidate penalties, in units of the largest eigenvalue of the states' scatter matrix."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScoredStates:
-    """The states at the marks of one update, [N, D], and what their values are to be, [N]."""
+    """The states at the marks of one update, [N, D], and their value targets, [N]."""
 
     states: Tensor
     targets: Tensor
 
 
 class RidgeLearner(NetworkLearner):
-    """One ridge regression of the targets on the hidden states at the marks, in each step.
+    """Each step solves one ridge regression of the targets on the hidden states at the marks.
 
-    It fits the experience of the last `critic.replay` updates. Those before the newest are
-    off-policy: their returns are of earlier policies. The penalty is the one of the least
-    leave-one-out error, or none of the states is used where that is better.
+    The regression uses the experience of the last `critic.replay` updates. All but the newest
+    update are off-policy, since their returns come from earlier policies. The penalty is the
+    candidate with the smallest leave-one-out error; if a constant has an even smaller error, the
+    states are not used.
 
-    Wrong where the trunk's states do not hold what the return depends on: nothing else is learned.
+    Wrong when the trunk's states do not contain what the return depends on, since only the head is
+    learned.
     """
 
     def __init__(
@@ -127,9 +129,10 @@ class RidgeLearner(NetworkLearner):
 
 def ridge(states: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
     """Weights [D] and bias [] of the ridge regression of `targets` [N] on `states` [N, D] with the
-    least leave-one-out error among the candidates.
+    smallest leave-one-out error among the candidate penalties.
 
-    That error of row i is its residual over 1 - h_ii, with h the regression's hat matrix.
+    The leave-one-out error of row i is its residual divided by 1 - h_ii, where h is the
+    regression's hat matrix.
     """
     mean, level = states.mean(0), targets.mean()
     left, sizes, right = torch.linalg.svd(states - mean, full_matrices=False)

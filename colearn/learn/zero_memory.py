@@ -15,7 +15,8 @@ _LIVE, _PREFETCHED, _STEPPED = 1_000_000_000, 50_000_000, 1_000_000_000
 
 
 def kept_locally(trained: int, frozen_bytes: int) -> MemoryFootprint:
-    """Every process has all of it. A step needs no memory: AdamW is fused."""
+    """Every process holds the full state. A step needs no additional memory, since AdamW is
+    fused."""
     return MemoryFootprint(
         weights=_FLOAT * trained + frozen_bytes,
         gradients=_FLOAT * trained,
@@ -33,13 +34,14 @@ def kept_by_zero(
 ) -> MemoryFootprint:
     """Bytes per process under DeepSpeed's section `zero_optimization`.
 
-    Stage 0 divides nothing. Stage 1 divides Adam's moments, and adds a copy of the weights that
-    this process steps. Stage 2 divides the gradients, too, except two buckets. Stage 3 also divides
-    the trained weights within an update, except those that DeepSpeed has gathered, and keeps its
-    gradients' memory.
-    A step has a flat copy of the gradients, and the moments' roots; at stage 3 twice on the CPU.
+    Stage 0 partitions nothing. Stage 1 partitions Adam's moments, and adds a copy of the weights
+    that this process updates. Stage 2 also partitions the gradients, except two buckets. Stage 3
+    also partitions the trained weights during an update, except those that DeepSpeed has gathered,
+    and never frees the gradients' memory. A step allocates a flat copy of the gradients and the
+    square roots of the second moments; at stage 3 it handles one sub-group of weights at a time. If
+    offloaded, the optimiser state is in CPU memory.
 
-    whole: stage 3 does not divide these weights, which are an adapter's.
+    whole: whether stage 3 keeps the weights whole, as it does for an adapter.
     """
     stage: int = zero["stage"]
     if not stage:

@@ -1,4 +1,4 @@
-"""League cast: past selves as opponents, sampled by how hard they are to beat."""
+"""League cast: past selves as opponents, sampled by the difficulty of beating them."""
 
 from __future__ import annotations
 
@@ -18,19 +18,20 @@ from colearn.types import Credited
 
 @dataclass(frozen=True, kw_only=True)
 class League(Cast):
-    """Every `every` iterations a copy of the trained models enters the pool. In episode e, agent
-    e mod n plays its current policy. Every other seat is taken by its own past self, from a slot
-    drawn anew. In the `self_play` share of episodes, and while the pool is empty, all agents play
-    their current policies.
+    """Every `every` iterations a copy of the trained models enters the pool. In episode e, agent e
+    mod n plays its current policy. Every other agent is played by a past self of that agent, from a
+    slot that is drawn for each seat. In a fraction `self_play` of episodes, and while the pool is
+    empty, all agents play their current policies.
 
-    A slot's win rate w is the current policy's against it. An episode counts 1, 1/2 or 0 if the
-    kept agent's payoff is above, equal to or below its opponent's. The prior is one win and one
-    loss; older iterations decay. Payoffs are the task's metrics `payoff_AGENT`, which exclude
-    rewards for format and brevity; without such metrics they are the credited returns.
+    A slot's win rate w is the current policy's win rate against that slot. An episode counts 1, 1/2
+    or 0 if the payoff of the agent with the current policy is above, equal to or below its
+    opponent's. The prior is one win and one loss; the weight of older games decays. Payoffs are the
+    task's metrics `payoff_AGENT`, which exclude rewards for format and brevity; without such
+    metrics, credited returns are used.
 
-    Slots are drawn in proportion to (1 - w)^power ("hard"), to w (1 - w) ("even"), or uniformly
-    ("uniform": fictitious play against the mean of past policies). The first two are prioritised
-    fictitious self-play (AlphaStar).
+    Slots are drawn with probability proportional to (1 - w)^power ("hard") or w (1 - w) ("even"),
+    or uniformly ("uniform": fictitious play against the mean of past policies). The first two are
+    prioritised fictitious self-play (AlphaStar).
 
     Wrong when returns do not show who is stronger, as in a team: all slots then have equal weight.
     Each slot holds a copy of every trained model (of its adapter, with LoRA).
@@ -39,15 +40,15 @@ class League(Cast):
     pool: Count = 4
     """Number of slots; a new past self replaces the oldest."""
     every: Count = 20
-    """Iterations between two additions to the pool."""
+    """Number of iterations between two additions to the pool."""
     self_play: Share = 0.5
     """Fraction of episodes without past selves, drawn at random."""
     weigh: Literal["hard", "even", "uniform"] = "hard"
-    """How the slot of a past self is drawn from its win rate."""
+    """Rule by which a slot is drawn from the win rates."""
     power: Positive = 2.0
     """Exponent of 1 - w for "hard"."""
     decay: Share = 0.9
-    """Weight of a game per iteration since it was played."""
+    """Factor on a game's weight for each iteration since it was played."""
     _memory: dict[str, float] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def seats(
@@ -93,7 +94,7 @@ class League(Cast):
 
     @property
     def members(self) -> tuple[int, ...]:
-        """Numbers of the filled slots."""
+        """Indices of the filled slots."""
         return tuple(range(min(self.pool, int(self._memory.get("taken", 0.0)))))
 
     def win_rate(self, slot: int) -> float:
@@ -109,7 +110,7 @@ class League(Cast):
         return float((1.0 - rate) ** self.power) if self.weigh == "hard" else rate * (1.0 - rate)
 
     def _count(self, episode: Credited[Any]) -> None:
-        """Counts an episode of one agent against past selves."""
+        """Counts an episode in which one agent played against past selves."""
         tree = episode.tree
         slots = {
             agent: slot
@@ -130,7 +131,7 @@ class League(Cast):
 
 
 def _payoff(episode: Credited[Any], agent: str) -> float:
-    """A player's payoff, mean over branches."""
+    """A player's payoff, averaged over branches."""
     name = f"payoff_{agent}"
     ends = [leaf.metrics for leaf in episode.tree.leaves() if name in leaf.metrics]
     if ends:

@@ -1,4 +1,4 @@
-"""Casts without memory: own seats, swapped seats, fixed opponents."""
+"""Stateless casts: own seats, swapped seats, fixed opponents."""
 
 from __future__ import annotations
 
@@ -48,10 +48,12 @@ class Swap(Cast):
 @dataclass(frozen=True, kw_only=True)
 class Against(Cast):
     """In episode e, agent e mod n plays its own seat; every other seat is taken by one of
-    `players`, drawn anew. Opponents are frozen: a program, an untrained model, a server.
+    `players`, drawn at random for each seat. Opponents are not trained: programs, untrained models
+    or servers.
 
-    Wrong as the only training: a policy that beats one opponent need not beat another (MARSHAL,
-    Table 3). `self_play` is the share of episodes in which all agents play their own seats.
+    Wrong as the only training, since a policy that beats one opponent need not beat another
+    (MARSHAL, Table 3). `self_play` is the fraction of episodes in which all agents play their own
+    seats.
     """
 
     self_play: Share = 0.0

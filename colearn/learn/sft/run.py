@@ -29,10 +29,10 @@ def fine_tune(
     batch: int = 8,
 ) -> dict[str, Path]:
     """Train each model that has dialogues and write it to OUT/MODEL, a folder for
-    `models.MODEL.path`; the folders by model.
+    `models.MODEL.path`. Returns the folders by model.
 
-    Agents on one model train it together. A model with LoRA settings trains an adapter, which is
-    merged.
+    Agents that share a model train it together. For a model with LoRA settings, an adapter is
+    trained and then merged.
 
     Errors: ConfigError; MissingExtra without trl or datasets.
     """
