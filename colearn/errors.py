@@ -65,7 +65,7 @@ class MissingExtra(ColearnError):
         self._given = package, extra
 
     def __reduce__(self) -> tuple[type[MissingExtra], tuple[str, str]]:
-        """Workers return their errors by pickle."""
+        """Supports pickling, by which workers return their errors."""
         return type(self), self._given
 
 

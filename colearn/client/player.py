@@ -12,7 +12,7 @@ from .agent import RemoteAgent
 from .async_agent import AsyncConversation
 
 Messages = tuple[dict[str, str], ...]
-"""A history; every request sends all of it, so that a tree can fork."""
+"""A history as messages; every request sends the whole history, so that a tree can fork."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,8 +61,8 @@ class Proposal:
 
     def excess(self, phases: Sequence[str], filled: float = 1.0) -> float:
         """Non-resident bytes that these phases need, divided by the bytes available for them, on
-        the fullest device. The fraction `filled` of each device is available. The phases do not fit
-        if the result is above 1."""
+        the fullest device. A fraction `filled` of a device's memory counts as available. The phases
+        do not fit if the result is above 1."""
         one, worst = self.estimate, 0.0
         for device, peaks in (one.phases or {}).items():
             capacity = one.capacity(device)

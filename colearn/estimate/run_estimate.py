@@ -134,8 +134,9 @@ def estimate(
 
     machine: the machine on which the run will take place, by default this one.
     rehearsed: `Estimate.rehearsed` of the same models, whose passes are not rehearsed again.
-    workload: the workload of the same task, agents and algorithm, which is not read again. Nothing
-    is written and no weight is read. Errors: ConfigError or TaskError, as in the run.
+    workload: the workload of the same task, agents and algorithm, which is not read again.
+
+    Nothing is written and no weight is read. Errors: ConfigError or TaskError, as in the run.
     """
     config = with_given_critic(config)
     given, work = config, read_workload(config) if workload is None else workload

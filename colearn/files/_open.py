@@ -42,7 +42,8 @@ _LAYERS = re.compile(
 )
 _EXPERTS = re.compile(r"(^|_)experts?($|_)")
 _GROWTH = 64
-"""Maximum number of tokens that a character may become, and of characters a token."""
+"""Maximum number of tokens per character of the test text, and of decoded characters per character
+of the test text."""
 _TEXT = (
     "".join(map(chr, range(32, 127)))
     + " ".join(f"{sign * 32}!" for sign in ("a", "A", "0", " ", "_", "-", "\n", "é", "字", "🙂"))

@@ -1,4 +1,4 @@
-"""Learner kinds: construction and memory estimate of each."""
+"""Learner kinds: each constructs learners and estimates their memory."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ AlgorithmGiven: TypeAlias = Algorithm | type[Algorithm] | str | Mapping[str, Any
 OneModel: TypeAlias = "str | Path | ModelSettings | Mapping[str, Any] | tuple[PreTrainedModel, PreTrainedTokenizerBase]"  # noqa: E501
 """A path, a section of settings, or a loaded model with its tokenizer."""
 ModelsGiven: TypeAlias = "OneModel | Mapping[str, OneModel]"
-"""One model for each agent, or a mapping by agent; `*` is all that are not named."""
+"""A model for every agent, or a mapping by agent; `*` stands for all agents that are not named."""
 CriticGiven: TypeAlias = "str | Path | CriticSettings | Mapping[str, Any] | tuple[PreTrainedModel, PreTrainedTokenizerBase]"  # noqa: E501
 """A path, a section of settings, or a loaded model with its tokenizer."""
 
