@@ -195,11 +195,15 @@ class Worker(Generic[Job, Event]):
     def _wait(self) -> bool:
         """Waits for work; False at the end of the thread."""
         with self._wake:
-            while not (self._closing or self._arrived or self._calls or self.engine.busy):
-                if not self._wake.wait(self._idle):
-                    self._thread = None
-                    return False
+            # asks again after the time: a job may come before this thread has the lock again
+            if not self._wake.wait_for(self._needed, self._idle):
+                self._thread = None
+                return False
             return not self._closing
+
+    def _needed(self) -> bool:
+        """Whether the thread has something to do."""
+        return bool(self._closing or self._arrived or self._calls or self.engine.busy)
 
     def _work(self) -> None:
         """Steps until no job is left, the worker ends, or another engine waits for its turn.
