@@ -225,7 +225,7 @@ def case(name: str, arguments: argparse.Namespace, folder: Path) -> dict[str, An
         "kB sent of an iteration": round(sent / 1000 / arguments.iterations, 1),
         "apart": apart(folder / "one", out),
         "seconds until the line": None if line_at is None else round(line_at - killed, 1),
-        "notes": [one for one in told.read_text().splitlines() if one.startswith("note: ")],
+        "told": [one for one in told.read_text().splitlines() if one.startswith("note: restart")],
     }
 
 

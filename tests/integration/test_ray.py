@@ -76,7 +76,7 @@ def apart(one: Path, other: Path) -> float:
 
 
 def workers() -> list[int]:
-    """Process ids of the workers on this machine."""
+    """Process ids of the workers of clusters that this process has started."""
     found = []
     for process in Path("/proc").iterdir():
         if process.name.isdigit():
@@ -84,9 +84,19 @@ def workers() -> list[int]:
                 line = (process / "cmdline").read_bytes()
             except (FileNotFoundError, ProcessLookupError):
                 continue
-            if line.startswith(WORKER.encode()):
+            if line.startswith(WORKER.encode()) and descends(int(process.name)):
                 found.append(int(process.name))
     return found
+
+
+def descends(process: int) -> bool:
+    """Whether this process has started another one, through whatever is between them."""
+    while process > 1 and process != os.getpid():
+        try:
+            process = parent(process)
+        except (FileNotFoundError, ProcessLookupError):
+            return False
+    return process == os.getpid()
 
 
 def parent(process: int) -> int:
