@@ -29,10 +29,9 @@ from .model_folder import (
     write_zeros,
 )
 from .sleeping import sleeps
-from .vllm_executor import on_device
 from .vllm_memory import cache_bytes, memory_share
 from .vllm_runner import cuts, runner_variables
-from .vllm_worker import score_before_cuts
+from .vllm_worker import on_device, score_before_cuts
 
 _ZEROS = "__zeros__"
 _FORCED = {

@@ -1,4 +1,4 @@
-"""Code that runs inside a vLLM worker: log-probabilities from before top-p and top-k."""
+"""Changes to vLLM's worker: its device, and log-probabilities from before top-p and top-k."""
 
 from __future__ import annotations
 
@@ -6,6 +6,19 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+
+
+def on_device(index: int) -> type[Any]:
+    """An executor class whose worker runs on CUDA device `index`: that of its model, so that each
+    of several processes, and each of several placed models, generates where it trains."""
+    from vllm.v1.executor.uniproc_executor import UniProcExecutor
+
+    class OnDevice(UniProcExecutor):
+        def _distributed_args(self) -> tuple[str, int, int]:
+            method, rank, _ = super()._distributed_args()
+            return method, rank, index
+
+    return OnDevice
 
 
 class WorkerExtension:

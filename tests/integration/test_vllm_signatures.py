@@ -138,7 +138,7 @@ def test_the_package_has_the_options_that_a_device_needs() -> None:
 def test_the_executor_says_which_device_its_worker_takes() -> None:
     from vllm.v1.executor.uniproc_executor import UniProcExecutor
 
-    from colearn.generate.vllm_executor import on_device
+    from colearn.generate.vllm_worker import on_device
 
     kind = on_device(3)
     assert issubclass(kind, UniProcExecutor)
