@@ -1,4 +1,4 @@
-"""Settings of an agent: who plays it, how its answers are sampled, what its history holds."""
+"""Settings of an agent: the player, the sampling of answers, and the content of the history."""
 
 from __future__ import annotations
 
@@ -17,25 +17,26 @@ class SamplingSettings(Section):
     temperature: float = Field(default=1.0, ge=0)
     """Sampling temperature; 0 decodes greedily."""
     top_p: float = Field(default=1.0, gt=0, le=1)
-    """Nucleus: samples from the likeliest tokens with this total probability."""
+    """Nucleus sampling: samples from the most likely tokens whose total probability reaches this
+    value."""
     top_k: int | None = Field(default=None, ge=1, le=10_000_000)
-    """Samples from the k likeliest tokens; None: from all."""
+    """Samples from the k most likely tokens; None: from all tokens."""
     max_tokens: int = Field(default=256, ge=1, le=10_000_000)
-    """Token limit of one answer."""
+    """Maximum number of tokens in one answer."""
     stop: tuple[Annotated[str, Field(min_length=1)], ...] = ()
-    """Texts that end an answer; the text stays in the answer."""
+    """Strings that end an answer; the string that ends the answer stays in it."""
 
 
 class TemperatureAnneal(Section):
     """A training temperature that is constant until `begin` and then anneals linearly to the
-    agent's `temperature` at `end`, both fractions of `train.environment_steps`."""
+    agent's `temperature` at `end`. `begin` and `end` are fractions of `train.environment_steps`."""
 
     start: float = Field(ge=0.01)
-    """Temperature up to `begin`."""
+    """Temperature until `begin`."""
     begin: float = Field(default=0.0, ge=0, lt=1)
-    """Share of the budget at which the change begins."""
+    """Fraction of the budget at which annealing begins."""
     end: float = Field(default=1.0, gt=0, le=1)
-    """Fraction of the budget from which on it is `temperature`."""
+    """Fraction of the budget at which the temperature reaches `temperature`."""
 
     @model_validator(mode="after")
     def _in_order(self) -> TemperatureAnneal:
@@ -45,8 +46,8 @@ class TemperatureAnneal(Section):
 
 
 class TrainedSampling(SamplingSettings):
-    """Sampling in a run. `temperature` applies to evaluation and deployment, and to training unless
-    `anneal` is set."""
+    """Sampling settings in a run. `temperature` applies to evaluation and deployment, and also to
+    training unless `anneal` is set."""
 
     anneal: TemperatureAnneal | None = None
     """Schedule of the training temperature; None: constant."""
@@ -73,32 +74,34 @@ class TrainedSampling(SamplingSettings):
 
 class AgentSettings(Section):
     model: str = EACH
-    """Name of this agent's physical model; `*`: the model named after the agent."""
+    """Name of the model that plays this agent; `*`: the model named after the agent."""
     program: Named | None = None
-    """A program that plays it instead of a model: a registered name, or module:Class."""
+    """A program that plays the agent instead of a model: a registered name, or module:Class."""
     endpoint: str | None = None
-    """URL of an OpenAI-compatible server that plays it instead; every request includes `sampling`
-    and `system`."""
+    """URL of an OpenAI-compatible server that plays the agent instead of a model; every request
+    includes `sampling` and `system`."""
     system: str | None = None
     """System prompt, at the start of the history."""
     chat: str = "auto"
-    """`auto`: the tokenizer's chat template, or `plain` without one; or a .jinja file."""
+    """`auto` uses the tokenizer's chat template, or `plain` if the tokenizer has none; or the path
+    of a .jinja file."""
     template: dict[str, bool | int | float | str] = Field(default_factory=dict)
     """Arguments of the chat template, such as Qwen3's `enable_thinking: false`."""
     today: date = date(2024, 7, 26)
-    """The date for chat templates that include one, such as Llama 3's, so that prompts do not
-    change at midnight. The default is the one in those templates."""
+    """Fixed date for chat templates that include the current date, such as Llama 3's, so that
+    prompts do not change at midnight. The default is the default date of those templates."""
     sampling: TrainedSampling = TrainedSampling()
-    """How answers are sampled."""
+    """Sampling of answers."""
     window: int | None = Field(default=None, ge=1)
     """C: keep the most recent C KV-cache positions at the start of each turn; None keeps all."""
     overflow: Literal["truncate", "error"] = "truncate"
-    """A history that leaves no room for an answer in its model ends the episode (`truncate`; the
-    metric `overflow` counts them) or the run (`error`). A window does not shorten a history."""
+    """Behaviour if a history leaves no room for an answer in its model: `truncate` ends the episode
+    (the metric `overflow` reports the fraction of such episodes), `error` ends the run. A window
+    does not shorten a history."""
 
     @property
     def speaks(self) -> bool:
-        """Whether a language model of this run plays it."""
+        """Whether a language model of this run plays the agent."""
         return self.program is None and self.endpoint is None
 
     @property
@@ -125,10 +128,10 @@ class AgentSettings(Section):
 
     @property
     def request_fields(self) -> dict[str, Any]:
-        """Request fields of a chat completion for the settings that are set; the server decides the
-        rest.
+        """Fields of a chat completion request for the settings that are set explicitly; the server
+        chooses the other values.
 
-        A run's recorded config sets all of them, so its agents sample as in the run.
+        A run's recorded config sets all of them, so agents sample as they did in the run.
         """
         sampling = self.sampling.deployed
         fields = {name: getattr(sampling, name) for name in sorted(sampling.model_fields_set)}

@@ -31,10 +31,10 @@ LONGEST = 100_000
 
 
 def build_task(config: Config) -> DecPOMDP[Any, Any]:
-    """The task of a config, inside its wrapper if it has one.
+    """The task of a config, inside the config's wrapper if there is one.
 
     Errors: ConfigError for an unknown task or setting (with the nearest name) or a bad value;
-    TaskError for whatever else the task's constructor raises.
+    TaskError for any other exception from the task's constructor.
     """
     task = registry.instance(config.task.name, "task.name", DecPOMDP)
     if task is None:
@@ -54,7 +54,7 @@ def build_task(config: Config) -> DecPOMDP[Any, Any]:
 
 
 def build_tracker(chosen: Named, folder: Path, config: Mapping[str, Any]) -> Tracker:
-    """The tracker that an entry of `run.trackers` names, opened for a run's folder and config.
+    """The tracker named by an entry of `run.trackers`, opened for a run's folder and config.
 
     Errors: ConfigError for an unknown name or setting; MissingExtra naming the pip command.
     """
@@ -64,7 +64,7 @@ def build_tracker(chosen: Named, folder: Path, config: Mapping[str, Any]) -> Tra
 
 
 def build_callbacks(config: Config) -> tuple[Callback, ...]:
-    """The callbacks of `run.callbacks`: built by their settings, or objects of the program.
+    """The callbacks of `run.callbacks`: built from their settings, or given as objects in Python.
 
     Errors: ConfigError for an unknown name or setting.
     """
@@ -97,7 +97,8 @@ def _arguments(cls: type[Any], chosen: Named, section: str, *, given: int) -> di
 
 
 def _typed(cls: type[Any], settings: Mapping[str, Any], section: str) -> dict[str, Any]:
-    """Settings converted to the types of the constructor's annotations; others unchanged.
+    """Settings converted to the types in the constructor's annotations; settings without annotation
+    are unchanged.
 
     Errors: ConfigError that names the setting.
     """
@@ -136,7 +137,7 @@ def _check_finite(value: Any, where: str) -> None:
 
 
 def build_algorithm(config: Config) -> Algorithm:
-    """The algorithm of a config, its hyper-parameters checked by type.
+    """The algorithm of a config, with type-checked hyper-parameters.
 
     Errors: ConfigError for an unknown name or setting (with the nearest name) or a wrong type.
     """
@@ -155,7 +156,7 @@ def build_algorithm(config: Config) -> Algorithm:
 
 
 def _refuse_settings(section: str, chosen: Named) -> NoReturn:
-    """Errors: ConfigError for settings of an object that is built already."""
+    """Raise an error. Errors: ConfigError for settings of an object that is already built."""
     key = next(iter(chosen.settings))
     raise ConfigError(
         f"{section}.{key}: {chosen.name} is built already; set it where the object is made"
@@ -163,7 +164,7 @@ def _refuse_settings(section: str, chosen: Named) -> NoReturn:
 
 
 def build_program(chosen: Named, where: str) -> Acts:
-    """The program that a seat's settings name.
+    """The program named by a seat's settings.
 
     Errors: ConfigError for an unknown name or setting, or a class that cannot act.
     """

@@ -1,4 +1,4 @@
-"""Checks of a resolved run that need no weights."""
+"""Checks of a resolved run that do not need weights."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from .resolved_run import ResolvedRun
 
 
 def check_run(run: ResolvedRun) -> None:
-    """Errors: ConfigError for models, a critic or exact evaluation that do not fit the run."""
+    """Check a run. Errors: ConfigError for models, a critic or exact evaluation that do not fit the
+    run."""
     if run.algorithm.learns:
         check_learning(run)
     if run.config.evaluation.exact:
@@ -22,8 +23,9 @@ def check_run(run: ResolvedRun) -> None:
 
 
 def check_learning(run: ResolvedRun) -> None:
-    """Errors: ConfigError if no model is trained, or if a model has its own epochs or minibatch
-    size while the critic recomputes advantages in each joint minibatch (CoLLM's Alg. 1)."""
+    """Check training. Errors: ConfigError if no model is trained, if a trained network uses
+    float16, or if a model has its own epochs or minibatch size while the critic recomputes
+    advantages in each joint minibatch (CoLLM's Alg. 1)."""
     trained = {name: model for name, model in run.config.models.items() if model.trained}
     if not trained:
         raise ConfigError("models: no model is trained; set trained: true on one of them")
@@ -47,8 +49,8 @@ def check_learning(run: ResolvedRun) -> None:
 
 
 def _check_critic_apart(run: ResolvedRun, *, fixed: bool) -> None:
-    """Errors: ConfigError for a critic's own epochs, minibatch size or solved head where its values
-    are read in each joint minibatch."""
+    """Check the critic's schedule. Errors: ConfigError if the critic has its own epochs, minibatch
+    size or `head: ridge` while its values are read in each joint minibatch."""
     critic = run.config.critic
     if fixed or critic is None:
         return
@@ -63,7 +65,8 @@ def _check_critic_apart(run: ResolvedRun, *, fixed: bool) -> None:
 
 
 def check_quantized(run: ResolvedRun) -> None:
-    """Errors: ConfigError for a quantised base that is trained, or that would be copied."""
+    """Check quantisation. Errors: ConfigError for a quantised base that would be trained or
+    copied."""
     for key in run.networks:
         settings = run.settings(key)
         if settings.quantization is None:
@@ -81,7 +84,8 @@ def check_quantized(run: ResolvedRun) -> None:
 
 
 def check_stale(run: ResolvedRun) -> None:
-    """Errors: ConfigError for what cannot run ahead of its updates."""
+    """Check staleness. Errors: ConfigError for a loss, generator or cast that does not support
+    rollouts ahead of updates."""
     if not run.parts.loss.corrects_staleness:
         raise ConfigError(
             "train.staleness: stale actions need algorithm.loss.importance_cap (2 is usual), "

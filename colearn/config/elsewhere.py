@@ -1,4 +1,4 @@
-"""Settings that were written at the wrong place of a config, or under their names in TRL."""
+"""Remedies for settings written in the wrong place of a config, or under their TRL names."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ _MOST = 3
 
 
 OF_ALGORITHMS = ("rollout", "credit", "advantage", "loss", "value_loss", "discount")
-"""Settings of an algorithm, which belong in the section `algorithm`."""
+"""Settings of an algorithm; they belong in the section `algorithm`."""
 
 
 def elsewhere(key: str, above: str = "") -> str | None:
-    """The counterpart of TRL's setting `key`, or where a config has a setting of this name, as the
-    remedy of an error; None for any other key. `above` precedes each dotted key."""
+    """Remedy for the unknown setting `key`: the counterpart of a TRL setting, or the places where a
+    config has a setting of this name; None for any other key. `above` is a prefix of each dotted
+    key."""
     if key in TRL_NAMES:
         one = TRL_NAMES[key]
         return _counterpart(key, " and ".join(f"{above}{path}" for path in one.keys), one.note)
@@ -29,7 +30,7 @@ def elsewhere(key: str, above: str = "") -> str | None:
 
 
 def elsewhere_in_python(key: str) -> str | None:
-    """`elsewhere`, with arguments of `colearn.train` for dotted keys."""
+    """`elsewhere`, with arguments of `colearn.train` instead of dotted keys."""
     if key in TRL_NAMES:
         one = TRL_NAMES[key]
         if one.argument:
@@ -62,8 +63,7 @@ _REQUIRED = {
 
 
 def as_argument(key: str) -> str:
-    """A dotted key as the argument of `colearn.train` that sets it, such as
-    `train={"epochs": ...}`."""
+    """The argument of `colearn.train` that sets a dotted key, such as `train={"epochs": ...}`."""
     if key == "run.seed":
         return "seed=..."
     section, *below = key.replace("models.*.", "models.").split(".")
@@ -76,7 +76,7 @@ def as_argument(key: str) -> str:
 
 @cache
 def _places() -> Mapping[str, tuple[str, ...]]:
-    """Dotted keys by their last part, without those of `players`, which are those of `agents`."""
+    """Dotted keys by their last part; omits `players`, which has the same settings as `agents`."""
     places: dict[str, list[str]] = {}
     for path in _keys(Config, ""):
         if not path.startswith("players."):
@@ -96,7 +96,7 @@ def _keys(cls: type[BaseModel], above: str) -> Iterator[str]:
 
 
 def settings_class(annotation: Any) -> type[BaseModel] | None:
-    """The settings class inside `X | None` or `dict[str, X]`, if there is one."""
+    """The settings class X in an annotation such as `X | None` or `dict[str, X]`, or None."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
     for argument in getattr(annotation, "__args__", ()):

@@ -29,7 +29,7 @@ _SHOWN = 100
 
 
 _BY_NAME = ("run.generator.", "run.host.", "run.learner.", "task.", "wrapper.")
-"""Sections that may be a plain name, to which a dotted key adds a setting."""
+"""Sections that may be a plain name; a dotted key then adds a setting to the named part."""
 
 
 def load_config(
@@ -122,8 +122,8 @@ def shipped_configs() -> dict[str, Path]:
 
 
 def recorded_settings(config: Config) -> dict[str, Any]:
-    """The resolved config as plain data for files and trackers, every default spelled out and its
-    secrets masked."""
+    """The resolved config as plain data for files and trackers, with every default written out and
+    with secrets masked."""
     settings: dict[str, Any] = masked_settings(config.model_dump(mode="json"))
     return settings
 
@@ -191,10 +191,10 @@ def _set(data: Mapping[str, Any], keys: Sequence[str], value: Any, whole: str) -
 
 
 def with_base(data: Mapping[str, Any]) -> dict[str, Any]:
-    """A config's plain data with `base` substituted for paths that are missing or `base.NAME`.
+    """A config's plain data with `base` substituted for missing paths and for paths `base.NAME`.
 
-    `base` is one path, of every model and critic without one, or a path by name. A single path
-    replaces every `base.NAME`. Errors: ConfigError for an unknown name.
+    `base` is a single path, or paths by name. A single path is used for every model and critic
+    without a path, and replaces every `base.NAME`. Errors: ConfigError for an unknown name.
     """
     base, resolved = data.get("base"), dict(data)
     if not isinstance(base, str | Mapping):

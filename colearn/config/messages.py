@@ -1,4 +1,4 @@
-"""Validation errors of settings as one line that names the key and the remedy."""
+"""Formats validation errors of settings as one line that names the key and the remedy."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _SECTION = ("dict_type", "mapping_type", "model_type")
 def one_line(
     error: ValidationError, given: Any, above: str = "", cls: type[BaseModel] | None = None
 ) -> str:
-    """The first validation error of `given` as one line with its dotted key below `above`; `cls` is
-    the settings class that was read, if it was one."""
+    """The first validation error of `given` as one line with the dotted key, prefixed by `above`;
+    `cls` is the validated settings class, if any."""
     path, faults = first_fault(error, given)
     where = ".".join([above] * bool(above) + [_key(str(part)) for part in path]) or "config"
     kind, value = faults[0]["type"], faults[0]["input"]
@@ -51,7 +51,7 @@ def _message(fault: Fault) -> str:
 
 
 def _of_algorithm(path: KeyPath, given: Any, cls: type[BaseModel] | None) -> str | None:
-    """The key in the section `algorithm`, for one at the top level that belongs there."""
+    """Remedy for a top-level key that belongs in the section `algorithm`, else None."""
     key = str(path[-1])
     if cls is not Config or len(path) > 1 or key not in OF_ALGORITHMS:
         return None
@@ -60,12 +60,12 @@ def _of_algorithm(path: KeyPath, given: Any, cls: type[BaseModel] | None) -> str
 
 
 def _key(text: str) -> str:
-    """A key as written in the file, if it fits a line and is printable."""
+    """A key as written in the file, if it fits on a line and is printable; else its repr."""
     return text if text.isprintable() and len(text) <= _ROOM else _shown(text)
 
 
 def _shown(value: Any) -> str:
-    """A value's repr, truncated to fit a line."""
+    """A value's repr, truncated to fit on a line."""
     text = repr(value)
     return text if len(text) <= _ROOM else f"{text[:_ROOM]} ..."
 

@@ -17,8 +17,8 @@ class LoRASettings(Section):
     alpha: float = Field(default=32.0, gt=0)
     """Scale of the adapter: its output is multiplied by alpha / rank."""
     targets: str | list[str] = "all-linear"
-    """Layers with an adapter: peft's `all-linear`, a list of names, or a pattern (a regular
-    expression) that the whole names match. `embed_tokens` and `lm_head` may be among them."""
+    """Layers with an adapter: peft's `all-linear`, a list of names, or a regular expression that
+    must match the full name. `embed_tokens` and `lm_head` are allowed."""
 
 
 class OptimizerSettings(Section):
@@ -31,36 +31,38 @@ class OptimizerSettings(Section):
     betas: tuple[Decay, Decay] = (0.9, 0.999)
     """Decay rates of AdamW's moments."""
     max_grad_norm: float = Field(default=1.0, gt=0, allow_inf_nan=True)
-    """Gradient norm limit; `.inf` disables clipping."""
+    """Maximum gradient norm; `.inf` disables clipping."""
     warmup_steps: int = Field(default=0, ge=0)
-    """Optimiser steps in which the learning rate rises linearly from 0."""
+    """Number of optimiser steps during which the learning rate rises linearly from 0."""
     schedule: Literal["constant", "linear", "cosine"] = "constant"
-    """After the warm-up: constant, or decay to zero at the end of `train.environment_steps`."""
+    """Learning rate after the warm-up: constant, or linear or cosine decay to zero at the end of
+    `train.environment_steps`."""
 
 
 class TrainedNetworkSettings(OptimizerSettings):
     checkpointing: bool = False
-    """Activation checkpointing: an update keeps the inputs of layers only and computes the rest
-    again in backward. Same gradients in about a third more time, for much less memory."""
+    """Activation checkpointing: an update saves only the inputs of layers and recomputes the rest
+    in backward. The gradients are the same; an update takes about a third more time and much less
+    memory."""
 
 
 class ModelSettings(TrainedNetworkSettings):
     path: str
-    """A folder, a hub name, `base.NAME`, or `embedded` (`-tiny`, `-tiny-varied`, `-copy`,
-    `-large`) for the small model built on this machine; `embedded:N` uses initial weights N."""
+    """A folder, a hub name, `base.NAME`, or `embedded` (`-tiny`, `-tiny-varied`, `-copy`, `-large`)
+    for a small model that is built locally; `embedded:N` selects the N-th initial weights."""
     dtype: Literal["float32", "bfloat16", "float16"] = "float32"
-    """Compute type; float16 is for models that are not trained. Trained weights and optimiser state
-    are always float32."""
+    """Compute type; float16 is only for models that are not trained. Trained weights and optimiser
+    state are always float32."""
     lora: LoRASettings | None = None
     """Low-rank adapter on a frozen base; None trains all weights."""
     quantization: Literal["nf4"] | None = None
-    """Storage of a frozen base in 4 bits (QLoRA), by bitsandbytes; None keeps `dtype`."""
+    """4-bit quantization of a frozen base (QLoRA), by bitsandbytes; None: stored in `dtype`."""
     trained: bool = True
     """False: the model acts but is never updated."""
     epochs: int | None = Field(default=None, ge=1)
-    """Passes of this model over the iteration's experience; None: `train.epochs`."""
+    """Number of passes of this model over the iteration's experience; None: `train.epochs`."""
     minibatch: int | None = Field(default=None, ge=1)
-    """Joint transitions per optimiser step of this model; None: `train.minibatch`."""
+    """Number of joint transitions per optimiser step of this model; None: `train.minibatch`."""
     device: Device | None = None
     """Device of this model; None: `run.device`."""
 
@@ -71,64 +73,65 @@ class CriticSettings(TrainedNetworkSettings):
     model_config = ConfigDict(serialize_by_alias=True)
 
     path: str | None = None
-    """The value model, named as in `models.NAME.path`."""
+    """Path of the value model, in the form of `models.NAME.path`."""
     share: str | None = None
-    """Instead of `path`: `actor` adds a value head to each agent's own model."""
+    """Replaces `path`: `actor` adds a value head to each agent's own model."""
     from_: str | None = Field(default=None, alias="from")
-    """A critic to start from, which replaces `path`. The folder that `colearn export --critics` or
-    `colearn critic fit` wrote, a hub's repository, or the folder of a run that has a critic."""
+    """A critic to start from; replaces `path`. A folder written by `colearn export --critics` or
+    `colearn critic fit`, a hub repository, or the folder of a run that has a critic."""
     frozen: float = Field(default=0.0, ge=0, le=1)
-    """Share of `train.environment_steps` in which a given critic keeps its weights: 1 freezes it, 0
-    trains it from the start."""
+    """Fraction of `train.environment_steps` during which the critic given by `from` is frozen: 1
+    never trains this critic, 0 trains it from the start."""
     foreign: bool = False
-    """Accept a given critic of another task, team or horizon."""
+    """Accept a critic in `from` that was trained for another task, team or horizon."""
     dtype: Literal["float32", "bfloat16", "float16"] = "float32"
     """Compute type; the value head, trained weights and optimiser state are float32."""
     lora: LoRASettings | None = None
     """Low-rank adapter on a frozen base; None trains all weights."""
     quantization: Literal["nf4"] | None = None
-    """Storage of a frozen base in 4 bits (QLoRA), by bitsandbytes; None keeps `dtype`."""
+    """4-bit quantization of a frozen base (QLoRA), by bitsandbytes; None: stored in `dtype`."""
     device: Device | None = None
     """Device of the value models; None follows `run.device`."""
     devices: dict[str, Device] = Field(default_factory=dict)
-    """Devices by value model, where they differ; the others are on `device`."""
+    """Devices of single value models, by name; other value models are on `device`."""
     max_length: int = Field(default=16384, ge=1)
-    """Maximum length of a stream in tokens; a longer stream is an error, and so is one that is
-    longer than the model reads."""
+    """Maximum length of a stream in tokens. A stream that is longer than this limit, or longer than
+    the model's context, is an error."""
     epochs: int | None = Field(default=None, ge=1)
-    """Passes of the critic over the iteration's experience; None: `train.epochs`."""
+    """Number of passes of the critic over the iteration's experience; None: `train.epochs`."""
     minibatch: int | None = Field(default=None, ge=1)
-    """Joint transitions per optimiser step of the critic; None: `train.minibatch`."""
+    """Number of joint transitions per optimiser step of the critic; None: `train.minibatch`."""
     baseline: Literal["none", "item"] | None = None
     """`item`: the value is a running mean of returns by item and turn, without the episode's own
-    return, plus the network's estimate of the residual. An item that has not come up before has the
-    mean of the turn. None: `none`; a given critic has its own."""
+    return, plus the network's estimate of the residual. A new item uses the mean of the turn. None:
+    `none`, or the baseline of the critic given by `from`."""
     head: Literal["trained", "ridge"] = "trained"
-    """`ridge`: the language model keeps its weights, and each update solves the value head in
-    closed form, by ridge regression on the hidden states. It costs a forward pass."""
+    """`ridge`: the language model is frozen, and each update solves the value head in closed form
+    by ridge regression on the hidden states, at the cost of one forward pass."""
     replay: int = Field(default=1, ge=1)
-    """Number of updates whose experience `head: ridge` fits, the newest one included. The returns
-    of those before it are off-policy: earlier policies earned them."""
+    """Number of most recent updates whose experience `head: ridge` fits, the current update
+    included. Returns of previous updates are off-policy: earlier policies earned them."""
     warmup_iterations: int = Field(default=0, ge=0)
-    """Iterations at the start that train the critic alone; the actors keep their weights."""
+    """Number of initial iterations that train only the critic; the actors keep their weights."""
     readers: dict[str, str] = Field(default_factory=lambda: {EACH: EACH})
-    """Value model by reader. `*` as a reader stands for all agents that are not named. `*` as a
-    model stands for the model named after the reader. `{"*": team}` is one value model for all
-    readers."""
+    """Value model of each reader. `*` as a reader stands for all readers that are not named. `*` as
+    a model stands for a model named after the reader. `{"*": team}` uses one value model, `team`,
+    for all readers."""
 
     @property
     def item_baseline(self) -> bool:
-        """Whether means by item and turn are part of its values."""
+        """Whether the critic's values include means by item and turn."""
         return self.baseline == "item"
 
     def longest_stream(self, architecture: Any) -> int:
-        """`max_length`, or what a model of this transformers config reads if that is less."""
+        """`max_length`, or the maximum number of positions in this transformers config if that is
+        smaller."""
         text = architecture.get_text_config()
         positions: int | None = getattr(text, "max_position_embeddings", None)
         return self.max_length if positions is None else min(self.max_length, positions)
 
     def value_model(self, reader: str) -> str:
-        """The name of a reader's value model."""
+        """The name of the value model of `reader`."""
         chosen = self.readers.get(reader, self.readers.get(EACH, EACH))
         return reader if chosen == EACH else chosen
 

@@ -1,12 +1,13 @@
-"""Builds a frozen dataclass from nested settings; its fields may be parts with settings.
+"""Builds a frozen dataclass from nested settings; fields of the dataclass may be parts with
+settings.
 
     loss: {clip: 0.2}                      # the default part with another clip
     credit: {name: mixed, alpha: 0.5}      # another part, by its name
     credit: mixed                          # with its defaults
     critic.value: q                        # likewise, as a dotted key
 
-`colearn.registry` resolves names. Parts do not know their configuration keys: their errors name
-their own field, and this module prepends the path to it.
+`colearn.registry` resolves names. Parts do not know their configuration keys: an error of a part
+names only the part's field, and this module prepends the path to that field.
 """
 
 from __future__ import annotations
@@ -85,10 +86,10 @@ def build_part(kind: type[Any], chosen: Named, where: str) -> Any:
 
 
 def part_class(kind: type, name: str) -> type[Any]:
-    """The class of a part of a kind (`Credit`, `Rollout`, ...), by its name.
+    """The class of the part `name` of a kind (`Credit`, `Rollout`, ...).
 
-    Errors: ConfigError with the present or the nearest name, or for a class that is not a
-    dataclass.
+    Errors: ConfigError for an unknown name, with the new name or the nearest name; ConfigError for
+    a class that is not a dataclass.
     """
     known = names(KINDS[kind])
     if name not in known and (present := PARTS.get(name)) in known:
@@ -103,13 +104,14 @@ def part_class(kind: type, name: str) -> type[Any]:
 
 
 def part_name(part: object) -> str | None:
-    """The name by which a config chooses this part; None if it is not a part."""
+    """The name by which a config selects this part; None if the object is not a part."""
     kind = next((kind for contract, kind in KINDS.items() if isinstance(part, contract)), None)
     return None if kind is None else name_of(kind, type(part))
 
 
 def _values(cls: type[Any], settings: Mapping[str, Any], current: Any) -> dict[str, Any]:
-    """The fields of `cls` that `settings` name; `current` is the instance to change."""
+    """Values for the fields of `cls` that `settings` names; `current` is the instance to change, or
+    None."""
     known = {field.name: field for field in fields(cls) if field.init}
     hints = get_type_hints(cls)
     values = {}
@@ -129,7 +131,8 @@ def _values(cls: type[Any], settings: Mapping[str, Any], current: Any) -> dict[s
 
 
 def _remedy(cls: type[Any], key: str, known: Iterable[str]) -> str:
-    """The nearest setting; else which part this is, its settings, and the parts that have `key`."""
+    """Remedy for the unknown setting `key`: the nearest setting; else the name of this part, its
+    settings, and the parts that have a setting `key`."""
     hint = remedy(key, known)
     kind = next((kind for contract, kind in KINDS.items() if issubclass(cls, contract)), None)
     name = None if kind is None else name_of(kind, cls)
@@ -177,8 +180,9 @@ def _default(field: Field[Any]) -> Any:
 
 
 def known_settings(cls: type[Any], names: Mapping[str, str]) -> dict[str, Any]:
-    """The names of a dataclass's settings: None for a value, and for a section its name and its
-    part's settings. `names` gives the part's name by section, if it is not the default.
+    """The settings of a dataclass, by name: None for a plain value; for a section, a mapping with
+    `name` and the settings of the section's part. `names` maps a section to its part's name, if
+    that is not the default.
 
     Errors: ConfigError for an unknown part.
     """
@@ -224,7 +228,7 @@ _NAMING = (
 
 
 def own_code(config: Config) -> dict[str, str]:
-    """By dotted key, every `module:Class` in a config: its own code, which a run would import. This
+    """Every `module:Class` in a config, by dotted key: custom code that a run would import. This
     function imports nothing."""
     return dict(_own_code(config.model_dump(mode="json"), (), "")) | {
         f"compare.algorithms.{label}": label

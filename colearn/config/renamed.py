@@ -1,4 +1,4 @@
-"""Renamed settings and metrics, old to new, and errors that name the new word."""
+"""Renamed settings and metrics, from old to new name, and errors that give the new name."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ SETTINGS = {
     "singles": "ungrouped",
     "trace": "lam",
 }
-"""Keys of `algorithm.loss`, `algorithm.advantage` and `algorithm.value_loss`."""
+"""Renamed keys of `algorithm.loss`, `algorithm.advantage` and `algorithm.value_loss`."""
 
 PARTS = {"bootstrap": "gae"}
-"""Names of parts: `algorithm.advantage.name`."""
+"""Renamed parts, in `algorithm.advantage.name`."""
 
 REPLACED = {
     "batch_agents": "generator: {batch_agents: false}",
@@ -28,7 +28,8 @@ REPLACED = {
 """Former keys of `run` that moved to another section."""
 
 THREADS = "threads"
-"""Former key of `compare` and of suites: `run.threads` sets the threads of every command."""
+"""Former key of `compare` and of suites; `run.threads` now sets the number of threads for every
+command."""
 
 METRICS = {
     "behaviour_gap": "logprob_mismatch",
@@ -36,12 +37,12 @@ METRICS = {
     "overlong": "truncated",
     "surprise": "nll",
 }
-"""Old to new: the last part of a metric's name in run folders of earlier versions."""
+"""From old to new name: the last part of a metric's name in run folders of earlier versions."""
 
 
 def remedy(key: str, known: Iterable[str]) -> str:
-    """The remedy for an unknown key: its new name if it was renamed, the section that has it, the
-    counterpart of a setting of TRL, or else the nearest key."""
+    """The remedy for an unknown key: the new name if the key was renamed, the section that has the
+    key, the counterpart of a TRL setting, or else the nearest key."""
     known = list(known)
     above = "each." if "sizes" in known else ""  # in a suite
     new = SETTINGS.get(key)
@@ -55,7 +56,7 @@ def remedy(key: str, known: Iterable[str]) -> str:
 
 
 def current_settings(settings: dict[str, Any]) -> dict[str, Any]:
-    """A recorded config under the current names of its settings."""
+    """A recorded config with the current names of settings."""
     compare = settings.get("compare")
     if not isinstance(compare, Mapping) or THREADS not in compare:
         return settings
@@ -64,7 +65,7 @@ def current_settings(settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def current_suite(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """A recorded suite under the current names of its settings."""
+    """A recorded suite with the current names of settings."""
     if settings.get(THREADS) is None:
         return _without_threads(settings)
     each = settings.get("each") or {}
@@ -77,9 +78,10 @@ def _without_threads(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def current_metrics(metrics: Any) -> Any:
-    """Metrics of a recorded line under their current names.
+    """Metrics of a recorded line with their current names.
 
-    An old name stays if the line also has the new one: it then belongs to the task.
+    An old name is kept if the line also has the new name: the old name is then a metric of the
+    task.
     """
     if not isinstance(metrics, Mapping):
         return metrics

@@ -1,5 +1,5 @@
-"""Resolves a config once, before weights are loaded, and checks it: `*` of agents and models is
-expanded, `placement` becomes devices, and parts are built."""
+"""Resolves and checks a config once, before weights are loaded: expands `*` in agents and models,
+converts `placement` to devices, and builds parts."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def resolve(
 ) -> ResolvedRun:
     """Resolve and check a config.
 
-    task: the config's task, if already built. agents: those of a recorded run, whose task then need
-    not be built. Errors: ConfigError or TaskError, one line that names the key and the remedy.
+    task: the config's task, if already built. agents: the agents of a recorded run; the task then
+    need not be built. Errors: ConfigError or TaskError, one line that names the key and the remedy.
     """
     if agents is None:
         task = build_task(config) if task is None else task
@@ -73,8 +73,8 @@ def _untrained(config: Config) -> Config:
 
 
 def _with_critic(config: Config) -> Config:
-    """The config with a given critic as the path of the value models: of the first of several, one
-    folder each."""
+    """The config with the critic given by `from` as the path of the value models; if `from` has one
+    folder per value model, the first folder."""
     critic = config.critic
     if critic is None or critic.from_ is None:
         return config
@@ -84,7 +84,8 @@ def _with_critic(config: Config) -> Config:
 
 
 def bind_agents(config: Config, agents: Sequence[str]) -> Config:
-    """Expand `*`: every agent of the task with its settings, every model that an agent uses.
+    """Expand `*` to every agent of the task, with its settings, and to every model that an agent
+    uses.
 
     Errors: ConfigError for an agent without a model, a model without an agent, an unknown agent.
     """
@@ -113,7 +114,8 @@ def bind_agents(config: Config, agents: Sequence[str]) -> Config:
 def _bound(
     config: Config, section: str, name: str, models: dict[str, ModelSettings]
 ) -> AgentSettings:
-    """The settings of one seat or player with its model's name; adds the model to `models`."""
+    """The settings of one seat or player, including the name of its model; adds the model to
+    `models`."""
     entries = config.agents if section == "agents" else config.players
     settings = entries.get(name) or entries.get(EACH)
     if settings is None:
@@ -136,9 +138,10 @@ def _bound(
 
 
 def place(config: Config) -> Config:
-    """The config with the devices of `placement` in `models` and `critic`.
+    """The config with the devices of `placement` copied into `models` and `critic`.
 
-    If they name several devices, the local host updates models in threads unless it is configured.
+    If there are several devices, the local host updates models in threads, unless `run.host` is
+    configured.
     Errors: ConfigError for an unknown name, or a device that is set in two places.
     """
     if not config.placement:

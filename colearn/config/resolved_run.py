@@ -1,4 +1,4 @@
-"""Resolution of a config before weights are loaded: parts, agents, models."""
+"""A config that was resolved before weights are loaded: parts, agents, models."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ from .settings import Config
 
 @dataclass(frozen=True, kw_only=True)
 class ResolvedRun:
-    """Everything that follows from a config before weights are loaded. Planning, checks, the dry
-    run, the run and the export all read it."""
+    """Everything that can be derived from a config before weights are loaded. Planning, checks, the
+    dry run, the run and the export all use this object."""
 
     config: Config
-    """The config with every agent and model spelled out. If the algorithm does not learn, no model
+    """The config with every agent and model written out. If the algorithm does not learn, no model
     is trained and there is no critic."""
     agents: tuple[str, ...]
     algorithm: Algorithm
@@ -46,7 +46,7 @@ class ResolvedRun:
     generator: GeneratorKind
     host: HostKind
     given: DecPOMDP[Any, Any] | None = None
-    """The task, if it is already built."""
+    """The task, if already built."""
 
     @cached_property
     def task(self) -> DecPOMDP[Any, Any]:
@@ -59,7 +59,7 @@ class ResolvedRun:
 
     @property
     def headline(self) -> Headline:
-        """The config's headline, else the task's."""
+        """The headline metric of the config, or of the task if the config names none."""
         chosen = self.config.evaluation.headline
         if chosen is not None:
             return Headline(chosen.metric, chosen.better)
@@ -138,21 +138,22 @@ class ResolvedRun:
         return settings.path
 
     def stored(self, key: NetworkKey) -> tuple[str, str, str | None]:
-        """Path, compute type and quantization: frozen bases on one device are shared where these
+        """Path, compute type and quantization. Frozen bases on one device are shared if all three
         are equal."""
         settings = self.settings(key)
         return self.path(key), settings.dtype, settings.quantization
 
     def base_of(self, key: NetworkKey) -> Hashable:
-        """Equal for networks whose weights are those of one base in memory."""
+        """A key that is equal for networks that share the weights of one base in memory."""
         if key in self.learners and self.settings(key).lora is None:
             return key
         return *self.stored(key), self.device(key)[0]
 
     @property
     def players_by_base(self) -> list[list[str]]:
-        """The agents that language models play and their past selves, grouped by base: an adapter's
-        past self is on the base of its agent, a whole model's has weights of its own."""
+        """The agents that language models play and their past selves, grouped by base. The past
+        self of an adapter shares the agent's base; the past self of a fully trained model has
+        separate weights."""
         groups: dict[Hashable, list[str]] = {}
         for agent, settings in self.config.language_agents.items():
             key = NetworkKey("actor", settings.model)
@@ -182,10 +183,10 @@ class ResolvedRun:
 
     @cached_property
     def value_models(self) -> Mapping[str, str]:
-        """The value model's name by reader. With value heads on the actors: the physical model by
-        agent. Empty without a critic.
+        """The name of the value model for each reader. With value heads on the actors: the physical
+        model for each agent. Empty without a critic.
 
-        Errors: ConfigError for a missing critic section, or one that does not fit the algorithm.
+        Errors: ConfigError for a critic section that is missing or does not fit the algorithm.
         """
         if self.parts.critic is None:
             return {}

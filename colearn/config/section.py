@@ -1,5 +1,5 @@
-"""What the sections of a config have in common: no unknown keys, numbers that are numbers, names of
-classes."""
+"""Base classes for the sections of a config: unknown keys are errors, numbers are strict, and names
+select classes."""
 
 from __future__ import annotations
 
@@ -19,22 +19,25 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 EXPONENT = re.compile(r"[-+]?\d+(\.\d*)?[eE][-+]?\d{1,3}")
-"""A number such as 5e-6, which YAML 1.1 reads as text."""
+"""Pattern of a number such as 5e-6, which YAML 1.1 reads as a string."""
 LARGEST = 10**12
-"""Bound on every integer of a config; larger ones end in memory errors or endless loops."""
+"""Maximum absolute value of an integer in a config; larger values would cause memory errors or
+endless loops."""
 NOT_A_NUMBER = "not_a_number"
-"""Type of the validation error that has the message of `number_problem`."""
+"""Type of the validation error whose message is that of `number_problem`."""
 _ROOM = 100
 EACH = "*"
-"""As a model's or agent's name: default settings of all that are not named."""
+"""Wildcard name in `models` and `agents`: default settings of all models or agents that are not
+named."""
 
 
 class NumberError(Exception):
-    """A value that is no number; the message says what is wrong with it."""
+    """A value that is not a valid number; the message names the problem."""
 
 
 def number_problem(hint: Any, value: Any) -> str | None:
-    """Why a value is no number where `hint` wants one; None if it is one, or need not be."""
+    """The problem with a value if `hint` requires a number and the value is not a valid one; else
+    None."""
     options = _options(hint)
     if isinstance(value, bool) or (isinstance(value, str) and not EXPONENT.fullmatch(value)):
         numbers = any(one in (int, float) for one in options)
@@ -55,7 +58,7 @@ def number_problem(hint: Any, value: Any) -> str | None:
 
 
 def _options(hint: Any) -> list[Any]:
-    """The types that a hint allows, without Annotated and None."""
+    """The types that a type hint allows, with Annotated unwrapped and without None."""
     if get_origin(hint) is Annotated:
         return _options(get_args(hint)[0])
     if get_origin(hint) in (Union, UnionType):
@@ -77,7 +80,7 @@ class Section(BaseModel):
     @field_validator("*", mode="before")
     @classmethod
     def _number(cls, value: Any, info: ValidationInfo) -> Any:
-        """Refuses true, false and texts where a number is wanted; pydantic would convert them."""
+        """Rejects booleans and strings if a number is required; pydantic would convert them."""
         assert info.field_name is not None
         problem = number_problem(cls.model_fields[info.field_name].annotation, value)
         if problem is not None:
@@ -106,7 +109,7 @@ class Named(BaseModel):
 
 
 class Chosen(Named):
-    """`Named` that may be a plain string: the name of a part with default settings."""
+    """A `Named` that may be given as a plain string: the name of a part with default settings."""
 
     @model_validator(mode="before")
     @classmethod

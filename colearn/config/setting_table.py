@@ -1,6 +1,6 @@
-"""Settings of sections, parts and tasks as rows: sentence, type, default and bounds.
+"""Table rows for the settings of sections, parts and tasks: description, type, default and bounds.
 
-`colearn tasks NAME`, `colearn algorithms NAME` and the generated reference show them.
+`colearn tasks NAME`, `colearn algorithms NAME` and the generated reference show these rows.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class SettingRow:
 
 
 def attribute_sentences(cls: type) -> dict[str, str]:
-    """The docstrings behind the attributes of a class, by attribute; base classes included."""
+    """The attribute docstrings of a class and its bases, by attribute."""
     sentences: dict[str, str] = {}
     for owner in reversed(cls.__mro__):
         try:
@@ -71,7 +71,7 @@ def _flat(text: str) -> str:
 
 
 def described(hint: Any) -> tuple[str, str]:
-    """A type in words, and its bounds."""
+    """A type in words, and the bounds of its values."""
     origin, arguments = get_origin(hint), get_args(hint)
     if origin is Annotated:
         text, bounds = described(arguments[0])
@@ -112,7 +112,7 @@ def _joined(*bounds: str) -> str:
 
 
 def shown(value: Any) -> str:
-    """A default as YAML writes it; '' for a required setting."""
+    """A default as written in YAML; 'required' for a required setting."""
     if value is MISSING or value is PydanticUndefined or value is inspect.Parameter.empty:
         return "required"
     if isinstance(value, BaseModel):
@@ -152,7 +152,7 @@ def model_settings(cls: type[BaseModel]) -> list[SettingRow]:
 def part_settings(cls: type[Any], given: Mapping[str, str] | None = None) -> list[SettingRow]:
     """The settings of a part: the fields of its dataclass, or the arguments of its constructor.
 
-    given: sentences that are not in its source.
+    given: descriptions, by setting, that replace those in the source of the class.
     """
     if is_dataclass(cls):
         sentences, hints = attribute_sentences(cls), get_type_hints(cls, include_extras=True)
@@ -189,8 +189,8 @@ def _of(hint: Any, default: Any) -> tuple[str, str, str]:
 
 
 def algorithm_settings(part: Any, prefix: str = "algorithm.") -> Iterator[SettingRow]:
-    """The settings of an algorithm and of the parts that it chooses, by dotted key, with the values
-    that this algorithm gives them."""
+    """The settings of an algorithm and of its parts, by dotted key, with this algorithm's
+    values."""
     sentences, hints = attribute_sentences(type(part)), get_type_hints(type(part))
     for one in fields(part):
         if not one.init:
@@ -206,7 +206,7 @@ def algorithm_settings(part: Any, prefix: str = "algorithm.") -> Iterator[Settin
 
 
 def sections() -> dict[str, type[BaseModel]]:
-    """The sections of a config by dotted path, such as `models.NAME.lora`."""
+    """The settings class of each section of a config, by dotted path such as `models.NAME.lora`."""
     found: dict[str, type[BaseModel]] = {"": Config}
 
     def walk(cls: type[BaseModel], path: str) -> None:

@@ -27,27 +27,29 @@ from .section import EACH, Chosen, Device, Named, Section
 
 class TrainSettings(Section):
     environment_steps: int = Field(default=4000, ge=1)
-    """Training budget in joint actions, at which algorithms are compared."""
+    """Training budget as a number of joint actions; algorithms are compared at equal budgets."""
     iterations: int | None = Field(default=None, ge=1)
-    """Maximum number of iterations, the usual budget in papers. If episodes end early, a budget in
-    joint actions gives more iterations. None: `environment_steps` alone decides."""
+    """Maximum number of iterations, the budget used in most papers. If episodes end early, a budget
+    in joint actions allows more iterations. None: only `environment_steps` limits training."""
     episodes: int = Field(default=4, ge=1, le=1_000_000)
-    """Items rolled out per iteration: the paper's buffer B."""
+    """Number of items rolled out per iteration: the buffer size B in the CoLLM paper."""
     at_once: int | None = Field(default=None, ge=1)
-    """Episodes rolled out in parallel, in each process; None: all of them. Affects memory and
-    speed, not the experience."""
+    """Maximum number of episodes rolled out in parallel in each process; None: all. Affects memory
+    and speed, not the experience."""
     epochs: int = Field(default=1, ge=1)
-    """E: passes over the iteration's experience."""
+    """E: number of passes over the iteration's experience."""
     minibatch: int | None = Field(default=None, ge=1)
-    """Joint transitions per optimiser step; None: the whole iteration. Episodes are not split."""
+    """Number of joint transitions per optimiser step; None: those of the whole iteration. Episodes
+    are not split."""
     target_kl: float | None = Field(default=None, gt=0)
-    """Stop an iteration's epochs once an epoch's mean KL(policy at rollout || current policy) per
-    token exceeds this; 0.02 is usual."""
+    """Stops an iteration's epochs once an epoch's mean KL(policy at rollout || current policy) per
+    token exceeds this value; 0.02 is common."""
     staleness: int = Field(default=0, ge=0)
-    """S: iterations are rolled out while models update, with weights that are 1 to S updates old. 0
-    rolls out between updates, with the newest weights."""
+    """S: iterations are rolled out while models update, with weights that are 1 to S updates old.
+    With 0, rollouts run between updates, with the newest weights."""
     token_budget: int = Field(default=2048, ge=1)
-    """Padded tokens per micro-batch; affects memory and speed, not the gradient."""
+    """Maximum number of tokens per micro-batch, padding included; affects memory and speed, not the
+    gradient."""
     record: bool = False
     """Write the texts and rewards of all training episodes to trees.jsonl, from which
     `colearn critic fit` trains a critic."""
@@ -62,27 +64,29 @@ class HeadlineSettings(Section):
 
 class EvaluationSettings(Section):
     every: int = Field(default=10, ge=1)
-    """Iterations between evaluations; the first and the last state are always evaluated."""
+    """Number of iterations between evaluations; the first and the last state are always
+    evaluated."""
     episodes: int | None = Field(default=None, ge=1, le=1_000_000)
-    """Held-out items per evaluation; None: the whole split once."""
+    """Number of held-out items per evaluation; None: the whole split once."""
     repeats: int = Field(default=1, ge=1, le=1_000_000)
-    """Episodes per item."""
+    """Number of episodes per item."""
     at_once: int | None = Field(default=None, ge=1)
-    """Episodes in parallel, in each process; None: all. Fewer need less memory, and 1 measures each
-    response time alone."""
+    """Maximum number of episodes in parallel in each process; None: all. Smaller values need less
+    memory; 1 measures response times without concurrent episodes."""
     pass_at: tuple[Annotated[int, Field(ge=1)], ...] = ()
-    """The k of pass@k; an item needs at least k episodes (`repeats`)."""
+    """Values of k for pass@k; an item needs at least k episodes (`repeats`)."""
     split: str = "test"
-    """Split of the task's items that is evaluated: `train` or `test`."""
+    """Split of the task's items for evaluation: `train` or `test`."""
     greedy: bool = False
     """Decodes greedily instead of sampling."""
     exact: bool = False
-    """On a finite task (`dpomdp`): also report the joint policy's exact value, `exact_return`."""
+    """Also report the joint policy's exact value, `exact_return`; needs a finite task
+    (`dpomdp`)."""
     headline: HeadlineSettings | None = None
-    """The metric by which runs are compared, such as `{metric: nash_conv, better: lower}`; None:
-    the task's. The report and `--step best` use it."""
+    """The headline metric for comparing runs, such as `{metric: nash_conv, better: lower}`; None:
+    the task's headline. The report and `--step best` use this metric."""
     transcripts: int = Field(default=2, ge=0)
-    """Episodes recorded in full at each evaluation."""
+    """Number of episodes recorded in full at each evaluation."""
 
 
 class LearnerChoice(Chosen):
@@ -99,44 +103,46 @@ class HostChoice(Chosen):
 
 class RunSettings(Section):
     seed: int = Field(default=0, ge=0, lt=2**63)
-    """Seed of every random number of the run."""
+    """Seed of all random numbers of the run."""
     device: Device = "auto"
-    """Device of all models: `auto`, `cpu`, `mps`, `cuda`, `cuda:1`; xpu, npu and hpu work in the
-    same way."""
+    """Device of all models: `auto`, `cpu`, `mps`, `cuda`, `cuda:1`; xpu, npu and hpu are written in
+    the same way."""
     learner: LearnerChoice = LearnerChoice()
-    """`local` or `deepspeed`, with its settings."""
+    """Learner: `local` or `deepspeed`, with its settings."""
     threads: int | None = Field(default=None, ge=1, le=1024)
-    """CPU threads of torch. None: 1 if every model has fewer than four million parameters, else all
-    cores, which a comparison divides among its `compare.workers`."""
+    """Number of torch's CPU threads. None: 1 if every model has fewer than four million parameters,
+    else all cores; a comparison divides the cores among its `compare.workers`."""
     tf32: bool = True
-    """On CUDA devices, products in float32 round their inputs to TF32, 10 bits after the point: at
-    half the rate of bfloat16 instead of a 15th. Weights and sums stay float32."""
+    """On CUDA devices, matrix multiplications in float32 round their inputs to TF32, with 10
+    mantissa bits. They then run at half the speed of bfloat16 instead of a 15th. Weights and sums
+    stay float32."""
     generator: GeneratorChoice = GeneratorChoice()
-    """`transformers` or `vllm`, with its settings. Unless set, it is `vllm` on a CUDA device with
-    vLLM's package, if agents and models ask nothing that its engine lacks."""
+    """Generator: `transformers`, `vllm` or `vllm_server`, with its settings. Default: `vllm` on a
+    CUDA device if vLLM is installed and supports all agents and models, else `transformers`."""
     host: HostChoice = HostChoice()
     """Placement of models: `local` or `ray`, with its settings."""
     order: Literal["lockstep", "free"] = "lockstep"
-    """Episode scheduling. `lockstep`: turn by turn together, reproducible bit for bit. `free`:
-    independently, so that a slow step or tool does not delay other episodes."""
+    """Scheduling of episodes. `lockstep`: all episodes advance together, turn by turn, and results
+    are reproducible bit for bit. `free`: episodes advance independently, so that a slow step or
+    tool does not delay other episodes."""
     step_workers: int = Field(default=0, ge=0, le=1024)
-    """Worker processes for `task.step`; 0: step in the main process."""
+    """Number of worker processes for `task.step`; 0: step in the main process."""
     trackers: tuple[Chosen, ...] = ()
     """Trackers, by name or as sections: `wandb`, `trackio`, `tensorboard`, `csv`, or another
     package's."""
     callbacks: tuple[Chosen, ...] = ()
-    """Callbacks, as sections: `early_stopping`, `own_metric`, `samples`, `push_to_hub`, or a
-    `module:Class` of one's own."""
+    """Callbacks, by name or as sections: `early_stopping`, `own_metric`, `samples`, `push_to_hub`,
+    or a custom `module:Class`."""
     checkpoint_every: int | None = Field(default=None, ge=1)
-    """Iterations between checkpoints; None: by time only."""
+    """Number of iterations between checkpoints; None: by time only."""
     checkpoint_minutes: float | None = Field(default=10.0, gt=0)
     """Minutes between checkpoints, checked after each iteration; None: by iterations only. The
-    best, the last and an interrupted state are always saved."""
+    best, the last and any interrupted state are always saved."""
     restarts: int = Field(default=0, ge=0)
-    """How often a run continues automatically from its last complete iteration after a generation
-    server or a worker process was lost."""
+    """Maximum number of times that a run restarts automatically from its last complete iteration
+    after losing a generation server or a worker process."""
     keep_checkpoints: int = Field(default=2, ge=1)
-    """Number of newest checkpoints to keep, in addition to the best."""
+    """Number of most recent checkpoints to keep, in addition to the best one."""
 
 
 _MOST = 10_000
@@ -153,9 +159,9 @@ class CompareSettings(Section):
 
 
 def first_seeds(count: int, name: str) -> tuple[int, ...]:
-    """The seeds of a comparison that says how many: 0 to `count` - 1.
+    """The seeds of a comparison that gives a number of seeds: 0 to `count` - 1.
 
-    Errors: ConfigError for fewer than one and for more than a comparison can have.
+    Errors: ConfigError for fewer than one seed or for more seeds than a comparison allows.
     """
     if not 1 <= count <= _MOST:
         raise ConfigError(
@@ -166,8 +172,8 @@ def first_seeds(count: int, name: str) -> tuple[int, ...]:
 
 
 class TaskChoice(Named):
-    """A task's `name` and its settings, or the name alone. The path of a graph's YAML file selects
-    the task `workflow` with this graph."""
+    """A task's `name` and its settings, or the name alone. The path of a YAML file with a graph
+    selects the task `workflow` with this graph."""
 
     @model_validator(mode="before")
     @classmethod
@@ -186,7 +192,7 @@ class AlgorithmChoice(Named):
 
 
 class Config(Section):
-    """Settings of one run, and of a comparison of several."""
+    """Settings of one run, or of a comparison of several runs."""
 
     @property
     def language_agents(self) -> dict[str, AgentSettings]:
@@ -195,18 +201,20 @@ class Config(Section):
         return {name: settings for name, settings in everyone.items() if settings.speaks}
 
     task: TaskChoice
-    """The task's `name` and its settings; or its name alone, or the path of a graph's YAML file."""
+    """The task's `name` and its settings; or only its name; or the path of a YAML file with a
+    graph."""
     wrapper: Chosen | None = None
-    """Play the task with a prompt-based protocol (`parallel`, `pipeline`, `discussion`) or with one
-    agent (`single`) instead of decentralised execution."""
+    """Plays the task with a prompt-based protocol (`parallel`, `pipeline`, `discussion`) or with
+    one agent (`single`) instead of decentralised execution."""
     algorithm: AlgorithmChoice = AlgorithmChoice()
     """The algorithm's `name`, `discount`, and a section for each of its parts."""
     base: str | dict[str, str] | None = None
-    """Default path of models and the critic; or paths by name, for `path: base.NAME`."""
+    """Default path of all models and the critic; or several paths by name, which models select as
+    `base.NAME`."""
     models: dict[str, ModelSettings]
-    """Physical models by name; `"*"` is one model per agent."""
+    """Physical models by name; `"*"` stands for one model per agent."""
     agents: dict[str, AgentSettings] = Field(default_factory=lambda: {EACH: AgentSettings()})
-    """Settings by the task's agents; a cast may seat other players."""
+    """Settings of the task's agents, by agent; a cast may assign other players to the seats."""
     players: dict[str, AgentSettings] = Field(default_factory=dict)
     """Additional players without a seat: opponents or frozen partners that a cast can assign."""
     cast: Named = Named(name="own")
@@ -214,12 +222,13 @@ class Config(Section):
     critic: CriticSettings | None = None
     """The value model; required by algorithms with a critic."""
     placement: dict[str, Device] = Field(default_factory=dict)
-    """Devices by model name, such as `{alice: cuda:0, critic: cuda:1}`: `critic` is every value
-    model, `critic-NAME` one of several. Models on different devices update at the same time."""
+    """Devices by model name, such as `{alice: cuda:0, critic: cuda:1}`. `critic` stands for every
+    value model, `critic-NAME` for one of several. Models on different devices update at the same
+    time."""
     train: TrainSettings = TrainSettings()
     """Budget and batches of training."""
     evaluation: EvaluationSettings = EvaluationSettings()
-    """When and how the team is evaluated."""
+    """Schedule and settings of evaluations."""
     run: RunSettings = RunSettings()
     """Seed, devices, engines, trackers and checkpoints."""
     compare: CompareSettings = CompareSettings()

@@ -1,4 +1,4 @@
-"""Settings of a suite: several comparisons, one per task, and the table over them.
+"""Settings of a suite: several comparisons, one per task, and a table of their results.
 
 name: table1
 size: paper
@@ -26,7 +26,7 @@ class MetricColumn(Section):
     """A metric of the task's evaluation."""
     title: str
     scale: float = Field(default=100.0, gt=0)
-    """Factor of the metric; 100 prints a fraction in percent."""
+    """Factor by which the metric is multiplied; 100 prints a fraction in percent."""
     best: Literal["high", "low"] = "high"
 
 
@@ -42,15 +42,16 @@ class SuiteSettings(Section):
     size: str
     """The key of `sizes` to run."""
     sizes: dict[str, dict[str, str]]
-    """By size and task: a shipped config's name or the path of one."""
+    """Config for each size and task: the name of a shipped config, or a path."""
     tasks: tuple[str, ...] | None = None
-    """Tasks of that size to run; None: all."""
+    """Tasks to run at the chosen size; None: all."""
     rows: dict[str, str]
     """Labels of `compare.algorithms` to run, in order, with their printed names."""
     columns: dict[str, TaskColumns]
-    """Columns by task, in order; response time and cost precede the metrics."""
+    """Columns of the table by task, in order; columns for response time and cost come before the
+    metrics."""
     seeds: Seeds | None = None
-    """Overrides every config's `compare.seeds`."""
+    """Overrides `compare.seeds` of every config."""
     workers: int = Field(default=2, ge=1, le=1024)
     """Number of parallel runs, across tasks."""
     each: dict[str, Any] = Field(default_factory=dict)
@@ -80,12 +81,12 @@ class SuiteSettings(Section):
 
     @property
     def overrides(self) -> dict[str, Any]:
-        """`each` as dotted keys."""
+        """The overrides in `each`, by dotted key."""
         return dotted(self.each)
 
 
 def dotted(section: Mapping[str, Any], before: str = "") -> dict[str, Any]:
-    """Values by dotted key; a list, or an empty section, is a value."""
+    """Values by dotted key; a list or an empty section counts as a value."""
     flat: dict[str, Any] = {}
     for key, value in section.items():
         if isinstance(value, Mapping) and value:

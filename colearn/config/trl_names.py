@@ -1,4 +1,4 @@
-"""Settings of TRL's trainers under their names here."""
+"""Mapping from settings of TRL's trainers to colearn's settings."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Counterpart:
-    """What takes the place of a setting of TRL."""
+    """Counterpart of a TRL setting."""
 
     keys: tuple[str, ...]
     """Dotted keys of a config; empty if there is none."""
     note: str = ""
-    """What differs, or what to do instead."""
+    """The difference from TRL, or what to do instead."""
     argument: str = ""
     """The argument of `colearn.train`, if it is not the section of `keys`."""
 
@@ -145,4 +145,5 @@ TRL_NAMES: Mapping[str, Counterpart] = {
     "data_seed": _is("run.seed"),
     "use_cpu": _is("run.device"),
 }
-"""By TRL's name. Settings that have the same name here, such as `temperature`, need no entry."""
+"""Counterparts by TRL name. Settings with the same name in both libraries, such as `temperature`,
+need no entry."""

@@ -36,23 +36,24 @@ class Assembly:
     run: ResolvedRun
     """The resolved config: task, parts, cast."""
     players: dict[str, Player]
-    """Every player that may take a seat, by name."""
+    """Every player that can be assigned to a seat, by name."""
     host: ModelHost
-    """The models: learners, generators, networks."""
+    """Host of the models: learners, generators, networks."""
     updater: Updater | None
-    """None if the algorithm does not learn."""
+    """The updater; None if the algorithm does not learn."""
     exact: ExactEvaluator | QueriedEvaluator | None
-    """None unless the config asks for exact evaluation."""
+    """The exact evaluator; None unless the config requests exact evaluation."""
     bases: Bases
-    """Digests of the files of its models."""
+    """Digests of the files of the run's models."""
 
     copies: Mapping[NetworkKey, FrozenCopy]
-    """Frozen copies of trained models that belong to the run's state."""
+    """Frozen copies of trained models that are saved as part of the run's state."""
     past: Mapping[int, Mapping[str, FrozenCopy]]
-    """Past selves by slot of the cast's pool and model name."""
+    """Past selves, by slot of the cast's pool and by model name."""
 
     def exact_metrics(self) -> dict[str, float]:
-        """Metrics of an exact evaluation of the current weights; none unless the config asks."""
+        """Metrics of an exact evaluation of the current weights; empty unless the config requests
+        it."""
         if self.exact is None:
             return {}
         self.host.fetch()
@@ -62,8 +63,8 @@ class Assembly:
 def assemble(config: Config) -> Assembly:
     """Load and connect all parts of a run.
 
-    Errors: ConfigError, one line that names the key and the remedy, also for a setting that is
-    masked in the folder that it was read from.
+    Errors: ConfigError, one line that names the key and the remedy; also for a setting whose value
+    is masked in the run folder from which the config was read.
     """
     check_unmasked(config.model_dump(mode="json"))
     resolved = resolve(with_given_critic(config))
@@ -87,7 +88,8 @@ def assemble(config: Config) -> Assembly:
 
 
 def _state_copies(run: ResolvedRun, host: ModelHost) -> dict[NetworkKey, FrozenCopy]:
-    """Past selves, and references if they move: what does not move is loaded, not restored."""
+    """Past selves, and references if they are updated: a fixed reference is loaded from its model,
+    not restored from a checkpoint."""
     copies = host.copies.items()
     return {key: one for key, one in copies if key.kind == "past" or run.moving}
 
@@ -159,7 +161,7 @@ def _given(config: Config, manifests: Mapping[str, CriticManifest]) -> GivenCrit
 
 
 def _check_words(config: Config, tokenizers: Tokenizers) -> None:
-    """Errors: ConfigError if a token-level critic's vocabulary is not its agents'."""
+    """Errors: ConfigError if a token-level critic's vocabulary differs from that of its agents."""
     assert config.critic is not None and config.critic.path is not None
     words = tokenizers.load(config.critic.path, field="critic.path").get_vocab()
     for name, model in config.models.items():

@@ -1,4 +1,4 @@
-"""Shipped callbacks: early stopping, a metric of one's own, and printed samples."""
+"""Shipped callbacks: early stopping, a custom metric, and printed samples."""
 
 from __future__ import annotations
 
@@ -24,17 +24,18 @@ NAMES = {
 
 @dataclass(frozen=True, kw_only=True)
 class EarlyStopping(Callback):
-    """Ends the run at an evaluation: when the metric reaches `target`, or has not improved for
-    `patience` evaluations. A resumed run counts those before."""
+    """Ends the run at an evaluation if the metric reaches `target` or has not improved for
+    `patience` evaluations. A resumed run also counts evaluations before the interruption."""
 
     metric: str | None = None
-    """Metric of the evaluations; None: the headline metric."""
+    """Evaluation metric to watch; None: the headline metric."""
     better: Better = "higher"
-    """Whether `higher` or `lower` values of `metric` are better; a headline metric says itself."""
+    """Whether `higher` or `lower` values of `metric` are better; ignored for the headline metric,
+    which defines its own direction."""
     target: float | None = None
-    """Value that ends the run."""
+    """Metric value at which the run ends."""
     patience: int | None = None
-    """Evaluations without an improvement that end the run."""
+    """Number of evaluations without improvement after which the run ends."""
     min_change: float = 0.0
     """Smallest difference from the best value that counts as an improvement."""
     _values: list[float] = field(default_factory=list, init=False, repr=False, compare=False)
@@ -66,7 +67,7 @@ class EarlyStopping(Callback):
         return headline if self.metric is None else Headline(self.metric, self.better)
 
     def _judge(self, value: float, headline: Headline) -> str | None:
-        """Why the run ends with this value; None if it goes on."""
+        """Reason why the run ends with this value; None if the run continues."""
         watched = self._watched(headline)
         sign, name = watched.sign, watched.metric
         self._values.append(sign * value)
@@ -84,13 +85,14 @@ class EarlyStopping(Callback):
 
 @dataclass(frozen=True, kw_only=True)
 class OwnMetric(Callback):
-    """Adds a metric to evaluations: the mean of a function over their episodes."""
+    """Adds a metric to evaluations: the mean of a function over the evaluation episodes."""
 
     function: Callable[[Tree[Any]], float | None] | str
-    """Maps an episode to a number, None to leave it out; or its name as `module:function`. The last
-    state is `tree.nodes[-1].state`, a turn's actions are `tree.nodes[t].actions`."""
+    """Function that maps an episode to a number, or to None to leave the episode out; can be given
+    as `module:function`. The last state is `tree.nodes[-1].state`; the actions of turn t are
+    `tree.nodes[t].actions`."""
     label: str | None = None
-    """The metric's name; None: the function's."""
+    """The metric's name; None: the function's name."""
 
     @property
     def adds(self) -> Sequence[str]:
@@ -105,7 +107,7 @@ class OwnMetric(Callback):
         return getattr(self.function, "__name__", type(self.function).__name__)
 
     def on_evaluate(self, event: EvaluateEvent) -> None:
-        """Errors: ConfigError for a metric that the evaluation has already."""
+        """Errors: ConfigError if the evaluation already has a metric of this name."""
         if self._name in event.metrics:
             raise ConfigError(
                 f"run.callbacks: own_metric: evaluations have '{self._name}'; set another label"
@@ -120,13 +122,13 @@ class OwnMetric(Callback):
 
 @dataclass(frozen=True, kw_only=True)
 class Samples(Callback):
-    """Prints the first episodes of evaluations as text, from those that
-    `evaluation.transcripts` records."""
+    """Prints the first episodes of evaluations as text; only episodes that `evaluation.transcripts`
+    records are available."""
 
     count: int = 1
-    """Episodes per evaluation."""
+    """Number of episodes per evaluation."""
     every: int = 1
-    """Prints at every so many evaluations, beginning with the first."""
+    """Number of evaluations between prints; the first evaluation is printed."""
     _seen: list[int] = field(default_factory=list, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

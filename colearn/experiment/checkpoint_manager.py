@@ -1,6 +1,7 @@
-"""When a run is checkpointed and what of it: saves and restores learners, experience, progress.
+"""Schedules, saves and restores a run's checkpoints: learners, experience, progress.
 
-`record/checkpoints.py` writes a folder atomically, `learn/checkpoint_files.py` a learner's tensors.
+`record/checkpoints.py` writes a folder atomically; `learn/checkpoint_files.py` writes a learner's
+tensors.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class CheckpointManager:
         self.loaded = Path()
         """Folder of the checkpoint that was loaded."""
         self.experience: Experience | None = None
-        """Saved with the learners."""
+        """The run's source of rollouts, saved with the learners."""
 
     def load(self) -> Progress | None:
         """Restore the learners from the newest undamaged checkpoint; None if there is none.
@@ -74,10 +75,10 @@ class CheckpointManager:
         return self.processes.any(over) or (every is not None and progress.iteration % every == 0)
 
     def save(self, progress: Progress) -> Path | None:
-        """Write the state unless it is already saved; returns the checkpoint's folder, or None if
-        it was saved. Every process must call; rank 0 writes.
+        """Write the state and return the checkpoint's folder; return None if this state was already
+        saved. Every process must call this method; rank 0 writes.
 
-        Errors: CheckpointError if it cannot be written; earlier checkpoints remain.
+        Errors: CheckpointError if the checkpoint cannot be written; earlier checkpoints remain.
         """
         if progress == self._kept:
             return None
@@ -101,6 +102,7 @@ class CheckpointManager:
 
 
 def load_learners(checkpoint: Path, learners: Mapping[NetworkKey, Learner]) -> None:
-    """Errors: CheckpointError for a checkpoint that is unreadable or of another run."""
+    """Load every learner. Errors: CheckpointError for a checkpoint that is unreadable or from
+    another run."""
     for key, learner in learners.items():
         learner.load(checkpoint / str(key))

@@ -1,4 +1,4 @@
-"""Trains a critic alone on the recorded episodes of finished runs."""
+"""Trains a critic, without actors, on the recorded episodes of finished runs."""
 
 from __future__ import annotations
 
@@ -44,19 +44,19 @@ from .update.critics import Critics
 from .update.model_rows import ModelRows
 
 Report = Callable[[int, tuple[TurnWorth, ...]], None]
-"""Called after every epoch with its number and what the critic explains of the held-out episodes,
-by turn."""
+"""Called after every epoch with the epoch's number and the critic's explained variance on held-out
+episodes, by turn."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FitSettings:
-    """How a critic is fitted."""
+    """Settings of a critic fit."""
 
     epochs: int = 4
     minibatch: int = 64
-    """Joint actions per optimiser step."""
+    """Number of joint actions per optimiser step."""
     held_out: float = 0.1
-    """Fraction of the episodes that is not trained on."""
+    """Fraction of the episodes that are held out from training."""
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -68,20 +68,22 @@ class FitSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fitted:
-    """A critic of recorded episodes."""
+    """A critic fitted to recorded episodes."""
 
     networks: Mapping[NetworkKey, Network] = field(repr=False)
     run: ResolvedRun = field(repr=False)
     joint_actions: int
-    """Joint actions of all recorded episodes, and those of the critic that it began with."""
+    """Number of joint actions in all recorded episodes, plus those that the initial critic was
+    trained on."""
     episodes: tuple[int, int]
-    """Number of episodes trained on, and held out."""
+    """Numbers of training episodes and of held-out episodes."""
     worth: tuple[TurnWorth, ...]
-    """Of the held-out returns, by turn."""
+    """Variance of the held-out returns that the critic explains, by turn."""
     item_mean: tuple[TurnWorth, ...]
-    """Variance that means by item and turn of the training episodes explain."""
+    """Variance of the held-out returns that is explained by the mean returns by item and turn in
+    the training episodes."""
     ceilings: tuple[Ceiling, ...]
-    """Explainable share of the variance, from all recorded trees with several branches."""
+    """Explainable fraction of the variance, from all recorded trees with several branches."""
     metrics: Mapping[NetworkKey, tuple[TurnWorth, ...]]
     """`worth` of each value model."""
 
@@ -92,10 +94,11 @@ def fit_config(
     algorithm: str | None = None,
     overrides: Sequence[str] = (),
 ) -> Config:
-    """The config of a critic for the task of recorded runs: that of the first run, with the
-    algorithm whose critic is wanted. A run without a critic has one of its agents' base.
+    """The config for fitting a critic to recorded runs: the config of the first run, with
+    `algorithm` if given. If that run has no critic, the critic uses the base model of the run's
+    first model.
 
-    Errors: ConfigError for overrides that do not fit.
+    Errors: ConfigError for invalid overrides.
     """
     data = runs[0].settings()
     if algorithm is not None and algorithm != data["algorithm"].get("name"):
@@ -114,10 +117,10 @@ def fit_critic(
     settings: FitSettings | None = None,
     report: Report | None = None,
 ) -> Fitted:
-    """Train the critic of `config` on all episodes of `runs` towards their returns.
+    """Train the critic of `config` to predict the returns of all episodes of `runs`.
 
-    config: None for that of `fit_config`. Errors: ConfigError, one line, for runs that recorded no
-    episodes or are of different tasks, and for a config without a critic; CheckpointError.
+    config: None uses `fit_config`. Errors: ConfigError, one line, for runs without recorded
+    episodes, for runs with different teams, and for a config without a critic; CheckpointError.
     """
     settings = settings or FitSettings()
     folders = [open_run(folder) for folder in runs]
@@ -170,7 +173,7 @@ def fit_critic(
 
 
 def write_fitted(fitted: Fitted, key: NetworkKey, folder: Path) -> CriticManifest:
-    """Write one value model of a fit into an empty folder."""
+    """Write one fitted value model into an empty folder."""
     run, network = fitted.run, fitted.networks[key]
     critic = run.config.critic
     assert critic is not None and network.head is not None
@@ -191,7 +194,8 @@ def write_fitted(fitted: Fitted, key: NetworkKey, folder: Path) -> CriticManifes
 
 
 def _trees(folder: RunFolder, agents: Sequence[str]) -> list[Any]:
-    """Errors: ConfigError for a run without recorded episodes, or of another team."""
+    """Recorded trees of a run. Errors: ConfigError for a run without recorded episodes, or with
+    another team."""
     trees = [tree_of(recorded) for recorded in folder.trees()]
     if not trees:
         raise ConfigError(
@@ -208,7 +212,7 @@ def _trees(folder: RunFolder, agents: Sequence[str]) -> list[Any]:
 def _split(
     episodes: Sequence[Credited[Any]], settings: FitSettings
 ) -> tuple[list[Credited[Any]], list[Credited[Any]]]:
-    """Held-out episodes, and those to train on. Errors: ConfigError for too few."""
+    """Split into held-out and training episodes. Errors: ConfigError for too few episodes."""
     number = round(settings.held_out * len(episodes))
     if not 0 < number < len(episodes):
         raise ConfigError(
@@ -276,8 +280,9 @@ def _train(
 
 
 def _of_one_agent(rows: ModelRows, rng: np.random.Generator) -> ModelRows:
-    """The rows of an epoch: of a joint action with a Q for each agent (`Mark.agent`), that of one
-    agent, drawn anew. All have the same target, and each costs the whole joint action."""
+    """The rows of an epoch. If a joint action has a Q value for each agent (`Mark.agent`), keeps
+    the mark of one agent, sampled again in every epoch. The marks of a joint action have the same
+    target, and each mark costs as much as the whole joint action."""
 
     def drawn(row: Row) -> Row:
         by_node: dict[int, list[int]] = {}
@@ -292,8 +297,8 @@ def _of_one_agent(rows: ModelRows, rng: np.random.Generator) -> ModelRows:
 
 
 def _returns(episodes: Sequence[Credited[Any]], *, of_state: bool) -> list[AgentValues]:
-    """The returns that the values of each tree are to predict: after a node for V, of the edge for
-    Q; NaN, not scored, where a branch was cut before its end."""
+    """The target returns for the values of each tree: for V the mean return after a node, for Q the
+    return of the edge into a node. NaN (not scored) if a branch was cut before its end."""
     targets: list[AgentValues] = []
     for episode in episodes:
         below = episode.tree.below()

@@ -1,4 +1,4 @@
-"""The generator of a run whose config names none."""
+"""Default generator of a run whose config names none."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ import sys
 from colearn.config import Config, GeneratorChoice
 
 LOWEST_TEMPERATURE = 0.01
-"""vLLM raises lower temperatures to this; 0 is greedy."""
+"""Minimum temperature: vLLM raises lower temperatures to this value; 0 is greedy."""
 
 
 def with_default_generator(
     config: Config, device: str, *, recorded: Config | None = None, tells: bool = False
 ) -> Config:
-    """The config with vLLM's engine, where its models are on a CUDA device, the package is here and
-    every agent can be asked there; else the config itself.
+    """The config with the vLLM generator, if the run is on a CUDA device, the vLLM package is
+    installed and vLLM supports every agent and model; else the unchanged config.
 
-    `device` is the type of the run's device. `tells`: says so in a line, which the record's config
-    says too. A config that names a generator keeps it, and a run goes on with the one that is
-    `recorded`.
+    `device` is the type of the run's device. `tells`: print the choice and its reason on stderr. A
+    config that names a generator keeps it, and a resumed run keeps the generator of its `recorded`
+    config.
     """
     if "generator" in config.run.model_fields_set:
         return config
@@ -52,7 +52,7 @@ def _package() -> bool:
 
 
 def _unable(config: Config) -> str | None:
-    """What an agent or a model asks that vLLM's engine does not have."""
+    """The first feature that an agent or a model needs and that vLLM's engine lacks, or None."""
     for agent in (*config.agents.values(), *config.players.values()):
         if agent.window is not None:
             return "context windows"

@@ -1,4 +1,4 @@
-"""Experience: where an update gets its rollout trees from."""
+"""Experience: sources of rollout trees for updates."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ class TrainingPoint:
     """A point of a run's training; with the seed it determines the next episodes."""
 
     iteration: int
-    """Number of updates: the version of the team's weights."""
+    """Number of updates so far, which is the version of the team's weights."""
     episodes: int
     """Number of training episodes so far."""
     done: float
-    """Used fraction of the training budget."""
+    """Fraction of the training budget used so far."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingEpisodes:
-    """Training episodes of a run: draws items and grows their trees."""
+    """Training episodes of a run: selects items and grows their trees."""
 
     task: DecPOMDP[Any, Any]
     items: Sequence[Any]
@@ -43,13 +43,13 @@ class TrainingEpisodes:
     seed: int
     """The run's seed."""
     count: int
-    """Episodes per iteration."""
+    """Number of episodes per iteration."""
     order: Literal["lockstep", "free"]
     at_once: int | None = None
-    """Episodes that grow together, in each process; None: all."""
+    """Maximum number of episodes that grow at the same time in each process; None: all."""
 
     def draw(self, at: TrainingPoint) -> list[Any]:
-        """The next items of an endless sequence of shuffled passes over all of them."""
+        """The next items of an endless sequence of shuffled passes over all items."""
         chosen = []
         for place in range(at.episodes, at.episodes + self.count):
             turn, number = divmod(place, len(self.items))
@@ -65,8 +65,8 @@ class TrainingEpisodes:
         first: int = 0,
         pool: Executor | None = None,
     ) -> Grown:
-        """Trees of these items with the current weights, and their counts. `first` is the number of
-        the first item within the iteration."""
+        """Trees of these items grown with the current weights, and the trees' counts. `first` is
+        the index of the first item within the iteration."""
         return grow(
             self.task,
             items,
@@ -83,40 +83,43 @@ class TrainingEpisodes:
 
 
 class Experience(ABC):
-    """The source of trees for a run's updates. Every process has one and makes the same calls."""
+    """The source of trees for a run's updates. Every process has its own instance and makes the
+    same calls."""
 
     @abstractmethod
     def take(
         self, at: TrainingPoint, *, pool: Executor | None = None
     ) -> tuple[Sequence[Tree[Any]], Counts]:
-        """Trees for the next update, identical on all ranks, and their counts since the last call.
-        `pool` steps tasks. After a resume the first call starts at `at`."""
+        """Trees for the next update, identical on all ranks, and the counts since the last call.
+        `pool` runs the steps of tasks. After a resume the first call starts at `at`."""
 
     def sampled_at(self, at: TrainingPoint) -> float:
-        """Used fraction of the budget that set the temperatures of the trees taken at `at`."""
+        """Used fraction of the budget that determined the temperatures of the trees taken at
+        `at`."""
         return at.done
 
     def refresh(self, at: TrainingPoint) -> bool:
-        """Called after the update that ends at `at`: whether generators receive the weights now.
-        If so, what grows with the previous ones has been finished."""
+        """Called after the update that ends at `at`; returns whether generators must now receive
+        the weights. If so, all trees that grow with the previous weights have been finished."""
         return True
 
     def published(self, at: TrainingPoint) -> None:  # noqa: B027 - what grows on demand has nothing to do
-        """Called after an update, when every generator has the weights of `at.iteration`, or
-        `refresh` has kept the previous ones."""
+        """Called after an update, once every generator has the weights of `at.iteration`, or once
+        `refresh` has kept the previous weights."""
 
     def settle(self) -> None:  # noqa: B027 - what grows on demand has nothing to wait for
         """Wait until generators are idle, for an evaluation or new weights."""
 
     def metrics(self) -> dict[str, float]:
-        """Metrics of the trees taken last."""
+        """Metrics of the trees that `take` returned last."""
         return {}
 
     def save(self, folder: Path) -> None:  # noqa: B027 - what grows on demand has no state
-        """Write the state beside the learners'; the main process calls."""
+        """Write the state to the folder of the learners' states; only the main process calls
+        this."""
 
     def restore(self, folder: Path, at: TrainingPoint) -> None:  # noqa: B027
-        """Go on from a checkpoint, after the learners have loaded theirs.
+        """Restore the state of a checkpoint, after the learners have loaded their states.
 
         Errors: CheckpointError for a state that cannot be read.
         """

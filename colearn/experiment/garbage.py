@@ -9,10 +9,11 @@ from contextlib import contextmanager
 
 @contextmanager
 def few_collections() -> Iterator[None]:
-    """Freezes all live objects out of garbage collection: trees come and go by the hundred
-    thousand nodes. Collects once before, and unfreezes at the end.
+    """Excludes all live objects from garbage collection, because a run creates and frees hundreds
+    of thousands of tree nodes. Collects once before freezing, and unfreezes at the end.
 
-    A program that has frozen most of its objects itself keeps them so: unfreezing would undo it.
+    If the program has already frozen most of its objects, does nothing: unfreezing would undo the
+    program's freeze.
     """
     gc.collect()
     if gc.get_freeze_count() > len(gc.get_objects()):

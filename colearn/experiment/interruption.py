@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM handling: a run stops at a point where a checkpoint is consistent."""
+"""Ctrl-C and SIGTERM handling: a run stops only at a point where a checkpoint is consistent."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _DEFERRED = (
 
 
 class Interrupted(KeyboardInterrupt):
-    """A signal stopped the run; its checkpoint has been written."""
+    """A signal stopped the run; the run's checkpoint has been written."""
 
     def __init__(self, number: int) -> None:
         super().__init__(signal.Signals(number).name)
@@ -32,9 +32,9 @@ class Interrupted(KeyboardInterrupt):
 
 
 class Interruption:
-    """Raises `Interrupted` immediately, or at the end of a `held` block, in which the state
-    changes. A second signal raises KeyboardInterrupt anywhere. Several processes stop together,
-    after an iteration."""
+    """Signal handler that raises `Interrupted` immediately, or at the end of a `held` block while
+    the state changes. A second signal raises KeyboardInterrupt anywhere. Several processes stop
+    together, after an iteration."""
 
     def __init__(self, processes: Processes) -> None:
         self._processes = processes
@@ -58,12 +58,13 @@ class Interruption:
             signal.signal(number, before)
 
     def hold(self) -> None:
-        """Defer `Interrupted` from now on to the end of the `held` block."""
+        """Defer `Interrupted`, from this call until the end of the `held` block."""
         self._held = True
 
     @contextmanager
     def held(self, *, at_once: bool = True) -> Iterator[None]:
-        """Defers `Interrupted` to the end of the block; with `at_once=False` only after `hold`."""
+        """Defers `Interrupted` to the end of the block; with `at_once=False` only after a call of
+        `hold`."""
         before, self._held = self._held, self._held or at_once
         try:
             yield
@@ -92,7 +93,7 @@ class Interruption:
 
 
 def end_with(parent: int, *, every: float = 0.5) -> None:
-    """Send SIGTERM to this process once its parent process is gone."""
+    """Send SIGTERM to this process once its parent process has ended."""
 
     def watch() -> None:
         while os.getppid() == parent:

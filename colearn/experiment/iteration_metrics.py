@@ -1,5 +1,5 @@
-"""Metrics of an iteration beside those of its update: what the rollouts earned, and who worked
-when."""
+"""Metrics of an iteration besides those of its update: returns of the rollouts, and the timeline of
+generators and learners."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .evaluation.played import lost_episodes, mean_objective, mean_overflow, mea
 def rollout_metrics(
     trees: Sequence[Tree[Any]], counts: Counts, run: ResolvedRun
 ) -> dict[str, float]:
-    """Mean returns, objectives, truncated and lost episodes of an iteration's trees."""
+    """Metrics of an iteration's trees: mean returns and objectives, truncated and lost episodes."""
     return {
         **mean_returns(trees, RewardStructure.of(run.task).pays),
         **mean_objective(trees, run.parts.credit),
@@ -38,8 +38,8 @@ class RunClock:
             one.timeline, one.timed_as = self.timeline, name
 
     def metrics(self, started: float, rolled: float, ended: float) -> dict[str, float]:
-        """Metrics of an iteration: its rollout took from `started` to `rolled`, its update from
-        there to `ended`. Earlier work is forgotten."""
+        """Timeline metrics of an iteration whose rollout ran from `started` to `rolled` and whose
+        update ran from `rolled` to `ended`. Discards earlier records."""
         spans = self.timeline.take(started, ended)
         return {
             "seconds/rollout": rolled - started,
@@ -50,7 +50,7 @@ class RunClock:
 
 
 def _parity_gaps(timed: Mapping[str, Timed]) -> dict[str, float]:
-    """The generators' largest differences from the trained model in their last checks."""
+    """Each generator's largest log-probability gap to the trained model in its last check."""
     return {
         f"parity_gap/{name}": one.gap
         for name, one in timed.items()
@@ -59,8 +59,8 @@ def _parity_gaps(timed: Mapping[str, Timed]) -> dict[str, float]:
 
 
 def _timed(host: ModelHost) -> dict[str, Timed]:
-    """Generators and learners by their names in the timeline: a model's learner has the model's
-    name, one of several generators that of its first player."""
+    """Generators and learners by their names in the timeline. A learner is named after its model.
+    If there are several generators, each one is named after its first player."""
     timed: dict[str, Timed] = {}
     for engine in host.engines:
         first = next(name for name, one in host.players.items() if one.engine is engine)

@@ -1,4 +1,4 @@
-"""Events of a run: sent to its callbacks and trackers, and written to its files."""
+"""Events of a run: sent to callbacks and trackers, and written to the run's files."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from .processes import Processes
 
 
 class Listeners:
-    """Tells a run's callbacks, and after them its trackers; writes metrics and transcripts."""
+    """Notifies a run's callbacks and then its trackers; writes metrics and transcripts."""
 
     def __init__(
         self, run: ResolvedRun, writer: RunWriter, processes: Processes, progress: Progress
@@ -36,12 +36,12 @@ class Listeners:
         """The first reason that a callback gave to end the run."""
         self._run, self._processes, self._progress = run, processes, progress
         self._started: list[Callback] = []
-        """Callbacks and trackers that received the start."""
+        """Callbacks and trackers that received the start event."""
 
     def start(self, *, resumed: bool) -> None:
-        """Open the trackers, and tell of the start.
+        """Open the trackers, and notify callbacks and trackers that the run starts.
 
-        Errors: ConfigError for a tracker's setting, MissingExtra for its package.
+        Errors: ConfigError for an invalid setting of a tracker, MissingExtra for a missing package.
         """
         folder, plain = self.writer.folder, recorded_settings(self._run.config)
         event = StartEvent(
@@ -62,7 +62,8 @@ class Listeners:
         self._heed(event)
 
     def end(self) -> None:
-        """Tell of the end, in reverse order; the trackers close."""
+        """Notify callbacks and trackers, in reverse order, that the run has ended; trackers then
+        close."""
         while self._started:
             self._started.pop().on_end()
 
@@ -73,7 +74,8 @@ class Listeners:
         self._heed(event)
 
     def update(self, trees: Sequence[Tree[Any]], metrics: dict[str, float]) -> None:
-        """Errors: pydantic.ValidationError for a metric that is no number."""
+        """Notify and record an update. Errors: pydantic.ValidationError for a metric that is not a
+        number."""
         event = UpdateEvent(**self._place, trees=trees, metrics=metrics)
         self._tell_and_write("update", event)
 
@@ -83,8 +85,9 @@ class Listeners:
         metrics: dict[str, float],
         episodes: Sequence[Mapping[str, Any]],
     ) -> None:
-        """Errors: ConfigError if there is no headline metric, pydantic.ValidationError for a metric
-        that is no number; before a line is written."""
+        """Notify and record an evaluation. Errors, raised before a line is written: ConfigError if
+        the headline metric is missing, pydantic.ValidationError for a metric that is not a number.
+        """
         event = EvaluateEvent(
             **self._place,
             trees=trees,
@@ -112,8 +115,9 @@ class Listeners:
     def _tell_and_write(
         self, kind: Literal["update", "evaluation"], event: UpdateEvent | EvaluateEvent
     ) -> None:
-        """The line holds what callbacks have added, and is written before a tracker is told. Those
-        that add metrics are told first, so that the others may watch these wherever they stand."""
+        """Notify callbacks, write the line, then notify trackers: the line includes metrics that
+        callbacks have added. Callbacks that add metrics are notified first, so that the other
+        callbacks can watch these metrics, whatever the configured order."""
         trackers = [one for one in self._started if isinstance(one, Tracker)]
         others = [one for one in self._started if not isinstance(one, Tracker)]
         for callback in sorted(others, key=lambda one: not one.adds):
@@ -147,7 +151,8 @@ class Listeners:
         )
 
     def _heed(self, event: Event) -> None:
-        """Every process stops if one is told to: a collective call."""
+        """Stop the run in every process if a callback of any process requests it; a collective
+        call."""
         if self._run.callbacks and self._processes.any(event.stop is not None):
             self.stop = self.stop or event.stop or "stopped by a callback of another process"
 

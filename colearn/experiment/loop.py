@@ -48,8 +48,8 @@ Report = Callable[[Progress, dict[str, float]], None]
 class Experiment:
     """One run: an algorithm on a task with a seed, recorded in a folder.
 
-    On the CPU the same config gives the same run bit for bit, interrupted or not: all randomness is
-    a function of the seed and the iteration.
+    On the CPU the same config gives the same run bit for bit, even after an interruption: all
+    randomness is a function of the seed and the iteration.
     """
 
     def __init__(self, config: Config, folder: str | Path, *, resume: bool = False) -> None:
@@ -132,15 +132,16 @@ class Experiment:
         return StaleRollouts(self.episodes, self.processes, host.learners, self._publish, staleness)
 
     def _publish(self) -> None:
-        """Give all generators the learners' weights. Errors: a rank's are raised in all."""
+        """Send the learners' weights to all generators. Errors: an error of one rank is raised on
+        all ranks."""
         self.processes.all_of(self.assembly.host.publish)
 
     def run(self, report: Report | None = None) -> RunRecord:
-        """Train to the end of the budget, or evaluate once if the algorithm does not learn, with
-        evaluations and checkpoints where the config has them; returns the content of run.json.
+        """Train to the end of the budget, with evaluations and checkpoints as configured, or
+        evaluate once if the algorithm does not learn. Returns the content of run.json.
 
-        Errors: Interrupted on Ctrl-C or SIGTERM, after saving the state; ServerLost and WorkerLost
-        likewise; ModelLost without saving; CheckpointError if a file cannot be written.
+        Errors: Interrupted on Ctrl-C or SIGTERM, ServerLost and WorkerLost, all after saving the
+        state; ModelLost without saving; CheckpointError if a file cannot be written.
         """
         report = report or (lambda _, __: None)
         with self.interruption, self._resources:
@@ -173,16 +174,16 @@ class Experiment:
 
     @property
     def over(self) -> bool:
-        """Whether no iteration is left: the budget is used, a callback has stopped the run, or its
-        algorithm does not learn."""
+        """Whether no iteration is left: the budget is used up, a callback has stopped the run, or
+        the algorithm does not learn."""
         stopped = self.listeners.stop is not None
         return self.assembly.updater is None or stopped or self._done >= 1.0
 
     def step(self) -> dict[str, float]:
-        """One iteration: rollout and update; returns its metrics.
+        """Run one iteration, rollout and update; returns the iteration's metrics.
 
-        Errors: ConfigError where none is left (`over`); otherwise as for `run`. After Interrupted
-        the state is that of a complete iteration.
+        Errors: ConfigError if no iteration is left (`over`); otherwise as for `run`. After
+        Interrupted the state is that of a complete iteration.
         """
         if self.over:
             raise ConfigError("train: no iteration is left; raise train.environment_steps")
@@ -190,8 +191,8 @@ class Experiment:
             return self._iteration()
 
     def evaluate(self) -> dict[str, float]:
-        """The metrics of an evaluation of this state, which is made once. A state that is the best
-        so far is saved."""
+        """Evaluate the current state and return the metrics; each state is evaluated only once.
+        Saves the state if it is the best so far."""
         with self._driven():
             if self.progress.evaluated == self.progress.iteration:
                 line = self.record.folder.evaluations()[-1]
@@ -203,12 +204,12 @@ class Experiment:
             return metrics
 
     def save(self) -> None:
-        """Write a checkpoint of this state, if there is none."""
+        """Write a checkpoint of the current state, unless there is one."""
         with self._driven(), self.interruption.held():
             self._save()
 
     def close(self) -> RunRecord:
-        """Save the state and end the run, which can be resumed if it is not `over`; returns the
+        """Save the state and end the run; a run that is not `over` can be resumed. Returns the
         content of run.json."""
         with self._resources:
             self.save()
@@ -223,7 +224,7 @@ class Experiment:
         exception: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """`close`; after an error nothing is saved, since the state may be that of a part of an
+        """Call `close`. After an error nothing is saved, since the state may be in the middle of an
         iteration."""
         if exception is None or isinstance(exception, Interrupted):
             self.close()
@@ -233,7 +234,7 @@ class Experiment:
 
     def trees(self) -> list[Tree[Any]]:
         """The trees of the next update, grown with the current weights. The run's state does not
-        change: it draws the same trees again."""
+        change: the next update grows the same trees again."""
         return self.episodes.grow(self._at, self.episodes.draw(self._at))[0]
 
     @property
@@ -242,8 +243,8 @@ class Experiment:
 
     @property
     def _done(self) -> float:
-        """Used fraction of the training budget, in joint actions or iterations, whichever ends the
-        run first."""
+        """Used fraction of the training budget: the larger of the fractions in joint actions and in
+        iterations."""
         train, progress = self.assembly.run.config.train, self.progress
         share = progress.environment_steps / train.environment_steps
         if train.iterations is None:
@@ -278,8 +279,9 @@ class Experiment:
 
     @contextlib.contextmanager
     def _kept_if_lost(self) -> Iterator[None]:
-        """Keep the state if a server or a worker is lost: it is that of a complete iteration.
-        Where other ranks do not know of the loss, the last checkpoint has to do."""
+        """Save the state if a server or a worker is lost: the state is that of a complete
+        iteration. Nothing is saved if the loss is not known on all ranks; the run then continues
+        from the last checkpoint."""
         try:
             yield
         except (ServerLost, WorkerLost) as error:
@@ -310,9 +312,9 @@ class Experiment:
 
     @property
     def _abandons(self) -> bool:
-        """Whether an interrupted update can be given up before it changes a model: the resumed run
-        makes it again. Experience rolled out ahead is used up by then, and models in other threads
-        or processes change beside this one."""
+        """Whether an interrupted update can be abandoned before it changes a model; the resumed run
+        then repeats the update. False if the update uses experience that was rolled out ahead, or
+        if models in other threads or processes change at the same time."""
         local = self.assembly.run.config.run.learner.name == "local"
         return local and self.assembly.host.serial and not self.assembly.run.config.train.staleness
 
@@ -324,7 +326,7 @@ class Experiment:
         started: float,
         rolled: float,
     ) -> dict[str, float]:
-        """Everything that changes the state, and the line that tells of it."""
+        """Run the part of an iteration that changes the state, and write its line of metrics."""
         progress, train = self.progress, self.assembly.run.config.train
         metrics = updater.update(
             trees, progress.iteration, self._at.done, self.experience.sampled_at(self._at)

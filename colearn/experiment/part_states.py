@@ -1,5 +1,5 @@
-"""State of an algorithm's parts that a checkpoint keeps in the run's progress: baselines of the
-advantage, means of returns by item, and the cast's choices."""
+"""State of an algorithm's parts that a checkpoint stores in the run's progress: baselines of the
+advantage, mean returns by item, and the cast's choices."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .assemble import Assembly
 
 
 def restore_parts(progress: Progress, assembly: Assembly) -> None:
-    """Give the parts of a run the state that a checkpoint has kept."""
+    """Restore the parts' state from the progress of a checkpoint."""
     assembly.run.parts.advantage.restore(progress.baselines)
     assembly.run.cast.restore(progress.cast)
     if assembly.updater is not None:
@@ -22,7 +22,7 @@ def restore_parts(progress: Progress, assembly: Assembly) -> None:
 
 
 def store_parts(progress: Progress, assembly: Assembly) -> None:
-    """Copy the state of the parts, after an update, into the progress that a checkpoint keeps."""
+    """Copy the parts' state, after an update, into the progress that a checkpoint stores."""
     progress.baselines = dict(assembly.run.parts.advantage.state())
     progress.cast = dict(assembly.run.cast.state())
     if assembly.updater is not None:

@@ -12,7 +12,7 @@ from colearn.errors import MissingExtra
 
 
 def build_players(run: ResolvedRun, host: ModelHost) -> dict[str, Player]:
-    """All players by name."""
+    """Build all players; returns them by name."""
     config, players = run.config, dict[str, Player]()
     for name, hosted in host.players.items():
         settings_of_seat = config.language_agents.get(name)

@@ -1,6 +1,7 @@
 """Distributed runs: ranks split the episodes and exchange experience; rank 0 writes files.
 
-Started by torchrun or accelerate; without a launcher there is one process and nothing to exchange.
+Processes are started by torchrun or accelerate. Without a launcher there is one process and nothing
+to exchange.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from colearn.types import Tree
 
 Given = TypeVar("Given")
 Grown = tuple[list[Tree[Any]], Counts]
-"""Trees of episodes, and their counts."""
+"""Trees of episodes, and the counts of these trees."""
 
 
 class Processes:
@@ -44,20 +45,21 @@ class Processes:
         return int(self._state.num_processes)
 
     def any(self, flag: bool) -> bool:
-        """Whether `flag` is true on any rank; a collective call."""
+        """Whether `flag` is true on at least one rank; a collective call."""
         return flag if self.count == 1 else any(gather_object([flag]))
 
     def share_of(self, items: Sequence[Any]) -> tuple[int, Sequence[Any]]:
-        """The first index and the items of this rank: a contiguous part, possibly empty."""
+        """This rank's contiguous part of the items, possibly empty, with the index of its first
+        item."""
         count, rank = self.count, self._state.process_index
         first, last = len(items) * rank // count, len(items) * (rank + 1) // count
         return first, items[first:last]
 
     def all_of(self, work: Callable[[], Given]) -> list[Given]:
-        """The results of `work` in all ranks, in their order; a collective call.
+        """The results of `work` on all ranks, in rank order; a collective call.
 
-        Errors: the ColearnError of the first rank that has one, in all of them, so that no rank
-        waits for one that has ended.
+        Errors: the ColearnError of the first rank that has one, raised on all ranks, so that no
+        rank waits for a rank that has ended.
         """
         if self.count == 1:
             return [work()]
@@ -74,8 +76,8 @@ class Processes:
         return [result for result, _ in outcomes]
 
     def exchange(self, grow: Callable[[], Grown]) -> Grown:
-        """All ranks' trees in the order of their episodes, and their summed counts; every rank
-        receives the same, so that updates see one minibatch.
+        """All ranks' trees in episode order, and the summed counts. Every rank receives the same
+        result, so that all ranks update on the same minibatch.
 
         Errors: as for `all_of`; WorkerLost for a broken pool of workers.
         """
@@ -110,6 +112,7 @@ def _grown(grow: Callable[[], Grown]) -> Grown:
 
 
 def _leave() -> None:
-    """Ends the process group, whose threads could otherwise abort the interpreter's exit."""
+    """Destroys the process group, because its threads could abort the process when the interpreter
+    exits."""
     if torch.distributed.is_initialized():
         torch.distributed.destroy_process_group()

@@ -1,5 +1,5 @@
-"""Restarts: a run that lost a server or a worker goes on from its last complete iteration; one that
-lost a model, from its last checkpoint."""
+"""Restarts: a run that lost a server or a worker continues from its last complete iteration; a run
+that lost a model continues from its last checkpoint."""
 
 from __future__ import annotations
 
@@ -24,11 +24,12 @@ def run_with_restarts(
     resume: bool = False,
     started: Callable[[Experiment], Report | None] = lambda _: None,
 ) -> RunRecord:
-    """Run an experiment to its end. After a loss it is built anew from its checkpoint, at most
-    `run.restarts` times; processes that torchrun started again resume likewise.
+    """Run an experiment to its end. After a loss the experiment is rebuilt from its checkpoint, at
+    most `run.restarts` times; processes that torchrun has restarted resume in the same way.
 
-    started: called with every new experiment; its result receives that experiment's reports. It
-    must not keep the experiment, whose models are freed before the next one loads.
+    started: called with every new experiment; returns the function that receives the experiment's
+    reports. It must not keep a reference to the experiment, since the models are freed before the
+    next experiment loads.
     Errors: as for `Experiment` and its `run`; the last loss if no restart is left.
     """
     resume = resume or relaunches() > 0

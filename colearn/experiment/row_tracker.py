@@ -1,4 +1,4 @@
-"""Trackers whose rows cannot be taken back, and how a resumed run continues in them."""
+"""Base of trackers whose rows cannot be deleted, with the logic for resumed runs."""
 
 from __future__ import annotations
 
@@ -19,20 +19,19 @@ Kind = Literal["update", "evaluation"]
 
 _ID = "id.txt"
 _TIMED = ("second", "time", "idle", "busy", "wait")
-"""Parts of the names of metrics that a clock measured."""
+"""Substrings of the names of metrics that are measured by a clock."""
 
 
 class RowTracker(Tracker):
-    """A tracker whose rows cannot be taken back. A resumed run repeats what it had done behind its
-    checkpoint: on a CPU with the same values, so that only its rows from `present` on are logged.
-    If a repeated row differs in what no clock measured, the curve begins anew under another id; the
-    old one keeps the rows of the run that ended.
-    """
+    """A tracker whose rows cannot be deleted. A resumed run repeats the work after its checkpoint.
+    On a CPU it gets the same values, so only rows from number `present` on are logged. If a
+    repeated row differs in a metric that is not measured by a clock, the run is logged again from
+    its start under a new id; the rows of the interrupted run stay under the old id."""
 
     present = 0
-    """Number of rows that the tracker has from earlier processes of the run."""
+    """Number of rows that earlier processes of the run have logged."""
     number = 0
-    """Number of the next row: of the next line of the run."""
+    """Index of the next row; equals the index of the run's next line of metrics."""
 
     def __init__(self, folder: Path, settings: Mapping[str, Any]) -> None:
         self.folder, self.settings = folder, settings
@@ -40,17 +39,17 @@ class RowTracker(Tracker):
         self._lines: list[Measured] = []
         """Every line so far, the current one included."""
         self._digests: dict[int, str] = {}
-        """By the number of a row that an earlier process has logged."""
+        """Digest of each row that an earlier process has logged, by row index."""
         self.open(run_id_in(self._place))
 
     @property
     @abstractmethod
     def name(self) -> str:
-        """The package, which is also the name of the folder of the tracker's id."""
+        """Name of the tracker's package, and of the folder that stores the run's id."""
 
     @abstractmethod
     def open(self, run_id: str) -> None:
-        """Continue the run of this id at the tracker, or start it."""
+        """Continue the run with this id at the tracker, or start a new one."""
 
     @abstractmethod
     def close(self) -> None: ...
@@ -85,7 +84,7 @@ class RowTracker(Tracker):
             file.write(f"{self.number} {_digest(line)}\n")
 
     def _begin_anew(self) -> None:
-        """The lines before the current one, in a run with another id at the tracker."""
+        """Start a run with a new id at the tracker, and log all lines before the current one."""
         self.close()
         (self._place / _ID).unlink()
         self.present, self.number, self._digests = 0, 0, {}
@@ -105,7 +104,8 @@ class RowTracker(Tracker):
 
 
 def _digest(line: Measured) -> str:
-    """Of what no clock measured, as metrics.jsonl keeps it."""
+    """Digest of a line's metrics that are not measured by a clock, with the precision of
+    metrics.jsonl."""
     exact = {
         name: None if value is None or not isfinite(value) else repr(float(value))
         for name, value in line.metrics.items()
@@ -129,7 +129,7 @@ def numbers(line: Measured) -> dict[str, float]:
 
 
 def run_id_in(folder: Path) -> str:
-    """The id of a run at a tracker, which is made once and kept in `folder`."""
+    """The id of a run at a tracker; generated once and stored in `folder`."""
     file = folder / _ID
     if not file.is_file():
         folder.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Writes run.json: what was trained, with what, how far and how well."""
+"""Writes run.json: models, settings, progress and results of a run."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ RunStatus = Literal["running", "interrupted", "finished"]
 
 
 class RunSummary:
-    """The content of a run's run.json as the run goes on."""
+    """The content of run.json, updated during the run."""
 
     def __init__(self, writer: RunWriter, assembly: Assembly, *, resumed: bool) -> None:
         self.writer, self.assembly = writer, assembly
@@ -69,21 +69,22 @@ class RunSummary:
         return record
 
     def _trained_parameters(self) -> dict[str, int]:
-        """By actor's model or critic, the number of its trained parameters."""
+        """Number of trained parameters of each actor's model and of each critic."""
         return {
             key.model if key.kind == "actor" else str(key): number
             for key, number in self.assembly.host.parameters.items()
         }
 
     def _costs(self) -> dict[str, float]:
-        """Costs of the task's services in this process and, if resumed, in the ones before."""
+        """Costs of the task's services in this process and, after a resume, in earlier
+        processes."""
         parts = (self._earlier_costs, Services.of(self.assembly.run.task).costs(), self.elsewhere)
         names = dict.fromkeys(name for part in parts for name in part)
         return {name: sum(part.get(name, 0.0) for part in parts) for name in names}
 
 
 def _peak_memory() -> int:
-    """Peak memory in bytes: of the accelerator if one is used, else of this process."""
+    """Peak memory in bytes, of the accelerator if one is used, else of this process."""
     if torch.accelerator.is_available():
         return int(torch.accelerator.max_memory_allocated())
     unit = 1 if sys.platform == "darwin" else 1024

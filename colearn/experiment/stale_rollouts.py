@@ -1,4 +1,4 @@
-"""Stale rollouts: generators get new weights every S updates and run ahead in a thread."""
+"""Stale rollouts: generators receive new weights every S updates and run ahead in a thread."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _FOLDER, _AT = "behaviour", "at.json"
 
 @dataclass(slots=True)
 class _Behaviour:
-    """Weights that generators were given, and the state of the run at that time."""
+    """Weights that were sent to generators, and the state of the run at that time."""
 
     at: TrainingPoint
     weights: dict[str, WeightCopy]
-    """By actor."""
+    """Copy of the weights of each actor."""
 
     def put(self) -> None:
         for weights in self.weights.values():
@@ -33,15 +33,16 @@ class _Behaviour:
 
 
 class StaleRollouts(Experience):
-    """Iterations are grown in blocks of `staleness`: at every S-th update generators receive the
-    weights, and the next S iterations grow with them while models go on updating.
+    """Grows iterations in blocks of S = `staleness`: at every S-th update generators receive the
+    weights, and the next S iterations grow with these weights while models continue to update.
 
-    The first iteration is grown with the initial weights. Iteration t > 0 has the weights of
+    The first iteration is grown with the initial weights. Iteration t > 0 uses the weights of
     iteration S * floor((t - 1) / S), so the staleness is between 1 and S. The weights, items
-    and seeds of an iteration do not depend on timing. Its temperature is that of the budget's
-    fraction at which its update will begin if joint actions are used as fast as so far, and the
-    start's for what grows with the initial weights. A checkpoint holds the weights with which the
-    pending iterations were grown; a resumed run grows them again.
+    and seeds of an iteration do not depend on timing. An iteration's temperature is set for the
+    fraction of the budget that will be used at its update, as expected from the mean use per
+    iteration so far. Iterations that grow with the initial weights use the initial temperature. A
+    checkpoint holds the weights with which the pending iterations were grown; a resumed run grows
+    them again.
     """
 
     def __init__(
@@ -58,12 +59,14 @@ class StaleRollouts(Experience):
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="rollout")
         self._pending: dict[int, Future[Grown]] = {}
         self._source: dict[int, TrainingPoint] = {}
-        """By pending iteration, when its generators were given their weights."""
+        """For each pending iteration, the point at which its generators received their weights."""
         self._behaviour: list[_Behaviour] = []
-        """The newest last; the one before is needed while its iterations are pending."""
+        """The last two sets of weights, newest last; the older set is needed while its iterations
+        are pending."""
         self._pool: Executor | None = None
         self.lag = 0
-        """Updates between the weights that sampled the last trees taken and the newest."""
+        """Number of updates between the weights that sampled the last trees taken and the newest
+        weights."""
         self._done = 0.0
 
     def take(
@@ -113,9 +116,10 @@ class StaleRollouts(Experience):
                 (folder / _FOLDER / _AT).write_text(json.dumps(numbers))
 
     def restore(self, folder: Path, at: TrainingPoint) -> None:
-        """Grow the pending iterations of a checkpoint again; the learners have its weights.
+        """Grow the pending iterations of a checkpoint again; the learners must have loaded the
+        checkpoint.
 
-        Errors: CheckpointError for a file that is missing, truncated or of another model.
+        Errors: CheckpointError for a file that is missing, truncated or from another model.
         """
         path = folder / _FOLDER
         if not at.iteration and not path.is_dir():
@@ -142,7 +146,7 @@ class StaleRollouts(Experience):
         self._thread.shutdown(cancel_futures=True)
 
     def _given(self, at: TrainingPoint) -> None:
-        """Generators have the weights of `at` from now on."""
+        """Record that generators now have the weights of `at`."""
         self._behaviour = [*self._behaviour[-1:], self._snapshot(at)]
 
     def _submit(self, source: TrainingPoint, iteration: int) -> None:
@@ -166,7 +170,8 @@ class StaleRollouts(Experience):
 
 
 def _expected(source: TrainingPoint, ahead: int) -> float:
-    """The used fraction of the budget so many iterations after `source`, at the mean use so far."""
+    """Expected used fraction of the budget `ahead` iterations after `source`, at the mean use so
+    far."""
     if not source.iteration:
         return source.done
     return min(1.0, source.done * (source.iteration + ahead) / source.iteration)

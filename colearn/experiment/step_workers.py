@@ -1,4 +1,4 @@
-"""Processes in which a task's steps run beside the trainer's."""
+"""Worker processes that run a task's steps beside the trainer's process."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from colearn.errors import ConfigError, reason_of
 from colearn.registry.own_code import begin_worker, folder, safe_path
 
 _TASK = "task"
-"""Stands for the task in what is sent to a worker, which holds its own copy."""
+"""Placeholder for the task in messages to a worker; each worker holds its own copy of the task."""
 
 
 @contextlib.contextmanager
 def step_workers(
     count: int, task: DecPOMDP[Any, Any], context: BaseContext | None = None
 ) -> Iterator[StepWorkers | None]:
-    """A pool of `count` processes for the steps of `task`; None for 0, and for a task that must be
-    stepped in this process.
+    """A pool of `count` processes for the steps of `task`; None if `count` is 0 or if the task must
+    be stepped in this process.
 
     Errors: ConfigError for a task that cannot be pickled.
     """
@@ -37,7 +37,8 @@ def step_workers(
 
 
 class StepWorkers(Executor):
-    """Each worker receives the task once; a call sends the state and the actions alone."""
+    """Worker pool. Each worker receives the task once; a call sends only the state and the
+    actions."""
 
     def __init__(
         self,
@@ -49,12 +50,13 @@ class StepWorkers(Executor):
     ) -> None:
         self._task = task
         self.costs: Counter[str] = Counter()
-        """Costs of the task in the workers, by name."""
+        """Costs of the task's services in the workers, by name."""
         given = (_pickled("the task", task), folder(), added)
         self._pool = ProcessPoolExecutor(count, context, initializer=_begin, initargs=given)
 
     def submit(self, call: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        """Errors: ConfigError for a state or an action that cannot be pickled."""
+        """Run a call in a worker. Errors: ConfigError for a state or an action that cannot be
+        pickled."""
         done: Future[Any] = Future()
         inner = self._pool.submit(_work, _pickled("a state", (call, args, kwargs), self._task))
         inner.add_done_callback(lambda ended: self._deliver(ended, done))
@@ -101,7 +103,7 @@ def _pickled(what: str, value: object, task: object = None) -> bytes:
 
 
 _OWN: list[DecPOMDP[Any, Any]] = []
-"""In a worker: its copy of the task."""
+"""The worker's copy of the task, in a worker process."""
 
 
 def _task() -> DecPOMDP[Any, Any]:

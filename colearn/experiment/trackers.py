@@ -1,6 +1,7 @@
 """Shipped trackers, beside the JSONL files: wandb (also offline), trackio, TensorBoard, CSV.
 
-A run that goes on from a checkpoint has the curve of an uninterrupted one in each of them.
+In each tracker, a run that was resumed from a checkpoint has the same curve as an uninterrupted
+run.
 """
 
 from __future__ import annotations
@@ -23,14 +24,14 @@ from .row_tracker import RowTracker, measured, numbers
 from .wandb_file import rows_in
 
 _AXIS = "environment_steps"
-"""The axis of the curves in wandb."""
+"""Name of the x axis of the curves in wandb."""
 _CSV_HEAD = ("kind", "iteration", _AXIS, "metric", "value")
 
 
 class WandbTracker(RowTracker):
     """Logs to wandb, with environment steps as the axis; WANDB_MODE=offline works. A resumed run
-    keeps its id and goes on behind its last row, or begins anew where it differs. Runs of a
-    comparison form a group; WANDB_PROJECT sets the project."""
+    keeps its id and continues after its last row, or starts again under a new id if a row differs.
+    Runs of a comparison form a group; WANDB_PROJECT sets the project."""
 
     @property
     def name(self) -> str:
@@ -61,7 +62,8 @@ class WandbTracker(RowTracker):
         self.run.log({**metrics, _AXIS: step}, step=self.number, commit=True)
 
     def transcripts(self, episodes: Sequence[Mapping[str, Any]], step: int) -> None:
-        """Log a table per evaluation, one row per agent and turn, in the evaluation's row."""
+        """Log a table per evaluation, with one row per agent and turn, in the same wandb step as
+        the evaluation."""
         table = _table(self._wandb, episodes)
         self.run.log({"transcripts": table, _AXIS: step}, step=self.number, commit=False)
 
@@ -70,10 +72,10 @@ class WandbTracker(RowTracker):
 
 
 class TrackioTracker(RowTracker):
-    """Logs to trackio's database, in TRACKIO_DIR or trackio's default folder, or to the server or
-    Space that its variables name. Runs of a comparison form a group; TRACKIO_PROJECT sets the
-    project. A run's name ends with an id, by which a resumed run continues, unless it differs from
-    what is logged there; how many rows it has is kept beside the id."""
+    """Logs to trackio's database, in TRACKIO_DIR or in trackio's default folder, or to the server
+    or Space named by trackio's environment variables. Runs of a comparison form a group;
+    TRACKIO_PROJECT sets the project. A run's name ends with an id. A resumed run keeps the id
+    unless its rows differ from the logged rows. The number of rows is stored next to the id."""
 
     @property
     def name(self) -> str:
@@ -109,8 +111,8 @@ class TrackioTracker(RowTracker):
 
 
 class TensorBoardTracker(Tracker):
-    """Event files under RUN/tensorboard. A resumed run hides the events from its checkpoint on and
-    writes them again."""
+    """Writes event files under RUN/tensorboard. A resumed run hides the events from its checkpoint
+    on and writes them again."""
 
     def __init__(self, folder: Path, settings: Mapping[str, Any]) -> None:
         required("tensorboard", "tensorboard")
@@ -138,8 +140,8 @@ class TensorBoardTracker(Tracker):
 
 
 class CsvTracker(Tracker):
-    """RUN/metrics.csv: one row per value, `kind,iteration,environment_steps,metric,value`, for
-    spreadsheets and data frames."""
+    """Writes RUN/metrics.csv, with one row per value,
+    `kind,iteration,environment_steps,metric,value`, for spreadsheets and data frames."""
 
     def __init__(self, folder: Path, settings: Mapping[str, Any]) -> None:
         self._path = folder / "metrics.csv"
@@ -165,13 +167,13 @@ class CsvTracker(Tracker):
             )
 
     def log(self, metrics: Mapping[str, float], step: int) -> None:
-        """Not called: a row names its kind and iteration."""
+        """Not called: a row also needs the line's kind and iteration."""
 
     def transcripts(self, episodes: Sequence[Mapping[str, Any]], step: int) -> None:
         """Does nothing; see episodes.jsonl."""
 
     def close(self) -> None:
-        """Nothing is open between rows."""
+        """Does nothing: no file is open between rows."""
 
 
 NAMES = {
@@ -186,13 +188,13 @@ _COLUMNS = ("iteration", "episode", "item", "turn", "agent", "observation", "act
 
 
 def _comparison(folder: Path) -> str | None:
-    """The name of the comparison that a run's folder is in."""
+    """The name of the comparison to which a run's folder belongs."""
     above = folder.absolute().parent
     return above.parent.name if above.name == RUNS else None
 
 
 def _table(package: Any, episodes: Sequence[Mapping[str, Any]]) -> Any:
-    """A table of wandb or trackio, which take the same arguments."""
+    """A table object of wandb or trackio; both take the same arguments."""
     data = [[row[column] for column in _COLUMNS] for row in _rows(episodes)]
     return package.Table(columns=list(_COLUMNS), data=data)
 

@@ -1,6 +1,6 @@
-"""Reads wandb's offline files: records of wandb's protocol in the blocks of LevelDB's log format.
+"""Reads wandb's offline files: records of wandb's protocol in blocks of LevelDB's log format.
 
-A row that wandb had not written when its run was killed is in no file.
+A row that wandb had not yet written when the run was killed is not in the files.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ _FULL, _LAST = 1, 4
 
 
 def rows_in(folder: Path, run_id: str) -> int:
-    """Number of rows in a run's offline files in `folder`; each has wandb's step behind that of the
-    one before."""
+    """Number of rows in a run's offline files in `folder`, computed as the highest wandb step plus
+    1."""
     from wandb.proto import wandb_internal_pb2
 
     number = 0
@@ -29,8 +29,9 @@ def rows_in(folder: Path, run_id: str) -> int:
 
 
 def records(data: bytes) -> Iterator[bytes]:
-    """The whole records of a file: a record is one chunk (type 1), or a first one (2), those in
-    its middle (3) and a last one (4), each behind a checksum, its length and its type."""
+    """The complete records of a file. A record is a single chunk (type 1), or a first chunk (type
+    2), middle chunks (type 3) and a last chunk (type 4). Each chunk has a header with a checksum,
+    the chunk's length and its type."""
     at, parts = _FILE_HEADER, b""
     while at + _HEADER <= len(data):
         left = _BLOCK - at % _BLOCK

@@ -1,4 +1,4 @@
-"""Generators: transformers (default), vLLM, a vLLM server. Shipped kinds by name."""
+"""Generators: transformers (default), vLLM in this process, or a vLLM server; available by name."""
 
 NAMES = {
     "transformers": "kinds:Transformers",

@@ -1,4 +1,4 @@
-"""Base of engines that run elsewhere on weights of their own: versions, ends of actions, parity."""
+"""Base of engines with a separate copy of the weights: versions, ends of actions, parity checks."""
 
 from __future__ import annotations
 
@@ -20,18 +20,20 @@ from colearn.types import Action, Finish
 TOLERANCES = {torch.float32: 1e-3, torch.bfloat16: 0.5, torch.float16: 0.1}
 """Largest gap, in nats, between a token's log-probability in the engine and in the live model.
 
-In half precision the two round differently, so the check detects wrong wiring, not a single
-stale update of a small learning rate."""
+In half precision the two round differently, so the check detects wrong weights, but not one missed
+update at a small learning rate."""
 TF32_TOLERANCE = 0.05
-"""That of float32 on a CUDA device whose products round their inputs to TF32."""
+"""Tolerance for float32 on a CUDA device whose matrix multiplications round their inputs to
+TF32."""
 
 _PROBE_TOKENS = 144
-"""Longer than a cache block, so that a block of old weights is detected."""
+"""Number of tokens in the probe: more than one cache block, so that a cache block computed with old
+weights is detected."""
 _PROBE_ACTION, _PROBE_SEEDS = 16, (1, 2)
 
 
 class ParityError(ColearnError, RuntimeError):
-    """The engine's log-probabilities differ from the trained model's."""
+    """The engine's log-probabilities differ from those of the trained model."""
 
 
 class BadSample(ValueError):
@@ -39,14 +41,14 @@ class BadSample(ValueError):
 
 
 class CheckedEngine(LoadedWeights, BatchEngine):
-    """Starts from the weights of `base`; caching is left to the engine behind it.
+    """An engine that starts with the weights of `base`. The wrapped engine does its own caching.
 
-    `sync` updates it, compares its log-probabilities with the live model's and raises if they
-    differ. `tolerance` replaces the entry of `TOLERANCES`.
+    `sync` updates the engine, compares its log-probabilities with the live model's and raises an
+    error if they differ. `tolerance` replaces the entry of `TOLERANCES`.
     """
 
     name: str
-    """Name in error messages."""
+    """Name of the engine in error messages."""
 
     def __init__(
         self, base: Base, roles: Mapping[str, AgentSpec], *, tolerance: float | None = None
@@ -58,26 +60,27 @@ class CheckedEngine(LoadedWeights, BatchEngine):
             allowed = TF32_TOLERANCE
         self.tolerance = allowed if tolerance is None else tolerance
         self.prefilled_tokens = 0
-        """Tokens run through the model to extend histories, over the engine's life."""
+        """Number of tokens run through the model to extend histories, over the engine's
+        lifetime."""
         self._revision = base.revision
 
     @property
     @abstractmethod
     def max_length(self) -> int:
-        """Maximum tokens of a history and its action together."""
+        """Maximum number of tokens of a history and its action together."""
 
     @abstractmethod
     def sample(self, requests: Sequence[TokenRequest]) -> list[TokenAnswer]:
-        """One answer per request, in order; each has one seed. The requests run concurrently, the
-        caller waits."""
+        """Return one answer per request, in order; each request has one seed. The requests run
+        concurrently while the caller waits."""
 
     @abstractmethod
     def write(self, updates: Sequence[WeightUpdate]) -> None:
-        """Load weights and discard everything computed with the previous ones."""
+        """Load weights and discard everything computed with the previous weights."""
 
     @classmethod
     def check_role(cls, agent: str, role: AgentSpec) -> None:
-        """Called before an engine starts.
+        """Check a role; called before an engine starts.
 
         Errors: ConfigError for a context window, or for a role the engine does not support.
         """
@@ -88,7 +91,7 @@ class CheckedEngine(LoadedWeights, BatchEngine):
             )
 
     def checked(self) -> Self:
-        """This engine, if it passes its first check. Errors: ParityError, after `close`."""
+        """Run the first check and return this engine. Errors: ParityError, after `close`."""
         try:
             self.check()
         except BaseException:
@@ -97,7 +100,7 @@ class CheckedEngine(LoadedWeights, BatchEngine):
         return self
 
     def generate(self, requests: Sequence[TokenRequest]) -> list[list[TokenAnswer]]:
-        """Errors: as for `singles`."""
+        """Answer requests, one list of answers per request. Errors: as for `singles`."""
         each = [self.singles(request) for request in requests]
         flat = [single for singles in each for single in singles]
         answers = iter(self.sample(flat) if flat else ())
@@ -107,9 +110,9 @@ class CheckedEngine(LoadedWeights, BatchEngine):
         return self.roles[agent].adapter
 
     def load(self, updates: Sequence[WeightUpdate]) -> None:
-        """Load updates into the engine, and check.
+        """Load updates into the engine and check parity.
 
-        Errors: ParityError, with the gap, if it exceeds the tolerance.
+        Errors: ParityError, with the gap in nats, if the gap exceeds the tolerance.
         """
         revision = self.base.revision
         self.write(updates)
@@ -118,7 +121,8 @@ class CheckedEngine(LoadedWeights, BatchEngine):
         self.check()
 
     def check(self) -> None:
-        """Compare log-probabilities with the live model's, on each role's samples after a probe.
+        """Compare log-probabilities with the live model's, on samples of each role after a probe
+        prompt.
 
         Errors: ParityError.
         """
@@ -147,7 +151,7 @@ class CheckedEngine(LoadedWeights, BatchEngine):
             )
 
     def singles(self, request: TokenRequest) -> list[TokenRequest]:
-        """A checked request as one request for each seed.
+        """Check a request and split it into one request per seed.
 
         Errors: ConfigError if the history and its action exceed the engine's length; ParityError if
         the live weights have changed since the last `sync`.
@@ -179,10 +183,10 @@ class CheckedEngine(LoadedWeights, BatchEngine):
         *,
         cached: int = 0,
     ) -> TokenAnswer:
-        """The answer of these tokens; `cached` is the number of the history's tokens that were in a
-        prefix cache.
+        """The answer with these tokens; `cached` is the number of the history's tokens that the
+        prefix cache held.
 
-        Errors: BadSample for tokens that are not one whole action of the request.
+        Errors: BadSample if the tokens are not exactly one action of the request.
         """
         tokens = tuple(tokens)
         text, finish = whole_action(request, tokens, self.roles[request.agent].chat_format)
@@ -205,10 +209,10 @@ class CheckedEngine(LoadedWeights, BatchEngine):
 def whole_action(
     request: TokenRequest, tokens: tuple[int, ...], chat: ChatFormat
 ) -> tuple[str, Finish]:
-    """The text of a whole action, and why it ended: an end token, the request's limit or one of its
-    stop strings.
+    """The text of a complete action, and its finish reason: an end token, the request's length
+    limit or a stop string.
 
-    Errors: BadSample for tokens that are less or more than one action.
+    Errors: BadSample if the tokens are less or more than one action.
     """
     most, stops = request.sampling.max_tokens, request.sampling.stop
     if not tokens:

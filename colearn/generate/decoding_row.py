@@ -1,4 +1,4 @@
-"""One action during decoding: its random draws, its growing text and its end."""
+"""One action during decoding: random draws, growing text and end of the action."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class DecodingRow:
     def __init__(self, job: Job, number: int) -> None:
         self.job, self.number = job, number
         self.uniform = np.random.default_rng(job.request.seeds[number]).random
-        """Returns the next number of the seed's random sequence."""
+        """Returns the next uniform random number of the seed's sequence."""
         self.choice: Choice = job.choices[number]
         self.ended = False
         self.text: GrowingText | None = None
@@ -32,7 +32,8 @@ class DecodingRow:
             self.text = GrowingText(job.chat.decode, sampling.stop, job.cut_stops)
 
     def push(self, token: int, logprob: float) -> str:
-        """Append a drawn token and detect the end; returns the text that became final."""
+        """Append a sampled token and detect the action's end; returns the text that became
+        final."""
         choice = self.choice
         choice.tokens.append(token)
         choice.logprobs.append(logprob)
@@ -57,7 +58,7 @@ class DecodingRow:
         return rest
 
     def _finish(self, token: int) -> Finish | None:
-        """Reason for the end, or None. An end token at the length limit counts as an end."""
+        """Finish reason, or None. An end token at the length limit counts as "end"."""
         text = self.text
         if text is not None and text.cut_at is not None:
             return "stop"
@@ -69,7 +70,7 @@ class DecodingRow:
 
 
 def draw_uniforms(rows: Sequence[DecodingRow], device: torch.device) -> Tensor:
-    """[rows] The next uniform number of each row's random sequence."""
+    """[rows] The next uniform random number of each row."""
     return torch.tensor([row.uniform() for row in rows], dtype=torch.float64, device=device)
 
 

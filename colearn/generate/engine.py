@@ -1,8 +1,8 @@
 """Decode engine for training, evaluation and serving, with continuous batching.
 
 A step admits waiting jobs, prefills their new tokens (whole or in pieces), adds their rows to the
-running batch and draws one token for every row. The engine starts no thread: its caller drives it
-by `step`.
+running batch and samples one token for every row. The engine starts no thread: the caller drives it
+by calling `step`.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from .running import Running
 from .sampling import TokenDrawing, read
 
 SPARE = 2
-"""Allocated over used memory of a batch: room for spare rows and for slots to grow into."""
+"""Ratio of allocated to used memory of a batch: leaves room for spare rows and for new slots."""
 
 
 class Engine:
-    """Decodes jobs together on one base model.
+    """Decodes jobs as one batch on one base model.
 
-    `max_rows` bounds the rows that decode at once. `memory` bounds the bytes of all KV caches, of
-    running rows and of histories that may be continued; `cache_bytes` bounds the latter alone.
-    `piece` bounds the tokens of a row in one prefill pass, so that a long prompt does not stall the
-    running rows. None sets no bound.
+    `max_rows` is the maximum number of rows that decode at once. `memory` is the maximum size in
+    bytes of all KV caches: those of running rows and those of histories that may be continued.
+    `cache_bytes` is the maximum for the latter. `piece` is the maximum number of tokens per row in
+    one prefill pass, so that a long prompt does not stall the running rows. None sets no limit.
 
-    Without pieces all jobs of a step are prefilled in one pass, in order: the result of `step`
-    then depends on its jobs alone.
+    Without `piece`, all jobs of a step are prefilled in one pass, in order: the result of `step`
+    then depends only on its jobs.
     """
 
     def __init__(
@@ -56,11 +56,12 @@ class Engine:
         bounded = memory is not None or cache_bytes is not None
         self.prefixes = PrefixCache(base, copies=bounded)
         self.completed = 0
-        """Jobs answered over the engine's life."""
+        """Number of jobs answered over the engine's lifetime."""
         self.prefilled_tokens = 0
-        """Tokens run through the model to extend histories, over the engine's life."""
+        """Number of tokens run through the model to extend histories, over the engine's
+        lifetime."""
         self.position_bytes = 0 if memory is None else self._measure()
-        """KV cache bytes of one position of one history."""
+        """Size of the KV cache in bytes per position of a history."""
         self._waiting: deque[Job] = deque()
         self._prefills: deque[Prefill] = deque()
         self._running = Running(base, in_place=not bounded)
@@ -89,16 +90,16 @@ class Engine:
 
     @property
     def at_work(self) -> list[Job]:
-        """Jobs of the phase that is running or has failed."""
+        """Jobs in the phase that is running or has failed."""
         return [*self._handled, *(self._decoding() if self._handles_rows else ())]
 
     @property
     def cache_bytes(self) -> int:
-        """Bytes of all KV caches allocated by this engine."""
+        """Size in bytes of all KV caches allocated by this engine."""
         return self.prefixes.bytes + self._running_bytes()
 
     def submit(self, job: Job) -> None:
-        """Queue a job; safe from any thread."""
+        """Queue a job; can be called from any thread."""
         self._waiting.append(job)
 
     def fits(self, job: Job) -> bool:
@@ -114,15 +115,15 @@ class Engine:
     def step(self) -> None:
         """Admit waiting jobs, prefill, and decode one token for every row.
 
-        Errors: whatever the model raises; the caller must then drop the jobs in `at_work`.
+        Errors: any exception from the model; the caller must then drop the jobs in `at_work`.
         """
         for phase in (self._admit, self._prefill, self._decode):
             self._handled, self._handles_rows = (), False
             phase()
 
     def drop(self, jobs: Iterable[Job]) -> list[Job]:
-        """Remove jobs in any phase. If one of them is decoding, all decoding jobs are removed.
-        Returns the removed jobs."""
+        """Remove jobs in any phase, and return all removed jobs. If one of the jobs is decoding,
+        all decoding jobs are removed."""
         dropped = dict.fromkeys(jobs)
         if any(row.job in dropped for row in self._running.rows):
             dropped |= dict.fromkeys(self._decoding())
@@ -139,7 +140,8 @@ class Engine:
         return self.drop([*self._decoding(), *prefilled, *self._waiting])
 
     def _measure(self) -> int:
-        """KV cache bytes of a position, by running one token; unsupported models fail early."""
+        """KV cache bytes per position, measured by running one token; this makes unsupported models
+        fail early."""
         with torch.inference_mode():
             slab = Slab(1, 1, self.base.device)
             positions = slab.begin(1, 1)
@@ -150,8 +152,8 @@ class Engine:
         return slab.bytes // slab.capacity
 
     def _admit(self) -> None:
-        """Start waiting jobs in order, as many as rows and memory allow, after removing cancelled
-        prefills."""
+        """Remove cancelled prefills, then start waiting jobs in order, as many as rows and memory
+        allow."""
         needed = (p for p in self._prefills if not all(job.cancelled for job in p.jobs))
         self._prefills = deque(needed)
         if not self._waiting:
@@ -191,7 +193,8 @@ class Engine:
         return admitted
 
     def _prefill(self) -> None:
-        """Run a piece of the oldest prefill; once complete, its rows join the running batch."""
+        """Run one piece of the oldest prefill; once the prefill is complete, its rows join the
+        running batch."""
         if not self._prefills:
             return
         prefill = self._prefills[0]
@@ -223,7 +226,7 @@ class Engine:
         self._leave()
 
     def _decode(self) -> None:
-        """Draw one token for every running row."""
+        """Sample one token for every running row."""
         running = self._running
         if not running.rows:
             return
@@ -238,7 +241,7 @@ class Engine:
         self._leave()
 
     def _draw(self, rows: Sequence[DecodingRow], logits: Tensor, drawing: TokenDrawing) -> Tensor:
-        """Draw and record the next token of each row; returns [rows] tokens."""
+        """Sample and record the next token of each row; returns tokens [rows]."""
         drawn, scores = drawing.choose(logits, draw_uniforms(rows, logits.device))
         for number, top in likeliest(rows, logits, drawing).items():
             rows[number].choice.top.append(top)
@@ -280,11 +283,11 @@ class Engine:
             self._events.append((job, Done()))
 
     def _need(self, rows: int, longest: int) -> int:
-        """Upper bound on the bytes of a batch whose rows all reach the longest length."""
+        """Upper bound on the bytes of a batch of rows that all reach length `longest`."""
         return SPARE * rows * longest * self.position_bytes
 
     def _make_room(self) -> None:
-        """Evict histories that nobody continues: running rows have precedence."""
+        """Evict cached histories that are not being decoded: running rows have priority."""
         if self._most_cached is not None:
             self.prefixes.evict(self._most_cached)
         if self.memory is not None:

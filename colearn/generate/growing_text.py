@@ -1,4 +1,5 @@
-"""Incremental decoding of an answer: whole characters, and no text that a stop may remove."""
+"""Incremental decoding of an answer: emits whole characters, and no text that a stop string may
+remove."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ Decode = Callable[[tuple[int, ...]], str]
 
 
 def held_back(text: str, stops: Sequence[str]) -> int:
-    """Returns the length of the end of `text` with which one of `stops` may begin."""
+    """Returns the length of the longest suffix of `text` that is a prefix of one of `stops`."""
     held = 0
     for stop in stops:
         for length in range(min(len(stop) - 1, len(text)), held, -1):
@@ -24,10 +25,10 @@ def held_back(text: str, stops: Sequence[str]) -> int:
 class GrowingText:
     """Decodes one answer token by token.
 
-    `own_stops` end the answer and stay in it, as in training; `cut_stops` end it and are removed.
-    The parts returned by `push` and `finish` concatenate to the final `text`, which equals the
-    decoded answer if nothing was cut. Each step decodes only the tokens since the last whole
-    character.
+    `own_stops` end the answer and stay in its text, as in training; `cut_stops` end the answer and
+    are removed. The parts returned by `push` and `finish` concatenate to the final `text`, which
+    equals the decoded answer if nothing was cut. Each step decodes only the tokens after the last
+    whole character.
     """
 
     def __init__(self, decode: Decode, own_stops: Sequence[str], cut_stops: Sequence[str]) -> None:
@@ -39,9 +40,9 @@ class GrowingText:
         self._settled = ""
         self._given = 0
         self.stopped = False
-        """Whether a stop string is complete."""
+        """Whether the text contains a complete stop string."""
         self.cut_at: int | None = None
-        """Length of the text, if a cut stop ended it."""
+        """Length of the text before the cut stop that ended it, if any."""
 
     @property
     def text(self) -> str:
@@ -78,7 +79,7 @@ class GrowingText:
         self.stopped = bool(cuts) or any(text.find(stop, searched) >= 0 for stop in self._own)
 
     def _safe(self) -> int:
-        """Length of the text that no cut stop can remove."""
+        """Length of the text that a cut stop can no longer remove."""
         if self.cut_at is not None:
             return min(self.cut_at, len(self._settled))
         return len(self._settled) - held_back(self._settled, self._cut)

@@ -12,7 +12,7 @@ from colearn.contract.results import Answer
 from colearn.types import Finish
 
 Top = tuple[tuple[int, float], ...]
-"""The most likely ids and their log-probabilities, most likely first."""
+"""The most likely token ids with their log-probabilities, in descending order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +38,12 @@ class Choice:
     text: str = ""
     finish: Finish = "length"
     history: TokenHistory | None = None
-    """The history that ends with this action; None until it has ended."""
+    """The history that ends with this action; None until the action has ended."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChoiceEnd:
-    """End of a stream's choice; `text` is the part that was held back."""
+    """End of a choice in a stream; `text` is the part that was held back."""
 
     choice: int
     text: str
@@ -66,7 +66,7 @@ Event = TokenDrawn | ChoiceEnd | Done | Failed
 
 
 class Job:
-    """A request while the engine works on it."""
+    """A request, with its state while the engine works on it."""
 
     def __init__(
         self,
@@ -83,26 +83,29 @@ class Job:
         answer: Answer | None = None,
     ) -> None:
         """`chat` defines the ids that end an action and how ids are decoded. `receive` is called
-        with the events, of which none follow Done or Failed; with `streams` every token is one."""
+        with each event; Done or Failed is the last event. With `streams`, every token is an event.
+        """
         self.request, self.chat, self.adapter = request, chat, adapter
         self.keeps = keeps
-        """Whether the histories of its answers may be continued: their KV caches are kept."""
+        """Whether the histories of the answers may be continued; if so, their KV caches are
+        kept."""
         self.cut_stops, self.top_logprobs = cut_stops, top_logprobs
-        """`cut_stops`: further strings that end an action; the text ends before them."""
+        """`cut_stops`: additional stop strings that end an action and are cut from its text.
+        `top_logprobs`: number of most likely tokens to report at each step."""
         self.streams, self.receive = streams, receive
         self.cancelled = False
-        """The caller no longer waits; the rows are freed at the next step."""
+        """Whether the caller has stopped waiting; the rows are freed at the next step."""
         self.answer = answer
-        """The end of the job, for a caller without `receive`."""
+        """Future of the job's answers, for a caller without `receive`."""
         self.choices = [Choice() for _ in request.seeds]
-        """Filled by the engine; complete after Done."""
+        """The job's actions, filled by the engine; complete after Done."""
         self.left = self.rows
         """Number of choices that have not ended."""
         self.prefilled = 0
-        """Tokens run through the model to extend the history."""
+        """Number of tokens run through the model to extend the history."""
         self.arrived = time.perf_counter() if arrived is None else arrived
         self.began = 0.0
-        """When it was admitted."""
+        """Time at which the job was admitted, in seconds."""
         self.first_token: float | None = None
         """Seconds from arrival to the first token."""
 
@@ -112,5 +115,5 @@ class Job:
 
     @property
     def longest(self) -> int:
-        """Tokens of the history after an action of maximum length."""
+        """Number of tokens of the history after an action of maximum length."""
         return len(self.request.history) + self.request.sampling.max_tokens

@@ -1,4 +1,4 @@
-"""Generator kinds: the settings of each, and how it is built."""
+"""Generator kinds: settings and construction of each kind."""
 
 from __future__ import annotations
 
@@ -24,17 +24,19 @@ class Transformers(GeneratorKind):
     """Decodes with the trained model itself, in this process."""
 
     batch_agents: bool = True
-    """Agents on one base decode in one batch. False: each agent has its own batches; its logits are
-    then bit-identical whatever the others say, at 1.1 to 1.9 times the time."""
+    """Agents on one base decode in one batch. False: each agent has separate batches. Its logits
+    are then bit-identical whatever other agents sample, but decoding takes 1.1 to 1.9 times as
+    long."""
     max_rows: int | None = None
-    """Rows decoded together; others join as rows end. None decodes all rows of a call at once."""
+    """Maximum number of rows decoded together; waiting rows join as rows end. None decodes all rows
+    of a call at once."""
     cache_gib: float | None = None
-    """Memory in GiB of the key/value caches that histories keep between their turns; others are
-    computed again from their ids. None keeps all of them."""
+    """Memory limit in GiB for the key/value caches that histories keep between turns. Evicted
+    caches are recomputed from token ids. None keeps all caches."""
     copy: bool = False
     """Decode on a copy of the weights, as `train.staleness` needs."""
     device: str | None = None
-    """Device of the copy; None: the model's."""
+    """Device of the copy; None: the model's device."""
 
     def __post_init__(self) -> None:
         _check_positive(max_rows=self.max_rows, cache_gib=self.cache_gib)
@@ -69,21 +71,21 @@ class Transformers(GeneratorKind):
 
 @dataclass(frozen=True, kw_only=True)
 class VLLM(GeneratorKind):
-    """A vLLM engine in this process, which batches all agents of a base."""
+    """A vLLM engine in this process, with one batch for all agents of a base."""
 
     cache_gib: float | None = None
-    """Memory of the key/value cache in GiB; None: 1 on the CPU, elsewhere a tenth of the device's
-    memory."""
+    """Memory of the key/value cache in GiB; None: 1 GiB on the CPU, a tenth of the memory of other
+    devices."""
     max_length: int | None = None
-    """Longest history in tokens; None: the model's length, or what the cache holds."""
+    """Maximum length of a history in tokens; None: the model's maximum, or what the cache holds."""
     max_rows: int = 256
-    """Rows decoded together."""
+    """Maximum number of rows decoded together."""
     eager: bool | None = None
     """Disable graph capture. None: disabled on the CPU only."""
     sleep: bool | None = None
-    """Give the device's memory back during updates. None: on CUDA devices."""
+    """Release device memory during updates. None: only on CUDA devices."""
     tolerance: float | None = None
-    """Largest gap in nats to the trained model's log-probabilities; None: by dtype."""
+    """Maximum gap in nats to the trained model's log-probabilities; None: depends on the dtype."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """Further arguments of `vllm.LLM`, passed unchanged."""
 
@@ -122,38 +124,42 @@ class VLLM(GeneratorKind):
 
 @dataclass(frozen=True, kw_only=True)
 class VLLMServer(GeneratorKind):
-    """A vLLM server: a running one, or one that the run starts for each base."""
+    """A vLLM server: one that is already running, or one that the run starts for each base."""
 
     url: str | tuple[str, ...] | Mapping[str, str | tuple[str, ...]] | None = None
-    """A running server, a list of several that share the requests, or either for each agent; None
-    starts one, which ends with the run."""
+    """URL of a running server, a list of URLs of servers that share the requests, or either for
+    each agent. None starts a server, which ends with the run."""
     folder: str | None = None
-    """Folder on a file system that trainer and server share; None: this machine's temporary one."""
+    """Folder on a file system that trainer and server share; None: this machine's temporary
+    folder."""
     python: str | None = None
-    """Python of the environment that has vLLM, for a started server; None: this one."""
+    """Python interpreter of the environment that has vLLM, for a started server; None: the current
+    interpreter."""
     gpus: str | None = None
-    """GPUs of a started server, as in CUDA_VISIBLE_DEVICES; None: those of this process."""
+    """GPUs of a started server, as in CUDA_VISIBLE_DEVICES; None: the GPUs of this process."""
     cache_gib: float | None = None
-    """Memory of a started server's key/value cache in GiB; None: 1 on the CPU, a tenth of a device
-    that it shares with its trainer, and what vLLM takes on devices of its own."""
+    """Memory of a started server's key/value cache in GiB; None: 1 GiB on the CPU, a tenth of the
+    memory of a device that the server shares with its trainer, and vLLM's default on separate
+    devices."""
     max_length: int | None = None
-    """Longest history in tokens; None: the server's."""
+    """Maximum length of a history in tokens; None: the server's limit."""
     max_rows: int = 256
-    """Rows that a started server decodes together."""
+    """Maximum number of rows that a started server decodes together."""
     arguments: tuple[str, ...] = ()
     """Further command-line arguments of a started server."""
     transfer: Literal["files", "ipc", "nccl"] | None = None
-    """How full weights reach a server: by files, by shared memory of one device, or by NCCL. None
-    is the fastest that can be used, which a line says; adapters always travel as files."""
+    """How full weights reach a server: through files, through shared memory on one device, or
+    through NCCL. None chooses the fastest method that is available and prints the choice. Adapters
+    are always sent as files."""
     sleep: bool | None = None
-    """Whether a started server gives the device's memory back during updates. None: on a CUDA
-    device that it shares with its trainer."""
+    """Whether a started server releases device memory during updates. None: only on a CUDA device
+    that the server shares with its trainer."""
     tolerance: float | None = None
-    """Largest gap in nats to the trained model's log-probabilities; None: by dtype."""
+    """Maximum gap in nats to the trained model's log-probabilities; None: depends on the dtype."""
     start_minutes: float = 15.0
-    """Minutes in which a started server must answer."""
+    """Timeout in minutes for a started server to become ready."""
     request_minutes: float = 15.0
-    """Minutes in which a single request must be answered."""
+    """Timeout in minutes for a single request."""
 
     def __post_init__(self) -> None:
         _check_positive(
@@ -255,7 +261,7 @@ class VLLMServer(GeneratorKind):
     def _servers_of(self, agents: Sequence[str]) -> tuple[str, ...] | None:
         """URLs of the servers of agents on one base; None if the run starts one.
 
-        Errors: ConfigError if they have different servers or none.
+        Errors: ConfigError if the agents have different servers or if one has none.
         """
         if self.url is None or not isinstance(self.url, Mapping):
             return None if self.url is None else _listed(self.url)

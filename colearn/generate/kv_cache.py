@@ -2,7 +2,7 @@
 
 Slot s of a row holds position s + offset of its history, so there is no padding between tokens.
 Rows write at different slots, and the mask separates them. Forking, compaction and context windows
-are gathers of rows and slots, never a new prefill. `Running.join` decides what is forked.
+gather rows and slots; they never need a new prefill. `Running.join` decides which rows are forked.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from einops import rearrange
 from torch import Tensor
 
 BLOCK = 64
-"""Slots per block: slabs grow in blocks, so that shapes repeat and memory is reused."""
+"""Number of slots per block: slabs grow in blocks, so that shapes repeat and memory is reused."""
 
 HEADS_BEFORE_SLOTS = "row head slot width -> row slot head width"
-"""Indexing rows and slots at once moves slots to the second dimension."""
+"""einops pattern: indexing rows and slots together moves slots to the second dimension."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,10 +27,10 @@ class CachedRow:
 
     slab: Slab
     row: int
-    """Its row when it was handed out; `slab.place` says where it is."""
+    """Index of the row when this object was created; `slab.place` maps it to the current index."""
     length: int
     offset: int
-    """Positions dropped at the front: slot s is position s + offset."""
+    """Number of positions dropped at the front: slot s holds position s + offset."""
 
     @property
     def end(self) -> int:
@@ -39,8 +39,8 @@ class CachedRow:
 
 
 class Slab:
-    """Keys and values of R histories, per layer [room, heads, capacity, width]; a transformers
-    cache. The first R of `room` rows are in use.
+    """Keys and values of R histories, shape [room, heads, capacity, width] for each layer; usable
+    as a transformers cache. The first R of `room` rows are in use.
 
     Layers allocate on their first update, so any mix of head counts and widths works.
     """
@@ -59,14 +59,14 @@ class Slab:
         self._device_lengths: Tensor | None
         self._device_offsets: Tensor | None
         self.lengths = [0] * rows
-        """Positions of each row. The host decides them, and never reads them from the device."""
+        """Number of positions in each row. Set on the host and never read from the device."""
         self.offsets = [0] * rows
         self._slots = torch.zeros((rows, 0), dtype=torch.long, device=device)
         self._used = 0
         self._level: int | None = None
-        """First new slot of every row, if they are equal and it is one token."""
+        """The first new slot, if it is equal in all rows and each row adds one token."""
         self._places: dict[int, int] | None = None
-        """Rows by earlier rows, after `split`."""
+        """After `split`: current row index by earlier row index."""
 
     @property
     def lengths(self) -> list[int]:
@@ -86,21 +86,21 @@ class Slab:
 
     @property
     def device_lengths(self) -> Tensor:
-        """[R] The lengths on the device; copied once after they were set."""
+        """[R] The lengths on the device; copied once after each change."""
         if self._device_lengths is None:
             self._device_lengths = self._integers(self._lengths)
         return self._device_lengths
 
     @property
     def device_offsets(self) -> Tensor:
-        """[R] As `device_lengths`."""
+        """[R] The offsets on the device, as `device_lengths`."""
         if self._device_offsets is None:
             self._device_offsets = self._integers(self._offsets)
         return self._device_offsets
 
     def grow(self, places: Sequence[int] | None = None, held: Tensor | None = None) -> None:
-        """One more position in each row, or in the rows `places`, which are also given as `held`
-        on the device."""
+        """Count one more position in each row, or only in the rows `places`; `held` has the same
+        rows as a tensor on the device."""
         lengths = self.device_lengths
         if places is None or held is None:
             self.lengths = [length + 1 for length in self._lengths]
@@ -117,8 +117,8 @@ class Slab:
     def begin(self, count: int, used: int) -> Tensor:
         """Prepare for `count` new tokens per row, after which at most `used` slots are in use.
 
-        Returns their positions [R, count]. Slots beyond a row's real tokens hold undefined values
-        that no query sees before they are overwritten.
+        Returns the positions [R, count] of the new tokens. Slots beyond a row's real tokens hold
+        undefined values that no query sees before they are overwritten.
         """
         steps = torch.arange(count, device=self.device)
         self._slots = self.device_lengths[:, None] + steps
@@ -128,7 +128,7 @@ class Slab:
         return self._slots + self.device_offsets[:, None]
 
     def mask(self, positions: Tensor, visible_from: Tensor) -> Tensor:
-        """[R, 1, T, used] Causal mask of queries at `positions` [R, T], without keys before
+        """[R, 1, T, used] Causal mask of queries at `positions` [R, T]; excludes keys before
         `visible_from` [R, T]."""
         keys = rearrange(self.key_positions(), "row key -> row 1 1 key")
         last, first = (
@@ -167,12 +167,12 @@ class Slab:
 
     @property
     def bytes(self) -> int:
-        """Allocated memory."""
+        """Allocated memory in bytes."""
         return sum(layer.numel() * layer.element_size() for layer in (*self.keys, *self.values))
 
     def select(self, rows: Sequence[int], used: int, capacity: int) -> Slab:
-        """A new slab of the given rows, repeated ones included; `used` is the length of the longest
-        of them."""
+        """A new slab with copies of the given rows, which may repeat; `used` is the length of the
+        longest row."""
         picked = self._integers(rows)
         taken = Slab(len(rows), capacity, self.device)
         taken._copy_lengths(self, rows)
@@ -181,11 +181,11 @@ class Slab:
         return taken
 
     def split(self, rows: Sequence[int], capacity: int, room: int) -> Slab:
-        """Move rows to a new slab. This one keeps the others, at their lengths, for those who hold
-        a `CachedRow` of them, and cannot be written any more.
+        """Move rows to a new slab. This slab keeps the other rows, trimmed to the longest of them,
+        for holders of a `CachedRow`, and cannot be written any more.
 
-        Layer by layer: together the two are no larger than this one was, where `room` is the
-        number of rows and `capacity` the same.
+        Rows are moved layer by layer. If `room` is the number of moved rows and `capacity` is
+        unchanged, the two slabs together are no larger than this slab was.
         """
         gone = set(rows)
         kept = [row for row in range(self.rows) if row not in gone]
@@ -206,7 +206,7 @@ class Slab:
         return taken
 
     def place(self, row: int) -> int:
-        """Where the row of a `CachedRow` is."""
+        """Current index of the row of a `CachedRow`."""
         return row if self._places is None else self._places[row]
 
     def handed_out(self, places: Sequence[int]) -> list[CachedRow]:
@@ -225,7 +225,7 @@ class Slab:
         self.offsets = self.offsets + [source.offsets[row] for row in rows]
 
     def reduce(self, order: Sequence[int]) -> None:
-        """Keep only the rows in `order`, in this order."""
+        """Keep only the rows in `order`, and put them in this order."""
         moved = [(place, row) for place, row in enumerate(order) if place != row]
         self._copy_lengths(self, order)
         self.rows = len(order)
@@ -236,20 +236,21 @@ class Slab:
                 layer[places, :, :used] = layer[rows, :, :used]
 
     def _copy_lengths(self, source: Slab, rows: Sequence[int]) -> None:
-        """Take over the lengths and offsets of `rows` of another slab."""
+        """Copy the lengths and offsets of `rows` from another slab."""
         self.lengths, self.offsets = (
             [of[row] for row in rows] for of in (source.lengths, source.offsets)
         )
 
 
 def _read_as(new: Tensor) -> torch.dtype:
-    """The type in which attention reads keys and values: under autocast it casts float32 ones."""
+    """The type in which attention reads keys and values: autocast casts float32 tensors."""
     kind = new.device.type
     return torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else new.dtype
 
 
 def _copied(layer: Tensor, rows: Tensor, used: int, into: Slab) -> Tensor:
-    """Rows of a layer, `used` slots of them, in a tensor for another slab."""
+    """Copy of the first `used` slots of `rows` in a layer, in a tensor shaped for the slab
+    `into`."""
     if into.capacity == layer.shape[2] and into.room == into.rows:
         return layer.index_select(0, rows)  # one pass over the memory
     copy = layer.new_zeros(into.room, layer.shape[1], into.capacity, layer.shape[3])
@@ -260,8 +261,8 @@ def _copied(layer: Tensor, rows: Tensor, used: int, into: Slab) -> Tensor:
 def gather(
     sources: Sequence[CachedRow | None], cuts: Sequence[int], capacity: int, device: torch.device
 ) -> Slab:
-    """A slab with one row per source (None: an empty history), without the first `cuts[r]`
-    positions of row r."""
+    """A slab with one row per source (None: an empty history). Row r omits the first `cuts[r]`
+    positions of its source."""
     slab = Slab(len(sources), capacity, device)
     both = list(zip(sources, cuts, strict=True))
     slab.lengths = [0 if source is None else source.length - cut for source, cut in both]
@@ -289,7 +290,7 @@ Copy = tuple[int, int, int, int]
 def _copies(
     sources: Sequence[CachedRow | None], cuts: Sequence[int]
 ) -> Iterator[tuple[Slab, list[Copy]]]:
-    """What is copied for `gather`, by the slab that it is copied from."""
+    """The copies that `gather` makes, grouped by source slab."""
     by_slab: dict[int, tuple[Slab, list[Copy]]] = {}
     for number, (source, cut) in enumerate(zip(sources, cuts, strict=True)):
         if source is not None and cut < source.length:

@@ -34,7 +34,7 @@ def write_model(folder: Path, base: Base, tokenizer: PreTrainedTokenizerBase) ->
 
 
 def write_weights(folder: Path, weights: Mapping[str, Tensor], dtype: torch.dtype) -> None:
-    """Write full weights alone, under all of their names."""
+    """Write only the full weights, under all of their names."""
     folder.mkdir(parents=True, exist_ok=True)
     _save(
         folder / "model.safetensors",
@@ -49,7 +49,7 @@ def write_adapter(folder: Path, base: Base, name: str) -> Path:
 
 
 def write_adapter_weights(folder: Path, tensors: Mapping[str, Tensor]) -> None:
-    """Replace the weights in a peft folder; its settings stay."""
+    """Replace the weights in a peft folder; the folder's settings are unchanged."""
     _save(
         folder / _ADAPTER_WEIGHTS,
         {key: tensor.to("cpu").contiguous() for key, tensor in tensors.items()},
@@ -69,7 +69,8 @@ def write_zeros(adapter: Path, folder: Path) -> None:
 
 
 def rank_limit(base: Base, adapters: Sequence[str]) -> int:
-    """The smallest max_lora_rank for these adapters. Errors: ConfigError above vLLM's largest."""
+    """The smallest valid max_lora_rank for these adapters. Errors: ConfigError above vLLM's
+    maximum."""
     rank = max(base.model.peft_config[name].r for name in adapters)
     if rank > _RANKS[-1]:
         raise ConfigError(

@@ -13,7 +13,7 @@ from .job import Job
 from .kv_cache import CachedRow, gather
 
 AREA = 8192
-"""Maximum rows x tokens of a group prefilled in pieces, padding included."""
+"""Maximum number of rows times tokens in a group prefilled in pieces, padding included."""
 
 Entry = tuple[Job, CachedRow | None]
 """A job and the cached part of its history."""
@@ -22,10 +22,10 @@ Entry = tuple[Job, CachedRow | None]
 class Prefill:
     """Extends the histories of a group of jobs together.
 
-    `piece` bounds the tokens of a row in one forward pass; None runs all of them in one pass and
-    allocates for the longest action, unless histories are forked. A history without a cache is
-    computed whole, each turn under its own window. Without pieces, equal histories are computed
-    once.
+    `piece` is the maximum number of tokens per row in one forward pass. None runs all tokens in one
+    pass and also allocates slots for the longest action, unless histories are forked. A history
+    without a cache is computed completely, each turn with the context window of that turn. Without
+    pieces, equal histories are computed once.
     """
 
     def __init__(self, base: Base, entries: Sequence[Entry], piece: int | None) -> None:
@@ -50,7 +50,7 @@ class Prefill:
         width = max(counts)
         capacity = max(kept) + width
         self.reserve = 0
-        """Slots of each fork beyond its history."""
+        """Number of slots of each fork beyond its history."""
         if piece is None:
             room = max(job.request.sampling.max_tokens for job in self.jobs)
             if self.rows == len(entries):
@@ -68,11 +68,11 @@ class Prefill:
 
     @property
     def rows(self) -> int:
-        """Rows that decode after this prefill."""
+        """Number of rows that decode after this prefill."""
         return sum(job.rows for job in self.jobs)
 
     def advance(self) -> Tensor | None:
-        """Run one piece; returns next-token logits [jobs, V] after the last piece, else None."""
+        """Run one piece; after the last piece returns next-token logits [jobs, V], else None."""
         start, slab = self._done, self.slab
         end = self._ids.shape[1] if self.piece is None else start + self.piece
         ids, visible = self._ids[:, start:end], self._visible[:, start:end]
@@ -97,7 +97,7 @@ class Prefill:
 
 
 def _different(entries: Sequence[Entry]) -> tuple[list[Entry], list[int]]:
-    """The entries without duplicate histories, and each entry's index among them."""
+    """The entries without duplicate histories, and for each given entry its index in that list."""
     rows: dict[Hashable, int] = {}
     distinct: list[Entry] = []
     places: list[int] = []

@@ -1,4 +1,4 @@
-"""KV caches of histories that an engine has answered with, found by the history itself."""
+"""KV caches of the histories that an engine has returned, looked up by history object."""
 
 from __future__ import annotations
 
@@ -21,20 +21,21 @@ class _Entry:
 
 
 class PrefixCache:
-    """Refers to each history weakly, so a cache is freed with its history. New weights of the base
-    empty it.
+    """Holds weak references to histories, so a KV cache is freed with its history. New weights of
+    the base clear all entries.
 
-    With `copies` each row is copied to a slab of its own, which `evict` can free, and a row that is
-    taken is no longer kept: its continuation will be. Without it rows stay in the batch in which
-    they were decoded. A missing cache costs only time: the history is computed again from its ids.
+    With `copies` each row is copied to a separate slab, which `evict` can free. `take` then removes
+    the row, because its continuation will be stored instead. Without `copies` rows stay in the
+    batch in which they were decoded. A missing KV cache costs only time: the history is recomputed
+    from its token ids.
     """
 
     def __init__(self, base: Base, *, copies: bool) -> None:
         self.base, self.copies = base, copies
         self.bytes = 0
-        """Memory of the copies."""
+        """Memory of the copies in bytes."""
         self.evicted = 0
-        """Number of histories evicted over the cache's life."""
+        """Number of histories evicted over the cache's lifetime."""
         self._entries: OrderedDict[int, _Entry] = OrderedDict()
         self._lock = threading.RLock()  # a history may be collected in any thread
         self._revision = base.revision
@@ -43,7 +44,7 @@ class PrefixCache:
         return len(self._entries)
 
     def take(self, history: TokenHistory, adapter: str | None) -> CachedRow | None:
-        """The cache of a history under an adapter; None if it is not kept."""
+        """The KV cache of a history under an adapter; None if it is not stored."""
         with self._lock:
             self._check_weights()
             entry = self._entries.get(id(history))
@@ -54,7 +55,7 @@ class PrefixCache:
             return entry.row
 
     def put(self, history: TokenHistory, row: CachedRow, adapter: str | None) -> None:
-        """Keep the cache of a history, whose last token it lacks."""
+        """Store the KV cache of a history. The cache lacks the history's last token."""
         if self.copies:
             cut = max(0, history.visible_from - row.offset)  # no later turn sees what is before
             slab = gather([row], [cut], row.length - cut, self.base.device)
@@ -75,8 +76,7 @@ class PrefixCache:
                 self.bytes += row.slab.bytes
 
     def evict(self, limit: int) -> None:
-        """Free the caches that were used least recently, until the copies take at most `limit`
-        bytes."""
+        """Free the least recently stored caches until the copies take at most `limit` bytes."""
         with self._lock:
             while self.bytes > limit and self._entries:
                 self._drop(next(iter(self._entries)))

@@ -1,4 +1,5 @@
-"""Processes of a run that share generation servers: the first one writes, all know the outcome."""
+"""Processes of a run that share generation servers: the first process writes, and all processes
+receive the outcome."""
 
 from __future__ import annotations
 
@@ -13,12 +14,12 @@ from colearn.errors import ColearnError
 Given = TypeVar("Given")
 
 _LONGEST = timedelta(days=1)
-"""For the others to wait; what the first process does has limits of its own."""
+"""Timeout for the other processes; the first process's work has separate time limits."""
 
 
 class Ranks:
-    """The run's processes, in a group of their own on the CPU. Every process makes one, in the same
-    order among other groups."""
+    """The run's processes, in a separate CPU process group. Every process must create this object,
+    in the same order relative to other process groups."""
 
     def __init__(self) -> None:
         self._group: Any = None
@@ -35,7 +36,8 @@ class Ranks:
         return self._group is None or torch.distributed.get_rank() == 0
 
     def by_first(self, work: Callable[[], Given]) -> Given:
-        """The result of `work`, which the first process runs; all call this and wait for it.
+        """The result of `work`, which only the first process runs. All processes must call this
+        method and wait for the result.
 
         Errors: a ColearnError of `work`, in every process.
         """

@@ -1,4 +1,4 @@
-"""The running batch: rows that decode together, join between steps and leave at their end."""
+"""The running batch: rows decode together, join between steps, and leave when they end."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from .kv_cache import BLOCK, CachedRow, Slab
 class Running:
     """Rows and their KV caches, in one slab that grows and shrinks.
 
-    The last row takes the place of a row that leaves. With `in_place` a row whose history may be
-    continued stays in the slab: steps compute it and ignore the result. Once half of the slab's
-    rows are such, the others move to a new slab and leave it to them.
+    When a row leaves, the last row takes its place. With `in_place` a row whose history may be
+    continued stays in the slab: steps compute the row and ignore the result. Once at least half of
+    the slab's rows have left the batch, the running rows move to a new slab.
     """
 
     def __init__(self, base: Base, *, in_place: bool) -> None:
@@ -28,15 +28,15 @@ class Running:
     def clear(self) -> None:
         self.rows: list[DecodingRow] = []
         self.drawn = torch.zeros(0, dtype=torch.long, device=self.base.device)
-        """[rows] The last drawn token of each row, not in its cache yet."""
+        """[rows] The last sampled token of each row, which is not yet in the row's cache."""
         self._slab = Slab(0, 0, self.base.device)
         self._places: list[int] = []
         """Slab row of each running row."""
         self._adapters: list[str | None] = []
         self._visible: list[int] = []
-        """Both by slab row."""
+        """First visible position of each slab row. `_adapters` is also ordered by slab row."""
         self._held: Tensor | None = None
-        """The places as a tensor, if the slab also holds rows that have left."""
+        """`_places` as a tensor, if the slab also holds rows that have left."""
         self._sees: Tensor | None = None
         """[slab rows, 1] `_visible` as a tensor, built on demand."""
 
@@ -52,9 +52,9 @@ class Running:
         drawn: Tensor,
         reserve: int = 0,
     ) -> None:
-        """Append `rows` with their first drawn tokens. Row n continues row owners[n] of `source`;
-        a row named twice is forked, with `reserve` free slots. The source must not be used
-        afterwards."""
+        """Append `rows` with their first sampled tokens. Row n continues row owners[n] of `source`;
+        a source row that occurs several times is forked, with `reserve` free slots per fork. The
+        source must not be used afterwards."""
         if not self.rows:
             forks = list(owners) != list(range(source.rows))
             used = max(source.lengths)
@@ -80,7 +80,8 @@ class Running:
         self._sees = None
 
     def cached(self, numbers: Sequence[int]) -> list[CachedRow]:
-        """Cache locations of rows; valid until the next join or leave unless they are held."""
+        """Cache locations of rows; valid until the next `join` or `leave`, unless the rows stay in
+        the slab."""
         return self._slab.handed_out([self._places[number] for number in numbers])
 
     def leave(self, numbers: Sequence[int]) -> None:
@@ -117,14 +118,15 @@ class Running:
         return True
 
     def shrink(self) -> None:
-        """Free memory if most of the slab is unused."""
+        """Move to a smaller slab if most of the slab is unused."""
         if self.rows:
             slab, longest = self._slab, max(self._slab.lengths)
             if 4 * slab.rows <= slab.room or 4 * longest + 4 * BLOCK <= slab.capacity:
                 self._move(min(slab.room, 2 * slab.rows), longest)
 
     def step(self) -> Tensor:
-        """Logits [rows, V] after the last drawn tokens; there must be room for them."""
+        """Logits [rows, V] after the last sampled tokens; the slab must have room for these
+        tokens."""
         slab, held, drawn = self._slab, self._held, self.drawn
         if self._sees is None:
             self._sees = self._on_device(self._visible)[:, None]
@@ -160,7 +162,7 @@ class Running:
         self._take(self._places, slots + slots // 4 + 1, room)
 
     def _take(self, places: Sequence[int], capacity: int, room: int) -> None:
-        """Move to a new slab; the old one stays for holders of its other rows."""
+        """Move to a new slab; the old slab remains for holders of its other rows."""
         self._slab = self._slab.split(places, capacity, room)
         self._rearrange(places)
 

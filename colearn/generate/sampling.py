@@ -1,4 +1,4 @@
-"""Token sampling: each row with its own settings and its own uniform number."""
+"""Token sampling: each row has separate settings and a separate uniform random number."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from torch import Tensor
 from colearn.contract import Sampling
 
 COLDEST = 1e-30
-"""Lowest temperature above 0: division by less overflows logits in single precision."""
+"""Lowest temperature above 0: dividing by a smaller number overflows float32 logits."""
 
 
 class TokenDrawing:
-    """Maps logits and uniform numbers to tokens by inverting the cumulative distribution, so that
-    a row's draw does not depend on its batch."""
+    """Maps logits and uniform numbers to tokens by inverting the cumulative distribution, so that a
+    row's sample does not depend on its batch."""
 
     def __init__(self, settings: Sequence[Sampling], device: torch.device) -> None:
         self.alike = len(set(settings)) == 1
-        """All rows share one setting, so the object works for any number of rows."""
+        """Whether all rows share one setting; the object then works for any number of rows."""
         if self.alike:
             settings = settings[:1]
         hot = [setting.temperature and max(setting.temperature, COLDEST) for setting in settings]
@@ -58,7 +58,8 @@ class TokenDrawing:
         return tokens, logits.gather(-1, tokens[:, None]).squeeze(-1) - normaliser
 
     def cut(self, logits: Tensor) -> Tensor:
-        """Top-k, then the smallest set of tokens whose mass reaches top-p; -inf elsewhere."""
+        """Logits after top-k and then top-p, the smallest set of tokens whose mass reaches top-p;
+        -inf elsewhere."""
         ordered, order = logits.sort(-1, descending=True)
         rank = torch.arange(logits.shape[-1], device=logits.device)
         drop = (self._top_k > 0) & (rank >= self._top_k)
@@ -71,8 +72,8 @@ class TokenDrawing:
 
 
 def read(tokens: Tensor, scores: Tensor) -> tuple[list[int], list[float]]:
-    """Tokens [R] and log-probabilities [R] as numbers. The host waits for an accelerator once:
-    float64 holds both exactly."""
+    """Tokens [R] and log-probabilities [R] as Python numbers. Both are copied from the device in
+    one float64 tensor, which is exact, so that the host waits only once."""
     if tokens.device.type == "cpu":
         return tokens.tolist(), scores.tolist()
     numbers, values = torch.stack([tokens.double(), scores.double()]).tolist()

@@ -1,4 +1,4 @@
-"""LoRA adapters on a vLLM server: one name per version, the previous version unloaded."""
+"""LoRA adapters on a vLLM server: one name per version; the previous version is unloaded."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _LOAD, _UNLOAD = "/v1/load_lora_adapter", "/v1/unload_lora_adapter"
 
 
 class ServedAdapters:
-    """The adapters `names` of a base, as files in `folder`, loaded by the server.
+    """The adapters `names` of a base, written to `folder` and loaded by the server.
 
-    `run` distinguishes the names of different runs on one server.
+    `run` is part of each name and distinguishes different runs on one server.
     """
 
     def __init__(
@@ -32,10 +32,11 @@ class ServedAdapters:
         self._folder, self._run = folder, run
         self._count = 0
         self.loaded: dict[str, str] = {}
-        """The server's names, by adapter."""
+        """The server's name of each adapter."""
 
     def begin(self, *, zeros: bool) -> None:
-        """Load all adapters from the live weights, and one of zeros for roles without any.
+        """Load all adapters from the live weights; with `zeros`, also an adapter of zeros for roles
+        without an adapter.
 
         Errors: ServerLost, as in `write`.
         """
@@ -48,13 +49,13 @@ class ServedAdapters:
             self._load(_ZEROS, folder)
 
     def served(self, adapter: str | None) -> str | None:
-        """The server's name for an adapter; None if the base itself answers."""
+        """The server's name for an adapter; None if requests use the base without an adapter."""
         return self.loaded.get(_ZEROS) if adapter is None else self.loaded[adapter]
 
     def write(self, name: str, tensors: Mapping[str, Any]) -> None:
-        """Load a new version of an adapter; adapters of no role are ignored.
+        """Load a new version of an adapter; ignores adapters that no role uses.
 
-        Errors: ServerLost if the server does not take it.
+        Errors: ServerLost if the server does not accept it.
         """
         if name in self._names:
             folder = self._next_folder()
@@ -99,12 +100,12 @@ class ServedAdapters:
         shutil.rmtree(self._folder / f"adapter-{served.rpartition('-')[2]}")
 
     def _change(self, path: str, body: Mapping[str, str], *, present: bool) -> None:
-        """Change the server's adapters by one name.
+        """Add or remove one name in the server's list of adapters.
 
-        If the connection ends before the answer, the link sends the request again. The server
-        refuses the second one if it carried out the first, so its list of models decides.
+        If the connection ends before the answer, the link sends the request again. If the first
+        request succeeded, the server refuses the second, so the server's list of models decides.
 
-        Errors: ServerRefused if the list does not have the requested change.
+        Errors: ServerRefused if the list does not show the requested change.
         """
         try:
             self._link.call("POST", path, body)

@@ -1,4 +1,4 @@
-"""The weights of a vLLM server: full ones or adapters, written by the run's first process."""
+"""The weights of a vLLM server: full weights or adapters, written by the run's first process."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from .weight_transfer import DeviceTransfer, Transfer
 
 
 class ServedWeights:
-    """Writes live weights and updates to a server, and knows what it has.
+    """Writes live weights and updates to a server, and tracks the version that the server has.
 
-    The first of `ranks` writes, the others wait for it and then know the same. Files are in
-    `folder`, which trainer and server share.
+    The first of `ranks` writes; the other processes wait and then receive the same state. Files are
+    written to `folder`, which trainer and server share.
     """
 
     def __init__(
@@ -38,26 +38,28 @@ class ServedWeights:
         self._adapters = ServedAdapters(link, base, names, folder, self._run)
         self._transfer: DeviceTransfer | None = None
         self.version: str | None = None
-        """The name of the server's weights, which no other process gives."""
+        """Version name of the server's weights, unique to this run."""
 
     def begin(self, way: Transfer, *, zeros: bool) -> None:
-        """Give the server the live weights, full ones in this way from now on; `zeros`: also an
-        adapter for roles without one.
+        """Send the live weights to the server. Full weights are sent by `way` from now on. `zeros`:
+        also load an adapter of zeros for roles without an adapter.
 
         Errors: ServerLost, as for `write`.
         """
         self._by_first(partial(self._write_live, way, zeros))
 
     def write(self, updates: Sequence[WeightUpdate]) -> None:
-        """Errors: ServerLost if the server does not take the weights."""
+        """Send updates to the server. Errors: ServerLost if the server does not accept the
+        weights."""
         self._by_first(partial(self._write_updates, updates))
 
     def served(self, adapter: str | None) -> str | None:
-        """The server's name for an adapter; None if the base itself answers."""
+        """The server's name for an adapter; None if requests use the base without an adapter."""
         return self._adapters.served(adapter)
 
     def close(self, *, unload: bool) -> None:
-        """End the transfer; `unload` the run's adapters from a server that goes on."""
+        """End the transfer; `unload`: also unload the run's adapters, for a server that continues
+        to run."""
         if self._transfer is not None:
             self._transfer.close()
         if unload and self._ranks.first:
@@ -106,7 +108,8 @@ class ServedWeights:
         self._mark()
 
     def _write_files(self, weights: Mapping[str, Any]) -> None:
-        """Errors: ServerRefused if the server does not take them."""
+        """Send full weights as files. Errors: ServerRefused if the server does not accept the
+        weights."""
         folder = self._folder / f"weights-{self._count}"
         # on the CPU a tied head keeps a packed copy, which is made anew from its own name only
         named = weights if self._base.device.type == "cpu" else each_once(weights)
@@ -118,7 +121,7 @@ class ServedWeights:
             shutil.rmtree(folder)
 
     def _mark(self) -> None:
-        """Give the server's weights a version that no other process has."""
+        """Give the server's weights a version name that no other run uses."""
         self.version = f"{self._run}-{self._count}"
         try:
             self._post("/update_weight_version", new_version=self.version)

@@ -1,4 +1,4 @@
-"""Schemas of a vLLM server's answers, with bounds: nothing outside of them is used."""
+"""Schemas of a vLLM server's answers, with bounds: answers outside the bounds are rejected."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from pydantic_core import from_json
 from colearn.errors import printable
 
 LONGEST_ANSWER = 64 * 2**20
-"""Most bytes of an answer: a generation of 2^17 tokens takes about 20 MiB."""
+"""Maximum number of bytes in an answer: a generation of 2^17 tokens takes about 20 MiB."""
 _HIGHEST = 1e-5
-"""A log-probability is 0 or less; above 0 only by the rounding of a GPU's fast logarithm."""
+"""Maximum log-probability: 0, plus a margin for rounding in a GPU's fast logarithm."""
 _IMPOSSIBLE = -9000.0
-"""vLLM reports -9999 for a token whose log-probability is missing or not a number."""
+"""Lower bound for log-probabilities: vLLM reports -9999 for a token whose log-probability is
+missing or NaN."""
 _SHOWN = 60
 
 Count = Annotated[int, Field(ge=0, lt=2**31)]
@@ -39,19 +40,19 @@ class ListedModel(ServerAnswer):
 
 
 class ListedModels(ServerAnswer):
-    """`/v1/models`"""
+    """Answer of `/v1/models`."""
 
     data: list[ListedModel]
 
 
 class Tokenized(ServerAnswer):
-    """`/tokenize`"""
+    """Answer of `/tokenize`."""
 
     tokens: list[Count]
 
 
 class CacheReset(ServerAnswer):
-    """`/reset_prefix_cache`"""
+    """Answer of `/reset_prefix_cache`."""
 
     success: bool
 
@@ -76,13 +77,13 @@ class Options(ServerAnswer):
 
 
 class ServerInfo(ServerAnswer):
-    """`/server_info`"""
+    """Answer of `/server_info`."""
 
     vllm_config: Options
 
 
 class WorldSize(ServerAnswer):
-    """`/get_world_size`"""
+    """Answer of `/get_world_size`."""
 
     world_size: Annotated[int, Field(ge=1, lt=2**16)]
 
@@ -116,7 +117,7 @@ class _Usage(ServerAnswer):
 
 
 class _Generated(ServerAnswer):
-    """`/inference/v1/generate`"""
+    """Answer of `/inference/v1/generate`."""
 
     choices: Annotated[list[_Choice], Field(min_length=1, max_length=1)]
     usage: _Usage | None = None
@@ -126,7 +127,8 @@ Schema = TypeVar("Schema", bound=ServerAnswer)
 
 
 def decode_json(content: bytes) -> Any:
-    """The JSON value of an answer; None where it is not JSON, nested too deeply or no Unicode."""
+    """The JSON value of an answer; None if the answer is not JSON, not Unicode or nested too
+    deeply."""
     try:
         return from_json(content, allow_inf_nan=False)
     except ValueError:
@@ -134,7 +136,7 @@ def decode_json(content: bytes) -> Any:
 
 
 def read_as(schema: type[Schema], answer: Any) -> Schema:
-    """Errors: BadAnswer that names the first field outside of its bounds."""
+    """Validate an answer. Errors: BadAnswer that names the first field outside its bounds."""
     try:
         return schema.model_validate(answer)
     except ValidationError as error:
@@ -145,7 +147,7 @@ def read_as(schema: type[Schema], answer: Any) -> Schema:
 
 
 class Draw(NamedTuple):
-    """A sample and how much of its prompt was in the server's prefix cache."""
+    """A sample, and the number of its prompt's tokens in the server's prefix cache."""
 
     tokens: tuple[int, ...]
     logprobs: tuple[float, ...]
@@ -153,9 +155,9 @@ class Draw(NamedTuple):
 
 
 def read_generated(answer: Any, *, prompt: int, vocabulary: int, version: str | None) -> Draw:
-    """The sample in an answer to a prompt of so many tokens, from the weights of `version`.
+    """The sample in an answer to a prompt of `prompt` tokens, generated with weights of `version`.
 
-    Errors: BadAnswer if the answer is outside of its schema.
+    Errors: BadAnswer if the answer does not match its schema, or if its sample is invalid.
     """
     generated = read_as(_Generated, answer)
     (choice,) = generated.choices

@@ -1,4 +1,4 @@
-"""HTTP link to a generation server: concurrent requests, a health check, errors on one line."""
+"""HTTP link to a generation server: concurrent requests, health checks, one-line errors."""
 
 from __future__ import annotations
 
@@ -20,14 +20,15 @@ except ModuleNotFoundError:
 from .server_answers import LONGEST_ANSWER, decode_json
 
 PARALLEL = 256
-"""Requests in flight at once; a server queues them anyway."""
+"""Maximum number of concurrent requests; a server queues requests anyway."""
 PULSE = 8.0
-"""Seconds between health checks while requests run, and for each check's answer."""
+"""Seconds between health checks while requests run; also the timeout of each check."""
 _MISSED = 2
-"""Unanswered health checks in a row after which the server counts as lost."""
+"""Number of consecutive unanswered health checks after which the server counts as lost."""
 _CUT = (httpx.ReadError, httpx.WriteError, httpx.RemoteProtocolError)
-"""Errors of a connection that ends before the answer. A server that stood still for longer than
-it keeps an idle connection, 5 s with vLLM, ends one on which a request already waits."""
+"""Errors of a connection that closes before the answer. A server that was suspended for longer than
+its keep-alive timeout (5 s for vLLM) may close a connection on which a request is already waiting.
+"""
 _SHOWN = 300
 
 Result = TypeVar("Result")
@@ -42,10 +43,11 @@ class ServerRefused(ColearnError):
 
 
 class ServerLink:
-    """Connections to one server, in an event loop of their own thread.
+    """Connections to one server, in an event loop in a separate thread.
 
-    `timeout` limits each request in seconds; `token` is sent as a bearer token and never shown.
-    A request whose connection ends before the answer is sent once more, on a new connection.
+    `timeout` is the limit for each request in seconds; `token` is sent as a bearer token and never
+    shown. A request whose connection closes before the answer is sent once more, on a new
+    connection.
     """
 
     def __init__(self, url: str, *, timeout: float, token: str | None = None) -> None:
@@ -65,7 +67,7 @@ class ServerLink:
         )
         self._gate = asyncio.Semaphore(PARALLEL)
         self._healthy_at = 0.0
-        """When the last health check was answered, in the loop's seconds."""
+        """Time of the last answered health check, in seconds of the loop's clock."""
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
@@ -73,10 +75,10 @@ class ServerLink:
     def call(
         self, method: str, path: str, body: Any = None, *, timeout: float | None = None
     ) -> Any:
-        """The decoded answer to one request; None where it is not JSON. Its shape is unchecked:
-        `server_answers` has the schemas.
+        """The decoded answer to one request; None if the answer is not JSON. The answer is not
+        validated: `server_answers` has the schemas.
 
-        Errors: ServerLost without an answer, or for one that is compressed or longer than
+        Errors: ServerLost without an answer, or for an answer that is compressed or longer than
         `LONGEST_ANSWER`; ServerRefused for an error status.
         """
         return self._run(self._call(method, path, body, timeout or self.timeout))
@@ -84,18 +86,19 @@ class ServerLink:
     def all(self, path: str, bodies: Sequence[Mapping[str, Any]]) -> list[Any]:
         """Answers to concurrent POST requests, in order. The first failure cancels the others.
 
-        Errors: as for `call`; ServerLost also when health checks stay unanswered meanwhile.
+        Errors: as for `call`; ServerLost also if health checks remain unanswered while requests
+        run.
         """
         return self.wait(self.begin(path, bodies))
 
     def begin(self, path: str, bodies: Sequence[Mapping[str, Any]]) -> Future[list[Any]]:
-        """Send concurrent POST requests; the future has their answers, in order, or an error of
-        `all`. Cancelling it closes their connections."""
+        """Send concurrent POST requests. The future has the answers, in order, or an error of
+        `all`; cancelling the future closes the connections."""
         return asyncio.run_coroutine_threadsafe(self._all(path, bodies), self._loop)
 
     @staticmethod
     def wait(begun: Future[Result]) -> Result:
-        """The result of requests; an interruption cancels them."""
+        """Wait for the result of requests; an interruption cancels the requests."""
         try:
             return begun.result()
         except BaseException:
@@ -103,7 +106,7 @@ class ServerLink:
             raise
 
     def lost(self, reason: str) -> NoReturn:
-        """Raise ServerLost with the remedy."""
+        """Raise ServerLost with a message that names the remedy."""
         raise ServerLost(
             f"run.generator: the server at {self.url} {reason}; nothing it sampled since the last "
             "update is trained on: check the server, then resume the run with --resume"
@@ -195,7 +198,8 @@ class ServerLink:
 
 
 def _message(decoded: Any, text: str) -> str:
-    """The error message of an OpenAI-style, a FastAPI or any other answer, on one line."""
+    """The error message of an OpenAI-style answer, a FastAPI answer or any other answer, on one
+    line."""
     if isinstance(decoded, dict):
         error = decoded.get("error", decoded.get("detail", text))
         text = str(error.get("message", error)) if isinstance(error, dict) else str(error)

@@ -1,6 +1,6 @@
-"""A generation server started by a run, which ends with it.
+"""A generation server that a run starts and that ends with the run.
 
-As a program it runs a command until that ends or the process that started it is gone:
+Run as a program, this module runs a command until the command ends or the parent process has ended:
 
     python -m colearn.generate.server_process PARENT COMMAND...
 """
@@ -27,14 +27,15 @@ from colearn.errors import ColearnError
 _LAUNCHER = re.compile(
     "RANK|LOCAL_RANK|WORLD_SIZE|LOCAL_WORLD_SIZE|MASTER_ADDR|MASTER_PORT|TORCHELASTIC_.*"
 )
-"""Variables of a launcher of training processes, of which the server is none."""
+"""Environment variables set by a launcher of training processes; the server must not inherit
+them."""
 _GRACE = 10.0
-"""Seconds that a server has to end by itself."""
+"""Seconds that a server has for a graceful shutdown before it is killed."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ServerStart:
-    """How a vLLM server is started, as the settings of `VLLMServer` define it."""
+    """Settings of `VLLMServer` for starting a vLLM server."""
 
     python: str | None
     gpus: str | None
@@ -48,9 +49,10 @@ class ServerStart:
 
 
 class ServerProcess:
-    """A server in a process group of its own, below a keeper that ends with this process.
+    """A server in a separate process group, under a keeper process that ends when this process
+    ends.
 
-    Its output is written to `log`.
+    The server's output is written to `log`.
     """
 
     def __init__(
@@ -73,7 +75,7 @@ class ServerProcess:
         return self._keeper.poll() is None
 
     def failed(self) -> ColearnError:
-        """An error with the last line of the log that names a cause."""
+        """The error to raise, with the last line of the log that names a cause."""
         lines = [line for line in self.log.read_text(errors="replace").splitlines() if line.strip()]
         causes = [line for line in lines if "error" in line.lower() and ": " in line]
         cause = " ".join((causes or lines or ["no output"])[-1].split())[-300:]
@@ -83,18 +85,19 @@ class ServerProcess:
         )
 
     def keep_log(self) -> Path:
-        """A copy of the log in the system's temporary folder, which the run does not remove."""
+        """Copy the log to the system's temporary folder, where the run does not remove it; returns
+        the path."""
         number, name = tempfile.mkstemp(prefix="colearn-server-", suffix=".log")
         os.close(number)
         return Path(shutil.copyfile(self.log, name))
 
     def close(self) -> None:
-        """End the whole process group."""
+        """Stop the whole process group."""
         _end(self._keeper.pid, self._keeper)
 
 
 def free_port() -> int:
-    """A port of the loopback interface that nobody listens on."""
+    """A free port of the loopback interface."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]

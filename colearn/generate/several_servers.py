@@ -1,4 +1,5 @@
-"""Several vLLM servers for one base: each has all weights, and answers a share of the requests."""
+"""Several vLLM servers for one base: each server has all weights and answers a share of the
+requests."""
 
 from __future__ import annotations
 
@@ -17,13 +18,13 @@ from .vllm_server import VLLMServerEngine
 
 
 class SeveralServers(CheckedEngine):
-    """Sends a history to the server that has it in its prefix cache, and new histories to the
+    """Sends each history to the server whose prefix cache holds it, and new histories to the
     servers in turn.
 
-    The draws of a server are a function of seeds, prompts and weights, so the number of servers
-    changes no sample but by the rounding of their batches.
+    Samples are a function of seeds, prompts and weights, so the number of servers does not change
+    samples, except for rounding within batches.
 
-    Errors: as `connect`, which is called once for each URL.
+    Errors: as `connect`, which is called once per URL.
     """
 
     name = VLLMServerEngine.name
@@ -46,7 +47,7 @@ class SeveralServers(CheckedEngine):
             self._opened = opened.pop_all()
         self._pool = ThreadPoolExecutor(len(urls), thread_name_prefix="server")
         self._server_of: WeakKeyDictionary[TokenHistory, int] = WeakKeyDictionary()
-        """Number of the server that sampled the last action of a history."""
+        """Index of the server that sampled the last action of a history."""
 
     @property
     def max_length(self) -> int:
@@ -57,7 +58,7 @@ class SeveralServers(CheckedEngine):
         VLLMServerEngine.check_role(agent, role)
 
     async def submit(self, request: TokenRequest) -> list[TokenAnswer]:
-        """Errors: as for `VLLMServerEngine.submit`."""
+        """Answer a request. Errors: as for `VLLMServerEngine.submit`."""
         singles = self.singles(request)
         if not singles:
             return []
@@ -66,7 +67,8 @@ class SeveralServers(CheckedEngine):
             return self._noted(server, await self.engines[server].send(singles))
 
     def sample(self, requests: Sequence[TokenRequest]) -> list[TokenAnswer]:
-        """Errors: ServerLost as soon as one server is lost; the others' requests are cancelled."""
+        """Answer requests. Errors: ServerLost as soon as one server is lost; the requests to the
+        other servers are cancelled."""
         places: dict[int, list[int]] = {}
         for place, server in enumerate(self._servers(requests)):
             places.setdefault(server, []).append(place)
@@ -87,7 +89,7 @@ class SeveralServers(CheckedEngine):
         return [answers[place] for place in range(len(requests))]
 
     def check(self) -> None:
-        """Errors: ParityError if one of the servers' differ."""
+        """Check every server. Errors: ParityError if one server's log-probabilities differ."""
         for engine in self.engines:
             try:
                 engine.check()
@@ -95,9 +97,9 @@ class SeveralServers(CheckedEngine):
                 self.gap = max(one.gap or 0.0 for one in self.engines)
 
     def write(self, updates: Sequence[WeightUpdate]) -> None:
-        """Load into all servers at the same time.
+        """Load updates into all servers at the same time.
 
-        Errors: ServerLost if one of them does not take the weights.
+        Errors: ServerLost if one of the servers does not accept the weights.
         """
         list(self._pool.map(lambda engine: engine.write(updates), self.engines))
 
@@ -106,8 +108,9 @@ class SeveralServers(CheckedEngine):
         self._opened.close()
 
     def _servers(self, requests: Sequence[TokenRequest]) -> list[int]:
-        """The server of each request of one seed: its history's. New histories take turns, from the
-        server that the first of their seeds determines."""
+        """Index of the server for each request; each request has one seed. A continued history
+        stays on its server. New histories go to the servers in turn, starting with the server
+        determined by the first seed."""
         servers: dict[int, int] = {}
         first: int | None = None
         for request in requests:

@@ -1,4 +1,4 @@
-"""Sleep of a vLLM engine while the models beside it update. It has not run on hardware here."""
+"""Sleep of a vLLM engine while models on the same device update. Not yet tested on hardware."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ FIELD = "run.generator.sleep"
 
 
 def sleeps(setting: bool | None, base: Base, *, beside: bool) -> bool:
-    """Whether an engine gives its memory back during updates: by default where it is `beside` its
-    trainer on a CUDA device.
+    """Whether an engine releases its memory during updates: by default if the engine is `beside`
+    its trainer on a CUDA device.
 
-    Errors: ConfigError where it is set and the engine is not.
+    Errors: ConfigError if `setting` is true and the engine is not on its trainer's CUDA device.
     """
     possible = beside and base.device.type == "cuda"
     if setting and not possible:

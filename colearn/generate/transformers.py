@@ -1,4 +1,4 @@
-"""Default engine: decodes on the trained model itself, or on a copy of it, in this process."""
+"""Default engine: decodes on the trained model or on a copy of the model, in this process."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ from .job import Choice, ChoiceEnd, Done, Event, Job, TokenDrawn
 
 
 class TransformersEngine(LoadedWeights, TokenEngine):
-    """Runs the requests of one turn of the event loop as one batch: one prefill of the new tokens,
-    forks by copying rows, and one decode from which ended rows are removed and which later requests
-    can join. A worker thread drives the batch.
+    """Runs the requests of one iteration of the event loop as one batch: prefills the new tokens
+    once, forks rows, and decodes all rows together. Ended rows are removed, and later requests can
+    join. A worker thread drives the batch.
 
-    Agents with different adapters, sampling and windows share the batch, not their caches.
-    `max_rows` bounds the rows decoded together; others join as rows end. None decodes all rows of
-    a turn at once. `cache_bytes` bounds the KV caches of histories between their turns; None keeps
-    each as long as its history exists. With `copies` the weights are a copy, on `device` or where
-    the base is, which `sync` updates; it can decode while the base is trained. Engines on one base
-    take turns.
+    Agents with different adapters, sampling and windows share the batch, but not KV caches.
+    `max_rows` is the maximum number of rows decoded together; waiting rows join as rows end. None
+    decodes all rows of a turn at once. `cache_bytes` is the maximum size of the KV caches of
+    histories between turns; None keeps each cache as long as its history exists. With `copies` the
+    engine decodes on a copy of the weights, on `device` or on the base's device, while the base is
+    trained; `sync` updates the copy. Engines on one base take turns.
     """
 
     def __init__(
@@ -56,8 +56,8 @@ class TransformersEngine(LoadedWeights, TokenEngine):
         self.base = _copied(base, device) if copies else base
         self.roles = dict(roles)
         self.threads: tuple[int, int] | None = None
-        """This engine's share of torch's threads on the CPU, and all of them; None: it takes turns
-        with other engines."""
+        """Number of torch's CPU threads for this engine, and the total number; None: the engine
+        takes turns with other engines."""
         self._decoder = decoder = Engine(self.base, max_rows=max_rows, cache_bytes=cache_bytes)
         self._worker: Worker[Job, Event] = Worker(
             decoder,
@@ -71,19 +71,22 @@ class TransformersEngine(LoadedWeights, TokenEngine):
 
     @property
     def prefilled_tokens(self) -> int:
-        """Tokens run through the model to extend histories, over the engine's life."""
+        """Number of tokens run through the model to extend histories, over the engine's
+        lifetime."""
         return self._decoder.prefilled_tokens
 
     @property
     def place(self) -> Hashable:
-        """One place for all bases on the CPU, where threads would compete for the same cores,
-        unless each has its own share of them."""
+        """Key of the place where the engine runs; engines with equal keys take turns. All engines
+        on the CPU share one key, because threads would compete for the same cores, unless each
+        engine has a share of the threads."""
         device = self.base.device.type
         return device if device == "cpu" and self.threads is None else id(self.base)
 
     async def submit(self, request: TokenRequest) -> list[TokenAnswer]:
-        """Requests join the running batch once as many wait as run. Joining one by one would
-        prefill each of them in a pass of its own."""
+        """Answer a request. Waiting requests join the running batch once there are at least as many
+        of them as of running requests. Joining one by one would prefill each request in a separate
+        pass."""
         if not request.seeds:
             return []
         answer: asyncio.Future[list[TokenAnswer]] = asyncio.get_running_loop().create_future()
@@ -91,7 +94,7 @@ class TransformersEngine(LoadedWeights, TokenEngine):
         return await answer
 
     def generate(self, requests: Sequence[TokenRequest]) -> list[list[TokenAnswer]]:
-        """As `submit` for all requests at once, outside of an event loop."""
+        """As `submit`, for all requests at once, outside an event loop."""
         answers: list[Future[list[TokenAnswer]]] = [Future() for _ in requests]
         jobs = map(self._job, requests, answers)
         self._worker.submit(*(job for job in jobs if job.rows))
@@ -106,7 +109,8 @@ class TransformersEngine(LoadedWeights, TokenEngine):
             raise
 
     def follow(self, sources: Sequence[Publish]) -> None:
-        """The copy follows the sources; without one the weights are the learners' own."""
+        """Let the copy follow the sources. Without a copy, the weights are those of the
+        learners."""
         super().follow(sources if self.copies else ())
 
     def adapter(self, agent: str) -> str | None:
@@ -130,7 +134,7 @@ class TransformersEngine(LoadedWeights, TokenEngine):
 
     @contextmanager
     def _prepared(self) -> Iterator[None]:
-        """Surrounds the time in which the batch runs."""
+        """Context in which the batch runs."""
         with self.base.in_use, _torch_threads(self.threads), self.busy("generate"):
             try:
                 yield
@@ -154,7 +158,7 @@ class TransformersEngine(LoadedWeights, TokenEngine):
 
 
 def _copied(base: Base, device: torch.device | None) -> Base:
-    """Another base with the same weights and adapters, without state of the trained one."""
+    """A new base with the same weights and adapters, without training state."""
     with torch.random.fork_rng():
         copied = Base(type(base.causal)(copy.deepcopy(base.causal.config)), base.compute)
         for name in base.adapters:
@@ -171,7 +175,7 @@ def _copied(base: Base, device: torch.device | None) -> Base:
 
 
 def _cancel(job: ref[Job], answer: Answer) -> None:
-    """Frees the rows of a job whose answer nobody awaits."""
+    """Frees the rows of a job whose answer was cancelled."""
     one = job()
     if one is not None and answer.cancelled():
         one.cancelled = True
@@ -214,8 +218,8 @@ def _text_to(listener: Listener | None) -> Callable[[Event], None]:
 
 @contextmanager
 def _torch_threads(threads: tuple[int, int] | None) -> Iterator[None]:
-    """Torch's threads in this Python thread, and what new Python threads begin with afterwards;
-    None leaves both."""
+    """Set the number of torch's threads in this Python thread, and afterwards the number with which
+    new Python threads start; None changes neither."""
     if threads is None:
         yield
         return
@@ -228,8 +232,8 @@ def _torch_threads(threads: tuple[int, int] | None) -> Iterator[None]:
 
 
 def share_cores(engines: Sequence[TransformersEngine]) -> None:
-    """Let engines on the CPU decode at the same time, each with an equal share of torch's threads,
-    where there are enough and the models are large: small ones wait for Python."""
+    """Let engines on the CPU decode concurrently, each with an equal share of torch's threads, if
+    there are enough threads and all models are large. Small models are limited by Python."""
     if any(engine.base.device.type != "cpu" for engine in engines):
         return
     every = torch.get_num_threads()

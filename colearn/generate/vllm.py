@@ -46,9 +46,10 @@ _DEFAULTS = {
 
 _SHARE = "gpu_memory_utilization"
 _LOWEST_TEMPERATURE = 0.01
-"""vLLM silently raises lower temperatures to this; 0 is greedy."""
+"""Minimum temperature: vLLM silently raises lower temperatures to this value; 0 is greedy."""
 _CPU_HEAD_SIZES = (32, 64, 80, 96, 112, 128, 160, 192, 224, 256, 512)
-"""Of vLLM 0.32's attention on a CPU. With others an engine fails at its first request."""
+"""Head sizes that vLLM 0.32's CPU attention supports. With other sizes an engine fails at its first
+request."""
 _CPU_OPTIONS = {
     "block_size": 32,  # the default is 128, which short histories rarely fill
     "enable_chunked_prefill": False,  # it fails on the CPU for requests with a seed
@@ -58,9 +59,9 @@ _CPU_OPTIONS = {
 class VLLMEngine(CheckedEngine):
     """A vLLM engine for one base, with a peft folder for each adapter of a role.
 
-    It starts from the live weights. `cache_gib` is the memory of its key/value cache (default: as
-    `vllm_cache`), `eager` turns graph capture off (default: on the CPU), `sleep` as for `sleeps`,
-    `options` are passed to `vllm.LLM` unchanged.
+    The engine starts with the live weights. `cache_gib` is the memory of the key/value cache in GiB
+    (default: see `vllm_cache`). `eager` disables graph capture (default: disabled on the CPU).
+    `sleep` is the setting of `sleeps`. `options` are passed to `vllm.LLM` unchanged.
 
     Errors: MissingExtra without vLLM; ConfigError for an adapter or attention heads that vLLM does
     not support.
@@ -143,12 +144,13 @@ class VLLMEngine(CheckedEngine):
 
     @property
     def place(self) -> Hashable:
-        """One place: engines share vLLM's forward context; two at once crash with a bus error."""
+        """One place for all engines: they share vLLM's forward context, and two concurrent engines
+        crash with a bus error."""
         return "vllm"
 
     @property
     def max_length(self) -> int:
-        """Maximum tokens of a history, its action included."""
+        """Maximum number of tokens in a history, its action included."""
         length: int = self.llm.llm_engine.model_config.max_model_len
         return length
 
@@ -158,7 +160,7 @@ class VLLMEngine(CheckedEngine):
         check_temperature(agent, role)
 
     def sample(self, requests: Sequence[TokenRequest]) -> list[TokenAnswer]:
-        """Errors: ColearnError for a sample that its request does not allow."""
+        """Answer requests. Errors: ColearnError for a sample that its request does not allow."""
         self._wake()
         with torch.random.fork_rng(_accelerators(self.device)):
             outputs: list[Any] = self.llm.generate(
@@ -179,7 +181,7 @@ class VLLMEngine(CheckedEngine):
             ) from None
 
     def write(self, updates: Sequence[WeightUpdate]) -> None:
-        """Errors: RuntimeError if a running request keeps the cache from being emptied."""
+        """Load updates. Errors: RuntimeError if a running request prevents clearing the cache."""
         self._wake()
         for update in updates:
             if update.full is not None:
@@ -195,7 +197,7 @@ class VLLMEngine(CheckedEngine):
             raise RuntimeError("vLLM kept blocks of the old weights: a request is still running")
 
     def rest(self) -> None:
-        """Move the weights to the CPU's memory and drop the cache."""
+        """Move the weights to CPU memory and free the cache."""
         if self._sleeps and not self._asleep:
             self.llm.sleep(level=1)
             self._asleep = True
@@ -249,14 +251,14 @@ class VLLMEngine(CheckedEngine):
 
 
 def _placed(device: torch.device) -> dict[str, Any]:
-    """The engine's device is its model's."""
+    """Options that place the engine on its model's device."""
     if device.type != "cuda":
         return {}
     return {"distributed_executor_backend": on_device(device.index or 0)}
 
 
 def check_temperature(agent: str, role: AgentSpec) -> None:
-    """Errors: ConfigError for a temperature that vLLM would raise."""
+    """Check a role. Errors: ConfigError for a temperature that vLLM would raise."""
     if 0 < role.sampling.temperature < _LOWEST_TEMPERATURE:
         raise ConfigError(
             f"agents.{agent}.sampling.temperature: vLLM samples at {_LOWEST_TEMPERATURE} or above, "
@@ -265,7 +267,7 @@ def check_temperature(agent: str, role: AgentSpec) -> None:
 
 
 def check_heads(base: Base) -> None:
-    """Errors: ConfigError for a model whose attention heads vLLM lacks on this device."""
+    """Check the head size. Errors: ConfigError if vLLM does not support it on this device."""
     config = base.config
     size = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
     if base.device.type == "cpu" and size not in _CPU_HEAD_SIZES:
@@ -301,8 +303,8 @@ def _accelerators(device: torch.device) -> list[torch.device]:
 
 @contextmanager
 def _global_state_kept(device: torch.device) -> Iterator[None]:
-    """Restores global state: an engine seeds all global generators and replaces
-    torch.set_num_threads."""
+    """Restore global state after the block: an engine seeds all global random generators and
+    replaces torch.set_num_threads."""
     python, legacy = random.getstate(), np.random.get_state()
     threads, set_threads = torch.get_num_threads(), torch.set_num_threads
     with torch.random.fork_rng(_accelerators(device)):

@@ -14,7 +14,7 @@ from .vllm_needs import CACHE_SHARE, OVERHEAD, vllm_cache
 
 
 def device_memory(device: torch.device) -> int | None:
-    """Bytes of a CUDA device; None for other devices."""
+    """Memory of a CUDA device in bytes; None for other devices."""
     if device.type != "cuda":
         return None
     memory: int = torch.cuda.mem_get_info(device)[1]
@@ -22,7 +22,7 @@ def device_memory(device: torch.device) -> int | None:
 
 
 def cache_bytes(cache_gib: float | None, device: torch.device) -> int:
-    """`vllm_cache` of a device; a default on an accelerator is noted."""
+    """`vllm_cache` for a device; prints a note if the default on an accelerator is used."""
     memory = device_memory(device)
     cache = vllm_cache(cache_gib, memory=memory)
     if cache_gib is None and memory is not None:
@@ -31,9 +31,10 @@ def cache_bytes(cache_gib: float | None, device: torch.device) -> int:
 
 
 def memory_share(base: Base, cache: int) -> float | None:
-    """`gpu_memory_utilization` for an engine of this base: what it needs, as a share of the device.
-    vLLM's own default is nearly all of the device, which a trainer's memory rules out: an engine
-    does not start if less is free. None on other devices than CUDA's.
+    """`gpu_memory_utilization` for an engine of this base: the memory that the engine needs, as a
+    fraction of the device. vLLM's default is nearly the whole device; with a trainer on the same
+    device that much memory is not free, and the engine would not start. None on devices other than
+    CUDA.
 
     Errors: ConfigError if less memory is free than the engine needs.
     """

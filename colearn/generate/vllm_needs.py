@@ -1,22 +1,23 @@
-"""What a vLLM engine needs of its device, for its start and for estimates."""
+"""Memory that a vLLM engine needs on its device, for its start and for estimates."""
 
 from __future__ import annotations
 
 from colearn.contract import EngineNeeds
 
 OVERHEAD = 3 * 2**30
-"""Bytes of a vLLM engine on an accelerator beside weights and cache: a prefill's activations,
-captured graphs and CUDA's context."""
+"""Bytes that a vLLM engine uses on an accelerator besides weights and cache: prefill activations,
+captured graphs and the CUDA context."""
 
 
 CPU_CACHE = 2**30
-"""Default bytes of a key/value cache on the CPU."""
+"""Default size of a key/value cache on the CPU, in bytes."""
 CACHE_SHARE = 0.1
-"""Default share of an accelerator's memory for a key/value cache."""
+"""Default fraction of an accelerator's memory for a key/value cache."""
 
 
 def vllm_cache(cache_gib: float | None, *, memory: int | None) -> int:
-    """Bytes of a vLLM engine's key/value cache; `memory` are those of its device, None on a CPU."""
+    """Bytes of a vLLM engine's key/value cache; `memory` is the device's memory in bytes, None on a
+    CPU."""
     if cache_gib is not None:
         return int(cache_gib * 2**30)
     return CPU_CACHE if memory is None else int(CACHE_SHARE * memory)
@@ -25,7 +26,7 @@ def vllm_cache(cache_gib: float | None, *, memory: int | None) -> int:
 def vllm_needs(
     weights: int, cache_gib: float | None, rows: int, *, memory: int | None
 ) -> EngineNeeds:
-    """Those of a vLLM engine that shares its device with a trainer."""
+    """Memory needs of a vLLM engine that shares its device with a trainer."""
     cache = vllm_cache(cache_gib, memory=memory)
     held = weights + cache + (0 if memory is None else OVERHEAD)
     return EngineNeeds(held=held, cache=cache, rows=rows, apart=False)

@@ -1,4 +1,4 @@
-"""Which of vLLM's two model runners draws the actions."""
+"""Choice between vLLM's two model runners for sampling actions."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ _PREVIOUS = {"VLLM_USE_V2_MODEL_RUNNER": "0"}
 
 
 def runner_variables(roles: Mapping[str, AgentSpec], *, on_cpu: bool) -> dict[str, str]:
-    """Variables that choose a runner: the package's own choice, but the previous one on the CPU and
-    where a role cuts by top-p or top-k.
+    """Environment variables that choose a runner: vLLM's default, but the previous runner on the
+    CPU and if a role uses top-p or top-k.
 
-    The current runner of vLLM 0.32 reports scores before the temperature ('raw') or after the cuts
-    ('processed'). Without cuts the latter are those that a run records. With cuts, the previous
-    runner's sampler is wrapped (`vllm_worker.py`), which the current one has no place for.
+    The current runner of vLLM 0.32 reports scores before the temperature ('raw') or after top-p and
+    top-k ('processed'). Without top-p and top-k, a run records the 'processed' scores. With them,
+    colearn wraps the previous runner's sampler (`vllm_worker.py`); the current runner has no hook
+    for that.
     """
     if on_cpu:
         return dict(_PREVIOUS)
@@ -32,5 +33,5 @@ def runner_variables(roles: Mapping[str, AgentSpec], *, on_cpu: bool) -> dict[st
 
 
 def cuts(role: AgentSpec) -> bool:
-    """Whether a role draws from a part of the distribution."""
+    """Whether a role samples from a truncated distribution (top-p or top-k)."""
     return role.sampling.top_p < 1 or role.sampling.top_k is not None

@@ -1,4 +1,5 @@
-"""A vLLM server as an engine: ids over HTTP, LoRA adapters by name, full weights by files."""
+"""A vLLM server as an engine: token ids over HTTP, LoRA adapters by name, full weights through
+files or a device transfer."""
 
 from __future__ import annotations
 
@@ -39,21 +40,20 @@ from .weight_transfer import (
 )
 
 _IN_USE: set[str] = set()
-"""Servers to which an engine of this process writes."""
+"""URLs of the servers to which an engine of this process writes."""
 
 
 class VLLMServerEngine(CheckedEngine):
-    """One vLLM server for one base: a running one at `url`, or one started here.
+    """One vLLM server for one base: a running server at `url`, or a server that this engine starts.
 
-    Adapters have one name per version, so that a server that was restarted does not know them.
-    Full weights are written to a folder that trainer and server share, under a version that every
-    answer repeats.
+    Adapters have one name per version, so a restarted server reports their names as unknown. Full
+    weights have a version that every answer repeats.
 
-    The processes of a run share the server: the first one starts, checks and writes, the others
-    wait for it; each sends its own requests.
+    The processes of a run share the server. The first process starts, checks and writes; the other
+    processes wait. Each process sends its own requests.
 
-    Errors: ConfigError for a server of another model or tokenizer, or without a needed option;
-    ServerLost as in `end`. The first process's are raised in all of them.
+    Errors: ConfigError for a server with another model or tokenizer, or without a needed option;
+    ServerLost as in `end`. Errors of the first process are raised in all processes.
     """
 
     name = "the vLLM server"
@@ -105,12 +105,12 @@ class VLLMServerEngine(CheckedEngine):
         check_temperature(agent, role)
 
     async def submit(self, request: TokenRequest) -> list[TokenAnswer]:
-        """Errors: as for `singles` and `end`."""
+        """Answer a request. Errors: as for `singles` and `end`."""
         singles = self.singles(request)
         return await self.send(singles) if singles else []
 
     async def send(self, requests: Sequence[TokenRequest]) -> list[TokenAnswer]:
-        """Answers to concurrent requests of one seed each. Errors: as for `end`."""
+        """Answer concurrent requests with one seed each. Errors: as for `end`."""
         started = time.perf_counter()
         begun = self.begin(requests)
         with self.busy("generate"), suppress(ServerLost, ServerRefused):  # `end` raises them
@@ -119,19 +119,19 @@ class VLLMServerEngine(CheckedEngine):
         return [replace(answer, seconds=seconds) for answer in self.end(begun, requests)]
 
     def sample(self, requests: Sequence[TokenRequest]) -> list[TokenAnswer]:
-        """Errors: as for `end`."""
+        """Answer requests. Errors: as for `end`."""
         return self.end(self.begin(requests), requests)
 
     def begin(self, requests: Sequence[TokenRequest]) -> Future[list[Any]]:
-        """Send requests; cancelling the future cancels them."""
+        """Send requests; cancelling the future cancels the requests."""
         self._wake()
         return self.link.begin(GENERATE, [self._body(request) for request in requests])
 
     def end(self, begun: Future[list[Any]], requests: Sequence[TokenRequest]) -> list[TokenAnswer]:
         """Wait for the answers to requests.
 
-        Errors: ServerLost if the server ends, hangs, aborts a request, answers with weights other
-        than those of the last `load`, or with anything but an action that its request allows.
+        Errors: ServerLost if the server ends, hangs, aborts a request, samples with weights other
+        than those of the last `load`, or returns an action that the request does not allow.
         """
         with self._log_kept():
             try:
@@ -146,14 +146,14 @@ class VLLMServerEngine(CheckedEngine):
             ]
 
     def write(self, updates: Sequence[WeightUpdate]) -> None:
-        """Errors: ServerLost if the server does not take the weights."""
+        """Load updates. Errors: ServerLost if the server does not accept the weights."""
         with self._log_kept():
             self._ranks.by_first(self._wake)
             self._asleep = False
             self._weights.write(updates)
 
     def rest(self) -> None:
-        """Let a server on the trainer's device give its memory back until the next request.
+        """Let a server on the trainer's device release its memory until the next request.
 
         Errors: ServerLost if it does not.
         """
@@ -163,7 +163,8 @@ class VLLMServerEngine(CheckedEngine):
             self._asleep = True
 
     def _wake(self) -> None:
-        """In the process that asks first, whichever it is; a second call changes nothing."""
+        """Wake the server, from whichever process sends the first request; a second call has no
+        effect."""
         if self._asleep:
             with self._log_kept():
                 self._told("/wake_up")
@@ -176,7 +177,8 @@ class VLLMServerEngine(CheckedEngine):
             self.link.lost(f"does not answer {path} ({error})")
 
     def check(self) -> None:
-        """In the first process: all have the same weights, and each answer says its version."""
+        """Check parity, in the first process only: all processes have the same weights, and each
+        answer names the version of its weights."""
         check = super().check
 
         def gap() -> float | None:
@@ -186,7 +188,8 @@ class VLLMServerEngine(CheckedEngine):
         self.gap = self._ranks.by_first(gap)
 
     def close(self) -> None:
-        """Unload the run's adapters, close the connections, and end a server started here."""
+        """Unload the run's adapters, close the connections, and stop the server if this engine
+        started it."""
         if self._taken:
             _IN_USE.remove(self.link.url)
             self._taken = False
@@ -197,7 +200,8 @@ class VLLMServerEngine(CheckedEngine):
         self._temporary.cleanup()
 
     def _begin(self, start: ServerStart) -> tuple[str, int, Transfer]:
-        """The name of the served base, its longest history, and the way of full weights to it.
+        """The name of the served base, its maximum history length in tokens, and the transfer
+        method for full weights.
 
         Errors: as for this class.
         """
@@ -216,7 +220,7 @@ class VLLMServerEngine(CheckedEngine):
         return served.name, served.longest, chosen.way
 
     def _start(self, roles: Mapping[str, AgentSpec], start: ServerStart, way: Transfer) -> None:
-        """Start a server on the live weights, and wait until it answers.
+        """Start a server with the live weights and wait until the server answers.
 
         Errors: MissingExtra without vLLM; ConfigError as `check_heads`; ColearnError with the
         server's reason if it ends.
@@ -246,7 +250,8 @@ class VLLMServerEngine(CheckedEngine):
 
     @contextmanager
     def _log_kept(self) -> Iterator[None]:
-        """If a server started here is lost, keep its log and name it in the error."""
+        """If a server that this engine started is lost, keep its log and name the log in the
+        error."""
         try:
             yield
         except ServerLost as error:
@@ -257,7 +262,8 @@ class VLLMServerEngine(CheckedEngine):
             raise kept from None
 
     def _take(self) -> None:
-        """Errors: ConfigError if another model of this run writes its weights to this server."""
+        """Claim the server. Errors: ConfigError if another model of this run writes to this
+        server."""
         if self.link.url in _IN_USE:
             raise ConfigError(
                 f"{URL}: two models share the server at {self.link.url}; give each its own by "

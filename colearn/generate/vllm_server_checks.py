@@ -27,7 +27,8 @@ from .server_link import ServerLink, ServerRefused
 URL = "run.generator.url"
 GENERATE = "/inference/v1/generate"
 _TEXT = "\u00dcbung 1: def f(x): return x+1 \u4e2d\n\t end"
-"""Read by both tokenizers: letters, digits, signs, spaces and characters of several bytes."""
+"""Text that both tokenizers encode for comparison: letters, digits, signs, spaces and multi-byte
+characters."""
 
 
 def adapters_of(roles: Mapping[str, AgentSpec]) -> list[str]:
@@ -36,25 +37,26 @@ def adapters_of(roles: Mapping[str, AgentSpec]) -> list[str]:
 
 
 def slots_of(roles: Mapping[str, AgentSpec]) -> int:
-    """Adapters that the server keeps at once, one of them of zeros for roles without an adapter."""
+    """Number of adapters that the server holds at once, including an adapter of zeros if some roles
+    have no adapter."""
     names = adapters_of(roles)
     return len(names) + (bool(names) and any(role.adapter is None for role in roles.values()))
 
 
 class Served(NamedTuple):
-    """What a server serves."""
+    """Model, maximum length and transfer engine of a server."""
 
     name: str
-    """Of the base."""
+    """Name of the served base."""
     longest: int
-    """Longest history in tokens."""
+    """Maximum length of a history in tokens."""
     transfer: str | None
-    """Its engine for full weights, if it has one."""
+    """Name of the server's transfer engine for full weights, if any."""
 
 
 def check_server(link: ServerLink, base: Base, roles: Mapping[str, AgentSpec]) -> Served:
-    """Errors: ConfigError for a server of another model or tokenizer, or without a needed
-    option."""
+    """Check a running server. Errors: ConfigError for a server with another model or tokenizer, or
+    without a needed option."""
     checks = _Checks(link, base, roles)
     name, longest = checks.model()
     checks.tokenizer(name)
@@ -67,7 +69,7 @@ class _Checks:
         self._link, self._base, self._roles = link, base, roles
 
     def model(self) -> tuple[str, int]:
-        """The name under which the base is served, and its longest history in tokens."""
+        """The name under which the base is served, and its maximum history length in tokens."""
         try:
             answer = self._link.call("GET", "/v1/models", timeout=30)
         except ServerLost as error:
@@ -89,7 +91,8 @@ class _Checks:
         self._is_none("/v1/models has no model with a max_model_len")
 
     def _shapes(self, config: Path) -> None:
-        """Errors: ConfigError if the served folder, where it is readable, holds other shapes."""
+        """Compare shapes. Errors: ConfigError if the served folder is readable and has other
+        shapes."""
         try:
             text = config.read_text(errors="replace")
         except (OSError, ValueError):
@@ -126,7 +129,7 @@ class _Checks:
                 )
 
     def options(self) -> Options:
-        """Errors: ConfigError for a server option that a role needs and that is off."""
+        """Check the server's options. Errors: ConfigError if an option that a role needs is off."""
         try:
             self._link.call("POST", GENERATE, {})
         except ServerRefused as error:

@@ -1,4 +1,4 @@
-"""The command line and environment of a vLLM server that a run starts."""
+"""Command line and environment of a vLLM server that a run starts."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def server_environment(
     *,
     transfer: Transfer = "files",
 ) -> dict[str, str]:
-    """Variables that the server has beside those of this process."""
+    """Environment variables of the server in addition to those of this process."""
     on_cpu = base.device.type == "cpu"
     environment = _ENVIRONMENT | runner_variables(roles, on_cpu=on_cpu)
     environment |= _CPU_ENVIRONMENT if on_cpu else {}

@@ -1,4 +1,4 @@
-"""Changes to vLLM's worker: its device, and log-probabilities from before top-p and top-k."""
+"""Changes to vLLM's worker: choice of device, and log-probabilities before top-p and top-k."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from torch import Tensor, nn
 
 
 def on_device(index: int) -> type[Any]:
-    """An executor class whose worker runs on CUDA device `index`: that of its model, so that each
-    of several processes, and each of several placed models, generates where it trains."""
+    """An executor class whose worker runs on CUDA device `index`, the device of its model. Each
+    process and each placed model can then generate on the device on which it trains."""
     from vllm.v1.executor.uniproc_executor import UniProcExecutor
 
     class OnDevice(UniProcExecutor):
@@ -25,7 +25,7 @@ class WorkerExtension:
     """Methods added to vLLM's worker by `--worker-extension-cls`."""
 
     def score_before_cuts(self) -> None:
-        """Report log-probabilities from before top-p and top-k; a second call changes nothing."""
+        """Report log-probabilities before top-p and top-k; a second call has no effect."""
         score_before_cuts(self)
 
 
@@ -37,9 +37,10 @@ def score_before_cuts(worker: Any) -> None:
 
 
 class _UncutScores(nn.Module):
-    """Wraps vLLM's top-k and top-p draw to report log-probabilities from before the cuts.
+    """Wraps vLLM's top-k and top-p sampling to report log-probabilities before the truncation.
 
-    vLLM's modes report them before the temperature ('raw') or after the cuts ('processed').
+    vLLM's modes report log-probabilities before the temperature ('raw') or after the truncation
+    ('processed').
     """
 
     def __init__(self, draw: nn.Module) -> None:
@@ -49,7 +50,7 @@ class _UncutScores(nn.Module):
     def forward(
         self, logits: Tensor, generators: Any, top_k: Tensor | None, top_p: Tensor | None
     ) -> tuple[Tensor, Tensor]:
-        """`logits` are already divided by the temperature."""
+        """Sample tokens; `logits` are already divided by the temperature."""
         scores = logits.log_softmax(-1, dtype=torch.float32)
         tokens, _ = self.draw.forward(logits, generators, top_k, top_p)
         return tokens, scores

@@ -1,7 +1,7 @@
-"""Full weights from the trainer's device to a server's, by the transfer engines of vLLM's package.
+"""Transfer of full weights from the trainer's device to a server's, by vLLM's transfer engines.
 
-`ipc` shares memory between processes on one device, `nccl` broadcasts to other devices. Neither
-has run on hardware here.
+`ipc` shares memory between processes on one device; `nccl` broadcasts to other devices. Neither has
+been tested on hardware.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ FIELD = "run.generator.transfer"
 
 @dataclass(frozen=True)
 class TransferChoice:
-    """A way, and why: the end of a sentence, empty where there was no choice."""
+    """A transfer method and the reason: the end of a sentence, empty if there was no choice."""
 
     way: Transfer
     reason: str = ""
@@ -42,7 +42,7 @@ class TransferChoice:
 def transfer_to_start(base: Base, start: ServerStart, *, processes: int) -> TransferChoice:
     """How full weights reach a server that the run starts.
 
-    Errors: ConfigError or MissingExtra for a way that is set and cannot be.
+    Errors: ConfigError or MissingExtra for a configured method that is not possible.
     """
     if start.transfer is not None:
         return TransferChoice(_possible(start.transfer, base, processes))
@@ -63,7 +63,7 @@ def transfer_to_running(
 ) -> TransferChoice:
     """How full weights reach a running server whose transfer engine is `served`.
 
-    Errors: as `transfer_to_start`; ConfigError for a server without the engine that is set.
+    Errors: as `transfer_to_start`; ConfigError for a server without the configured engine.
     """
     if wanted in ("ipc", "nccl") and wanted != served:
         raise ConfigError(
@@ -83,7 +83,8 @@ def transfer_to_running(
 
 
 def _missing(base: Base) -> str | None:
-    """What a transfer between devices lacks; empty on a CPU, where nobody expects one."""
+    """Reason why a transfer between devices is not possible; None if it is possible. Empty on a
+    CPU, where no reason is needed."""
     if base.device.type != "cuda":
         return ""
     if importlib.util.find_spec("vllm") is None:
@@ -108,9 +109,10 @@ def _possible(way: Transfer, base: Base, processes: int) -> Transfer:
 
 
 class DeviceTransfer:
-    """One process's side of vLLM's `ipc` or `nccl` engine. Several processes: the first one's.
+    """The trainer's side of vLLM's `ipc` or `nccl` engine, in one process. If the run has several
+    processes, the first one sends.
 
-    Errors: ServerLost or ServerRefused, also in `send`, if the server does not take part.
+    Errors: ServerLost or ServerRefused, also in `send`, if the server does not participate.
     """
 
     def __init__(self, way: Transfer, link: ServerLink, base: Base) -> None:
@@ -123,7 +125,7 @@ class DeviceTransfer:
             )
 
     def send(self, weights: Mapping[str, Tensor]) -> None:
-        """Send full weights, in the compute type, a tied tensor once."""
+        """Send full weights in the compute type; each tied tensor is sent once."""
         self._source.weights = each_once(weights)
         with self._lost_by_engine(), _on(self._device):
             self._engine.send_weights()
@@ -137,7 +139,8 @@ class DeviceTransfer:
 
 
 class _LostByEngine(AbstractContextManager[None]):
-    """An engine's own error is a lost server: the group that they were in cannot be used again."""
+    """Converts an error of the transfer engine to ServerLost: the communication group cannot be
+    reused."""
 
     def __init__(self, link: ServerLink, way: Transfer) -> None:
         self._link, self._way = link, way
@@ -150,7 +153,7 @@ class _LostByEngine(AbstractContextManager[None]):
 
 @dataclass
 class LiveWeights:
-    """vLLM's `WeightSource`: names, types and shapes, and the tensors themselves."""
+    """vLLM's `WeightSource`: names, types and shapes, and the tensors."""
 
     dtype: torch.dtype
     weights: Mapping[str, Tensor] | None = None
@@ -167,10 +170,10 @@ class LiveWeights:
 
 
 class LinkClient:
-    """vLLM's `VLLMWeightSyncClient` over a link, which has the token and one line for each error.
+    """vLLM's `VLLMWeightSyncClient` over a `ServerLink`, which adds the token and one-line errors.
 
-    Handles of `ipc` travel pickled, as in the package's own client; the server unpickles them only
-    with VLLM_ALLOW_INSECURE_SERIALIZATION=1.
+    Handles of `ipc` are sent pickled, as in vLLM's client; the server unpickles them only with
+    VLLM_ALLOW_INSECURE_SERIALIZATION=1.
     """
 
     def __init__(self, link: ServerLink) -> None:
@@ -199,8 +202,8 @@ class LinkClient:
 def trainer_engine(
     way: Transfer, client: LinkClient, source: LiveWeights, *, address: str, workers: int
 ) -> Any:
-    """The package's trainer side, joined with the server's `workers` processes; `address` is this
-    machine's, as the server sees it."""
+    """vLLM's trainer-side engine, connected with the server's `workers` processes; `address` is
+    this machine's address as the server sees it."""
     from vllm.distributed.weight_transfer.factory import WeightTransferTrainerFactory
 
     info: Any
@@ -226,7 +229,7 @@ def _plain(update: dict[str, Any]) -> dict[str, Any]:
 
 
 def _address(url: str) -> str:
-    """This machine's address on the way to a server; nothing is sent."""
+    """This machine's address on the route to a server; no packet is sent."""
     place = urlsplit(url)
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         probe.connect((place.hostname or "127.0.0.1", place.port or 80))

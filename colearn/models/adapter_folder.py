@@ -1,4 +1,4 @@
-"""Reads the folder of a peft adapter: its base, and whether it can be merged into it."""
+"""Reads the folder of a peft adapter: its base model, and whether the adapter can be merged."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from colearn.errors import ConfigError, reason_of
 
 CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 _PROMPTS = ("PROMPT_TUNING", "MULTITASK_PROMPT_TUNING", "PREFIX_TUNING", "P_TUNING", "CPT")
-"""Kinds that are read before the prompt, and no change of weights."""
+"""Kinds of adapters that prepend virtual tokens to the prompt and do not change weights."""
 
 
 def is_adapter(path: str) -> bool:
-    """Whether a path is the folder of an adapter. transformers, too, reads the folder as an
-    adapter if it also contains a config.json."""
+    """Whether a path is the folder of an adapter. Like transformers, treats a folder as an adapter
+    even if it also contains a config.json."""
     return os.path.isfile(os.path.join(path, CONFIG))  # False for a name that no file can have
 
 
 def adapter_base(path: str, field: str) -> str:
-    """The folder or hub name of the base that an adapter is on.
+    """The folder or hub name of an adapter's base model.
 
     Errors: ConfigError naming `field` for an adapter that cannot be merged into a base.
     """
@@ -57,7 +57,7 @@ def adapter_base(path: str, field: str) -> str:
 
 
 def adapter_config(path: str, field: str) -> dict[str, Any]:
-    """Errors: ConfigError naming `field` for a damaged file."""
+    """Read adapter_config.json. Errors: ConfigError naming `field` for a damaged file."""
     try:
         config = json.loads((Path(path) / CONFIG).read_text(encoding="utf-8"))
         if not isinstance(config, dict):
@@ -71,9 +71,10 @@ def adapter_config(path: str, field: str) -> dict[str, Any]:
 
 
 def bottom(path: str, field: str) -> str:
-    """The model at the bottom of a chain of adapters; a path that is no adapter's is its own.
+    """The model at the bottom of a chain of adapters; returns a path that is not an adapter
+    unchanged.
 
-    Errors: as for `adapter_base`, and ConfigError for a chain without an end.
+    Errors: as for `adapter_base`, and ConfigError for a circular chain.
     """
     seen = set[str]()
     while is_adapter(path):
@@ -85,7 +86,7 @@ def bottom(path: str, field: str) -> str:
 
 
 def tokenizer_path(path: str, field: str) -> str:
-    """Where a model's tokenizer is: in an adapter's folder, if it holds one, else in its base's.
+    """Location of a model's tokenizer: the adapter's folder if it has one, else the base's folder.
 
     Errors: as for `bottom`.
     """

@@ -25,7 +25,7 @@ NO_ADAPTER = "__base__"
 
 
 class Adapted(nn.Module):
-    """A causal language model with adapters that are injected and selected by name."""
+    """A causal language model with injected adapters, selected by name."""
 
     def __init__(self, model: PreTrainedModel) -> None:
         super().__init__()
@@ -43,7 +43,7 @@ class Adapted(nn.Module):
         return self._causal
 
     def add_adapter(self, name: str, lora: LoRASettings) -> None:
-        """Inject a new adapter: float32, B = 0, so outputs change only after training.
+        """Inject a new adapter in float32 with B = 0, so that outputs change only after training.
 
         Errors: ConfigError if the model has none of the target layers.
         """
@@ -66,13 +66,14 @@ class Adapted(nn.Module):
         self.model.eval()
 
     def add_seeded_adapter(self, name: str, lora: LoRASettings, seed: int) -> None:
-        """`add_adapter` with the initial weights of a seed and this name. Errors: as there."""
+        """`add_adapter` with initial weights determined by `seed` and `name`. Errors: as
+        `add_adapter`."""
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(derive_seed(seed, "adapter", name))
             self.add_adapter(name, lora)
 
     def check_headless(self, adapter: str, user: str) -> None:
-        """Errors: ConfigError for an adapter on the LM head, which `user` never runs."""
+        """Errors: ConfigError for an adapter on the LM head, because `user` never runs the head."""
         from peft.tuners.lora import LoraLayer
 
         head = self._causal.get_output_embeddings()
@@ -84,11 +85,12 @@ class Adapted(nn.Module):
 
     @property
     def row_adapters(self) -> list[str] | None:
-        """peft's adapter name for each row of a mixed batch; None if all rows use one or none."""
+        """peft's adapter name for each row of a mixed batch; None if all rows share one adapter or
+        none."""
         return self._row_adapters
 
     def _check_targets(self, adapter: str, targets: str | Sequence[str]) -> None:
-        """Errors: ConfigError for a listed name without a layer, which peft passes over."""
+        """Errors: ConfigError for a listed name that matches no layer; peft ignores such names."""
         layers = [f".{name}" for name in self.targeted(adapter)]
         for target in [] if isinstance(targets, str) else targets:
             if not any(layer.endswith(f".{target}") for layer in layers):
@@ -99,7 +101,7 @@ class Adapted(nn.Module):
                 )
 
     def targeted(self, adapter: str) -> list[str]:
-        """Names of the layers that an adapter is on."""
+        """Names of the layers that an adapter modifies."""
         from peft.tuners.lora import LoraLayer
 
         return [
@@ -133,7 +135,7 @@ class Adapted(nn.Module):
 
     @contextmanager
     def of_rows(self, rows: Sequence[int] | None) -> Iterator[None]:
-        """Inside `using` with an adapter for each row: compute these rows of the batch alone."""
+        """Compute only these rows of the batch; used inside `using` with one adapter per row."""
         every = self._row_adapters
         if every is not None and rows is not None:
             self._row_adapters = [every[row] for row in rows]
@@ -144,7 +146,8 @@ class Adapted(nn.Module):
 
     @contextmanager
     def using(self, adapters: str | Sequence[str | None] | None) -> Iterator[None]:
-        """Select one adapter, none, or (inference only) one for each row of the batch."""
+        """Select one adapter, no adapter, or (inference only) one adapter for each row of the
+        batch."""
         if not self.adapters:
             yield
             return

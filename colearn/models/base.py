@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 class Base(Adapted):
     """A causal language model split into backbone, LM head and selectable adapters.
 
-    A critic never runs the head, and an actor runs it at its action tokens only. `compute` is the
+    A critic never runs the head; an actor runs the head at its action tokens only. `compute` is the
     autocast type; trained weights stay float32.
     """
 
@@ -43,10 +43,10 @@ class Base(Adapted):
         if model.config._attn_implementation == "sdpa":
             model.set_attn_implementation(NAME)
         self.revision = 0
-        """Number of times a learner has written the weights or an adapter. Fused optimisers do not
-        increment torch's own version counter."""
+        """Number of times a learner has written the weights or an adapter. Needed because fused
+        optimisers do not increment torch's version counter."""
         self.in_use = threading.RLock()
-        """Held while a generator runs: the selected adapter belongs to one thread at a time."""
+        """Lock held while a generator runs: only one thread at a time may select an adapter."""
         self._packed: PackedProducts | None = None
         self._device_layers: DeviceLayers | None = None
         self._lean: Lean = lean_layers(model)
@@ -57,8 +57,9 @@ class Base(Adapted):
 
     @property
     def positions(self) -> int | None:
-        """Maximum number of positions, if the model's config names one. For rotary embeddings whose
-        frequencies change with the longest row of a batch, that up to which they do not."""
+        """Maximum number of positions, if the model's config names one. If rotary frequencies
+        depend on the longest row of a batch, the number of positions up to which they are constant.
+        """
         return steady_positions(self.config)
 
     @property
@@ -68,7 +69,7 @@ class Base(Adapted):
 
     @property
     def logits_at_once(self) -> int:
-        """Elements in one block of logits."""
+        """Maximum number of elements in one block of logits."""
         return logits_at_once(self.device)
 
     def hidden(
@@ -95,8 +96,8 @@ class Base(Adapted):
         return states
 
     def logits(self, hidden: Tensor, rows: Sequence[int] | None = None) -> Tensor:
-        """Float32 logits [..., V] of hidden states, with the model's own scaling. `rows`: the
-        batch's rows that the states are of, if not all."""
+        """Float32 logits [..., V] of hidden states, with the model's scaling. `rows`: batch rows to
+        which the states belong, if not all rows."""
         with self.autocast(), self.of_rows(rows):
             logits: Tensor = self._causal.get_output_embeddings()(hidden)
         return scaled_logits(self.config, logits.float())
@@ -106,9 +107,9 @@ class Base(Adapted):
         return bool(self._causal.config._attn_implementation == NAME)
 
     def packed(self) -> AbstractContextManager[None]:
-        """Run layers on copies of weights in the form that is fastest here, inside `using`; for
-        inference only. The copies are kept until `unpack`, which must come before the weights
-        change."""
+        """Run layers on copies of the weights in the fastest layout for this device; for inference
+        only, inside `using`. The copies are kept until `unpack`, which must be called before the
+        weights change."""
         if self.device.type != "cpu":
             if self._device_layers is None:
                 self._device_layers = DeviceLayers(self, self.compute)
@@ -120,12 +121,12 @@ class Base(Adapted):
         return self._packed.used()
 
     def unpack(self) -> None:
-        """Free the copies of weights."""
+        """Free the copies made by `packed`."""
         self._packed = self._device_layers = None
 
     def _keeping_inputs(self, positions: int, checkpointing: bool) -> AbstractContextManager[None]:
-        """A context in which norms and MLPs keep their inputs only for a backward pass. With
-        checkpointing whole layers do."""
+        """A context in which norms and MLPs save only their inputs for the backward pass. No effect
+        with checkpointing, where whole layers save only their inputs."""
         small = positions * self.config.hidden_size < LARGE
         if small or checkpointing or not torch.is_grad_enabled():
             return nullcontext()
@@ -137,8 +138,8 @@ class Base(Adapted):
         return recomputing(self._causal, partial(self.using, self.selected))
 
     def autocast(self) -> Any:
-        """Without a cache of casts, which would keep a copy of all weights during a pass that uses
-        each of them once."""
+        """Autocast without its weight cache: the cache would hold a copy of all weights during a
+        pass that uses each weight once."""
         return torch.autocast(
             self.device.type,
             dtype=self.compute,
@@ -147,7 +148,7 @@ class Base(Adapted):
         )
 
     def _masks(self, mask: Tensor | Visibility, position_ids: Tensor | None, cache: Any) -> Any:
-        """The mask in the architecture's form: one, or one for each kind of layer."""
+        """The mask in the architecture's form: a single mask, or one for each kind of layer."""
         kinds = set(getattr(self.config, "layer_types", None) or ())
         unknown = kinds - {"full_attention", "sliding_attention"}
         if unknown:
@@ -179,7 +180,7 @@ class Base(Adapted):
         return {"full_attention": self._form(mask), "sliding_attention": self._form(near)}
 
     def _blocks(self, mask: Visibility, window: int | None) -> Tensor | None:
-        """Block attention for packed trees, or None if the model or device has no such path."""
+        """Block attention for packed trees, or None if the model or device does not support it."""
         if not isinstance(mask, TreeMask) or not self._by_blocks:
             return None
         if window is not None and mask.longest > window:
@@ -189,13 +190,15 @@ class Base(Adapted):
         return by_blocks(mask, self.device, heads * size)
 
     def _by_segments(self, mask: Visibility) -> bool:
-        """Whether FlexAttention reads the pattern: on an accelerator, unless it is small."""
+        """Whether to use FlexAttention for the pattern: on an accelerator, unless the pattern is
+        small."""
         if not isinstance(mask, TreeMask) or not self._by_blocks:
             return False
         return self.device.type == "cuda" and too_large(mask)
 
     def _form(self, mask: Tensor) -> Tensor:
-        """The bool mask for scaled-dot-product attention; an additive mask for eager attention."""
+        """The mask as bool for scaled-dot-product attention, or as an additive mask for eager
+        attention."""
         if self._causal.config._attn_implementation != "eager":
             return mask
         added = torch.zeros(mask.shape, dtype=self.compute, device=mask.device)
@@ -203,7 +206,7 @@ class Base(Adapted):
 
 
 def cache_argument(decoder: torch.nn.Module) -> str:
-    """Name of the argument for a key/value cache: `cache` since transformers 5.24,
-    `past_key_values` before and in models of other packages."""
+    """Name of the decoder's argument for a key/value cache: `cache` since transformers 5.24,
+    `past_key_values` in earlier versions and in models from other packages."""
     name = "cache"
     return name if name in inspect.signature(decoder.forward).parameters else "past_key_values"

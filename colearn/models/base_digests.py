@@ -1,4 +1,4 @@
-"""Which files a checkpoint builds on: digests, kept in it and compared when it is used."""
+"""Digests of the files that a checkpoint depends on: saved with it and compared on use."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from .adapter_folder import is_adapter
 from .digest import digest, file_digests
 
 Bases = Mapping[str, Mapping[str, str]]
-"""By field of the config: the digests of the files that its path names."""
+"""For each config field that names a path: the digests of its files, by file name."""
 
 
 def bases_of(run: ResolvedRun, folders: Mapping[str, str]) -> Bases:
-    """Digests of a run's models: settings and tokenizers of all, weights of those that its
-    checkpoints do not hold whole. `folders`: as `base_folders` returns them; models that are not
-    among them are left out.
+    """Digests of a run's models: settings and tokenizers of all models, and weights of the models
+    that checkpoints do not save completely. `folders`: the result of `base_folders`; models missing
+    from it are skipped.
 
-    Folders of models that the task or another section names are included, and single files, such as
-    data and chat templates: other rows would be drawn in the place of those that are left.
+    Also includes model folders and single files, such as data and chat templates, that the task or
+    another section names: if a data file changed, a resumed run would draw different rows.
     """
     weights: dict[str, tuple[str, bool]] = {}
     for key in run.networks:
@@ -44,9 +44,10 @@ def bases_of(run: ResolvedRun, folders: Mapping[str, str]) -> Bases:
 
 
 def check_bases(checkpoint: Path, kept: Bases, bases: Bases, *, rows: bool = False) -> None:
-    """Errors: CheckpointError, one line, if files are not those that the checkpoint was trained on.
-    `kept`: its digests; a checkpoint of an earlier version has none. `rows`: whether the task's own
-    files count: a resumed run goes on drawing their rows, while weights may meet others."""
+    """Errors: CheckpointError, one line, if files differ from those that the checkpoint was trained
+    on. `kept`: the checkpoint's digests, empty for an earlier version of colearn. `rows`: whether
+    to compare the task's data files too. A resumed run continues to draw their rows, but weights
+    alone may be used with other data."""
     for field in sorted(kept.keys() & bases.keys()):
         if field.startswith("task.") and not (rows or "config.json" in bases[field]):
             continue
@@ -62,7 +63,8 @@ def check_bases(checkpoint: Path, kept: Bases, bases: Bases, *, rows: bool = Fal
 
 
 def _kept_whole(run: ResolvedRun, key: NetworkKey) -> bool:
-    """Whether checkpoints hold all weights of a network, so that its base's are not read again."""
+    """Whether checkpoints hold all weights of a network, so that its base weights are not read
+    again."""
     if run.settings(key).lora is not None:
         return False
     saved = key in run.learners or key.kind == "past"
@@ -70,7 +72,7 @@ def _kept_whole(run: ResolvedRun, key: NetworkKey) -> bool:
 
 
 def _texts(value: Any, field: str) -> Iterator[tuple[str, str]]:
-    """All texts in a plain config, by dotted key."""
+    """All strings in a plain config, by dotted key."""
     if isinstance(value, str):
         yield field, value
     elif isinstance(value, Mapping):
@@ -82,7 +84,7 @@ def _texts(value: Any, field: str) -> Iterator[tuple[str, str]]:
 
 
 def _is_model(text: str) -> bool:
-    """Whether a text is the path of a model's folder."""
+    """Whether a string is the path of a model's folder."""
     if not _is_path(text):
         return False
     folder = Path(text)
@@ -94,7 +96,8 @@ def _is_model(text: str) -> bool:
 
 
 def _is_file(text: str) -> bool:
-    """Whether a text is the path of a file, and no bare word that a file here has as its name."""
+    """Whether a string is the path of an existing file with a suffix. A bare word is not a path,
+    even if a file has that name."""
     try:
         return _is_path(text) and bool(Path(text).suffix) and Path(text).expanduser().is_file()
     except (OSError, RuntimeError):  # a name that is too long, a home that is not known

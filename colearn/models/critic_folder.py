@@ -1,4 +1,4 @@
-"""The folder of a kept critic: weights as a classifier with one label, value head, critic.json."""
+"""The folder of a saved critic: weights as a one-label classifier, value head, critic.json."""
 
 from __future__ import annotations
 
@@ -31,67 +31,69 @@ _AGAIN = "export it again with: colearn export RUN --critics --to DIR"
 
 
 class TurnWorth(BaseModel):
-    """A critic's explained variance at one turn, on episodes that it was not trained on."""
+    """A critic's explained variance at one turn, on held-out episodes."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     turn: int
     values: int
-    """Number of values compared with a return."""
+    """Number of values that were compared with a return."""
     explained_variance: float | None
-    """1 - Var(G - V) / Var(G), which ignores a constant bias; None where returns are equal."""
+    """1 - Var(G - V) / Var(G), which ignores a constant bias; None if all returns are equal."""
     r2: float | None
     """1 - mean (G - V)^2 / Var(G)."""
 
 
 class CriticManifest(BaseModel):
-    """`critic.json`: what a kept critic reads, and the scale of what it says."""
+    """`critic.json`: the inputs of a saved critic and the scale of its values."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     format: Literal[1] = 1
     value_model: str
     critic: str
-    """Name of the part that makes its input."""
+    """Name of the part that builds the critic's input."""
     reads: dict[str, Any] = {}
-    """Settings of that part: kind of values, m_t, privileged information."""
+    """Settings of the part named by `critic`: kind of values, m_t, privileged information."""
     agents: tuple[str, ...]
     """The team, in the task's order."""
     readers: dict[str, tuple[str, ...]]
-    """The readers of this value model, each with the agents that it values."""
+    """The readers of this value model, each with the agents whose values it predicts."""
     horizon: int | None = None
-    """The task's turns, at most."""
+    """Maximum number of turns of the task."""
     task: str
     task_settings: Annotated[dict[str, Any], AfterValidator(masked_settings)] = {}
     algorithm: str
     credit: str | dict[str, Any] = "team"
-    """The rewards that its returns add up."""
+    """Credit assignment that defines the rewards summed in the critic's returns."""
     discount: float = 1.0
-    """gamma, between turns."""
+    """Discount gamma between turns."""
     centre: float
-    """Of the returns that it was trained on."""
+    """Centre of the returns that the critic was trained on."""
     deviation: float = Field(gt=0)
     bias: float
     """A value is centre + deviation * (logit + bias), plus the mean of `item_means`, if any."""
     item_means: dict[str, tuple[float, float]] = {}
-    """Weighted sum and weight of the returns by reader and turn, and by reader, turn and item
-    (`ItemMeans.state`), of a critic with `critic.baseline: item`."""
+    """For a critic with `critic.baseline: item`: weighted sum and total weight of the returns by
+    reader and turn, and by reader, turn and item (`ItemMeans.state`)."""
     observations: int = Field(default=0, ge=0)
-    """Iterations whose returns have set centre and deviation."""
+    """Number of iterations whose returns have updated centre and deviation."""
     max_length: int
     """Maximum length of a stream in tokens."""
     joint_actions: int = Field(ge=0)
-    """Joint actions that it was trained on."""
+    """Number of joint actions that the critic was trained on."""
     dtype: Literal["float32", "bfloat16", "float16"] = "float32"
     weights: Literal["merged", "adapter"] = "merged"
     base: str | None = None
-    """Path or hub name of the base model, where `weights` is an adapter on it."""
+    """Path or hub name of the base model, if `weights` is an adapter."""
     explained: tuple[TurnWorth, ...] = ()
-    """By turn, on held-out episodes of the team that it was trained beside."""
+    """Explained variance by turn, on held-out episodes of the team that the critic was trained
+    with."""
 
     @property
     def part(self) -> Critic:
-        """The part that makes its input. Errors: ConfigError for one that is not installed."""
+        """The part that builds the critic's input. Errors: ConfigError for a part that is not
+        installed."""
         part: Critic = build_part(Critic, Named(name=self.critic, **self.reads), CRITIC)
         return part
 
@@ -112,14 +114,15 @@ def named_part(part: object) -> tuple[str, dict[str, Any]]:
 
 
 def is_critic(path: str | Path) -> bool:
-    """Whether a path is the folder of a kept critic."""
+    """Whether a path is the folder of a saved critic."""
     return (Path(path) / CRITIC).is_file()
 
 
 def read_critic(folder: Path, field: str) -> CriticManifest:
-    """The manifest of a kept critic.
+    """The manifest of a saved critic.
 
-    Errors: ConfigError naming `field`, one line, where `folder` is none or the file is damaged.
+    Errors: ConfigError naming `field`, one line, if `folder` is not a critic's or the file is
+    damaged.
     """
     path = folder / CRITIC
     if not path.is_file():
@@ -133,7 +136,7 @@ def read_critic(folder: Path, field: str) -> CriticManifest:
 
 
 def head_numbers(head: ValueHead) -> dict[str, Any]:
-    """The fields of a manifest that a value head decides."""
+    """The fields of a manifest that come from the value head."""
     centre, deviation, observations = head.scale.tolist()
     return {
         "centre": centre,
@@ -148,8 +151,9 @@ def save_critic(
 ) -> None:
     """Write a critic's weights for transformers' classifiers with one label, or for peft on `base`.
 
-    `network` is used up. `pad` is the tokenizer's padding: the label is read at the last token that
-    is not `pad`. Errors: ConfigError for an architecture without such a classifier.
+    `network` cannot be used afterwards. `pad` is the tokenizer's padding id: the label is read at
+    the last token that is not `pad`. Errors: ConfigError for an architecture without such a
+    classifier.
     """
     assert network.head is not None, "a critic has a value head"
     head = network.head
@@ -174,9 +178,9 @@ def save_critic(
 
 
 def load_head(folder: Path, head: ValueHead, field: str) -> None:
-    """Copy the value head of a kept critic into `head`.
+    """Copy the value head of a saved critic into `head`.
 
-    Errors: ConfigError naming `field` for a damaged file, or a head of another width.
+    Errors: ConfigError naming `field` for a damaged file or a different width.
     """
     path = folder / HEAD
     try:
@@ -186,7 +190,8 @@ def load_head(folder: Path, head: ValueHead, field: str) -> None:
 
 
 def _classifier(config: Any) -> Any:
-    """An empty classifier of the architecture, without memory for its weights."""
+    """A classifier of the architecture on the meta device, which allocates no memory for
+    weights."""
     from transformers import AutoModelForSequenceClassification
 
     try:
@@ -203,7 +208,7 @@ def _classifier(config: Any) -> Any:
 
 
 def _save_adapter(network: Network, folder: Path, base: str, score: torch.Tensor) -> None:
-    """adapter_config.json, which names `base`, and adapter_model.safetensors, in float32."""
+    """Write adapter_config.json, which names `base`, and adapter_model.safetensors, in float32."""
     from peft import get_peft_model_state_dict
 
     assert network.adapter is not None, "checked before"

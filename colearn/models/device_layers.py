@@ -1,7 +1,7 @@
-"""Inference layers on accelerators, where a token costs the kernels that it launches.
+"""Inference layers for accelerators, where kernel launches dominate the cost of a token.
 
-Linear layers keep their weights in the compute type instead of casting them in every pass, a norm
-is one kernel, and the adapters of a batch of several agents are two products for all rows.
+Linear layers keep their weights in the compute type instead of casting them in every pass. A norm
+is one kernel. The adapters of a mixed batch of agents take two matrix multiplications in total.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ Forward = Callable[..., Tensor]
 
 
 class DeviceLayers:
-    """Forward functions of a base's layers for inference. Their copies of weights are made on first
-    use; they are valid until a weight changes."""
+    """Forward functions of a base's layers for inference. They copy weights on first use; the
+    copies are valid until a weight changes."""
 
     def __init__(self, base: Adapted, compute: torch.dtype) -> None:
         from peft.tuners.lora import Linear
@@ -39,7 +39,7 @@ class DeviceLayers:
 
     @contextmanager
     def used(self) -> Iterator[None]:
-        """Run the layers by these functions, with the adapters that are selected now."""
+        """Run the layers through these functions, with the currently selected adapters."""
         self.selection.read()
         before = [layer.__dict__.get("forward") for layer, _ in self._forwards]
         for layer, forward in self._forwards:
@@ -54,7 +54,7 @@ class DeviceLayers:
 
 
 def compute_bytes(model: nn.Module, compute: torch.dtype) -> int:
-    """Memory of the linear weights in the compute type, where they are stored in another one."""
+    """Bytes of compute-type copies of the linear weights that are stored in another type."""
     return sum(
         layer.weight.numel() * compute.itemsize
         for layer in filter(_plain, model.modules())
@@ -63,7 +63,7 @@ def compute_bytes(model: nn.Module, compute: torch.dtype) -> int:
 
 
 Columns = tuple[tuple[str, int], ...]
-"""Adapters of a layer in the order of its stacked factors, each with its rank."""
+"""Adapters of a layer in the order of the layer's stacked factors, each with its rank."""
 
 
 @dataclass
@@ -72,13 +72,13 @@ class _Selection:
 
     base: Adapted
     rows: tuple[str, ...] | None = None
-    """None: all rows use `single`."""
+    """Adapter name of each row; None: all rows use `single`."""
     single: str | None = None
     _given: list[str] | None = None
     _masks: dict[Columns, Tensor] = field(default_factory=dict)
 
     def read(self) -> None:
-        """Read the selection of the base; masks are kept while it is equal."""
+        """Read the base's adapter selection; masks are kept while the rows' adapters stay equal."""
         given = self.base.row_adapters
         rows = None if given is None else tuple(given)
         if rows != self.rows:
@@ -120,8 +120,8 @@ def _linear(layer: nn.Linear, compute: torch.dtype) -> Forward:
 
 def _adapted(layer: Any, compute: torch.dtype, selection: _Selection) -> Forward:
     """A layer with adapters: y = x W + (x A · m) B, where A and B stack all adapters and m is 1 in
-    the columns of each row's adapter. With few adapters the columns that are computed in vain cost
-    less than a gather of factors by row would."""
+    the columns of each row's adapter. With few adapters, computing unused columns costs less than
+    gathering factors by row."""
     columns: Columns = tuple((name, int(layer.r[name])) for name in layer.lora_A)
     slices: dict[str, slice] = {}
     first = 0
@@ -155,8 +155,8 @@ def _adapted(layer: Any, compute: torch.dtype, selection: _Selection) -> Forward
 
 
 def _norm(norm: Any, shifted: bool, compute: torch.dtype) -> Forward:
-    """RMSNorm with its sums in float32. Float32 states on their way to linear layers of a lower
-    type are rounded once here, not once in each layer."""
+    """RMSNorm with sums in float32. Float32 states are rounded to the compute type once here, not
+    once in each of the linear layers that follow."""
     exact: Tensor | None = None
 
     def forward(states: Tensor) -> Tensor:
@@ -176,5 +176,5 @@ def _norm(norm: Any, shifted: bool, compute: torch.dtype) -> Forward:
 
 
 def _plain(layer: nn.Module) -> TypeGuard[nn.Linear]:
-    """Whether a call of the layer is a product with its weights and nothing else."""
+    """Whether the layer is an unmodified `nn.Linear`: a call only multiplies by the weights."""
     return type(layer) is nn.Linear and "forward" not in layer.__dict__

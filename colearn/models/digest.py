@@ -1,4 +1,4 @@
-"""SHA-256 of the files of a model's folder: a copy of the folder has the same."""
+"""SHA-256 digests of the files in a model's folder; a copy of the folder has equal digests."""
 
 from __future__ import annotations
 
@@ -25,17 +25,18 @@ SETTINGS = (
     "tokenizer.model",
     "spiece.model",
 )
-"""What else transformers reads of a causal language model."""
+"""Files besides the weights that transformers reads for a causal language model."""
 
 
 def settings_digests(folder: Path) -> dict[str, str]:
-    """By name: the settings and tokenizer files that lie in a model's folder itself."""
+    """Digests by name of the settings and tokenizer files at the top level of a model's folder."""
     return {name: digest(folder / name) for name in SETTINGS if (folder / name).is_file()}
 
 
 def file_digests(path: str, field: str, *, weights: bool = True) -> dict[str, str]:
-    """By file name; without `weights`, settings and tokenizer alone. Of an adapter, its base's
-    files are included as base/NAME. Empty for a hub name that is not in the cache.
+    """Digests by file name; without `weights`, of settings and tokenizer files only. For an
+    adapter, the base's files are included as base/NAME. Empty for a hub name that is not in the
+    cache.
 
     Errors: ConfigError naming `field` for an adapter whose base is not known.
     """
@@ -70,13 +71,14 @@ def model_folder(path: str) -> Path | None:
 
 
 def digest(path: Path) -> str:
-    """SHA-256 of a file, read once in a process."""
+    """SHA-256 of a file; each process reads the file once."""
     status = path.stat()
     return _content(path, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
 
 
 @lru_cache(maxsize=4096)
 def _content(path: Path, *status: int) -> str:
-    """Read once in a process while the file's status is the same: ctime cannot be set back."""
+    """Digest cached per process by the file's status. The status includes ctime, which a program
+    cannot set back."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -5,11 +5,11 @@ split into characters. The warm start is maximum likelihood on legal but uncoord
 the agents know the task's language and do not yet coordinate. Models are seeded and cached: the
 same task and settings give the same folder. `embedded:3` has other initial weights than `embedded`.
 
-If all agents start with the same uniform policy, an action carries no information about the
-agent's observation, and listening to it earns nothing: a saddle point with zero gradient.
+If all agents start with the same uniform policy, an action carries no information about the agent's
+observation, so other agents gain nothing by reacting to it: a saddle point with zero gradient.
 `embedded-tiny-varied:3` starts from legal play that differs, at random, by agent, turn and
-observation. Its first turn is uniform: nothing has been observed, and a habit there can hold a team
-in a local optimum.
+observation. The first turn is uniform: nothing has been observed, and an initial preference there
+can hold a team in a local optimum.
 
 `embedded-tiny-untrained` has no warm start, for a critic.
 """
@@ -102,7 +102,7 @@ def embedded_model(task: DecPOMDP[Any, Any], name: str, field: str) -> Path:
 
 @contextmanager
 def _lock(name: str, folder: Path) -> Iterator[None]:
-    """Hold the lock of a model's folder; a note says that another process holds it."""
+    """Hold the lock of a model's folder; prints a note if another process holds the lock."""
     lock = FileLock(f"{folder}.lock")
     try:
         lock.acquire(blocking=False)
@@ -160,10 +160,10 @@ def _draws_actions(task: DecPOMDP[Any, Any]) -> bool:
 def _play(
     task: DecPOMDP[Any, Any], recipe: Recipe, model: str, field: str
 ) -> tuple[list[Episode], list[str]]:
-    """Episodes of uncoordinated legal actions on the training items, with all global and
-    privileged texts that occur in them.
+    """Episodes of uncoordinated legal actions on the training items, and all global and privileged
+    texts that occur in these episodes.
 
-    Errors: ConfigError if no agent acts in any of them.
+    Errors: ConfigError if no agent acts in any episode.
     """
     items = items_of(task, "train")
     episodes, information = [], set[str]()
@@ -206,7 +206,8 @@ def _play(
 
 
 def _plain(episodes: Sequence[Episode]) -> list[Any]:
-    """Episodes as JSON for the folder's name: texts, with system text and earlier turns if any."""
+    """Episodes as plain JSON data that determines the folder's name: texts, with system text and
+    earlier turns if any."""
     return [
         [[(_shown(prompt), done) for prompt, done in turns] for turns in episode]
         for episode in episodes

@@ -15,20 +15,22 @@ class Recipe:
     heads: int
     episodes: int
     steps: int
-    """Of the warm start; 0: the initial weights."""
+    """Number of warm-start steps; 0 keeps the initial weights."""
     batch: int = 32
     learning_rate: float = 5e-3
     spread: float = 0.1
-    """Standard deviation of initial weights. Copying emerges sooner than at transformers' 0.02."""
+    """Standard deviation of initial weights. The model learns to copy sooner than with
+    transformers' default of 0.02."""
     draw: tuple[int, ...] = ()
     """The N of `embedded:N`: selects the initial weights and the warm-start batches."""
     version: int = 5
     copies: bool = False
-    """Initialise the last attention layer to output the words it attends to, with small other
-    weights: copying then exists and only has to be directed."""
+    """Initialise the last attention layer to output the words that it attends to, and keep the
+    other weights small: the model can copy from the start and only has to learn which words."""
     drills: float = 0.0
-    """Fraction of warm-start examples that are drills: random words of the task, and a run of them
-    as the answer. Every word can then be copied, whether or not it occurs in play."""
+    """Fraction of warm-start examples that are drills: random words of the task, with a contiguous
+    run of them as the answer. The model then learns to copy every word, even words that do not
+    occur in play."""
     concentration: float = 0.0
     """Above 0, legal play is not uniform after the first turn: for each agent, turn and observation
     the action probabilities are drawn once from a symmetric Dirichlet distribution of this
@@ -36,7 +38,7 @@ class Recipe:
 
     @property
     def key(self) -> dict[str, Any]:
-        """The fields that name the folder; disabled options are left out."""
+        """The fields that determine the folder's name; disabled options are left out."""
         return {
             k: v
             for k, v in asdict(self).items()

@@ -30,8 +30,9 @@ def stream_turns(task: DecPOMDP[Any, Any]) -> range:
 def embedded_tokenizer(
     task: DecPOMDP[Any, Any], episodes: Sequence[Episode], information: Sequence[str]
 ) -> PreTrainedTokenizerBase:
-    """A tokenizer with one token for each word and its leading space, and for each heading in a
-    critic's stream. Unknown words are split into the longest known pieces, down to characters."""
+    """A tokenizer with one token for each word including its leading space, and one for each
+    heading in a critic's stream. Unknown words are split into the longest known pieces, down to
+    characters."""
     from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
     from transformers import PreTrainedTokenizerFast
 

@@ -13,7 +13,8 @@ from .segment_mask import block_mask
 from .tree_mask import TreeMask
 
 LARGEST_DENSE = 2**22
-"""Elements of a dense mask up to which it is used: below, compiling a kernel does not pay."""
+"""Maximum number of elements of a dense mask. For smaller masks, compiling a FlexAttention kernel
+is not worth its time."""
 
 
 class FlexMask(Tensor):
@@ -29,12 +30,12 @@ class FlexMask(Tensor):
 
 
 def too_large(mask: TreeMask) -> bool:
-    """Whether an accelerator should not make the pattern's dense mask."""
+    """Whether the pattern's dense mask is too large to build on an accelerator."""
     return len(mask.pieces) * mask.width**2 > LARGEST_DENSE
 
 
 def attend(query: Tensor, key: Tensor, value: Tensor, blocks: BlockMask, scale: float) -> Tensor:
-    """[B, heads, T, D] for `key` and `value` [B, key heads, T, D]."""
+    """Attention output [B, heads, T, D] for `key` and `value` [B, key heads, T, D]."""
     kind = query.device.type
     if torch.is_autocast_enabled(kind):
         compute = torch.get_autocast_dtype(kind)
@@ -46,5 +47,5 @@ def attend(query: Tensor, key: Tensor, value: Tensor, blocks: BlockMask, scale: 
 
 @cache
 def kernel() -> Any:
-    """The compiled kernel: without compilation all scores would be in memory at once."""
+    """The compiled FlexAttention kernel; uncompiled, it would hold all scores in memory at once."""
     return torch.compile(flex_attention)

@@ -13,7 +13,7 @@ from .merged_folder import merged_folder
 
 
 def base_folders(run: ResolvedRun, keys: Iterable[NetworkKey]) -> dict[str, str]:
-    """Folder or hub name of each base of these networks, keyed by the path in the config.
+    """Folder or hub name of each base model of these networks, keyed by the path in the config.
 
     Embedded models are built for the run's task; the folder of an adapter is merged with its base.
     Errors: ConfigError naming the field.
@@ -31,8 +31,8 @@ def base_folders(run: ResolvedRun, keys: Iterable[NetworkKey]) -> dict[str, str]
 
 
 def with_folders(run: ResolvedRun, folders: Mapping[str, str] | None = None) -> ResolvedRun:
-    """The run with each path replaced by its folder of `base_folders`, where it is one of
-    `folders`. Errors: as there."""
+    """The run with each path in `folders` replaced by its folder; `folders` defaults to the result
+    of `base_folders`. Errors: as `base_folders`."""
     folders, config = folders or base_folders(run, run.networks), run.config
     models = {
         name: model.model_copy(update={"path": folders.get(model.path, model.path)})

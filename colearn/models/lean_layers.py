@@ -1,8 +1,8 @@
-"""RMSNorm and gated MLP that keep their inputs for backward and recompute the rest.
+"""RMSNorm and gated MLP that save only their inputs for backward and recompute the rest.
 
-Autograd keeps each operator's operands: five tensors of a norm, four of an MLP's inner width. These
-functions keep one and two. Forward passes are bit for bit those of transformers' modules; gradients
-differ in the last bits.
+Autograd saves each operator's operands: five tensors for a norm, four of an MLP's inner width.
+These functions save one tensor for a norm and two for an MLP. Forward passes equal those of
+transformers' modules bit for bit; gradients differ in the last bits.
 """
 
 from __future__ import annotations
@@ -19,15 +19,16 @@ from torch.autograd.function import once_differentiable
 Activation = Callable[[Tensor], Tensor]
 Forward = Callable[[Tensor], Tensor]
 Lean = Sequence[tuple[nn.Module, Forward]]
-"""Modules of a model with the forward function that keeps less."""
+"""Modules of a model, each with a forward function that saves fewer tensors."""
 
 LARGE = 2**19
-"""Elements of a pass's hidden states from which memory counts; a function in Python costs small
-models more time than it saves."""
+"""Minimum number of elements in a pass's hidden states. In smaller passes memory does not matter,
+and the overhead of a Python function costs more time than the function saves."""
 
 
 def lean_layers(model: nn.Module) -> Lean:
-    """The norms and MLPs whose class computes what this file does, found by their bytecode."""
+    """The norms and MLPs that these functions can replace: their classes' bytecode matches a known
+    class."""
     found: list[tuple[nn.Module, Forward]] = []
     for module in model.modules():
         kind = _kind(type(module))
@@ -72,7 +73,8 @@ def norm_kind(module: type[nn.Module]) -> Literal["llama", "gemma"] | None:
 
 
 def _same_code(one: type, other: type, *names: str) -> bool:
-    """Whether methods do the same: transformers repeats a layer's code for each architecture."""
+    """Whether the named methods have equal bytecode: transformers repeats a layer's code for each
+    architecture."""
     codes = []
     for kind in (one, other):
         methods = [getattr(kind, name, None) for name in names or ("forward",)]
@@ -106,7 +108,7 @@ def _mlp(mlp: Any, states: Tensor) -> Tensor:
 
 
 def _plain(layer: nn.Module) -> bool:
-    """Whether a call of the layer is a product with its weights and nothing else."""
+    """Whether the layer is an unmodified `nn.Linear`: a call only multiplies by the weights."""
     return (
         type(layer) is nn.Linear
         and layer.bias is None
@@ -117,7 +119,8 @@ def _plain(layer: nn.Module) -> bool:
 
 
 class _RMSNorm(torch.autograd.Function):
-    """`shifted`: Gemma's norm, which multiplies by 1 + weight in float32 and casts afterwards."""
+    """RMSNorm. `shifted`: Gemma's norm, which multiplies by 1 + weight in float32 and casts
+    afterwards."""
 
     @staticmethod
     def forward(context: Any, states: Tensor, weight: Tensor, eps: float, shifted: bool) -> Tensor:

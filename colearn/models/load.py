@@ -110,7 +110,7 @@ def read_config(path: str, field: str) -> PretrainedConfig:
 
 
 def load_tokenizer(path: str, *, field: str) -> PreTrainedTokenizerBase:
-    """Load a tokenizer; a missing pad token becomes the end token, with a note.
+    """Load a tokenizer. If the pad token is missing, prints a note and uses the end token.
 
     Errors: ConfigError naming `field`.
     """
@@ -126,8 +126,8 @@ def load_tokenizer(path: str, *, field: str) -> PreTrainedTokenizerBase:
 
 
 def load_end_ids(path: str, *, field: str) -> tuple[int, ...]:
-    """The ids that end an answer by a model's generation_config.json, in its order; without that
-    file by config.json, as in transformers and vLLM.
+    """The ids that end an answer, in the order of the model's generation_config.json. Without that
+    file they are read from config.json, as in transformers and vLLM.
 
     Errors: ConfigError naming `field`.
     """
@@ -150,7 +150,7 @@ def load_end_ids(path: str, *, field: str) -> tuple[int, ...]:
 
 
 class Tokenizers:
-    """Cache of a run's tokenizers: one with 256,000 words takes hundreds of megabytes."""
+    """Cache of a run's tokenizers: a tokenizer with 256,000 tokens takes hundreds of megabytes."""
 
     def __init__(self) -> None:
         self._loaded: dict[str, PreTrainedTokenizerBase] = {}
@@ -182,10 +182,11 @@ def load_base(
 ) -> Base:
     """Load a base model. Full fine-tuning keeps float32 weights for every compute type; a frozen
     base is stored in the compute type, or `quantized` in 4 bits. Without `head` the LM head is
-    dropped. `adapted`: the path may be an adapter's folder, which is put on its base unmerged.
+    dropped. `adapted`: if the path is an adapter's folder, the adapter is loaded on its base
+    unmerged.
 
     Errors: ConfigError naming `field` for a missing or unsafe (pickled) model, and for an
-    architecture whose logits are not known; MissingExtra.
+    architecture with unknown scaling of logits; MissingExtra.
     """
     from transformers import AutoModelForCausalLM
     from transformers.utils import logging
@@ -224,10 +225,10 @@ def load_base(
 
 @torch.no_grad()
 def _align(model: nn.Module) -> None:
-    """Copy tensors that a file's layout placed between torch's boundaries of 64 bytes.
+    """Copy tensors whose offset in the file is not aligned to 64 bytes, torch's alignment.
 
-    A CPU's products are rounded differently, and are slower, where weights do not begin at one: a
-    model read from a file would not say bit for bit what its copy says.
+    On a CPU, matrix multiplications with unaligned weights are slower and round differently: a
+    model read from a file would not match its in-memory copy bit for bit.
     """
     for tensor in (*model.parameters(), *model.buffers()):
         if tensor.device.type == "cpu" and tensor.data_ptr() % ALIGNMENT:
@@ -236,7 +237,8 @@ def _align(model: nn.Module) -> None:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Suppress transformers' weight tables: `_check_whole` reports weight errors."""
+    """Suppress transformers' tables of weights; `_check_whole` reports missing and mismatched
+    weights."""
     from transformers.utils import logging
 
     before = logging.get_verbosity()
@@ -261,7 +263,7 @@ def _reading(path: str, field: str) -> Iterator[None]:
 
 
 def _open_first(path: str) -> None:
-    """Open a model's settings and tokenizer in a child before this process does.
+    """Open a model's settings and tokenizer in a child process first.
 
     Errors: ValueError for files that take too much time or memory.
     """
@@ -277,8 +279,8 @@ def _open_first(path: str) -> None:
 
 @lru_cache(maxsize=256)
 def _fetch_settings(name: str) -> None:
-    """Download a hub name's settings into the hub's cache, so that they can be opened apart; what
-    cannot be had is the loader's to report."""
+    """Download a hub model's settings into the hub's cache, so that a child process can open them.
+    Leaves download errors for the loader to report."""
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError
 
@@ -287,8 +289,8 @@ def _fetch_settings(name: str) -> None:
 
 
 def _check_whole(model: Any, loading: Mapping[str, Any], *, head: bool) -> None:
-    """Errors: ValueError for a weight that is missing (it would be random) or has another shape.
-    A head that is dropped may be missing."""
+    """Errors: ValueError for a weight that is missing (it would be random) or has the wrong shape.
+    The LM head may be missing if it is dropped."""
     for name, stored, expected in sorted(loading["mismatched_keys"]):
         raise ValueError(
             f"{name} has shape {tuple(stored)} in the file and {tuple(expected)} by config.json"
@@ -301,9 +303,9 @@ def _check_whole(model: Any, loading: Mapping[str, Any], *, head: bool) -> None:
 
 
 def check_vocabulary(tokenizer: PreTrainedTokenizerBase, words: int, field: str) -> None:
-    """Check that the model has an embedding for each of the tokenizer's base words.
+    """Check that the model has an embedding for each token in the tokenizer's base vocabulary.
 
-    `words` is the size of the model's embedding; added tokens may exceed it.
+    `words` is the number of the model's embeddings; ids of added tokens may exceed it.
     Errors: ConfigError naming `field`.
     """
     if tokenizer.vocab_size > words:

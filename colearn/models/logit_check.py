@@ -1,4 +1,4 @@
-"""Checks that a loaded model's logits are those of its own forward pass."""
+"""Checks that colearn's logits for a loaded model equal those of the model's own forward pass."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ import torch
 from .base import Base
 
 _CLOSE = {torch.float32: 1e-3}
-"""Largest difference of logits by compute type, as a share of the largest logit."""
+"""Largest allowed difference of logits by compute type, as a fraction of the largest logit."""
 _CLOSE_ROUNDED = 0.05
 
 
 @torch.no_grad()
 def check_logits(base: Base) -> None:
-    """Compare the logits of two tokens with those of the model's own forward pass.
+    """Compare `Base.logits` at two tokens with the logits of the model's own forward pass.
 
-    Errors: ValueError where they differ: the architecture does something else to its logits.
+    Errors: ValueError if they differ: the architecture transforms its logits in an unknown way.
     """
     ids = torch.arange(2, device=base.device)[None] % base.config.vocab_size
     with base.autocast():

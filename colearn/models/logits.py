@@ -1,5 +1,5 @@
-"""From the LM head's output to log-probabilities: what architectures scale, how many logits a pass
-computes at once, and the log-probabilities of chosen tokens."""
+"""Logits and log-probabilities from the LM head's output: scaling by architecture, the block size
+of logits, and the log-probabilities of chosen tokens."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 _FACTORS = ("logit_scale", "lm_head_multiplier", "output_multiplier")
-"""Settings that multiply logits: Cohere's, Falcon H1's, Muse's."""
+"""Config fields that multiply logits, in Cohere, Falcon H1 and Muse."""
 LEAST = 2**24
-"""Elements of a block on a CPU, and at least on any device."""
+"""Number of elements of a block of logits on a CPU; the minimum on any device."""
 MOST = 2**29
 _PART = 256
-"""An element of a block for so many bytes of a device's memory: with its copy in float32 and its
-softmax a block takes about a 20th of it."""
+"""Bytes of device memory per element of a block. A block with its float32 copy and its softmax
+takes about a 20th of the device's memory."""
 _ROWS = 256
-"""Rows in one call of `logsumexp`, which allocates a tensor of the size of its input."""
+"""Number of rows in one call of `logsumexp`, which allocates a tensor of the size of its input."""
 
 
 def scaled_logits(config: Any, logits: Tensor) -> Tensor:
-    """Logits [..., V] of the LM head with the scaling and the cap that a text model's config names,
-    without the words that pad its head."""
+    """Logits [..., V] of the LM head with the scaling and soft cap named by a text model's config,
+    without the padding entries of the vocabulary."""
     for name in _FACTORS:
         factor = getattr(config, name, None)
         if factor is not None:
@@ -42,23 +42,25 @@ def scaled_logits(config: Any, logits: Tensor) -> Tensor:
 
 @cache
 def logits_at_once(device: torch.device) -> int:
-    """Elements of a block of logits. The head's weights are read once for each block, so blocks are
-    as large as the device's memory allows; longer batches compute blocks, and again in backward."""
+    """Number of elements of a block of logits. The head's weights are read once for each block, so
+    blocks are as large as the device's memory allows. Longer batches are computed block by block
+    and recomputed in backward."""
     if device.type != "cuda":
         return LEAST
     return for_memory(torch.cuda.mem_get_info(device)[1])
 
 
 def for_memory(size: int) -> int:
-    """For an accelerator with so many bytes of memory."""
+    """`logits_at_once` for an accelerator with `size` bytes of memory."""
     return min(max(LEAST, size // _PART), MOST)
 
 
 def chosen_logprobs(logits: Tensor, ids: Tensor) -> Tensor:
     """[N] log-softmax of `logits` [N, V] at `ids` [N].
 
-    Values and gradients are bit for bit those of `logsumexp` and `gather`, whose backward passes
-    allocate three [N, V] tensors. This one overwrites `logits`, so it runs once.
+    Values and gradients equal those of `logsumexp` and `gather` bit for bit, but their backward
+    passes allocate three [N, V] tensors. This backward pass overwrites `logits`, so it can run only
+    once.
     """
     logprobs: Tensor = _ChosenLogprobs.apply(logits, ids)
     return logprobs

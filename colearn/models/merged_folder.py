@@ -1,4 +1,4 @@
-"""Merges the adapter of a folder into its base, once, as a model's folder in the cache."""
+"""Merges an adapter into its base once, and stores the result as a model folder in the cache."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _NAME = "merged"
 
 
 def merged_folder(path: str, field: str) -> str:
-    """The folder of an adapter and its base as one model, in float32; any other path as it is.
+    """The folder of an adapter merged into its base, in float32; returns any other path unchanged.
 
     Errors: ConfigError naming `field` for an adapter that cannot be merged.
     """
@@ -76,7 +76,7 @@ def _write(path: str, base: str, folder: Path, field: str) -> None:
 
 
 def _adapted(causal: Any, path: str) -> Any:
-    """The base with the adapter. Errors: ValueError for weights that do not fit each other."""
+    """The base with the adapter. Errors: ValueError if the adapter does not fit the base."""
     from peft import PeftConfig, PeftModel
 
     model = PeftModel(causal, PeftConfig.from_pretrained(path), adapter_name=_NAME)

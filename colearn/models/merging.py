@@ -1,4 +1,5 @@
-"""Merges an adapter into its base, and unties embeddings and LM head where they differ by it."""
+"""Merges an adapter into its base; unties embeddings and LM head if the adapter changes one of
+them."""
 
 from __future__ import annotations
 
@@ -10,10 +11,11 @@ from torch import nn
 
 
 def merged(model: Any, adapter: str) -> Any:
-    """The transformers model of a `PeftModel` with `adapter` merged. `model` is used up.
+    """The transformers model of a `PeftModel` with `adapter` merged. `model` cannot be used
+    afterwards.
 
-    Wrong when both layers of a tied model keep one weight: an adapter on one of them would change
-    the other, too.
+    Unties embeddings and LM head first: with tied weights, merging an adapter on one of the two
+    layers would also change the other.
     """
     causal = model.get_base_model()
     _untie(causal)
@@ -29,7 +31,7 @@ def merged(model: Any, adapter: str) -> Any:
 
 @torch.no_grad()
 def _untie(causal: Any) -> None:
-    """Give the LM head a weight of its own if an adapter is on it or on the embeddings."""
+    """Give the LM head a separate weight if the adapter is on the head or on the embeddings."""
     embeddings, head = causal.get_input_embeddings(), causal.get_output_embeddings()
     own = _own(head)
     if (own is head and _own(embeddings) is embeddings) or own.weight is not _own(
@@ -41,14 +43,14 @@ def _untie(causal: Any) -> None:
 
 
 def _own(layer: Any) -> Any:
-    """The model's own layer inside peft's."""
+    """The model's original layer inside peft's wrapper."""
     while hasattr(layer, "base_layer") or hasattr(layer, "original_module"):
         layer = getattr(layer, "base_layer", None) or layer.original_module
     return layer
 
 
 def _say(causal: Any, *, tied: bool) -> None:
-    """Say in the config whether embeddings and head are one weight: a file holds it once, under one
-    of its names."""
+    """Set in the config whether embeddings and head are tied; a file stores a tied weight once,
+    under one of its names."""
     for config in (causal.config, causal.config.get_text_config()):
         config.tie_word_embeddings = tied

@@ -1,4 +1,4 @@
-"""Model paths that are no folder: refused where they cannot be a hub's name, else said."""
+"""Model paths that are not folders: an error if they cannot be a hub name, else a note."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from colearn.text.notes import note
 
 
 def refuse_missing_folder(path: str, field: str) -> None:
-    """Errors: ConfigError for a path that is no hub name, or is nearly that of a folder here: a hub
-    would be asked for it in vain, for long without a connection."""
+    """Errors: ConfigError for a path that is neither a folder nor a hub name, or that is close to
+    the name of a local folder. A request to the hub would fail, slowly without a connection."""
     if os.path.isdir(path):
         return
     above, name = os.path.split(path)
@@ -29,7 +29,7 @@ def refuse_missing_folder(path: str, field: str) -> None:
 
 @lru_cache(maxsize=64)
 def _say_asking(path: str) -> None:
-    """Say once that a hub is asked for a model, which takes long where it has none."""
+    """Print a note, once per path, that the hub is asked for a model; the request can be slow."""
     from huggingface_hub import try_to_load_from_cache
     from huggingface_hub.constants import is_offline_mode
     from huggingface_hub.errors import HFValidationError

@@ -1,4 +1,4 @@
-"""Trainable network: a base or one adapter of it, with an optional value head."""
+"""Trainable network: a base or one adapter on a base, with an optional value head."""
 
 from __future__ import annotations
 
@@ -15,15 +15,16 @@ from .logits import chosen_logprobs
 from .value_head import ValueHead
 
 Scores = tuple[Tensor, Tensor]
-"""Log-probabilities and entropies of a block's tokens."""
+"""Log-probabilities and entropies of the tokens of a block of logits."""
 Score = Callable[[slice], Scores]
 
 
 class Network(nn.Module):
-    """Teacher-forced forward pass over packed rows: log-probabilities at actions, values at marks.
+    """Teacher-forced forward pass over packed rows: log-probabilities at actions, values at marked
+    tokens.
 
     `adapter` None trains all weights of the base; a name trains only that adapter. With
-    `checkpointing` a training pass keeps the inputs of layers only and recomputes the rest.
+    `checkpointing` a training pass saves only the inputs of layers and recomputes the rest.
     """
 
     def __init__(
@@ -127,7 +128,8 @@ class Network(nn.Module):
         return logprobs, torch.cat([spread for _, spread in parts]) if entropy else None
 
     def _parts(self, score: Score, slices: Sequence[slice], count: int) -> list[Scores]:
-        """Scores of `count` tokens, block by block; several are computed again in backward."""
+        """Scores of `count` tokens, block by block; if there are several blocks, backward
+        recomputes them."""
         if len(slices) > 1 and torch.is_grad_enabled():
             return [checkpoint(score, part, use_reentrant=False) for part in slices]
         return [score(part) for part in slices]

@@ -1,7 +1,7 @@
-"""Linear layers on oneDNN with weights in its blocked layout: inference with few rows on a CPU.
+"""Linear layers on oneDNN with weights in oneDNN's blocked layout: for CPU inference with few rows.
 
-torch's own product packs the weights anew in every call, which costs as much as the product where
-rows are few. Values differ from torch's in the last bits.
+torch's matrix multiplication packs the weights again in every call; with few rows, packing costs as
+much as the multiplication. Values differ from torch's in the last bits.
 """
 
 from __future__ import annotations
@@ -14,19 +14,21 @@ import torch
 from torch import Tensor, nn
 
 SMALLEST = 2**16
-"""Weights of the smallest layer for which a call of oneDNN costs less than it saves."""
+"""Number of weights in the smallest layer for which calling oneDNN saves time."""
 
 PATIENCE = 8
-"""Calls of a layer before it is packed: a few calls do not earn the copy."""
+"""Number of calls of a layer before it is packed: for only a few calls the copy costs more than it
+saves."""
 
 PACKED_BYTES = 2**28
-"""Most memory of packed copies of one model. Layers beyond it run on oneDNN with plain weights."""
+"""Maximum memory in bytes of the packed copies of one model. Beyond this limit, layers run on
+oneDNN with plain weights."""
 
 
 class PackedProducts:
     """The linear layers of a model, each packed once it has been used several times.
 
-    Its last reference frees the copies: in a reference cycle they would be kept through updates,
+    Dropping the last reference frees the copies. A reference cycle would keep them through updates,
     until Python's garbage collector runs.
     """
 
@@ -39,12 +41,12 @@ class PackedProducts:
 
     @property
     def bytes(self) -> int:
-        """Allocated for packed copies."""
+        """Bytes allocated for packed copies."""
         return self._copies.bytes
 
     @contextmanager
     def used(self) -> Iterator[None]:
-        """Run the layers on oneDNN; for inference only, as no gradient passes."""
+        """Run the layers on oneDNN; for inference only, because no gradient flows."""
         for layer, forward in self._forwards:
             layer.__dict__["forward"] = forward
         try:
@@ -55,7 +57,7 @@ class PackedProducts:
 
 
 class _Copies:
-    """Packs weights while there is room for them."""
+    """Packs weights until `PACKED_BYTES` is reached."""
 
     def __init__(self) -> None:
         self.bytes = 0
@@ -86,7 +88,8 @@ def _forward(layer: nn.Linear, copies: _Copies) -> Callable[[Tensor], Tensor]:
 
 
 def _eligible(layer: nn.Module) -> TypeGuard[nn.Linear]:
-    """Plain layers only: subclasses may compute something else, as may a patched forward."""
+    """Whether the layer is a plain linear layer: a subclass or a patched forward may compute
+    something else."""
     return (
         type(layer) is nn.Linear
         and "forward" not in layer.__dict__
@@ -96,7 +99,7 @@ def _eligible(layer: nn.Module) -> TypeGuard[nn.Linear]:
 
 
 def packed_bytes(model: nn.Module) -> int:
-    """Memory of the packed copies of a model's layers, once all are used."""
+    """Memory in bytes of the packed copies of a model's layers, once all layers are packed."""
     total = 0
     for layer in filter(_eligible, model.modules()):
         size = layer.weight.numel() * layer.weight.element_size()

@@ -1,4 +1,4 @@
-"""Rounding of float32 products on CUDA devices."""
+"""Rounding in float32 matrix multiplications on CUDA devices."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import torch
 
 
 def use_tf32(chosen: bool) -> bool:
-    """Let float32 products of CUDA devices round their inputs to TF32, or not. Returns what was
-    set before. Other devices do not read it."""
+    """Set whether float32 matrix multiplications on CUDA devices round their inputs to TF32.
+    Returns the previous setting. No effect on other devices."""
     before = torch.backends.cuda.matmul.allow_tf32
     torch.backends.cuda.matmul.allow_tf32 = chosen
     return before
 
 
 def rounds_to_tf32(device: torch.device, compute: torch.dtype) -> bool:
-    """Whether products in this type round their inputs on this device."""
+    """Whether matrix multiplications in this type round their inputs to TF32 on this device."""
     rounds = device.type == "cuda" and compute == torch.float32
     return rounds and torch.backends.cuda.matmul.allow_tf32

@@ -13,16 +13,16 @@ if TYPE_CHECKING:
     from transformers import BitsAndBytesConfig
 
 BLOCK = 64
-"""Weights that share a scale."""
+"""Number of weights that share a scale."""
 SCALES = 256
-"""Number of scales that are stored in 8 bits with one common scale."""
+"""Number of scales that are quantised to 8 bits with one common second-level scale."""
 _REPACKS = "support_avx512bf16_for_cpu"
-"""The attribute of bitsandbytes' layers by which they repack their weights."""
+"""The attribute that makes bitsandbytes' layers repack their weights."""
 
 
 def nf4(compute: torch.dtype) -> BitsAndBytesConfig:
     """transformers' settings: linear layers in the 4-bit normal-float format with quantised scales;
-    embeddings and the LM head keep their type. Products are computed in `compute`.
+    embeddings and the LM head keep their type. Matrix multiplications run in `compute`.
 
     Errors: MissingExtra.
     """
@@ -41,7 +41,7 @@ def keep_layout(model: nn.Module) -> None:
     """Make every pass read the weights as they were loaded.
 
     On some CPUs bitsandbytes repacks a layer's weights at the first pass without gradient, for a
-    product outside autograd: adapters below it would stop learning.
+    kernel outside autograd. Adapters in earlier layers would then stop learning.
     """
     for layer in model.modules():
         if hasattr(layer, _REPACKS):
@@ -49,7 +49,7 @@ def keep_layout(model: nn.Module) -> None:
 
 
 class DescribedLinear(nn.Linear):
-    """A 4-bit layer with the memory of bitsandbytes' and without its values, for estimates."""
+    """A 4-bit layer as large as bitsandbytes' but without values, for memory estimates."""
 
     def __init__(self, like: nn.Linear) -> None:
         super().__init__(like.in_features, like.out_features, bias=False, device="meta")
@@ -65,7 +65,7 @@ class DescribedLinear(nn.Linear):
 
 
 class _Product(torch.autograd.Function):
-    """Restores the weights for the product, and once more for the gradient."""
+    """Dequantises the weights for the matrix multiplication, and again for the gradient."""
 
     @staticmethod
     def forward(ctx: Any, states: torch.Tensor, inputs: int, outputs: int) -> torch.Tensor:
@@ -79,7 +79,7 @@ class _Product(torch.autograd.Function):
 
 
 def describe(model: Any) -> None:
-    """Replace a model's linear layers, except the LM head, by described ones."""
+    """Replace a model's linear layers, except the LM head, with `DescribedLinear` layers."""
     head = model.get_output_embeddings()
     for module in list(model.modules()):
         for name, layer in list(module.named_children()):

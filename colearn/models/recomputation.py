@@ -1,4 +1,4 @@
-"""Activation checkpointing: decoder layers keep their inputs only and run again in backward."""
+"""Activation checkpointing: decoder layers save only their inputs and run again in backward."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from transformers.modeling_layers import GradientCheckpointingLayer
 
 
 def checkpointed_layers(model: nn.Module) -> list[nn.Module]:
-    """The layers that transformers allows to checkpoint; empty if the architecture has none."""
+    """The layers that transformers can checkpoint; empty if the architecture has none."""
     return [layer for layer in model.modules() if isinstance(layer, GradientCheckpointingLayer)]
 
 
@@ -24,7 +24,7 @@ def recomputing(
     second run in backward.
 
     transformers' own switch works in training mode only, in which dropout is active. Here models
-    stay in evaluation mode, so both runs are equal without a saved random state.
+    stay in evaluation mode, so both runs are identical without saving the random state.
     """
     run = partial(
         checkpoint,

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 _BY_LENGTH = ("dynamic", "longrope")
-"""Kinds that transformers computes anew once a pass reaches positions beyond the trained ones. Then
-a cached key has other frequencies than its query, and a row's results depend on its batch."""
+"""RoPE types whose frequencies transformers recomputes once a pass reaches positions beyond the
+trained range. A cached key then has other frequencies than its query, and a row's result depends on
+its batch."""
 
 
 def steady_positions(config: Any) -> int | None:
-    """Number of positions at which a token's embedding depends on its position alone; None if the
-    config names no number."""
+    """Number of positions up to which a token's rotary embedding depends only on its position; None
+    if the config names no maximum."""
     longest: int | None = getattr(config, "max_position_embeddings", None)
     rope = getattr(config, "rope_parameters", None) or {}
     kinds = rope.values() if all(isinstance(one, dict) for one in rope.values()) else [rope]

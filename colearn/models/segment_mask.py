@@ -1,8 +1,8 @@
-"""Attention patterns of packed trees for FlexAttention: segments of each token, and block pairs.
+"""Attention patterns of packed trees for FlexAttention: a segment for each token, and block pairs.
 
 A pattern of T tokens is three numbers for each token and one bit for each pair of segments, so that
-no tensor of T x T is made. Which pairs of blocks of tokens any query needs, and which are needed
-whole, follows from the segments on the host.
+no T x T tensor is allocated. The host computes from the segments which pairs of token blocks are
+visible in part and which are visible completely.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from torch.nn.attention.flex_attention import BlockMask
 from .tree_mask import PieceRun, TreeMask, segments_of
 
 BLOCK = 128
-"""Tokens of a block: FlexAttention's own size."""
+"""Number of tokens in a block: FlexAttention's default block size."""
 Visible = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
 
 
 def block_mask(mask: TreeMask, device: torch.device, window: int | None) -> BlockMask:
-    """The pattern of a batch, the same for all heads. `window`: a token attends to nothing that is
-    so many positions before it."""
+    """The pattern of a batch, the same for all heads. `window`: a token attends only to keys at a
+    distance of less than `window` positions."""
     rows = [segments_of(pieces) for pieces in mask.pieces]
     count = -(-mask.width // BLOCK)
     pairs = [_pairs(row, count, window) for row in rows]
@@ -41,8 +41,8 @@ def block_mask(mask: TreeMask, device: torch.device, window: int | None) -> Bloc
 def visible(
     rows: Sequence[Sequence[PieceRun]], width: int, device: torch.device, window: int | None
 ) -> Visible:
-    """Whether a query of a row sees a key: it is an ancestor within its window. Padding sees
-    itself."""
+    """A function that tells whether a query of a row sees a key: the key is an ancestor within the
+    query's window. Padding sees itself."""
     most = max(map(len, rows), default=0)
     above = np.zeros((len(rows), most + 1, most + 1), dtype=bool)  # the last one is padding
     segment = np.full((len(rows), width), most, dtype=np.int32)
@@ -74,8 +74,9 @@ def visible(
 def _pairs(
     segments: Sequence[PieceRun], count: int, window: int | None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Pairs of blocks [queries, keys] of a row: in which some pair of tokens may be visible, and in
-    which all are. Padding needs its own block."""
+    """Two bool arrays [query blocks, key blocks] of a row: blocks in which some pair of tokens may
+    be visible, and blocks in which all pairs are. The diagonal is set, because padding sees itself.
+    """
     numbers = np.arange(count)
     seen = np.zeros((count, count), dtype=np.int64)
     some = np.eye(count, dtype=bool)
@@ -99,15 +100,15 @@ def _pairs(
 
 
 def _overlap(start: int, end: int, numbers: np.ndarray) -> np.ndarray:
-    """Tokens of [start, end) in each block."""
+    """Number of tokens of [start, end) in each block."""
     return np.clip(
         np.minimum(end, (numbers + 1) * BLOCK) - np.maximum(start, numbers * BLOCK), 0, None
     )
 
 
 def _listed(pairs: np.ndarray, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Number [B, 1, queries] and indices [B, 1, queries, keys] of the key blocks, those of each
-    query block first."""
+    """Number [B, 1, query blocks] and indices [B, 1, query blocks, key blocks] of the key blocks;
+    the selected key blocks of each query block come first."""
     number = pairs.sum(-1, dtype=np.int32)
     order = np.argsort(~pairs, axis=-1, kind="stable").astype(np.int32)
     return (

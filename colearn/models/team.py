@@ -1,7 +1,8 @@
 """Builds a run's networks from its settings and shares base weights among them.
 
 Models with the same path, compute type, quantization and device share one frozen base if they use
-LoRA or are not trained; so does a critic with LoRA on that path. All others have separate weights.
+LoRA or are not trained. A critic with LoRA on the same path shares this base, too. All other models
+have separate weights.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ class TeamBuilder:
         self._frozen: dict[tuple[str | None, ...], Base] = {}
 
     def build(self, keys: Collection[NetworkKey] | None = None) -> dict[NetworkKey, Network]:
-        """The run's networks in loading order: those of `keys`, or every one.
+        """The run's networks in loading order: those in `keys`, or all of them.
 
         Errors: ConfigError for a missing model or device.
         """
@@ -86,7 +87,8 @@ class TeamBuilder:
         return self.kind(base, key.adapter, checkpointing=self._checkpointing(key, base))
 
     def _checkpointing(self, key: NetworkKey, base: Base) -> bool:
-        """Errors: ConfigError if the setting is on and the architecture has no such layers."""
+        """Whether to use activation checkpointing. Errors: ConfigError if it is set and the
+        architecture does not support it."""
         wanted = self.run.settings(key).checkpointing
         if wanted and not checkpointed_layers(base.causal):
             raise ConfigError(

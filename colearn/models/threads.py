@@ -1,4 +1,4 @@
-"""CPU threads of torch, chosen by the size of a process's models."""
+"""Number of torch's CPU threads, chosen by the size of a process's models."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ import torch
 from torch import nn
 
 LARGE = 2**22
-"""Parameters from which a model spends more time in products than in Python and in waiting for
-threads: below, one thread is faster (`benchmarks/results/threads.md`)."""
+"""Number of parameters above which a model spends more time in matrix multiplications than in
+Python and in thread synchronisation. Below, one thread is faster (`benchmarks/results/threads.md`).
+"""
 
 
 def use_threads(chosen: int | None, models: Iterable[nn.Module]) -> int:
-    """Set torch's threads to `chosen`; None: one where every model is small, else torch's own
-    number (the cores, or OMP_NUM_THREADS). Returns the number before."""
+    """Set the number of torch's threads to `chosen`; None: 1 if every model is small, else torch's
+    default (the cores, or OMP_NUM_THREADS). Returns the previous number."""
     before = torch.get_num_threads()
     if chosen is None and all(parameter_count(model) < LARGE for model in models):
         chosen = 1
@@ -30,7 +31,7 @@ def parameter_count(model: nn.Module) -> int:
 
 @contextmanager
 def threads(count: int) -> Iterator[None]:
-    """Set torch's threads within the block."""
+    """Set the number of torch's threads within the block."""
     before = torch.get_num_threads()
     torch.set_num_threads(count)
     try:

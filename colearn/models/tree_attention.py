@@ -1,8 +1,8 @@
-"""Block attention over packed trees: computes visible query-key pairs only, without a mask.
+"""Block attention over packed trees: computes only the visible query-key pairs, without a mask.
 
 Each block is one call of torch's fused kernel. The outputs of a query's blocks are merged by their
 log-sum-exp, and the backward kernels run block by block on the merged result. Ring attention (Liu
-et al. 2023, arXiv 2310.01889) merges in the same way over devices.
+et al. 2023, arXiv 2310.01889) merges across devices in the same way.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ NAME = "colearn_tree"
 """Name of the attention implementation, set in a model's config while it is in memory."""
 
 _CALL = 2**19
-"""Fixed cost of a block's call, in multiplications of dense attention, where a query-key pair costs
-heads * head size. Measured by `benchmarks/tree_attention.py`."""
+"""Fixed cost of one block's call, as a number of multiplications of dense attention. A query-key
+pair costs heads * head size multiplications. Measured by `benchmarks/tree_attention.py`."""
 
 _forward = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
 _backward = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward
@@ -47,8 +47,8 @@ class Carrier(Tensor):
 
 
 def by_blocks(mask: TreeMask, device: torch.device, width: int) -> Carrier | None:
-    """A batch's blocks as a mask, or None if the device has no block path or the mask is faster.
-    `width` is heads * head size."""
+    """A batch's blocks as a mask, or None if the device does not support blocks or a dense mask is
+    faster. `width` is heads * head size."""
     if device.type != "cpu" or mask.rows is None:
         return None
     calls = pairs = 0

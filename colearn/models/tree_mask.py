@@ -27,7 +27,7 @@ class AttentionRange(NamedTuple):
 
     @property
     def pairs(self) -> int:
-        """Number of query-key pairs that the block computes."""
+        """Number of query-key pairs that are computed for the block."""
         whole = (self.last - self.first) * (self.end - self.start)
         return whole // 2 if self.causal else whole
 
@@ -48,7 +48,7 @@ class TreeMask:
     pieces: tuple[tuple[Piece, ...], ...]
     """The pieces of each row."""
     width: int
-    """T, padding included."""
+    """Width T of a row in tokens, padding included."""
 
     def dense(self, device: torch.device) -> Tensor:
         """Bool mask [B, 1, T, T], True where a query may attend."""
@@ -92,8 +92,8 @@ class PieceRun(NamedTuple):
 
 
 def tree_blocks(pieces: Sequence[Piece]) -> tuple[AttentionRange, ...] | None:
-    """A row's attention as blocks: first each piece causally on itself, then all of its
-    descendants' tokens on its visible keys. No key is copied and no invisible pair is computed.
+    """A row's attention as blocks: each piece attends causally to itself, and the tokens of all its
+    descendants attend to its visible keys. No key is copied and no invisible pair is computed.
 
     None if a piece's window is shorter than the piece.
     """
@@ -122,7 +122,8 @@ def tree_blocks(pieces: Sequence[Piece]) -> tuple[AttentionRange, ...] | None:
 
 
 def segments_of(pieces: Sequence[Piece]) -> list[PieceRun]:
-    """Non-empty runs of pieces in which each is its predecessor's only child, parents first."""
+    """Non-empty runs of pieces, parents first. In a run, each piece is the only child of the piece
+    before."""
     children = [0] * len(pieces)
     for piece in pieces:
         if piece.parent >= 0:
@@ -151,7 +152,7 @@ def segments_of(pieces: Sequence[Piece]) -> list[PieceRun]:
 
 
 def _visible(pieces: Sequence[Piece], width: int) -> Tensor:
-    """Bool [T, T]: the tokens each token may attend to; padding attends to itself."""
+    """Bool [T, T]: the tokens to which each token may attend; padding attends to itself."""
     count = len(pieces)
     above = torch.zeros((count + 1, count + 1), dtype=torch.bool)  # one more for padding
     piece_of = torch.full((width,), count)

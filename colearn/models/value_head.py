@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 _LEAST_SPREAD = 1e-3
-"""Minimum standard deviation for rescaling, in units of the task's reward."""
+"""Minimum standard deviation used for rescaling, in units of the task's reward."""
 
 
 class ValueHead(nn.Module):
@@ -31,8 +31,8 @@ class ValueHead(nn.Module):
             return self.scale[0] + self.scale[1] * values
 
     def observe(self, returns: Sequence[float], centre: float) -> None:
-        """Update the scale with these returns: fully at first, later by a twentieth per call.
-        `centre` is the target of V over them: their mean, or another expectile."""
+        """Update the scale with these returns: call n has weight max(1/n, 1/20). `centre` is the
+        target of V over these returns: the mean or another expectile."""
         before, deviation, calls = self.scale.tolist()
         part = max(1.0 / (calls + 1.0), 0.05)
         spread = max(pstdev(returns), _LEAST_SPREAD)

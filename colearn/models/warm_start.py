@@ -23,13 +23,13 @@ DRILLS = 4096
 """Number of distinct drills that the warm start samples from."""
 
 CALL = 256
-"""Padded tokens that take as long as a further call of the model."""
+"""Number of padded tokens that take as long as one additional call of the model."""
 
 Row = tuple[list[int], list[int]]
 """Token ids and labels of one history."""
 
 Episode = list[list[tuple[Prompt, str]]]
-"""For each agent and context: the observations and action texts of its turns."""
+"""For each agent and context: the observations and action texts of the agent's turns."""
 
 
 def warm_start(
@@ -82,8 +82,9 @@ def warm_start(
 
 
 def by_length(rows: Sequence[Row]) -> list[list[Row]]:
-    """The rows in groups that need the least time, padding and calls counted; in their own order if
-    that is one group. A few long histories would pad all others to their length."""
+    """The rows in the groups that take the least time, counting padding and calls; in their
+    original order if one group is fastest. Without groups, a few long histories would pad all
+    others to their length."""
     ordered = sorted(rows, key=lambda row: len(row[0]), reverse=True)
     best = [0.0]  # least cost of the first n rows, longest first
     begins = [0]
@@ -101,7 +102,7 @@ def by_length(rows: Sequence[Row]) -> list[list[Row]]:
 
 
 def _loss(model: Any, rows: Sequence[Row], count: int) -> torch.Tensor:
-    """The rows' part of a batch's mean loss over `count` labels."""
+    """The rows' contribution to a batch's mean loss over `count` labels."""
     width = max(len(ids) for ids, _ in rows)
     inputs = torch.zeros((len(rows), width), dtype=torch.long)
     targets = torch.full((len(rows), width), -100)

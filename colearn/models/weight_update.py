@@ -13,7 +13,7 @@ from .network import Network
 
 
 def weight_update(network: Network, version: int) -> WeightUpdate:
-    """The weights that generation needs; the value head is left out."""
+    """The weights that generation needs, without the value head."""
     base, adapter = network.base, network.adapter
     if adapter is None:
         weights = {name: tensor.detach() for name, tensor in plain_weights(base).items()}

@@ -1,4 +1,4 @@
-"""Rollout shapes by name, and tree growth."""
+"""Rollout shapes, available by name, and tree growth."""
 
 NAMES = {
     "chain": "shapes:Chain",

@@ -1,7 +1,8 @@
 """Asynchronous growth of one tree.
 
-Its branches advance independently of each other and of other trees, unless a barrier holds their
-requests. A branch waits for its siblings if the shape compares them to select which continue.
+The tree's branches advance independently of each other and of other trees, unless a barrier holds
+their requests. A branch waits for its siblings if the shape compares siblings to select which of
+them continue.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from .growth import Growth
 from .transition import transition
 
 Act = Callable[[ActionRequest], Awaitable[list[TokenAnswer]]]
-"""Answers a request with one entry for each of its seeds."""
+"""Answers a request; returns one answer for each of the request's seeds."""
 
 
 class GrowthListener(Protocol):
@@ -45,8 +46,8 @@ async def advance(
     """Grow one tree to its end. `step` runs the task's transitions and `beside` its other methods.
     `barrier` holds the requests of a branch until all other branches have reached the same turn.
 
-    Errors: TaskError if the task breaks its contract; errors of `act`. The first one withdraws all
-    other requests.
+    Errors: TaskError if the task breaks its contract; errors of `act`. The first error withdraws
+    all other requests.
     """
     root: list[FrontierNode] = await beside(growth.start)
     if listener is not None:
@@ -60,8 +61,8 @@ async def advance(
 
 @dataclass(frozen=True, slots=True)
 class _Branches:
-    """The branches of a tree. A turn of a branch is a task, which ends with it: what memories hold
-    of an earlier turn can be freed."""
+    """The branches of a tree. Each turn of a branch is a separate asyncio task, so that memory held
+    for earlier turns can be freed."""
 
     growth: Growth
     act: Act
@@ -72,7 +73,7 @@ class _Branches:
     group: asyncio.TaskGroup
 
     def go_on(self, live: Sequence[FrontierNode]) -> None:
-        """Continue a branch at these nodes; none: it has ended."""
+        """Continue a branch at these nodes; without nodes the branch has ended."""
         self._split(self._turn(at) for at in live)
 
     def _split(self, branches: Iterable[Coroutine[Any, Any, None]]) -> None:
@@ -130,7 +131,7 @@ async def _awaited(act: Act, request: ActionRequest) -> list[TokenAnswer]:
 
 
 def first_error(error: BaseException) -> BaseException:
-    """The first error within nested exception groups."""
+    """The first error in nested exception groups."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error

@@ -1,4 +1,4 @@
-"""Barrier of lockstep: branches request actions together, turn by turn."""
+"""Barrier for lockstep order: branches request actions together, turn by turn."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from dataclasses import dataclass
 class Barrier:
     """Holds branches until all of them wait, then releases them in the order of trees and paths.
 
-    Requests then reach a queue in an order that does not depend on timing, so its batches repeat.
-    Every tree begins as one branch.
+    Requests then reach a queue in an order that does not depend on timing, so batches are
+    repeatable. Every tree begins as one branch.
     """
 
     def __init__(self, trees: int) -> None:
@@ -21,7 +21,7 @@ class Barrier:
         self._waiting: dict[tuple[int, tuple[int, ...]], asyncio.Future[None]] = {}
 
     def of_tree(self, number: int) -> TreeBarrier:
-        """The barrier as the branches of one tree use it."""
+        """The view of this barrier for the branches of one tree."""
         return TreeBarrier(self, number)
 
     async def wait(self, tree: int, path: tuple[int, ...]) -> None:
@@ -32,7 +32,7 @@ class Barrier:
         await released
 
     def split(self, count: int) -> None:
-        """Replaces a branch by `count` branches; 0: it has ended."""
+        """Replaces a branch by `count` branches; 0 if the branch has ended."""
         self._branches += count - 1
         self._release()
 
@@ -53,7 +53,7 @@ class TreeBarrier:
     tree: int
 
     async def wait(self, path: tuple[int, ...]) -> None:
-        """Waits for all other branches, at the node of this path."""
+        """Waits at the node with this path for all other branches."""
         await self.all_trees.wait(self.tree, path)
 
     def split(self, count: int) -> None:

@@ -13,18 +13,20 @@ class Counts:
     """Sums over the trees of one or several collections."""
 
     generations: int = 0
-    """Actions sampled, over agents: the model calls of Proposition 4.3."""
+    """Number of actions sampled, summed over agents: the model calls of Proposition 4.3."""
     joint_actions: int = 0
-    """Joint actions executed: the environment steps."""
+    """Number of joint actions executed, that is, environment steps."""
     tokens: int = 0
-    """Tokens sampled, over agents."""
+    """Number of tokens sampled, summed over agents."""
     response_seconds: list[float] = field(default_factory=list)
-    """Seconds of the slowest request in each turn, because engines run concurrently. In the free
-    order, seconds of each request, from the time at which it joined a batch to its answer."""
+    """In lockstep, the duration of each turn's slowest request in seconds, because engines run
+    concurrently. In the free order, the duration of each request, from joining a batch to the
+    answer."""
 
     @property
     def tokens_per_action(self) -> float:
-        """Mean tokens of an action; 0 without any, as when programs ask no agent."""
+        """Mean number of tokens per action; 0 without actions, for example if programs ask no
+        agent."""
         return self.tokens / max(self.generations, 1)
 
     def answered(self, answers: Iterable[TokenAnswer]) -> None:
@@ -34,7 +36,7 @@ class Counts:
             self.tokens += len(answer.action.tokens)
 
     def add(self, other: Counts) -> None:
-        """Add another collection's counts; its turns follow these."""
+        """Add another collection's counts; its turns are appended."""
         self.generations += other.generations
         self.joint_actions += other.joint_actions
         self.tokens += other.tokens

@@ -1,4 +1,4 @@
-"""Where a task's methods run: in the calling thread, or steps that wait at once in threads."""
+"""Executors for a task's methods: the calling thread, or threads for steps that mostly wait."""
 
 from __future__ import annotations
 
@@ -15,39 +15,40 @@ from colearn.errors import TaskError
 
 Result = TypeVar("Result")
 Call = tuple["asyncio.Future[Any]", Callable[..., Any], tuple[Any, ...]]
-"""A function to call, and the future of its result."""
+"""A future, and the function and arguments whose result it receives."""
 Beside = Callable[..., Awaitable[Any]]
 """Runs a possibly slow function outside the event loop: (function, arguments)."""
 
 IDLE = 0.05
-"""Seconds without work of the processor from which a step is one that waits, if they are also more
-than half of its time."""
+"""Minimum idle time in seconds for a step to count as waiting; at least half of the step's time
+must also be idle."""
 
 
 async def run_in(pool: Executor, work: Callable[..., Any], *arguments: Any) -> Any:
-    """The result of a function that a pool runs."""
+    """Run a function in a pool and return its result."""
     return await asyncio.get_running_loop().run_in_executor(pool, partial(work, *arguments))
 
 
 class CallingThread:
-    """Runs a coroutine in a new event loop, and the functions that it awaits in the calling thread.
+    """Runs a coroutine in a new event loop, and the functions it awaits in the calling thread.
 
-    The loop has its own thread, because a notebook's thread has a loop already and a task's methods
-    may start one. They run in the calling thread, the main one as a rule: only there a reward
-    function can set an alarm. The results of functions that wait together are handed over together.
+    The loop has a separate thread, because a notebook's thread already has a loop and a task's
+    methods may start one. The task's methods run in the calling thread, usually the main thread: a
+    reward function can set an alarm only there. Results of functions that are queued together are
+    returned together.
     """
 
     def __init__(self) -> None:
         self._calls: SimpleQueue[Call | None] = SimpleQueue()
 
     async def __call__(self, work: Callable[..., Any], *arguments: Any) -> Any:
-        """The result of a function that the calling thread runs."""
+        """Run a function in the calling thread and return its result."""
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._calls.put((future, work, arguments))
         return await future
 
     def run(self, work: Coroutine[Any, Any, Result]) -> Result:
-        """Returns the coroutine's result; an interruption of this thread cancels it."""
+        """Returns the coroutine's result; an interruption of this thread cancels the coroutine."""
         begun: Future[tuple[asyncio.AbstractEventLoop, asyncio.Task[Result]]] = Future()
 
         async def main() -> Result:
@@ -68,7 +69,8 @@ class CallingThread:
         return done.result()
 
     def _waiting(self) -> list[Call]:
-        """Waits for a call; returns all that wait, none after the coroutine's end."""
+        """Waits for a call; returns all queued calls, or an empty list after the coroutine has
+        ended."""
         calls: list[Call] = []
         while not calls or not self._calls.empty():
             call = self._calls.get()
@@ -79,12 +81,13 @@ class CallingThread:
 
 
 class TurnSteps:
-    """Runs steps in the calling thread. Those of a task that allows it (`Services.steps_at_once`)
-    run at once in `threads` as soon as one was seen to wait: for a judge, a server, a program.
+    """Runs steps in the calling thread. If the task allows concurrent steps
+    (`Services.steps_at_once`), they run in `threads` after one step was observed to wait, for
+    example for a judge or a server.
 
-    Threads do not make a step faster that computes, and a step that sets an alarm needs the main
-    thread: the first such step ends the use of threads. Outcomes are the same, since the random
-    numbers of a step depend on its place in the tree alone.
+    Threads do not speed up a step that computes. A step that sets an alarm needs the main thread:
+    the first such step ends the use of threads. Outcomes do not depend on threads, since the random
+    numbers of a step depend only on its place in the tree.
     """
 
     def __init__(self, caller: Beside, threads: Executor, *, at_once: bool) -> None:
@@ -117,7 +120,7 @@ def _ended(future: asyncio.Future[Any], work: Callable[..., Any], arguments: Any
 
 
 def _timed(work: Callable[..., Any], arguments: tuple[Any, ...]) -> tuple[Any, float, float]:
-    """The outcome, the seconds in which this thread did nothing, and all seconds."""
+    """The outcome of the work, this thread's idle time and the total time, both in seconds."""
     began, worked = time.perf_counter(), time.thread_time()
     outcome = work(*arguments)
     seconds = time.perf_counter() - began
@@ -125,7 +128,7 @@ def _timed(work: Callable[..., Any], arguments: tuple[Any, ...]) -> tuple[Any, f
 
 
 def _needs_main_thread(error: BaseException | None) -> bool:
-    """Whether `signal` refused a call outside of the main thread."""
+    """Whether `signal` refused a call outside the main thread."""
     while error is not None:
         if isinstance(error, ValueError) and "main thread" in str(error):
             return True

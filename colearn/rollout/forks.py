@@ -18,18 +18,18 @@ from .shapes import Aligned, Group, Parallel
 
 @dataclass(frozen=True, kw_only=True)
 class ForkOn(Group, Aligned):
-    """K actions of `agent` at its `occasion`-th action (from 0), one of every other agent; the K
-    branches continue as chains (MHGPO's forks).
+    """K actions of `agent` at its `occasion`-th action (from 0), and one action of every other
+    agent. The K branches continue as chains (MHGPO's forks).
 
-    In simultaneous play, the other agents' action is paired with each of the K actions. Wrong when
-    all agents
-    should learn from one episode: only actions from the fork on have siblings to compare with.
+    In simultaneous play, each of the K actions is paired with the other agents' single action.
+    Wrong when all agents should learn from one episode: only actions from the fork on have siblings
+    to compare with.
     """
 
     agent: str
     """The agent whose action is forked."""
     occasion: int = 0
-    """The number of the forked action of this agent, counted from 0."""
+    """Index, from 0, of this agent's action that is forked."""
 
     def samples(self, at: FrontierNode) -> Mapping[str, int]:
         counts = dict.fromkeys(at.acting, 1)
@@ -43,13 +43,14 @@ class ForkOnFirst(Parallel):
     """FoF (Algorithm 3): the entry agent answers G times, each later agent once per branch. One
     tree and n G generations per item if n agents act in sequence.
 
-    Wrong when the last agents decide the reward: only the first has siblings with equal prompts.
+    Wrong when the last agents decide the reward: only the entry agent has siblings with equal
+    prompts.
     """
 
 
 @dataclass(frozen=True)
 class _Forest(Group, Aligned):
-    """Base of strategies with a shape per tree, returned by `trees`; the default is a chain."""
+    """Base of strategies with one shape per tree, returned by `trees`; the default is a chain."""
 
     def samples(self, at: FrontierNode) -> Mapping[str, int]:
         return dict.fromkeys(at.acting, 1)
@@ -57,8 +58,8 @@ class _Forest(Group, Aligned):
 
 @dataclass(frozen=True)
 class Independent(_Forest):
-    """IS (Algorithm 4): one tree per agent that forks at this agent's first action. `forked` groups
-    keep n G actions, G for each agent, and drop the rest of the trees.
+    """IS (Algorithm 4): one tree per agent, which forks at this agent's first action. With `forked`
+    groups, n G actions are kept, G for each agent, and the rest of the trees is dropped.
 
     Wrong when generation is expensive: with n agents in sequence the trees cost
     G (n + ... + 1) + (0 + ... + n-1) generations, of which n G are trained.
@@ -73,17 +74,16 @@ class Independent(_Forest):
 @dataclass(frozen=True)
 class RoundRobin(_Forest):
     """RR (Algorithm 5): one tree per item that forks at the first action of one sampled agent.
-    Agents before the fork act once, so their actions are compared over the batch
-    (`ungrouped: shuffle`).
+    Agents before the fork act once, so the batch is their comparison group (`ungrouped: shuffle`).
 
-    With agents 1..n in sequence, an item costs the sum over i of p_i ((i - 1) + G (n - i + 1))
-    generations, at most FoF's n G. Wrong when a batch is small: few ungrouped actions make few
-    groups.
+    With agents 1..n in sequence, the expected cost of an item is at most FoF's n G generations: the
+    sum over i of p_i ((i - 1) + G (n - i + 1)). Wrong when a batch is small: few ungrouped actions
+    make few groups.
     """
 
     probabilities: Mapping[str, float] = field(default_factory=dict)
-    """Fork probability of each agent, summing to 1; empty: uniform. The paper's search team uses
-    0.7, 0.1, 0.2."""
+    """Fork probability of each agent, summing to 1; empty: uniform. The MHGPO paper uses 0.7, 0.1,
+    0.2 for its search team."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

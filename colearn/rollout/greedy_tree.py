@@ -14,21 +14,21 @@ from .shapes import Group
 
 @dataclass(frozen=True)
 class GreedyTree(Group):
-    """Every acting agent samples K candidates from its prompt, and the candidate with the highest
-    credited reward is executed; ties are broken at random. A candidate without a score is executed
-    only if no candidate has one.
+    """Every acting agent samples K candidates from its prompt, and play continues from the
+    candidate with the highest credited reward; ties are broken at random. A candidate without a
+    score is selected only if no candidate has a score.
 
     Agents that act simultaneously sample in parallel, and their candidates are scored in the
-    agents' order (Alg. 1, lines 9 to 14): candidates of agent i with the executed action of each
-    earlier agent and the first sample of each later one. A group's rewards then differ only by its
-    agent's candidates. The last agent's best joint action continues.
+    agents' order (Alg. 1, lines 9 to 14): each candidate of agent i together with the selected
+    action of each earlier agent and the first sample of each later agent. Rewards in a group then
+    differ only because of its agent's candidates. The last agent's best joint action continues.
 
     An episode of N agents over T turns costs N T K generations and N T K environment steps, for
     simultaneous and sequential play; a full tree needs K^(N T) generations. A program among the
-    agents acts once a turn.
+    agents acts once per turn.
 
-    Wrong when an action's reward says little about later turns: selection is greedy, so training
-    visits the histories of a better team than the evaluated one.
+    Wrong when an action's immediate reward predicts later turns poorly: selection is greedy, so
+    training visits the histories of a better team than the evaluated team.
     """
 
     def samples(self, at: FrontierNode) -> Mapping[str, int]:
@@ -37,7 +37,8 @@ class GreedyTree(Group):
     def joint_actions(
         self, at: FrontierNode, counts: Mapping[str, int]
     ) -> Sequence[Mapping[str, int]]:
-        """The first agent's candidates, each with the first sample of every other agent."""
+        """Joint actions of the first agent's candidates, each with the first sample of every other
+        agent."""
         return _candidates_of(_compared(counts)[0], dict.fromkeys(counts, 0), counts)
 
     def next_round(
@@ -57,7 +58,7 @@ class GreedyTree(Group):
 
 
 def _compared(counts: Mapping[str, int]) -> list[str]:
-    """The agents whose candidates are scored; if only programs act, the first of them."""
+    """The agents whose candidates are scored; if only programs act, the first program."""
     return [agent for agent, count in counts.items() if count > 1] or list(counts)[:1]
 
 

@@ -36,7 +36,7 @@ from .growth import Growth
 Order = Literal["lockstep", "free"]
 
 AT_ONCE = 256
-"""Maximum number of threads. Nearly all of them wait for slow calls."""
+"""Maximum number of threads. Nearly all threads wait for slow calls."""
 
 
 def grow(
@@ -57,9 +57,9 @@ def grow(
     """Play every item to its end. The seed and the episode numbers determine all randomness.
 
     `cast` assigns `players`, by name, to the task's agents. With `order` "lockstep" all trees
-    advance turn by turn, bit for bit repeatable; with "free" no tree waits for another. `at_once`
-    bounds the number of items whose trees grow together, which bounds the generators' caches. None:
-    all of them.
+    advance turn by turn, and results are repeatable bit for bit; with "free" no tree waits for
+    another. `at_once` limits the number of items whose trees grow together, and so the size of the
+    generators' caches; None sets no limit.
 
     Errors: TaskError if the task breaks its contract, ConfigError from a generator.
     """
@@ -89,7 +89,7 @@ def plant(
     cast: Cast,
     first: int,
 ) -> Iterator[Growth]:
-    """The ungrown trees of every item; `first` is the first episode's number."""
+    """The trees of every item, before growth; `first` is the first episode's number."""
     agents = tuple(task.agents)
     for episode, item in enumerate(items, start=first):
         seats = cast.seats(item, episode, agents, tuple(players), derive_rng(seed, "cast", episode))
@@ -109,13 +109,13 @@ def plant(
 
 
 class Driver:
-    """Advances all branches of several trees, which share the engines of their players.
+    """Advances all branches of several trees; the trees share the engines of their players.
 
     In the free order a slow step, tool or player delays no other branch. Requests join the batch
-    that their engine is decoding, so batches depend on timing; samples do not, except for rounding
-    within a batch. In lockstep, a barrier holds the requests of each branch until all other
-    branches have reached the same turn. The requests of a turn form one batch per engine, which is
-    repeatable bit for bit.
+    that their engine is decoding, so batches depend on timing. Samples do not depend on timing,
+    except for rounding within a batch. In lockstep, a barrier holds the requests of each branch
+    until all other branches have reached the same turn. The requests of a turn form one batch per
+    engine, so results are repeatable bit for bit.
     """
 
     def __init__(

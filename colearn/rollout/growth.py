@@ -1,7 +1,7 @@
 """State of one tree during a rollout: pending requests, candidates, new nodes.
 
-A growth neither generates nor steps the task: `advance` does. All randomness is a function of
-(seed, episode, path), so results do not depend on the order.
+A `Growth` neither generates actions nor steps the task: `advance` does both. All randomness is a
+function of (seed, episode, path), so results do not depend on the order of branches.
 """
 
 from __future__ import annotations
@@ -71,8 +71,8 @@ class Growth:
 
     @property
     def compares(self) -> bool:
-        """Whether the shape reads the outcomes of a node's joint actions to choose further ones or
-        the children that continue."""
+        """Whether the shape reads the outcomes of a node's joint actions, to choose further joint
+        actions or the children that continue."""
         return self.shape.cuts or type(self.shape).next_round is not Rollout.next_round
 
     def start(self) -> list[FrontierNode]:
@@ -84,7 +84,8 @@ class Growth:
         return [] if root.terminal else [self._frontier(root, {}, {})]
 
     def requests(self, at: FrontierNode) -> list[ActionRequest]:
-        """The requests to the acting seats of a node. Errors: ConfigError for a tree too large."""
+        """The requests to the acting seats of a node. Errors: ConfigError for a tree that is too
+        large."""
         node = at.node
         counts = self.shape.samples(at)
         self._drawn += sum(counts.values())
@@ -114,8 +115,8 @@ class Growth:
         drawn: Mapping[str, Sequence[TokenAnswer]],
         tried: Sequence[Child] = (),
     ) -> list[Child]:
-        """The next round of joint actions to execute, given each seat's answers and the executed
-        ones; empty if none is left."""
+        """The next round of joint actions to execute, given each seat's answers and the joint
+        actions already executed; empty if none is left."""
         counts = {seat: len(options) for seat, options in drawn.items()}
         following = self.shape.next_round(at, counts, tried)
         if following is None:
@@ -147,12 +148,12 @@ class Growth:
         return self.task, at.node.state, actions, keys, self.item_name
 
     def executed(self, child: Child, outcome: Outcome[Any]) -> Child:
-        """A joint action with its outcome, and with its credit if the shape `compares`."""
+        """The joint action with its outcome, and with its credit if the growth `compares`."""
         rewards = self.credit.step(outcome, self.task.agents) if self.compares else {}
         return replace(child, outcome=outcome, rewards=rewards)
 
     def settle(self, at: FrontierNode, tried: Sequence[Child]) -> list[FrontierNode]:
-        """Add the nodes of executed joint actions; return those that continue. If the shape
+        """Add the nodes of executed joint actions; return the nodes that continue. If the growth
         `compares`, `tried` must hold all joint actions of the node."""
         if self.shape.cuts and "local" in self.credit.reads:
             for child in tried:
@@ -171,14 +172,15 @@ class Growth:
         return following
 
     def end_overlong(self, seat: str) -> None:
-        """End a chain at its last node: the seat's server refuses its history as too long."""
+        """End a chain at its last node because the seat's server refuses the history as too
+        long."""
         last = self.nodes[-1]
         ProgramEpisodes.of(self.task).abandon(last.state)
         final = measured(self.task, last.state, self.item_name)
         self.nodes[-1] = replace(last, observations={}, overlong=seat, metrics=final)
 
     def tree(self) -> Tree[Any]:
-        """The finished tree, with nodes in the order of turn and path."""
+        """The finished tree, with nodes ordered by turn and path."""
         nodes = sorted(self.nodes, key=lambda node: (node.turn, node.path))
         if any(node.index != number for number, node in enumerate(nodes)):
             place = {node.index: number for number, node in enumerate(nodes)}
@@ -209,7 +211,7 @@ class Growth:
         }
 
     def _context_tokens(self, node: Node[Any], seat: str) -> int:
-        """Tokens of a seat's context at a node, the node's observation included."""
+        """Number of tokens in a seat's context at a node, the node's observation included."""
         count = 0
         while True:
             observation = node.observations.get(seat)
@@ -254,7 +256,7 @@ class Growth:
         cut: bool = False,
     ) -> Node[Any]:
         """Add an outcome's node, with the observation of each acting seat; `answers` are each
-        seat's last ones."""
+        seat's most recent answers."""
         path = () if parent is None else (*parent.path, child.number)
         with placed(self.task, self.item_name):
             validate_earned(outcome, len(path))
@@ -299,8 +301,8 @@ class Growth:
     def _overlong(self, node: Node[Any]) -> str | None:
         """The first acting seat whose history leaves no room for an answer in its model.
 
-        Errors: TaskError if that is the first observation alone; ConfigError where the player
-        does not truncate."""
+        Errors: TaskError if the first observation alone is too long; ConfigError if the player does
+        not truncate."""
         for seat in node.observations:
             player = self.seats[seat]
             if player.positions is None:

@@ -14,12 +14,13 @@ from colearn.contract import FrontierNode, Rollout
 from colearn.errors import ConfigError
 
 MOST_ACTIONS = 2**16
-"""The maximum number of sampled actions of one tree, and also of its joint actions. A full tree of
-K=4 over six turns with two agents has 10,920 sampled actions."""
+"""Maximum number of sampled actions, and maximum number of joint actions, in one tree. A full tree
+with K=4, six turns and two agents has 10,920 sampled actions."""
 
 
 def check_size(actions: int, shape: object, turn: int) -> None:
-    """Errors: ConfigError if a tree has more than `MOST_ACTIONS` by a turn, counted from 0."""
+    """Errors: ConfigError if a tree has more than `MOST_ACTIONS` actions by `turn`, counted from
+    0."""
     if actions > MOST_ACTIONS:
         raise ConfigError(
             f"algorithm.rollout.k: one tree of {type(shape).__name__} has more than "
@@ -66,7 +67,8 @@ class Chain(Aligned):
 @dataclass(frozen=True, kw_only=True)
 class CounterfactualChain(Chain):
     """A chain whose agents sample K further actions at every history, for a counterfactual critic.
-    These are not executed. n H (1 + K) generations and H environment steps per episode.
+    The further actions are not executed. n H (1 + K) generations and H environment steps per
+    episode.
 
     Wrong without that critic: nothing reads the further actions.
     """
@@ -89,7 +91,7 @@ class CounterfactualChain(Chain):
 
 @dataclass(frozen=True)
 class Parallel(Group, Aligned):
-    """K chains that share the root's history only; n K H generations per episode.
+    """K chains that share only the root's history; n K H generations per episode.
 
     Wrong when later turns need a group baseline: only the first turn has a group.
     """
@@ -119,8 +121,8 @@ class Cross(Group):
     and expensive generation.
 
     Wrong when `step` is slow or the horizon long: an episode runs K^m + ... + K^(mH) steps. Two
-    siblings may share an agent's action, so they are not independent samples. The group size is K,
-    the actions per agent; K^m depends on how many agents act, and is never smaller.
+    siblings may share an agent's action, so siblings are not independent samples. The group size is
+    K, the number of actions per agent; the number of children K^m is at least K.
     """
 
     def samples(self, at: FrontierNode) -> Mapping[str, int]:

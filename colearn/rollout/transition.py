@@ -70,7 +70,8 @@ def measured(task: Task, state: Any, item: str) -> dict[str, float | None]:
 def step(
     task: Task, state: Any, actions: Mapping[str, Any], rng: np.random.Generator, item: str
 ) -> Outcome[Any]:
-    """The outcome of a joint action: texts, or `SampledAction`s for a task that reads them."""
+    """The outcome of a joint action. Actions are texts, or `SampledAction`s if the task reads
+    them."""
     with asking(task, "step", item):
         return validate_outcome(task.step(state, actions, rng), task.agents)
 

@@ -1,6 +1,6 @@
 """Validation of task outputs: one error line per violation.
 
-Each function returns its argument, so that it can wrap a call.
+Most functions return their argument, so that they can wrap a call.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Items = TypeVar("Items", bound=Sequence[Any])
 State = TypeVar("State")
 
 LARGEST_REWARD = 1e9
-"""Bound on |reward|: beyond it squares and sums of returns exceed single precision."""
+"""Maximum |reward|: larger rewards make squares and sums of returns too large for float32."""
 
 
 def validate_items(items: Items, split: str) -> Items:
@@ -72,7 +72,7 @@ def validate_text(text: str, method: str) -> str:
 
 
 def validate_metrics(metrics: Mapping[str, float | None]) -> Mapping[str, float | None]:
-    """Check metrics: each must have a name and a finite number, or None if it was not measured.
+    """Check metrics: each must have a name and a value, a finite number or None if not measured.
 
     Errors: TaskError.
     """
@@ -96,8 +96,8 @@ def validate_metrics(metrics: Mapping[str, float | None]) -> Mapping[str, float 
 
 
 def validate_outcome(outcome: Outcome[State], agents: Sequence[str]) -> Outcome[State]:
-    """Check a step's outcome: rewards that are finite or None (not scored), a bool `done`, local
-    rewards of known agents.
+    """Check a step's outcome: rewards must be finite or None (not scored), `done` must be a bool,
+    and local rewards must belong to known agents.
 
     Errors: TaskError.
     """
@@ -171,5 +171,5 @@ def _finite(value: object, what: str) -> None:
 
 
 def _shown(value: float) -> str:
-    """A number that is not finite, or an integer of any length."""
+    """A short text for a number that is not finite or for an integer of any length."""
     return str(value) if isinstance(value, float) else "an integer beyond a float's range"

@@ -1,1 +1,1 @@
-"""OpenAI-compatible server of one agent: HTTP and sessions around the decode engine."""
+"""OpenAI-compatible server of one agent: HTTP routes and sessions around the decode engine."""

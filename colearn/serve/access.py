@@ -1,4 +1,4 @@
-"""Access control: the bearer token, and the hosts that a server without one answers to."""
+"""Access control: the bearer token, and the host names accepted by a server without a token."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ LOOPBACK = frozenset(("localhost", "127.0.0.1", "::1"))
 
 
 def read_token(file: Path | None, given: str | None, *, host: str, insecure: bool) -> str | None:
-    """Returns the token of a file, or the environment's; None without either.
+    """Returns the token from the file, else from the environment; None if neither is set.
 
-    Errors: ConfigError for a file without a token, or if the server would be open to others.
+    Errors: ConfigError for a file without a token, or if the server would be reachable from other
+    machines without a token.
     """
     token = given or None
     if file is not None:
@@ -38,7 +39,8 @@ def read_token(file: Path | None, given: str | None, *, host: str, insecure: boo
 def names_to_call(host: str, token: str | None) -> frozenset[str] | None:
     """Returns the host names that a server without a token answers to; None for any.
 
-    This prevents DNS rebinding: a web page can give this machine's address another name.
+    This check prevents DNS rebinding, where a web page maps its own domain to this machine's
+    address.
     """
     if token is not None or not is_loopback(host):
         return None

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 _PROMPTS = 32
-"""Chat formats that are cached, by system prompt."""
+"""Maximum number of cached chat formats, one per system prompt."""
 
 
 class ServedAgent:
@@ -46,12 +46,13 @@ class ServedAgent:
             "model_end_ids": load_end_ids(str(folder), field="weights"),
         }
         self.decoder = ServedChat(copy.deepcopy(self._tokenizer), **self._form)
-        """Decodes in any thread: its tokenizer never encodes, since encoding is not thread-safe."""
+        """Chat format for decoding in any thread. Its tokenizer never encodes, since encoding is
+        not thread-safe."""
         positions: int | None = getattr(self.base.config, "max_position_embeddings", None)
         self.context = min(n for n in (positions, context, 2**20) if n is not None)
-        """Tokens of the longest history."""
+        """Maximum number of tokens in a history."""
         self.longest_token = max(map(len, self._tokenizer.get_vocab()))
-        """Characters of the longest token."""
+        """Number of characters in the longest token."""
         self.sampling = Sampling(**self.manifest.sampling.model_dump())
         self.chat = lru_cache(maxsize=_PROMPTS)(self._chat)
         """The chat format of a system prompt, for encoding in one thread.
@@ -71,9 +72,10 @@ class ServedAgent:
 
 
 class ServedChat(ChatFormat):
-    """The chat format of training, without a cache of token ids: the texts are clients'.
+    """The chat format used in training, without a cache of token ids because texts come from
+    clients.
 
-    Special tokens in the agent's own system text are special, as they were in training.
+    Special tokens in the agent's exported system text keep their meaning, as in training.
     """
 
     def __init__(
@@ -84,4 +86,5 @@ class ServedChat(ChatFormat):
 
 
 class ClientChat(ServedChat, QuotingChat):
-    """With a client's system text, in which special tokens stay text."""
+    """The chat format with a client's system text, in which special tokens are treated as plain
+    text."""

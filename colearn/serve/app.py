@@ -25,7 +25,7 @@ from .waiting import JobEvents
 
 
 def build_app(service: Service) -> FastAPI:
-    """Builds the server's application, without its guard."""
+    """Builds the server's application, without the `Guard` middleware."""
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
     page = PageFiles()
 
@@ -119,7 +119,7 @@ async def _chat(service: Service, request: Request) -> Response:
 
 
 class _Stream(StreamingResponse):
-    """Streams an answer as server-sent events, and ends its turn in every case."""
+    """Streams an answer as server-sent events, and always ends the answer's turn."""
 
     def __init__(
         self,

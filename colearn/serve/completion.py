@@ -22,9 +22,10 @@ _REASONS = {"end": "stop", "stop": "stop", "length": "length"}
 class ChatAnswer:
     """The answer to one request.
 
-    spelling: given if log-probabilities were requested.
-    offered: names of the functions that the answer may call; `several` calls, or at most one.
-    opened: the text with which the prompt opened reasoning. Reasoning is in neither content nor
+    spelling: set if log-probabilities were requested.
+    offered: names of the functions that the answer may call.
+    several: whether the answer may make more than one call.
+    opened: the text with which the prompt opened reasoning. Reasoning is excluded from content and
     calls; `colearn.token_ids` has all tokens.
     """
 
@@ -69,7 +70,8 @@ class ChatAnswer:
         return self._chunk(choice, {"role": "assistant", "content": ""}, None, None, usage)
 
     def grown(self, token: TokenDrawn, usage: bool) -> bytes | None:
-        """Returns the chunk of one token; None if calls are to be parsed at the answer's end."""
+        """Returns the chunk for one token; None if function calls must be parsed at the answer's
+        end."""
         if self._offered:
             return None
         content = self._parts[token.choice].push(token.text)
@@ -79,7 +81,7 @@ class ChatAnswer:
         return self._chunk(token.choice, {"content": content}, logprobs, None, usage)
 
     def ended(self, choice: int, finish: Finish, usage: bool) -> bytes:
-        """Returns the chunks of what was held back, and of the reason for the end."""
+        """Returns the chunks with the held-back text and with the finish reason."""
         reason = _REASONS[finish]
         content, calls = self._read(self.job.choices[choice].text)
         if self._offered:

@@ -1,7 +1,8 @@
 """ASGI middleware around every request: authentication, rate limit, access log, error responses.
 
-Starlette's TrustedHostMiddleware refuses in plain text, and uvicorn limits only headers that
-arrive in pieces. Clients of this API read errors as JSON, so both checks are made here.
+Starlette's TrustedHostMiddleware answers in plain text, and uvicorn limits only headers that arrive
+in pieces. Clients of this API read errors as JSON, so this module checks both the host and the size
+of headers.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ _HEADERS = 16 * 1024
 class Guard:
     """Checks, logs and counts requests.
 
-    Without a `token` there is no authentication; `hosts` then limits the Host header, against DNS
-    rebinding by a web page. `seen` is called with each request's path and status.
+    Without a `token` there is no authentication; `hosts` then restricts the Host header, to prevent
+    DNS rebinding by a web page. `seen` is called with each request's path and status.
     """
 
     def __init__(
@@ -112,7 +113,7 @@ class Guard:
 
 
 def refuse(error: ServeError) -> JSONResponse:
-    """Returns the response for a refused request."""
+    """Returns the JSON response for a refused request."""
     return JSONResponse(error.body(), status_code=error.status, headers=error.headers)
 
 

@@ -59,7 +59,7 @@ class Metrics:
 
 
 class _State(Collector):
-    """Collects the metrics that other objects hold."""
+    """Collects metrics whose values are stored in other objects."""
 
     def __init__(
         self,

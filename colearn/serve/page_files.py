@@ -1,4 +1,4 @@
-"""Static files of the chat page, read once from this package."""
+"""Static files of the chat page, loaded once from this package."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ INDEX = "index.html"
 
 
 class PageFiles:
-    """Serves the folder's files by name; no path is built from a request."""
+    """Serves the folder's files by name; no file path is built from a request."""
 
     def __init__(self) -> None:
         folder = files("colearn.serve") / "page"

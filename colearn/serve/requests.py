@@ -1,4 +1,4 @@
-"""Chat completion requests: checked, and read as an engine's token history, sampling and seeds."""
+"""Checks chat completion requests and converts them to token history, sampling and seeds."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from .sessions import ServedSession
 
 
 def check_request(asked: ChatRequest, limits: ServerLimits) -> None:
-    """Errors: ServeError 400 for what this server bounds or cannot combine."""
+    """Check a request. Errors: ServeError 400 for values over a limit and for unsupported
+    combinations."""
     if len(asked.messages) > limits.max_messages:
         raise ServeError(
             400,
@@ -45,7 +46,8 @@ def check_request(asked: ChatRequest, limits: ServerLimits) -> None:
 def token_history(
     agent: ServedAgent, conversation: SentConversation, session: ServedSession | None
 ) -> TokenHistory:
-    """The ids of a conversation, or of a session's history and what the conversation adds to it.
+    """The token history of a conversation; with a session, the session's history extended by the
+    new user message.
 
     Errors: ServeError 400 for messages that the chat template or the context cannot hold.
     """
@@ -68,9 +70,10 @@ def token_history(
 def whole_history(
     conversation: SentConversation, chat: ServedChat, window: int | None
 ) -> TokenHistory:
-    """Tokenises a whole conversation as its template writes it, earlier answers from their texts.
+    """Tokenises a whole conversation with its chat template; earlier answers are tokenised from
+    text.
 
-    Errors: WindowExceeded; ConfigError for a conversation that the template drops parts of.
+    Errors: WindowExceeded; ConfigError if the template drops parts of the conversation.
     """
     history = TokenHistory()
     for span in dialogue_spans(chat, conversation.turns, conversation.said):
@@ -81,7 +84,7 @@ def whole_history(
 def observe(
     history: TokenHistory, chat: ChatFormat, said: str, last: Action | None, window: int | None
 ) -> TokenHistory:
-    """Extends a history by the user's text, after the action `last`.
+    """Extends a history by the user's text, which follows the action `last`.
 
     Errors: WindowExceeded.
     """
@@ -90,9 +93,9 @@ def observe(
 
 
 def sampling_of(asked: ChatRequest, agent: ServedAgent, history: TokenHistory) -> Sampling:
-    """The agent's sampling with what a request sets.
+    """The agent's sampling settings, overridden by those of the request.
 
-    Errors: ServeError 400 if its answer does not fit the context after `history`.
+    Errors: ServeError 400 if the answer does not fit into the context after `history`.
     """
     sampling, context = agent.sampling, agent.context
     room = context - len(history)
@@ -112,7 +115,7 @@ def sampling_of(asked: ChatRequest, agent: ServedAgent, history: TokenHistory) -
 
 
 def seeds_of(asked: ChatRequest) -> tuple[int, ...]:
-    """A seed for each choice; the first is the request's own."""
+    """One seed per choice; the first is the request's seed, or random if the request has none."""
     first = secrets.randbits(63) if asked.seed is None else asked.seed % 2**64
     others = (derive_seed(first, "choice", number) for number in range(1, asked.n or 1))
     return (first, *others)

@@ -25,7 +25,7 @@ _CONNECTIONS = 2048
 
 
 class EngineFailed(ColearnError):
-    """The model failed repeatedly, and the server has ended."""
+    """The server stopped because the model failed repeatedly."""
 
 
 def serve(
@@ -39,7 +39,7 @@ def serve(
     context: int | None,
     threads: int | None = None,
 ) -> None:
-    """Serves until SIGTERM or SIGINT; a second signal ends without grace.
+    """Serves until SIGTERM or SIGINT; a second signal stops the server without a grace period.
 
     Errors: ConfigError before the start; EngineFailed.
     """
@@ -92,7 +92,8 @@ async def _serve(
 
 
 async def _end(server: _DrainingServer, service: Service, failed: asyncio.Event) -> None:
-    """Waits for a signal, then refuses new requests and lets running ones finish in time."""
+    """Waits for a signal or a failure, then refuses new requests. After a signal, running requests
+    may finish within the grace period."""
     asked = asyncio.create_task(server.asked.wait())
     broken = asyncio.create_task(failed.wait())
     await asyncio.wait((asked, broken), return_when=asyncio.FIRST_COMPLETED)
@@ -111,7 +112,8 @@ async def _end(server: _DrainingServer, service: Service, failed: asyncio.Event)
 
 
 class _DrainingServer(uvicorn.Server):
-    """Starts the shutdown at a signal; uvicorn's own handler would close /health at once."""
+    """Starts the graceful shutdown on a signal; uvicorn's default handler would close /health at
+    once."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)

@@ -1,4 +1,4 @@
-"""Service of one agent: queues its requests as engine jobs, and adds their results to sessions."""
+"""Service of one agent: queues requests as engine jobs and adds the results to sessions."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from .sessions import ServedSession, Sessions
 from .spelling import Spelling
 
 PIECE = 512
-"""Prefill chunk in tokens: bounds how long a long prompt delays decoding rows."""
+"""Prefill chunk in tokens: limits how long a long prompt delays decoding rows."""
 
 FAILURES = 3
-"""Failed steps without an answer between them, after which the server ends."""
+"""Number of failed steps, without an answer in between, after which the server stops."""
 
 _PATHS = {
     "/v1/chat/completions": "chat",
@@ -56,7 +56,7 @@ class ServedTurn:
 class Service:
     """The logic behind the routes.
 
-    Its methods run in the event loop; `gave_up` is called there if the engine fails repeatedly.
+    All methods run in the event loop; `gave_up` is called there if the engine fails repeatedly.
     """
 
     def __init__(
@@ -65,9 +65,9 @@ class Service:
         self.agent, self.limits = agent, limits
         self.draining = False
         self.encoding = 0
-        """Requests that wait for tokenisation."""
+        """Number of requests that wait for tokenisation."""
         self.turns = 0
-        """Requests in progress."""
+        """Number of requests in progress."""
         self._loop = asyncio.get_running_loop()
         self.engine = Engine(
             agent.base, max_rows=limits.max_batch, memory=limits.cache_bytes, piece=PIECE
@@ -84,7 +84,7 @@ class Service:
         self.sessions = Sessions(limits.max_sessions, limits.session_idle)
         self.spelling = Spelling(agent.decoder.tokenizer)
         self.opened_reasoning = agent.decoder.opened_reasoning("")
-        """The text with which every prompt opens reasoning; '' if none does."""
+        """The text with which every prompt opens reasoning; '' if prompts do not open it."""
         self._created = int(time.time())
         self._encoding = ThreadPoolExecutor(1, thread_name_prefix="encode")
         self.metrics = Metrics(
@@ -99,7 +99,7 @@ class Service:
         self.worker.start()
 
     def close(self) -> None:
-        """Ends the engine's thread and the encoding thread."""
+        """Stops the engine's thread and the encoding thread."""
         self.worker.close()
         self._encoding.shutdown()
 
@@ -172,7 +172,7 @@ class Service:
         return ServedTurn(job, conversation, asked.session_id, session)
 
     def submit(self, turn: ServedTurn) -> None:
-        """Queues a turn.
+        """Queues a turn for decoding.
 
         Errors: ServeError 429 if the queue is full, 503 at shutdown.
         """
@@ -200,7 +200,7 @@ class Service:
         metrics.duration.observe(time.perf_counter() - job.arrived)
 
     def end(self, turn: ServedTurn) -> None:
-        """Ends a turn in every case; an incomplete answer is cancelled."""
+        """Ends a turn, whether answered or not; cancels an incomplete answer."""
         self.turns -= 1
         if not turn.committed:
             turn.job.cancelled = True
@@ -210,9 +210,10 @@ class Service:
     async def _encode(
         self, conversation: SentConversation, session: ServedSession | None
     ) -> TokenHistory:
-        """Tokenises a conversation in the encoding thread; a cancelled request leaves its queue.
+        """Tokenises a conversation in the encoding thread; a cancelled request leaves that thread's
+        queue.
 
-        Errors: ServeError 400 for a text that exceeds the context in any tokenisation, 429 if the
+        Errors: ServeError 400 for a text too long for the context in any tokenisation, 429 if the
         queue is full.
         """
         most = self.agent.context * self.agent.longest_token

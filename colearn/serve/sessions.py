@@ -1,4 +1,4 @@
-"""Sessions: private histories that the server keeps, by client-given name."""
+"""Sessions: private histories stored by the server under names chosen by the client."""
 
 from __future__ import annotations
 
@@ -16,26 +16,27 @@ from colearn.types import Action
 
 @dataclass(slots=True, eq=False)
 class ServedSession:
-    """One private history, kept as token ids and a fingerprint, never as text. The engine keeps its
-    KV cache as long as this history exists, if memory allows."""
+    """One private history, stored as token ids and a fingerprint, never as text. If memory allows,
+    the engine keeps the history's KV cache as long as the history exists."""
 
     system: str | None
-    """The system message of its first request."""
+    """The system message of the session's first request."""
     history: TokenHistory = field(default_factory=TokenHistory)
     said: bytes = b""
-    """Fingerprint of all texts."""
+    """Fingerprint of all texts so far."""
     turns: int = 0
     busy: bool = False
     used: float = field(default_factory=time.monotonic)
 
     @property
     def last(self) -> Action | None:
-        """The last token of the last action, on which the next observation depends."""
+        """The last action, reduced to its last token, on which the next observation's tokens
+        depend."""
         return Action("", (self.history.ids[-1],)) if self.turns else None
 
 
 class Sessions:
-    """At most `most` sessions, least recently used first."""
+    """Up to `most` sessions, ordered from least to most recently used."""
 
     def __init__(self, most: int, idle: float) -> None:
         self.most, self.idle = most, idle
@@ -47,8 +48,8 @@ class Sessions:
     def begin(self, name: str, conversation: SentConversation) -> ServedSession:
         """Returns the session of a conversation and marks it busy.
 
-        Errors: ServeError 404 for earlier turns of an unknown session, 409 for earlier turns that
-        differ from the session's or while it is busy, 429 for too many sessions.
+        Errors: ServeError 404 for earlier turns of an unknown session, 409 if earlier turns differ
+        from the session's or the session is busy, 429 for too many sessions.
         """
         session = self._held.get(name)
         if session is None:
@@ -87,7 +88,8 @@ class Sessions:
     def commit(
         self, session: ServedSession, conversation: SentConversation, choice: Choice, sent: str
     ) -> None:
-        """Adds an answered turn to the history; `sent` is the text that the client has of it."""
+        """Adds an answered turn to the history; `sent` is the answer's text as the client received
+        it."""
         assert choice.history is not None, "the answer is not complete"
         session.history = choice.history
         session.said = digest(session.said, conversation.said, sent)
@@ -138,7 +140,7 @@ def _said(conversation: SentConversation) -> bytes:
 
 
 def digest(before: bytes, *texts: str | None) -> bytes:
-    """Extends the fingerprint `before` by `texts`."""
+    """Returns the fingerprint `before` extended by `texts`."""
     fingerprint = hashlib.blake2b(before, digest_size=16)
     for text in texts:
         part = b"" if text is None else text.encode("utf-8", "surrogatepass")

@@ -1,4 +1,4 @@
-"""`--engine vllm`: serves the agent by vLLM's own OpenAI-compatible server."""
+"""`--engine vllm`: serves the agent with vLLM's OpenAI-compatible server."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from colearn.export import AgentManifest, read_manifest, verify
 def replace_process(
     folder: Path, *, host: str, port: int, token: str | None, context: int | None
 ) -> NoReturn:
-    """Replaces this process by vLLM's server, which has no sessions.
+    """Replaces this process with vLLM's server, which has no sessions.
 
-    The role prompt is applied by the chat template.
+    The chat template applies the role prompt.
     Errors: MissingExtra; ConfigError for an agent with a window, which vLLM does not support.
     """
     manifest = read_manifest(folder)

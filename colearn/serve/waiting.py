@@ -9,7 +9,7 @@ from colearn.client.protocol.errors import ServeError
 from colearn.generate.job import Done, Event, Failed, Job
 
 _HELD = 2048
-"""Unread events after which a slow client's job is cancelled."""
+"""Number of unread events after which a slow client's job is cancelled."""
 
 
 class JobEvents:

@@ -1,4 +1,4 @@
-"""Checks of the evaluation settings before a run, by one scripted episode; no model is needed."""
+"""Checks of the evaluation settings before a run, with one scripted episode; needs no model."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .pass_at_k import require_pass, require_repeats
 from .queried import exact_names
 
 _ALWAYS = ("return", "objective", "turns", "tokens_per_turn", "response_seconds")
-"""Metrics of every evaluation; the first two also by agent."""
+"""Metrics of every evaluation; the first two are also reported by agent."""
 
 
 def check_evaluation(run: ResolvedRun) -> None:
@@ -55,7 +55,8 @@ def check_evaluation(run: ResolvedRun) -> None:
 
 
 def _ending(task: DecPOMDP[Any, Any], item: Any) -> dict[str, float | None]:
-    """The metrics at the end of an episode of legal or, without them, empty actions."""
+    """The metrics at the end of an episode of legal actions, or of empty actions if the task offers
+    no legal actions."""
     rng, name = derive_rng("check"), item_name(item)
     state = begin(task, item, rng, name)
     for _ in range(task.horizon):

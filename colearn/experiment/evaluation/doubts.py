@@ -1,4 +1,5 @@
-"""Notes on evaluations whose numbers say little: a single row, or answers that were all cut."""
+"""Notes on evaluations with unreliable numbers: a single episode or row, or only truncated
+answers."""
 
 from __future__ import annotations
 
@@ -19,8 +20,8 @@ def doubts(
 ) -> Iterator[str]:
     """One line for each reason to doubt an evaluation's means, with the remedy.
 
-    A task with a single item in each split, such as a game, has no rows to hold out; for it
-    episodes count.
+    A task with a single item in each split, such as a game, has no rows to hold out; for such a
+    task only the number of episodes matters.
     """
     if len(trees) == 1:
         yield (

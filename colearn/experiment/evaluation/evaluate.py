@@ -31,13 +31,13 @@ from .played import evaluation_items, mean_outcomes, mean_turns
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """Mean metrics over the evaluation episodes, and the episodes."""
+    """Mean metrics over the evaluation episodes, together with the episodes."""
 
     metrics: dict[str, float]
-    """`return` (undiscounted, of the team or the players), `objective` (as credited), the task's
-    metrics of the final state, `pass@k` if requested, `turns`, `tokens_per_turn` (per agent and
-    turn), `truncated` (fraction of episodes with a truncated answer) and `response_seconds` (per
-    turn, slowest agent)."""
+    """`return` (undiscounted, of the team or the players), `objective` (credited return), the
+    task's metrics of the final state, `pass@k` if requested, `turns`, `tokens_per_turn` (mean per
+    agent and turn), `truncated` (fraction of episodes with a truncated answer) and
+    `response_seconds` (per turn, of the slowest agent)."""
     trees: list[Tree[Any]]
 
 
@@ -52,8 +52,8 @@ def evaluate_team(
     processes: Processes,
     pool: Executor | None = None,
 ) -> Evaluation:
-    """Play the items of a split with the same items and seeds at every call. Notes on stderr, once
-    in a process, why its numbers say little.
+    """Play the evaluation episodes, with the same items and seeds in every call. Prints reasons to
+    doubt the numbers on stderr, once per process.
 
     Errors: TaskError if the task breaks its contract or scores no episode.
     """
@@ -93,8 +93,8 @@ def evaluate_weights(parts: Assembly, folders: Mapping[NetworkKey, Path]) -> dic
     """The metrics of a team with weights from checkpoints, with the config's evaluation settings,
     exact evaluation included.
 
-    folders: the checkpoint folder of each learner; other learners keep their weights.
-    Errors: CheckpointError for a folder that cannot be read or is of another model.
+    folders: the checkpoint folder of each learner; learners without a folder keep their weights.
+    Errors: CheckpointError for a folder that cannot be read or belongs to another model.
     """
     for key, folder in folders.items():
         parts.host.learners[key].load(folder)

@@ -1,8 +1,8 @@
 """Exact evaluation: the value of a team on a finite problem, computed instead of sampled.
 
 Every private history of the problem is written out as the agent's prompt. The agent's network
-scores every legal reply there, in one teacher-forced pass over a tree with shared prefixes. The
-resulting tables are a joint policy, whose value is computed exactly.
+scores every legal reply to each prompt, in one teacher-forced pass over a tree with shared
+prefixes. The resulting tables are a joint policy, whose value is computed exactly.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from colearn.tabular.model import Array
 from .queried_histories import HistoryNode, QueriedHistories
 
 Tables = dict[str, tuple[Array, ...]]
-"""By agent and turn: pi_i(a | h_i)."""
+"""Policy tables pi_i(a | h_i) by agent and turn."""
 
 
 COLD = 0.2
@@ -32,7 +32,7 @@ COLD = 0.2
 
 Decoding = Literal["sampled", "cold", "greedy"]
 DECODINGS: tuple[Decoding, ...] = ("sampled", "cold", "greedy")
-"""At each agent's own temperature, at `COLD`, and greedy."""
+"""Decodings: at each agent's own temperature, at temperature `COLD`, and greedy."""
 
 
 def temperatures(spec: AgentSpec) -> list[float]:
@@ -47,9 +47,9 @@ METRICS = ("exact_return", "exact_return_cold", "exact_return_greedy", "exact_re
 class ExactEvaluator:
     """Exact values of the current weights on one finite task.
 
-    A reply is legal in its canonical tokens followed by the template's end token; other
-    tokenisations that the task would accept count as rejected. `exact_rejected` is the probability
-    of an episode with a rejected reply and bounds the error.
+    A reply counts as legal only in its canonical tokenisation followed by the template's end token;
+    other tokenisations that the task would accept count as rejected. `exact_rejected` is the
+    probability of an episode with a rejected reply and bounds the error.
 
     Errors: ConfigError if the task is not finite, or sampling truncates the distribution.
     """
@@ -100,7 +100,8 @@ class ExactEvaluator:
         return evaluate(self.histories, policy, rejected=rejected)
 
     def _ask(self, agent: str) -> QueriedHistories:
-        """An agent with queries for its legal replies at every private history, turn by turn."""
+        """Enumerate an agent's private histories, turn by turn, and query its legal replies at each
+        history."""
         asked = QueriedHistories(agent, self.specs[agent], self.networks[agent])
         words = self.task.action_words(agent)
         at: dict[tuple[int, ...], HistoryNode] = {(): asked.opened(self.task.shown(agent, 0, None))}
@@ -117,7 +118,7 @@ class ExactEvaluator:
         return asked
 
     def _policies(self) -> dict[Decoding, Tables]:
-        """By decoding and agent: pi(a | h) at every private history, by turn."""
+        """Tables pi(a | h) over private histories by turn, for each decoding and agent."""
         policies: dict[Decoding, Tables] = {name: {} for name in DECODINGS}
         for number, agent in enumerate(self.task.agents):
             asked = self._asked[agent]
@@ -133,7 +134,7 @@ class ExactEvaluator:
 
 
 def require_finite(task: object) -> None:
-    """Errors: ConfigError for a task that exact evaluation cannot enumerate."""
+    """Check a task. Errors: ConfigError for a task that exact evaluation cannot enumerate."""
     if not isinstance(task, FiniteTask):
         raise ConfigError(
             "evaluation.exact: needs a finite task such as dpomdp or one small game of "
@@ -142,7 +143,8 @@ def require_finite(task: object) -> None:
 
 
 def require_plain_sampling(specs: Mapping[str, AgentSpec]) -> None:
-    """Errors: ConfigError if an agent does not sample from the model's untruncated distribution."""
+    """Check sampling. Errors: ConfigError if an agent does not sample from the model's untruncated
+    distribution."""
     for agent, spec in specs.items():
         sampling = spec.sampling
         if sampling.temperature == 0.0 or sampling.top_p < 1.0 or sampling.top_k or sampling.stop:

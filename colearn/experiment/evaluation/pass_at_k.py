@@ -44,7 +44,7 @@ def mean_pass_at_k(counts: Iterable[tuple[int, int]], k: int) -> float:
 
 
 def require_pass(metrics: Mapping[str, float | None]) -> None:
-    """Errors: ConfigError for a task without the metric `pass`."""
+    """Check the task's metrics. Errors: ConfigError for a task without the metric `pass`."""
     if PASS not in metrics:
         raise ConfigError(
             f"evaluation.pass_at: the task has no metric '{PASS}'; leave the setting out"
@@ -52,7 +52,8 @@ def require_pass(metrics: Mapping[str, float | None]) -> None:
 
 
 def require_repeats(pass_at: Sequence[int], fewest: int) -> None:
-    """Errors: ConfigError where an item has fewer episodes than the largest k."""
+    """Check the number of episodes. Errors: ConfigError if an item has fewer episodes than the
+    largest k."""
     if fewest < max(pass_at):
         raise ConfigError(
             f"evaluation.pass_at: k = {max(pass_at)} needs as many episodes of each item, "

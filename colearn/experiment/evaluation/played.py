@@ -19,13 +19,13 @@ from colearn.statistics.scored import as_number, as_reward, mean_scored
 from colearn.types import Credited, Tree
 
 _FAILED = "failed"
-"""A program's task measures by this name whether the program failed."""
+"""Name of the metric with which a task that runs programs reports a failed program."""
 
 
 def evaluation_items(
     task: DecPOMDP[Any, Any], settings: EvaluationSettings
 ) -> tuple[list[Any], int]:
-    """The items of all episodes in their order, and the size of the split.
+    """The items of all episodes, in episode order, and the size of the split.
 
     Errors: TaskError if the task breaks its contract.
     """
@@ -37,10 +37,9 @@ def evaluation_items(
 
 def mean_returns(trees: Sequence[Tree[Any]], pays: frozenset[Paid]) -> dict[str, float]:
     """`return`, independent of the algorithm's credit: the team's undiscounted reward, or the
-    agents' mean payoff if the task does not pay the team. If the task pays single agents, each
-    one's own payoff is `return/AGENT`. Means over the scored episodes, absent if there is none;
-    `unscored` counts the others.
-    """
+    agents' mean payoff if the task does not pay the team. If the task pays single agents,
+    `return/AGENT` is each agent's own payoff. Values are means over the scored episodes and are
+    absent without scored episodes; `unscored` counts the other episodes."""
     credit = SharedReward() if "team" in pays else Payoff()
     returns = [_returns(tree, credit) for tree in trees]
     unscored = sum(any(map(isnan, by_agent.values())) for by_agent in returns)
@@ -52,8 +51,8 @@ def mean_returns(trees: Sequence[Tree[Any]], pays: frozenset[Paid]) -> dict[str,
 
 
 def mean_objective(trees: Sequence[Tree[Any]], credit: Credit) -> dict[str, float]:
-    """`objective`, which the algorithm maximises: the undiscounted credited return, mean over
-    agents and episodes; also `objective/AGENT` if agents are credited differently."""
+    """`objective`, the quantity that the algorithm maximises: the undiscounted credited return,
+    averaged over agents and episodes; also `objective/AGENT` if agents are credited differently."""
     return _mean_of_agents([_returns(tree, credit) for tree in trees], "objective")
 
 
@@ -69,7 +68,7 @@ def _mean_of_agents(returns: Sequence[Mapping[str, float]], name: str) -> dict[s
 
 
 def _means_by_agent(returns: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """Mean return of each agent over its scored episodes, from that of each episode."""
+    """Mean return of each agent over its scored episodes, from the returns of each episode."""
     by_agent: dict[str, list[float]] = {agent: [] for agent in returns[0]}
     for episode in returns:
         for agent, reached in episode.items():
@@ -79,8 +78,8 @@ def _means_by_agent(returns: Sequence[Mapping[str, float]]) -> dict[str, float]:
 
 
 def lost_episodes(trees: Sequence[Tree[Any]], task: DecPOMDP[Any, Any]) -> dict[str, float]:
-    """Of a task that runs programs: `failed`, if the task measures it, and `unasked`, the episodes
-    in which no agent acted. Neither is visible in a return. Other tasks lose no episodes."""
+    """For a task that runs programs: `failed`, if the task measures it, and `unasked`, the number
+    of episodes in which no agent acted. Returns show neither of them. Empty for other tasks."""
     if not ProgramEpisodes.of(task).program:
         return {}
     ends = [node.metrics for tree in trees for node in tree.nodes if node.metrics]
@@ -91,7 +90,7 @@ def lost_episodes(trees: Sequence[Tree[Any]], task: DecPOMDP[Any, Any]) -> dict[
 
 
 def _returns(tree: Tree[Any], credit: Credit) -> dict[str, float]:
-    """Each agent's undiscounted credited return; NaN if it is not scored."""
+    """Each agent's undiscounted credited return; NaN if the return is not scored."""
     episode = Credited(tree=tree, rewards=credit(tree))
     return {agent: episode.returns(agent)[0] for agent in tree.agents}
 

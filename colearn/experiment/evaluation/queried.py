@@ -1,7 +1,8 @@
-"""Exact evaluation of a small game: reads the policy at every decision; the task measures it.
+"""Exact evaluation of a small game: reads the policy at every decision; the task measures the
+policy.
 
-A player's private histories are written out as its prompts. Its network scores every valid reply at
-each of them in one teacher-forced pass with shared prefixes.
+A player's private histories are written out as prompts. The player's network scores every valid
+reply to each prompt, in one teacher-forced pass with shared prefixes.
 """
 
 from __future__ import annotations
@@ -34,9 +35,9 @@ def exact_names(task: QueriedTask) -> set[str]:
 class QueriedEvaluator:
     """Exact measures of the current weights on one enumerable game.
 
-    A reply is valid in its canonical tokens followed by the template's end token. The task judges
-    the valid replies' probabilities, normalised to sum to 1. `exact_rejected`, the largest
-    probability of anything else at any decision, bounds the effect of normalising.
+    A reply counts as valid only in its canonical tokenisation followed by the template's end token.
+    The task judges the valid replies' probabilities, normalised to sum to 1. `exact_rejected`, the
+    largest probability of anything else at any decision, bounds the effect of normalising.
 
     Errors: ConfigError if the game is too large, or sampling truncates the distribution.
     """
@@ -78,7 +79,7 @@ class QueriedEvaluator:
         return {**metrics, REJECTED: max(0.0, *(1.0 - total for total in sums))}
 
     def _probabilities(self, agent: str) -> list[Array]:
-        """pi(reply | history) by decision, shape [decodings, valid replies]."""
+        """pi(reply | history) for each decision, shape [decodings, valid replies]."""
         asked = self._asked[agent]
         return asked.probabilities(temperatures(asked.spec), self.token_budget)
 
@@ -89,7 +90,7 @@ def _named(name: str, decoding: Decoding) -> str:
 
 def _normalised(table: Array, place: int) -> Array:
     """A decoding's probabilities of the valid replies, normalised to sum to 1. If greedy decoding
-    gives an invalid reply, the most likely valid reply when sampled replaces it."""
+    gives an invalid reply, it is replaced by the valid reply that is most likely in sampling."""
     row = table[place]
     if DECODINGS[place] == "greedy" and not row.any():
         row = np.eye(len(row))[table[0].argmax()]
@@ -98,7 +99,7 @@ def _normalised(table: Array, place: int) -> Array:
 
 
 def _ask(asked: QueriedHistories, decisions: Sequence[Decision]) -> QueriedHistories:
-    """An agent with queries for its valid replies at every decision."""
+    """Query an agent's valid replies at every decision."""
     for decision in decisions:
         place: HistoryNode | None = None
         reply = ""

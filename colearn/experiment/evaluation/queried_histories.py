@@ -1,8 +1,8 @@
 """Probabilities of an agent's valid replies at enumerated histories, scored by its network.
 
 The histories of an agent form trees of texts, in which shared prefixes are scored once. The replies
-at a history form a tree of tokens in which every branching is one softmax. So the probabilities of
-the valid replies at a history sum to at most 1.
+at a history form a tree of tokens with one softmax at every branching point. The probabilities of
+the valid replies at a history therefore sum to at most 1.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ class HistoryNode(NamedTuple):
 
 
 _Edge = tuple[HistoryNode, int]
-"""A node and the index of a token whose probability after it is queried."""
+"""A node, and the index of a token whose probability after this node is queried."""
 
 
 class QueriedHistories:
     """One agent's enumerated histories, one tree per first observation, and the queried replies.
 
-    A reply is scored in its canonical tokens followed by the template's end token.
+    A reply is scored as its canonical tokens followed by the template's end token.
     """
 
     def __init__(self, agent: str, spec: AgentSpec, network: Network) -> None:
@@ -101,7 +101,7 @@ class QueriedHistories:
         ]
 
     def rows(self, token_budget: int | None) -> list[list[Row]]:
-        """The rows of each tree; every queried node is a mark once."""
+        """The rows of each tree; every queried node is marked exactly once."""
         by_tree = []
         for nodes in self._trees:
             tree: Tree[Any] = Tree(item=None, episode=0, agents=(self.agent,), nodes=tuple(nodes))
@@ -151,7 +151,7 @@ def bare_node(
     observations: Mapping[str, Observation],
     actions: Mapping[str, Action],
 ) -> Node[None]:
-    """A node with observations and actions only: no state, no path."""
+    """A node with only observations and actions, without state and path."""
     return Node(
         index=index,
         parent=parent,

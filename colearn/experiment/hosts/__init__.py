@@ -1,4 +1,4 @@
-"""Model hosts: the placement of a run's models. Shipped kinds by name."""
+"""Model hosts: the placement of a run's models. Shipped kinds are available by name."""
 
 NAMES = {
     "local": "kinds:InProcess",

@@ -1,4 +1,4 @@
-"""Host kinds: the settings of each, and how it is built."""
+"""Host kinds: settings and construction of each kind."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class InProcess(HostKind):
-    """All models in this process. In a run of several processes each process holds all of them."""
+    """All models in this process. In a run with several processes, each process holds all
+    models."""
 
     threads: bool = False
-    """Models on different bases update at the same time, one thread per base. Useful where each
-    base has its own device; on one CPU the threads share its cores."""
+    """Models on different bases update at the same time, with one thread per base. Useful if each
+    base has a separate device; on a CPU the threads share the cores."""
 
     def build(self, run: ResolvedRun, tokenizers: Tokenizers) -> ModelHost:
         from .local import LocalHost
@@ -31,23 +32,23 @@ class InProcess(HostKind):
 @dataclass(frozen=True, kw_only=True)
 class Ray(HostKind):
     """Each model in a worker of a Ray cluster, with its generator, learner and references; models
-    that share a base share a worker. This process grows episodes and makes the rows.
+    that share a base share a worker. The main process grows episodes and builds the training rows.
 
-    A run whose worker is lost goes on from its last checkpoint, `run.restarts` times at most.
+    A run that loses a worker continues from its last checkpoint, at most `run.restarts` times.
     """
 
     address: str = "local"
-    """`local` starts a cluster on this machine, which ends with the run; `auto` joins the one that
-    runs here; `HOST:PORT` joins the one whose head is there."""
+    """`local` starts a cluster on this machine, which ends with the run; `auto` joins the cluster
+    that runs on this machine; `HOST:PORT` joins the cluster whose head node has this address."""
     cpus: float | None = None
-    """CPUs reserved for each process; None: equal shares of the cluster's."""
+    """CPUs reserved for each process; None: an equal share of the cluster's CPUs."""
     gpus: float = 0.0
-    """GPUs reserved for each process; 0.5 lets two share one."""
+    """GPUs reserved for each process; 0.5 lets two processes share one GPU."""
     processes: int = 1
-    """Processes of each worker, which update its models together, as under torchrun, and generate
-    beside each other. `run.learner: deepspeed` divides the models among them."""
+    """Number of processes per worker. The processes update the worker's models together, as under
+    torchrun, and generate in parallel. `run.learner: deepspeed` shards the models across them."""
     start_minutes: float = 5.0
-    """Time for a cluster of this machine to start, and for resources to become free."""
+    """Timeout in minutes for a local cluster to start, and for resources to become free."""
 
     def __post_init__(self) -> None:
         if self.processes < 1:

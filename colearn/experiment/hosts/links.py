@@ -1,4 +1,4 @@
-"""Connections to the processes of workers, and what they keep for objects here."""
+"""Connections to the processes of workers, and handles of objects that these processes keep."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from typing import Any
 from colearn.errors import ModelLost
 
 Call = Callable[..., Any]
-"""Calls a method of a `ModelWorker` by name, waits, and returns its result or raises its error."""
+"""Calls a method of a `ModelWorker` by name, waits, and returns the result or raises the error."""
 _REPORTED = 20.0
-"""Seconds within which the loss of a process is known after it has failed the others' exchange."""
+"""Seconds to wait for the report of a lost process, after another process failed in an exchange."""
 
 
 class Link:
-    """Connection to one process. What was collected here is freed there before the next call."""
+    """Connection to one process. Objects whose handles were garbage-collected in this process are
+    freed in the worker's process before the next call."""
 
     def __init__(self, call: Call) -> None:
         self._call = call
@@ -33,9 +34,10 @@ class Link:
 
 
 class WorkerLink:
-    """Connection to all processes of a worker, which hold the same models and update them together.
+    """Connection to all processes of a worker. The processes hold the same models and update them
+    together.
 
-    Errors: ModelLost if a process has ended; otherwise the first that a process raises.
+    Errors: ModelLost if a process has ended; otherwise the first error that a process raises.
     """
 
     def __init__(self, calls: Sequence[Call]) -> None:
@@ -43,11 +45,12 @@ class WorkerLink:
         self._pool = ThreadPoolExecutor(len(calls)) if len(calls) > 1 else None
 
     def __call__(self, method: str, *args: Any) -> Any:
-        """The result of a method in the first process; every process runs it."""
+        """Call a method in every process; returns the result of the first process."""
         return self.each(method, [args] * len(self.processes))[0]
 
     def each(self, method: str, args: Sequence[Sequence[Any]]) -> list[Any]:
-        """The results by process of a method, called at the same time with arguments by process."""
+        """Call a method in all processes concurrently, with separate arguments for each process;
+        returns the results by process."""
         if self._pool is None:
             return [self.processes[0](method, *args[0])]
         calls = [
@@ -63,13 +66,13 @@ class WorkerLink:
         return [call.result() for call in calls]
 
     def close(self) -> None:
-        """Free the threads; one that waits for a process ends with it."""
+        """Free the threads; a thread that waits for a process ends when the process ends."""
         if self._pool is not None:
             self._pool.shutdown(wait=False)
 
 
 class RemoteHandle:
-    """Something that a process keeps as long as this object lives."""
+    """Handle of an object that a process keeps as long as the handle exists."""
 
     def __init__(self, link: Link, number: int) -> None:
         self.link, self.number = link, number
@@ -79,7 +82,7 @@ class RemoteHandle:
 
 
 class WorkerHandle:
-    """Something that each process of a worker keeps as long as this object lives."""
+    """Handle of an object that each process of a worker keeps as long as the handle exists."""
 
     def __init__(self, link: WorkerLink, numbers: Sequence[int]) -> None:
         pairs = zip(link.processes, numbers, strict=True)
@@ -87,5 +90,5 @@ class WorkerHandle:
 
     @property
     def numbers(self) -> list[int]:
-        """By process."""
+        """Number of the object in each process."""
         return [handle.number for handle in self._handles]

@@ -27,8 +27,8 @@ from colearn.models.weight_update import weight_update
 
 
 class LocalHost(ModelHost):
-    """Loads the run's networks, or those of `keys`: a learner for each trained one, a frozen copy
-    for each reference and past self, with their actors."""
+    """Loads the run's networks, or those in `keys`. Builds a learner for each trained network and a
+    frozen copy for each reference and past self; `keys` must include the actors of these copies."""
 
     def __init__(
         self,
@@ -60,7 +60,8 @@ class LocalHost(ModelHost):
         return self._pool is None
 
     def together(self, calls: Mapping[NetworkKey, Callable[[], Given]]) -> dict[NetworkKey, Given]:
-        """Models on one base take turns, since a base has one active adapter at a time."""
+        """Run the calls, concurrently for different bases. Models on one base take turns, since a
+        base has one active adapter at a time."""
         if self._pool is None:
             return one_by_one(calls)
         return in_threads(self._pool, calls, lambda key: id(self.networks[key].base))
@@ -110,8 +111,8 @@ def _players(
     learners: Mapping[NetworkKey, Learner],
     tokenizers: Tokenizers,
 ) -> dict[str, Hosted]:
-    """One engine per base in memory, so that agents on it decode in one batch; one per agent where
-    the kind of engine keeps them apart."""
+    """The players, with one engine per base in memory, so that agents on the same base decode in
+    one batch; or with one engine per agent if the kind of engine keeps agents apart."""
     config = run.config
     agents: dict[str, str] = {}
     specs: dict[int | str, dict[str, AgentSpec]] = {}
@@ -134,7 +135,7 @@ def _players(
 def _sources(
     base: Base, learners: Mapping[NetworkKey, Learner], networks: Mapping[NetworkKey, Network]
 ) -> list[Publish]:
-    """Publishers of the weights on this base that change during a run."""
+    """Publishers of those weights on this base that change during a run."""
     sources: list[Publish] = []
     for key, network in networks.items():
         if network.base is base and key.kind == "actor" and key in learners:
@@ -147,7 +148,8 @@ def _sources(
 def _speakers(
     config: Config, networks: Mapping[NetworkKey, Network]
 ) -> Iterator[tuple[str, str, Network]]:
-    """Players that a language model plays: name, agent whose settings it uses, and network.
+    """Players that a language model plays: the player's name, the agent whose settings the player
+    uses, and the network.
     The config's agents come first, then the agents' past selves."""
     for agent, settings in config.language_agents.items():
         actor = networks.get(NetworkKey("actor", settings.model))

@@ -1,4 +1,4 @@
-"""Some of a run's models in a process of their own, spoken to by values that can be pickled."""
+"""Some of a run's models in a separate process; all arguments and results can be pickled."""
 
 from __future__ import annotations
 
@@ -21,35 +21,36 @@ from colearn.models.load import Tokenizers
 from .local import LocalHost
 
 SentRequest = tuple[TokenRequest, int | None]
-"""A request without listener and the history that it continues, and the number of that history."""
+"""A request stripped of its listener and of the history that it continues, and the number of this
+history in the worker."""
 SentAnswer = tuple[TokenAnswer, int]
-"""An answer, and the number under which its history is kept."""
+"""An answer, and the number under which the worker stores its history."""
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerPlayer:
-    """A player that a model of a worker plays."""
+    """A player whose model is in a worker."""
 
     agent: str
     engine: int
-    """Index of its engine in the worker."""
+    """Index of the player's engine in the worker."""
     adapter: str | None
     positions: int | None
 
 
 @dataclass(frozen=True, slots=True)
 class Rank:
-    """The place of a process among those of its worker."""
+    """The rank of a process among the processes of its worker."""
 
     number: int
     processes: int
     address: str
-    """Where the first of them is reached."""
+    """Address of the first process."""
     port: int
 
     def enter(self) -> None:
-        """Set the variables by which torch and accelerate let processes find each other; a
-        process sees its own devices only, so that it is the first of its machine."""
+        """Set the environment variables with which torch and accelerate connect processes. A
+        process sees only its own devices, so its local rank is 0."""
         os.environ |= {
             "RANK": str(self.number),
             "WORLD_SIZE": str(self.processes),
@@ -61,8 +62,8 @@ class Rank:
 
 
 class ModelWorker:
-    """A `LocalHost` of some networks: a worker, or one of its processes. Histories, by which
-    engines find their KV caches, prepared rows and copies of weights stay here under numbers, until
+    """A `LocalHost` of some networks: a worker, or one process of a worker. It stores histories,
+    which engines need to find KV caches, prepared rows and copies of weights under numbers until
     `drop`. Two calls may run at the same time if one of them is `generate`."""
 
     def __init__(self) -> None:
@@ -76,10 +77,10 @@ class ModelWorker:
         keys: Sequence[NetworkKey],
         rank: Rank | None = None,
     ) -> tuple[dict[str, WorkerPlayer], dict[NetworkKey, int]]:
-        """Load the networks `keys` of a run whose paths are folders; returns their players, and
+        """Load the networks `keys` of a run whose model paths are folders; returns the players, and
         the number of trained parameters by learner.
 
-        rank: its place, if the worker has several processes.
+        rank: the rank of this process, if the worker has several processes.
         Errors: as for `HostKind.build`.
         """
         run = resolve(config, agents=agents)
@@ -99,7 +100,7 @@ class ModelWorker:
         return seats, dict(self.host.parameters)
 
     def learner(self, key: NetworkKey, method: str, *args: Any) -> tuple[Any, int]:
-        """The result of a learner's method, and its number of steps."""
+        """Call a learner's method; returns the result and the learner's number of steps."""
         learner = self.host.learners[key]
         return getattr(learner, method)(*args), learner.steps
 
@@ -109,7 +110,7 @@ class ModelWorker:
         return self.host.learners[key].evaluate(groups, reference=reference)
 
     def prepare(self, key: NetworkKey, groups: Sequence[Sequence[Row]]) -> int:
-        """The number under which a learner's prepared rows are kept."""
+        """Prepare rows for a learner; returns the number under which the worker stores them."""
         return self._keep(self.host.learners[key].prepare(groups))
 
     def accumulate(self, key: NetworkKey, prepared: int, objective: Objective) -> Accumulated:
@@ -117,19 +118,19 @@ class ModelWorker:
         return self.host.learners[key].accumulate(rows, objective)
 
     def copy(self, key: NetworkKey) -> int:
-        """The number under which a copy of a learner's weights is kept."""
+        """Copy a learner's weights; returns the number under which the copy is stored."""
         return self._keep(self.host.learners[key].copy())
 
     def weight_copy(self, number: int, method: str, *args: Any) -> None:
-        """Calls a method of a copy of weights."""
+        """Call a method of a stored copy of weights."""
         getattr(self._kept[number], method)(*args)
 
     def frozen_copy(self, key: NetworkKey, method: str, *args: Any) -> Any:
-        """The result of a frozen copy's method."""
+        """Call a frozen copy's method and return the result."""
         return getattr(self.host.copies[key], method)(*args)
 
     def generate(self, engine: int, sent: Sequence[SentRequest]) -> list[list[SentAnswer]]:
-        """The answers to a batch. Errors: as for the engine's `submit`."""
+        """Answer a batch of requests. Errors: as for the engine's `submit`."""
         requests = [
             request if number is None else replace(request, continues=self._kept[number])
             for request, number in sent
@@ -143,17 +144,17 @@ class ModelWorker:
         return self.versions(engine)
 
     def rest(self, engine: int) -> None:
-        """Tell an engine that its models update now."""
+        """Call `rest` of an engine, because its models update now."""
         self.engines[engine].rest()
 
     def versions(self, engine: int) -> dict[str, int | None]:
-        """The version of each player's weights; None: the learner's live ones."""
+        """The version of each player's weights; None: the learner's live weights."""
         one = self.engines[engine]
         players = self.host.players.items()
         return {name: one.version(name) for name, player in players if player.engine is one}
 
     def drop(self, numbers: Sequence[int]) -> None:
-        """Free what is kept under these numbers."""
+        """Free the objects that are stored under these numbers."""
         for number in numbers:
             del self._kept[number]
 
@@ -170,5 +171,5 @@ class ModelWorker:
 async def _submitted(
     engine: TokenEngine, requests: Sequence[TokenRequest]
 ) -> list[list[TokenAnswer]]:
-    """The answers to requests that the engine receives together."""
+    """The answers to requests that are submitted to the engine at the same time."""
     return list(await asyncio.gather(*map(engine.submit, requests)))

@@ -1,4 +1,4 @@
-"""Workers as Ray actors: joins or starts a cluster, reserves resources, calls the actors."""
+"""Workers as Ray actors: joins or starts a cluster, reserves resources, and calls the actors."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from .links import Call
 from .model_worker import ModelWorker
 
 LOCAL = "local"
-"""The address that starts a cluster on this machine, which ends with the run."""
+"""The address for starting a cluster on this machine; the cluster ends with the run."""
 _WAITS = {
     "RAY_gcs_server_port_wait_time_s": 1,
     "RAY_worker_register_timeout_seconds": 1,
     "RAY_agent_register_timeout_ms": 1000,
 }
-"""Variables by which Ray's processes wait for each other at the start, with their units a second.
-Their own 30 to 60 s pass on a machine that is busy."""
+"""Environment variables with the start timeouts of Ray's processes, and the number of their units
+in one second. The default timeouts of 30 to 60 s are too short on a busy machine."""
 _AT_START = "timed out during startup"
-"""How Ray says that its node did not start within 30 s, which no variable changes."""
+"""Part of Ray's error if its node did not start within 30 s; no variable changes this timeout."""
 
 
 class RayWorker(ModelWorker):
-    """A process of a worker, as an actor."""
+    """A process of a worker, as a Ray actor."""
 
     def meeting_place(self) -> tuple[str, int]:
-        """Its address in the cluster and a free port, where a worker's processes find each
-        other."""
+        """This process's address in the cluster and a free port, with which the worker's processes
+        find each other."""
         address: str = required("ray", "ray").util.get_node_ip_address()
         with socket.socket() as free:
             free.bind(("", 0))
@@ -39,9 +39,9 @@ class RayWorker(ModelWorker):
 
 
 class RayWorkers:
-    """`processes` actors per group of models. `cpus` and `gpus` are reserved for each; `cpus` None:
-    equal shares of the cluster's. Resources that the cluster has in all must become free within
-    `seconds`; a cluster that is started here has as long to start.
+    """`processes` Ray actors per group of models. `cpus` and `gpus` are reserved for each actor;
+    `cpus` None: an equal share of the cluster's CPUs. `seconds` is the timeout for reserved
+    resources to become free, and for a local cluster to start.
 
     Errors: MissingExtra; ConfigError for an address where no cluster answers.
     """
@@ -59,7 +59,8 @@ class RayWorkers:
             _join(self._ray, address, seconds)
 
     def start(self, groups: Sequence[str]) -> list[list[Call]]:
-        """Errors: ConfigError if the cluster lacks the resources."""
+        """Start the actors of each group. Errors: ConfigError if the cluster lacks the
+        resources."""
         ray = self._ray
         total, count = ray.cluster_resources(), len(groups) * self._processes
         cpus = total.get("CPU", 0.0) / count if self._cpus is None else self._cpus

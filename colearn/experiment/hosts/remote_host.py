@@ -1,4 +1,5 @@
-"""A host whose models are in workers of their own, one for each set of models that share a base."""
+"""A host whose models are in worker processes, one worker for each set of models that share a
+base."""
 
 from __future__ import annotations
 
@@ -24,12 +25,13 @@ from .remote_models import RemoteCopy, RemoteEngine, RemoteLearner
 
 
 class Workers(Protocol):
-    """Workers of one or several processes, which each hold a `ModelWorker`."""
+    """Workers with one or several processes each; every process holds a `ModelWorker`."""
 
     def start(self, groups: Sequence[str]) -> list[list[Call]]:
-        """The processes of a worker for each group of models, named for errors.
+        """Start one worker for each group of models; returns the calls of its processes. `groups`
+        are the workers' names in errors.
 
-        Errors: ConfigError if there is no place for them.
+        Errors: ConfigError if there are not enough resources for the workers.
         """
 
     def close(self) -> None:
@@ -37,8 +39,8 @@ class Workers(Protocol):
 
 
 class RemoteHost(ModelHost):
-    """The workers load at the same time, and their models update and generate at the same time.
-    For exact evaluation this process has a copy of every actor."""
+    """Host of models in workers. Workers load concurrently, and models in different workers update
+    and generate concurrently. For exact evaluation this process holds a copy of every actor."""
 
     def __init__(self, run: ResolvedRun, tokenizers: Tokenizers, workers: Workers) -> None:
         groups = sharing(run)
@@ -95,7 +97,8 @@ class RemoteHost(ModelHost):
         return in_threads(self._pool, calls, lambda key: id(self._link_of[key]))
 
     def close(self) -> None:
-        """Errors: ModelLost if a worker had ended by itself; the others are closed all the same."""
+        """Close all workers. Errors: ModelLost if a worker had already ended; the other workers are
+        still closed."""
         with contextlib.ExitStack() as stack:
             stack.callback(self._end)
             for link in self._links:
@@ -109,7 +112,7 @@ class RemoteHost(ModelHost):
 
 
 class _OnCPU(TeamBuilder):
-    """The process of the run may have no other device."""
+    """Builds networks on the CPU, because the run's main process may have no other device."""
 
     def _device(self, key: NetworkKey) -> torch.device:
         return torch.device("cpu")
@@ -122,7 +125,8 @@ def _copies(run: ResolvedRun) -> dict[NetworkKey, Network]:
 def _built(
     run: ResolvedRun, link: WorkerLink, group: Sequence[NetworkKey]
 ) -> tuple[dict[str, WorkerPlayer], dict[NetworkKey, int]]:
-    """What `ModelWorker.build` returns, in every process of a worker."""
+    """Call `ModelWorker.build` in every process of a worker; returns the result of the first
+    process."""
     ranks: list[Rank | None] = [None]
     if (count := len(link.processes)) > 1:
         address, port = link.processes[0]("meeting_place")
@@ -134,8 +138,8 @@ def _built(
 
 
 def sharing(run: ResolvedRun) -> list[list[NetworkKey]]:
-    """The run's networks in groups that share memory: an actor and its copies, and actors and
-    critics without full weights of their own on one base."""
+    """The run's networks in groups that share memory: an actor with its copies, and all actors and
+    critics that share the frozen weights of one base."""
     groups: dict[object, list[NetworkKey]] = {}
     group_of: dict[NetworkKey, object] = {}
     for key in run.networks:
@@ -149,5 +153,5 @@ def sharing(run: ResolvedRun) -> list[list[NetworkKey]]:
 
 
 def named(group: Sequence[NetworkKey]) -> str:
-    """A worker's name in errors: its actors and critics."""
+    """A worker's name in errors, built from its actors and critics."""
     return ", ".join(str(key) for key in group if key.kind in ("actor", "critic"))

@@ -1,4 +1,4 @@
-"""Learners, frozen copies and engines whose models are in a `ModelWorker` elsewhere."""
+"""Proxies for learners, frozen copies and engines whose models are in a `ModelWorker`."""
 
 from __future__ import annotations
 
@@ -32,13 +32,14 @@ from .model_worker import SentAnswer, SentRequest
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RemotePrepared(Prepared):
-    """Rows that a worker's learner has cut."""
+    """Rows that a worker's learner has cut into micro-batches."""
 
     kept: WorkerHandle
 
 
 class RemoteLearner(Learner):
-    """Rows and objectives travel to the worker, numbers come back; weights only where sent for."""
+    """Learner in a worker. Sends rows and objectives to the worker and receives numbers; weights
+    are sent only on request."""
 
     def __init__(self, key: NetworkKey, link: WorkerLink) -> None:
         self.key, self.link, self.name = key, link, str(key)
@@ -78,7 +79,8 @@ class RemoteLearner(Learner):
         self._do("shift", by)
 
     def save(self, folder: Path) -> None:
-        """Errors: CheckpointError if the worker's folder is not this machine's."""
+        """Save in the worker. Errors: CheckpointError if the folder that the worker writes does not
+        exist on this machine."""
         folder = folder.absolute()
         self._do("save", folder)
         if not folder.is_dir():
@@ -108,7 +110,7 @@ class RemoteLearner(Learner):
 
 
 class RemoteWeightCopy(WeightCopy):
-    """It stays beside its learner."""
+    """Copy of a learner's weights, stored in the learner's worker."""
 
     def __init__(self, learner: RemoteLearner, kept: WorkerHandle) -> None:
         self._learner, self._kept, self.steps = learner, kept, learner.steps
@@ -131,7 +133,7 @@ class RemoteWeightCopy(WeightCopy):
 
 
 class RemoteCopy(FrozenCopy):
-    """It follows its learner in their worker."""
+    """Frozen copy in a worker; copies weights from its learner inside the worker."""
 
     def __init__(self, key: NetworkKey, link: WorkerLink) -> None:
         self.key, self.link = key, link
@@ -151,10 +153,10 @@ class RemoteCopy(FrozenCopy):
 
 
 class RemoteEngine(BatchEngine):
-    """Requests and answers travel as ids; caches stay with the model, for as long as the histories
-    of its answers exist here. The processes of a worker share a batch: a request goes to the one
-    that has its history's cache, or to the one with the fewest rows. Nothing is streamed: a
-    request's listener receives nothing."""
+    """Engine in a worker. Requests and answers are sent as token ids. KV caches stay in the worker
+    as long as the histories of the answers exist in this process. The processes of a worker divide
+    a batch: a request goes to the process that has its history's cache, or else to the process with
+    the fewest rows. Answers are not streamed: a request's listener receives nothing."""
 
     def __init__(self, link: WorkerLink, number: int, versions: Mapping[str, int | None]) -> None:
         self.link, self.number = link, number

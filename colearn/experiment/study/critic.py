@@ -29,21 +29,21 @@ from colearn.value_model.loaded import LoadedCritic, load_critic
 from .held_out import held_out_episodes
 
 MOST = 512
-"""Joint actions of one tree up to which every turn is played several times; above, only the first
-one is."""
+"""Maximum number of joint actions in one tree. If a tree that branches at every turn would be
+larger, only the first turn branches."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CriticStudy:
-    """A critic on fresh episodes."""
+    """Results of a critic on fresh episodes."""
 
     name: str
-    """The value model's."""
+    """Name of the value model."""
     turns: tuple[TurnSummary, ...]
     line: CriticLine
     """The sums from which `turns` are computed."""
     joint_actions: int
-    """Played for the study."""
+    """Number of joint actions played for the study."""
     sentence: str
 
 
@@ -56,10 +56,11 @@ def study_critic(
     branches: int = 3,
 ) -> list[CriticStudy]:
     """Play the held-out items of a run's evaluation `repeats` times with the team of a checkpoint,
-    each with several joint actions after every joint history, and judge its critics by the returns.
+    with `branches` joint actions per joint history, and evaluate the run's critics against the
+    returns.
 
-    critic: the folder of a kept critic to judge instead. Errors: ConfigError for a run without a
-    critic of its own; CheckpointError.
+    critic: the folder of a saved critic to evaluate instead. Errors: ConfigError for a run without
+    a separate critic; CheckpointError.
     """
     if repeats < 2 or branches < 2:
         raise ConfigError("--repeats, --branches: must be 2 or more, for returns to compare")
@@ -84,7 +85,7 @@ def study_critic(
 
 
 def _own(run: Any, folder: Path) -> Sequence[NetworkKey]:
-    """Errors: ConfigError for a run without a critic of its own."""
+    """Keys of the run's critics. Errors: ConfigError for a run without a separate critic."""
     keys = [key for key in run.learners if key.kind == "critic"]
     if not keys:
         raise ConfigError(

@@ -13,7 +13,7 @@ from colearn.record import RunFolder
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """The player of a seat: the model of `agent` in the runs of a label."""
+    """The player of a seat: the model of `agent` in the runs with this label."""
 
     label: str
     agent: str
@@ -21,7 +21,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Crossing:
-    """A team and its title."""
+    """A team assembled from several runs, with its title."""
 
     title: str
     seats: Mapping[str, Member]
@@ -30,12 +30,12 @@ class Crossing:
 def crossings(
     agents: Sequence[str], together: str, alone: Mapping[str, str]
 ) -> tuple[Crossing, ...]:
-    """The teams of Table 4 of Stronger-MAS: as trained, with swapped policies (each seat played by
-    the next agent), and assembled from agents that were trained alone.
+    """The teams of Table 4 of Stronger-MAS: the team as trained, the team with swapped policies
+    (the next agent plays each seat), and a team of agents that were each trained alone.
 
     together: the label of the runs whose agents were trained as a team.
-    alone: by agent, the label of the runs in which it alone was trained.
-    Errors: ConfigError where only some agents have one.
+    alone: for each agent, the label of the runs in which only this agent was trained.
+    Errors: ConfigError if only some agents have a label.
     """
     following = [*agents[1:], agents[0]]
     teams = [
@@ -58,8 +58,8 @@ def play_crossing(
 ) -> dict[str, float]:
     """Evaluate a team on the task of the run `base`, with that run's settings.
 
-    runs: of one seed, by label.
-    Errors: ConfigError where agents share a model; CheckpointError.
+    runs: the runs of one seed, by label.
+    Errors: ConfigError if agents share a model; CheckpointError.
     """
     from colearn.experiment.assemble import assemble
     from colearn.experiment.evaluation.evaluate import evaluate_weights
@@ -76,9 +76,9 @@ def play_crossing(
 
 
 def own_model(config: Config, agent: str) -> str:
-    """Name of the model that plays this agent alone.
+    """Name of the model that plays only this agent.
 
-    Errors: ConfigError where it shares one.
+    Errors: ConfigError if the agent shares its model.
     """
     model = config.agents[agent].model
     sharing = [other for other, settings in config.agents.items() if settings.model == model]

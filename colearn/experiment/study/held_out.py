@@ -20,10 +20,10 @@ from colearn.types import Credited
 def held_out_episodes(
     config: Config, checkpoint: Path, *, shape: Rollout | None = None, greedy: bool = False
 ) -> list[Credited[Any]]:
-    """The team of a checkpoint on the held-out items of the config's evaluation, credited as its
-    algorithm credits; `shape` None: one chain each.
+    """Episodes of a checkpoint's team on the held-out items of the config's evaluation, credited as
+    in the config's algorithm. `shape` None: one chain per episode.
 
-    Errors: CheckpointError for a checkpoint of another run; ConfigError.
+    Errors: CheckpointError for a checkpoint from another run; ConfigError.
     """
     assembly = assemble(config)
     run, host = assembly.run, assembly.host

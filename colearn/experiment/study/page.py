@@ -33,7 +33,7 @@ _NOTE = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Study:
-    """Contents of the page, also written to study.json."""
+    """Content of the page, also written to study.json."""
 
     metric: str
     teams: dict[str, MeanEstimate | None]
@@ -42,7 +42,7 @@ class Study:
     """Mean credited training return by agent, standardised within each run, over environment
     steps."""
     turns: Curve | None
-    """Turns of an evaluation episode, over environment steps."""
+    """Number of turns of an evaluation episode, over environment steps."""
 
 
 def write_study(
@@ -57,8 +57,8 @@ def write_study(
 
     together, alone: as for `crossings`.
     metric, turns: metrics of the task.
-    Errors: CheckpointError where nothing is finished; ConfigError for a label, an agent or a metric
-    that is not there.
+    Errors: CheckpointError if no run is finished; ConfigError for an unknown label, agent or
+    metric.
     """
     source = read_source(Path(folder))
     alone = alone or {}
@@ -99,8 +99,8 @@ def table(study: Study) -> ResultTable:
 
 
 def rewards_by_agent(runs: Sequence[Run], agents: Sequence[str]) -> dict[str, Curve]:
-    """Each agent's objective in training, standardised within each run; without agents that have
-    none."""
+    """Each agent's objective in training, standardised within each run; omits agents without an
+    objective."""
     curves = {}
     for agent in agents:
         drawn = curve(runs, "environment_steps", partial(_standardised, agent))

@@ -10,16 +10,15 @@ from colearn.contract import Advantage, Advantages, Episodes
 from colearn.types import Tree
 
 ModelOf = Callable[[Tree[Any], str], str | None]
-"""The trained model that plays an agent's seat, if one does."""
+"""The trained model that plays an agent's seat, if any."""
 
 
 def equal_groups(
     advantages: Advantages, part: Advantage, episodes: Episodes, model_of: ModelOf
 ) -> Advantages:
-    """Advantages times N / (P n) for a model with N actions in P groups, n of them in the action's
-    own group (`Advantage.weight_group`). The loss's mean over actions then equals the mean over
-    groups of their means.
-    """
+    """Advantages multiplied by N / (P n), for a model with N actions in P groups and n actions in
+    the action's group (`Advantage.weight_group`). The loss's mean over actions then equals the mean
+    of the group means."""
     groups: dict[tuple[int, str], tuple[str, Hashable]] = {}
     sizes: Counter[tuple[str, Hashable]] = Counter()
     for place, episode in enumerate(episodes):

@@ -32,7 +32,7 @@ Trees = Sequence[Tree[Any]]
 
 @dataclass(frozen=True, slots=True)
 class ActorRows:
-    """Rows of every trained agent, by tree number and agent."""
+    """Training rows of every trained agent, by tree number and agent."""
 
     trees: Trees
     parts: Parts
@@ -42,7 +42,8 @@ class ActorRows:
     rows: dict[tuple[int, str], list[Row]] = field(default_factory=dict)
 
     def build(self, token_budget: int, done: float) -> None:
-        """Build the rows of trees sampled after the fraction `done` of the budget."""
+        """Build the rows of the trees, which were sampled after the fraction `done` of the
+        budget."""
         head = self.parts.critic.on_actor if self.parts.critic and self.shared_head else None
         for agent in self.trees[0].agents:
             for number, tree in enumerate(self.trees):
@@ -62,8 +63,8 @@ class ActorRows:
                 self.rows[number, agent] = [row for row in rows if row.spans or row.marks]
 
     def add_old_logprobs(self, models: Collection[str], together: Together = one_by_one) -> None:
-        """Add the log-probabilities of the current weights of `models`, which take several steps.
-        `together` runs the passes of several models."""
+        """Add old log-probabilities, computed with the current weights, for those `models` that
+        take several optimiser steps. `together` runs the passes of several models."""
         passes = {
             NetworkKey("actor", name): partial(self.actors[name].evaluate, self._groups(name))
             for name in self.actors
@@ -73,8 +74,8 @@ class ActorRows:
             self._attach(key.model, "old", outputs)
 
     def add_reference_logprobs(self, references: Mapping[str, FrozenCopy]) -> None:
-        """Add the reference policies' log-probabilities. A model without one in `references` is
-        an adapter, whose reference is its base."""
+        """Add the reference policies' log-probabilities. A model without an entry in `references`
+        is an adapter; its reference is its base."""
         for name, learner in self.actors.items():
             groups = [[replace(row, marks=()) for row in group] for group in self._groups(name)]
             outputs = (
@@ -85,7 +86,7 @@ class ActorRows:
             self._attach(name, "ref", outputs)
 
     def add_old_values(self, values: Sequence[AgentValues]) -> None:
-        """Add the values at rollout to rows with marks."""
+        """Add the values at rollout time to rows with marks."""
         for (number, agent), rows in self.rows.items():
             self.rows[number, agent] = [
                 replace(row, old_values=at_marks(row, values[number][agent])) for row in rows
@@ -101,7 +102,7 @@ class ActorRows:
         return self._spec_of(tree, agent) is not None
 
     def read_values(self, numbers: Sequence[int]) -> list[AgentValues]:
-        """Values of these trees from the heads on the trained actors, without gradient."""
+        """Values of these trees from the value heads on the trained actors, without gradient."""
         values: dict[int, dict[str, Values]] = {number: {} for number in numbers}
         for name, learner in self.actors.items():
             agents = self.trees[0].agents
@@ -122,8 +123,9 @@ class ActorRows:
         numbers: Sequence[int],
         values: Sequence[AgentValues] | None,
     ) -> tuple[dict[str, ModelRows], dict[str, float]]:
-        """By actor, the rows of the trees `numbers` with advantages from their `values`, and
-        statistics of the advantages; `parts` are those at this point of the training budget."""
+        """For each actor, the rows of the trees `numbers` with advantages computed from `values`;
+        and statistics of the advantages. `parts` are the parts at this point of the training
+        budget."""
         batch = [episodes[number] for number in numbers]
         advantages = equal_groups(
             parts.advantage(batch, values), parts.advantage, batch, self.model

@@ -1,4 +1,4 @@
-"""The objective of a value model's learner, as a picklable value."""
+"""The objective of a value model's learner, as a picklable object."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from colearn.types import Credited
 class CriticObjective:
     """The value loss of one minibatch of one value model.
 
-    Rows have targets if the critic was read before the update. Otherwise the values of this forward
-    pass, detached, are those of the current critic, and the targets of a row follow from them
-    (Eq. 3, 5): the model is read and trained in one pass.
+    Rows have targets if the critic was read before the update. Otherwise the detached values of
+    this forward pass are the current critic's values, and determine the targets of a row (Eq. 3,
+    5): the model is read and trained in one pass.
     """
 
     settings: ValueLoss

@@ -35,18 +35,18 @@ def anybody(tree: Tree[Any], agent: str) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Critics:
-    """Separate value models, one learner each, over streams in their own tokenizer.
+    """Separate value models, with one learner each, over streams in the critic's tokenizer.
 
-    Several readers may share one value model, as agents share models.
+    Several readers may share one value model, just as agents may share a model.
     """
 
     critic: Critic
     learners: Mapping[str, Learner]
-    """By value model."""
+    """Learner of each value model."""
     tokenize: Tokenize
     max_length: int
     value_model: Callable[[str], str] = str
-    """The value model of a reader."""
+    """Maps a reader to its value model."""
 
     def rows(
         self,
@@ -56,9 +56,10 @@ class Critics:
         *,
         training: bool = True,
     ) -> dict[str, ModelRows]:
-        """The rows of each value model, of every reader one of whose agents `learns`: opponents
-        and programs have no values. `baselines` are added to the network's values. `training`
-        False: the rows to read, where they differ (`Critic.read_once`)."""
+        """The rows of each value model, for every reader with at least one agent that `learns`:
+        opponents and programs have no values. `baselines` are added to the network's values.
+        `training` False: the rows for reading values, if these differ from training rows
+        (`Critic.read_once`)."""
         make = self.critic.training_row if training else self.critic.row
         rows = {model: ModelRows(learner) for model, learner in self.learners.items()}
         for number, tree in enumerate(trees):
@@ -80,8 +81,8 @@ class Critics:
         rows: Mapping[str, ModelRows] | None = None,
         baselines: Offsets | None = None,
     ) -> list[AgentValues]:
-        """Values of every tree by the current weights, without gradient; `rows` are the training
-        rows of these trees, with `baselines`, if they exist already."""
+        """Values of every tree with the current weights, without gradient; `rows` are the training
+        rows of these trees, including `baselines`, if already built."""
         if rows is None or self.critic.read_once:
             rows = self.rows(trees, learns, baselines, training=False)
         by_tree: list[dict[str, Values]] = [{} for _ in trees]
@@ -99,7 +100,7 @@ class Critics:
         trees: Trees,
         values: Sequence[AgentValues],
     ) -> None:
-        """Add one number per mark to training rows: targets, or values at rollout."""
+        """Add one number per mark to training rows: targets, or values at rollout time."""
         for model_rows in rows.values():
             for number, some in model_rows.by_tree.items():
                 for place, row in enumerate(some):
@@ -125,7 +126,7 @@ class Critics:
         prepared: Prepared,
         episodes: Mapping[int, Credited[Any]] | None,
     ) -> int:
-        """Number of values with a scored target. Which targets are scored depends on no value."""
+        """Number of values with a scored target; this does not depend on the values."""
         count = 0
         for row in (row for group in prepared.groups for row in group):
             targets: Sequence[float] = row.targets or (0.0,) * len(row.marks)
@@ -144,8 +145,8 @@ class Critics:
         read: Mapping[tuple[int, int], Sequence[float]],
         trees: Trees,
     ) -> None:
-        """Add to `values`, by tree number, what a pass over one model's rows has read
-        (`Accumulated.values`)."""
+        """Add to `values`, by tree number, the values that a pass over one model's rows has read
+        (`read`, from `Accumulated.values`)."""
         for (group, place), numbers in read.items():
             row = prepared.groups[group][place]
             by_agent = self.critic.values(trees[row.tree], row.reader, row, numbers)

@@ -17,9 +17,10 @@ def advantage_metrics(
     *,
     of_state: bool = True,
 ) -> dict[str, float]:
-    """Mean, deviation and number of the advantages. With `values`, the fraction of the credited
-    returns' variance that they explain, and for alternatives how much of it by the action. The
-    return is that after a node for values `of_state`, else that of the edge into it."""
+    """Mean, standard deviation and number of the advantages. With `values`, also the fraction of
+    the credited returns' variance that the values explain and, if there are alternatives, the part
+    explained by the action. The return is that after a node for values `of_state`, else that of the
+    edge into the node."""
     actions: list[float | tuple[float, ...]] = [
         value for tree in advantages for node in tree for value in node.values()
     ]

@@ -1,7 +1,8 @@
-"""A critic that a run was given: its share of frozen updates, and its centre on the first returns.
+"""Critics that were trained in another run: duration of freezing, and recentring on the first
+returns.
 
-A critic of one team's returns is off by a constant for another team, which earns more or less. The
-first returns of the new team set this constant.
+A critic that was trained on one team's returns is off by a constant for another team with a higher
+or lower mean return. The first returns of the new team determine this constant.
 """
 
 from __future__ import annotations
@@ -18,27 +19,29 @@ from colearn.value_model.explained_variance import Pair, pairs
 from .critics import Critics
 
 FOREIGN = 20.0
-"""Returns whose deviation, or distance from the critic's centre in deviations, differs by more than
-this factor are of another scale."""
+"""Maximum ratio between the standard deviations of new and old returns, and maximum distance of
+their means in standard deviations. Beyond this, the returns count as being on another scale."""
 
 
 @dataclass(frozen=True, slots=True)
 class GivenCritics:
-    """Known facts of given value models before the first update."""
+    """Scale and freezing of value models that were trained in another run."""
 
     scales: Mapping[str, tuple[float, float]]
-    """Centre and standard deviation of the returns that each was trained on, by value model."""
+    """For each value model, the centre and standard deviation of the returns that it was trained
+    on."""
     frozen: float
-    """Share of the training budget in which they keep their weights."""
+    """Fraction of the training budget during which the value models are frozen."""
 
     def still(self, done: float) -> bool:
-        """Whether they keep their weights after the fraction `done` of the budget."""
+        """Whether the value models are frozen after the fraction `done` of the budget."""
         return done < self.frozen
 
     def recentre(self, critics: Critics, episodes: Episodes, values: Sequence[AgentValues]) -> None:
-        """Shift every value model by the mean of return - `value`, over all of its readers.
+        """Shift every value model by the mean of return minus value, over all of the model's
+        readers.
 
-        Errors: ConfigError, one line, for returns of another scale.
+        Errors: ConfigError, one line, for returns on another scale (`FOREIGN`).
         """
         told: dict[str, list[Pair]] = {}
         for reader, agents in critics.critic.readers(episodes[0].tree.agents).items():

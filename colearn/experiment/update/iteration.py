@@ -1,4 +1,4 @@
-"""What the minibatches of an iteration share."""
+"""Data shared by the minibatches of an iteration."""
 
 from __future__ import annotations
 
@@ -16,35 +16,35 @@ from .model_rows import ModelRows
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Iteration:
-    """Credited trees, their rows and all that is read of them once."""
+    """Credited trees, their rows, and everything that is computed once per iteration."""
 
     parts: Parts
-    """The parts at this point of the training budget."""
+    """The algorithm's parts at this point of the training budget."""
     done: float
     """Used fraction of the training budget, for learning-rate schedules."""
     episodes: Episodes
     """Credited trees, in the order of their numbers."""
     rows: ActorRows
     critic_rows: Mapping[str, ModelRows]
-    """By value model; empty without separate value models."""
+    """Rows of each value model; empty without separate value models."""
     item_means: Offsets
-    """Means of returns by item and turn, of every tree; empty without a critic."""
+    """Mean returns by item and turn, for every tree; empty without a critic."""
     fixed: Mapping[str, ModelRows] | None
-    """By actor, rows with the advantages of the whole iteration, if values are read once; None if
-    they are read before each minibatch, whose advantages follow."""
+    """For each actor, rows with the advantages of the whole iteration, if values are read once.
+    None if values are read, and advantages computed, before each minibatch."""
     metrics: Mapping[str, float]
-    """Statistics of these advantages; empty if there are none."""
+    """Statistics of the advantages in `fixed`; empty if `fixed` is None."""
     values_read: dict[int, AgentValues] = field(default_factory=dict)
-    """By tree number, the values from which its first advantages were computed."""
+    """For each tree number, the values from which the tree's first advantages were computed."""
 
     def note_values(self, numbers: Sequence[int], values: Sequence[AgentValues]) -> None:
-        """Add values of the trees `numbers`, unless they were read before."""
+        """Add the values of the trees `numbers`, except of trees that already have values."""
         for number, by_agent in zip(numbers, values, strict=True):
             self.values_read.setdefault(number, by_agent)
 
 
 def without_states(episode: Credited[Any]) -> Credited[None]:
-    """An episode without the task's own objects: an update reads none, and they need not be
-    picklable where a learner is in another process."""
+    """An episode without the task's objects. An update does not read these objects, and they may
+    not be picklable for a learner in another process."""
     nodes = tuple(replace(node, state=None) for node in episode.tree.nodes)
     return replace(episode, tree=replace(episode.tree, item=None, nodes=nodes))

@@ -18,8 +18,8 @@ class ModelRows:
     _last: tuple[Sequence[int], Prepared] | None = None
 
     def prepared(self, numbers: Sequence[int]) -> Prepared:
-        """The rows of these trees, cut by the learner. An epoch on the same trees as the last one
-        reuses its micro-batches."""
+        """The rows of these trees, cut into micro-batches by the learner. A call with the same
+        trees as the previous call reuses the micro-batches."""
         if self._last is None or self._last[0] != numbers:
             groups = [[row] for number in numbers for row in self.by_tree.get(number, ())]
             self._last = numbers, self.learner.prepare(groups)

@@ -27,9 +27,9 @@ from colearn.loss.value import value_loss
 class ActorObjective:
     """The objective of one minibatch of one actor.
 
-    Adds three metrics to the loss's: `approx_kl`, KL(policy at rollout || current policy) per token
-    (k3 estimator); `logprob_mismatch`, mean |old - behaviour| log-probability per token; and `nll`,
-    mean -log pi per sampled token.
+    Adds three metrics to those of the loss: `approx_kl`, KL(policy at rollout || current policy)
+    per token (k3 estimator); `logprob_mismatch`, mean |old - behaviour| log-probability per token;
+    and `nll`, mean -log pi per sampled token.
     """
 
     loss: PolicyLoss
@@ -37,15 +37,15 @@ class ActorObjective:
     samples: int
     """Number of actions in the minibatch."""
     tokens: int
-    """Number of their tokens."""
+    """Number of tokens of these actions."""
     marks: int
-    """Number of scored values in the minibatch, for a head on the actor."""
+    """Number of scored values in the minibatch, for a value head on the actor."""
 
     @classmethod
     def of(
         cls, loss: PolicyLoss, value: ValueLoss, groups: Sequence[Sequence[Row]]
     ) -> ActorObjective:
-        """`groups` are all of the minibatch's rows for this actor."""
+        """The objective of a minibatch; `groups` are all rows of the minibatch for this actor."""
         rows = [row for group in groups for row in group]
         return cls(
             loss,
@@ -110,8 +110,8 @@ def with_advantages(
     advantages: NodeAdvantages | TokenAdvantages,
     targets: AgentValues | None = None,
 ) -> Row:
-    """A row with advantages at its spans and targets at its marks; actions without an advantage
-    become context instead of spans."""
+    """A row with advantages at its spans and value targets at its marks; actions without an
+    advantage become context instead of spans."""
     row = _with_spans(row, [agent in advantages[span.node] for span in row.spans])
     return replace(
         row,
@@ -132,7 +132,7 @@ def _numbers(advantage: float | tuple[float, ...]) -> tuple[float, ...]:
 
 
 def _with_spans(row: Row, kept: Sequence[bool]) -> Row:
-    """A row with the kept spans and their tokens' numbers."""
+    """A row with only the kept spans and the per-token numbers of these spans."""
     if all(kept):
         return row
     sizes = [span.end - span.start for span in row.spans]

@@ -1,5 +1,5 @@
-"""Detection of random rewards: equal joint actions after equal joint histories that are paid
-differently."""
+"""Detection of random rewards: equal joint actions after equal joint histories that earn different
+rewards."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ def rewards_are_random(trees: Sequence[Tree[Any]]) -> bool:
     rewards.
 
     A joint history is the text that all agents have read and written. The item and the task's state
-    do not count: the team does not see them. False is no proof: where no joint history repeats,
-    nothing can be compared.
+    are ignored, because the team does not see them. A result of False is not a proof: if no joint
+    history repeats, nothing can be compared.
     """
     numbers: dict[Hashable, int] = {}
     paid: dict[int, Hashable] = {}

@@ -13,8 +13,8 @@ from colearn.workflow.qa import f1
 
 
 def similarity_metrics(groups: Sequence[AnswerGroup]) -> dict[str, float]:
-    """By agent: the mean word F1 of two answers of a group, and the share of pairs that answer one
-    prompt. Groups have equal weight; each has two answers or more."""
+    """For each agent: the mean word F1 of pairs of answers in a group, and the fraction of pairs
+    that answer the same prompt. Groups have equal weight; each group has at least two answers."""
     by_metric: dict[str, list[float]] = defaultdict(list)
     for group in groups:
         pairs = list(combinations(range(len(group.answers)), 2))

@@ -1,7 +1,7 @@
 """Updater: trees to rows, values and advantages, then epochs of minibatches for every model.
 
-It composes parts and learners, independent of algorithm and device; docs/concepts/update.md
-explains each step.
+The updater combines parts and learners and does not depend on algorithm or device;
+docs/concepts/update.md explains each step.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ Fits = dict[NetworkKey, Callable[[], tuple[Accumulated, dict[str, float]]]]
 @dataclass(slots=True)
 class Updater:
     """Converts trees into optimiser steps. `specs` are keyed by player; an episode's cast maps
-    agents to players, and only trained models enter an update.
+    agents to players, and only trained models are updated.
 
     Order within a minibatch (Alg. 1, lines 17-24): values and TD targets from the current critic,
-    the critic's step, advantages from the values before it, and each actor's gradient and step. No
-    gradient depends on another model's step, so only one model's gradients are in memory.
+    the critic's step, advantages from the values before this step, and each actor's gradient and
+    step. No gradient depends on another model's step, so only one model's gradients are in memory.
     """
 
     parts: Parts
@@ -60,47 +60,50 @@ class Updater:
     """Learners of the trained models, by model name."""
     critic: Critics | None
     shared_head: bool
-    """Whether the value heads are on the actors, whose rows then have the marks."""
+    """Whether the value heads are on the actors; if so, the actors' rows have the marks."""
     references: Mapping[str, FrozenCopy]
-    """Reference policies with separate weights, by model name; without one, the base without its
-    adapter is the reference."""
+    """Reference policies with separate weights, by model name. For a model without an entry, the
+    reference is the base without the model's adapter."""
     seed: int
     schedule: UpdateSchedule
-    """Epochs and minibatches of the critics and of the actors without their own."""
+    """Epochs and minibatches of the critics, and of the actors without an entry in
+    `own_schedules`."""
     token_budget: int
     together: Together = one_by_one
     """The host's runner for calls on several models."""
     target_kl: float | None = None
     own_schedules: Mapping[str, UpdateSchedule] = field(default_factory=dict)
-    """By actor. Its advantages must be computed once, at rollout time: it is in no joint minibatch
-    for which a critic could recompute them."""
+    """Schedules of single actors, by model name. The advantages of such an actor must be computed
+    once, at rollout time, because the actor is not part of the joint minibatches for which a critic
+    recomputes advantages."""
     critic_alone: int = 0
-    """The first iterations, in which the actors keep their weights."""
+    """Number of initial iterations in which only the critic is trained."""
     given: GivenCritics | None = None
-    """Facts of value models that were trained elsewhere; None: they start untrained."""
+    """Scale and freezing of value models that were trained in another run; None: value models start
+    untrained."""
     critic_schedule: UpdateSchedule | None = None
-    """Epochs and minibatches of the critics, apart from the actors', whose advantages must then be
-    computed once; None: `schedule`, together with the actors."""
+    """Separate epochs and minibatches of the critics; the actors' advantages must then be computed
+    once. None: critics use `schedule`, together with the actors."""
     item_means: ItemMeans = field(default_factory=ItemMeans)
-    """Means of returns by item and turn, with which a critic is compared."""
+    """Mean returns by item and turn, with which a critic is compared."""
     item_baseline: bool = False
-    """Whether they are added to the value models' values."""
+    """Whether the item means are added to the value models' values."""
     critic_line: CriticLine | None = None
-    """Variance that the critic explained in the last update; None without a critic or values."""
+    """Explained variance of the critic in the last update; None without a critic or values."""
     random_rewards: bool = False
-    """Whether rewards were found to be random, this iteration's included; saved in checkpoints.
-    Stays False if no part asks (`if_deterministic`)."""
+    """Whether random rewards were detected, up to and including this iteration; saved in
+    checkpoints. Stays False if no part needs the detection (`if_deterministic`)."""
     changing: Callable[[], None] = lambda: None
-    """Called before each change of a model's state."""
+    """Called before each change to a model's state."""
 
     def update(
         self, trees: Trees, iteration: int, done: float = 0.0, sampled_at: float | None = None
     ) -> dict[str, float]:
         """Update all models; returns metrics, means over the iteration's optimiser steps.
 
-        `optimizer_steps` counts joint steps; a model with its own schedule is counted under its
-        name. `done` is the used fraction of the training budget, for schedules; `sampled_at` that
-        which set the temperatures of `trees`; None: `done`.
+        `optimizer_steps` counts joint steps; steps of a model with a separate schedule are counted
+        under the model's name. `done` is the used fraction of the training budget, for schedules.
+        `sampled_at` is the fraction that determined the temperatures of `trees`; None: `done`.
         Errors: FloatingPointError naming the learner if a loss or gradient is not finite.
         """
         actors = {} if iteration < self.critic_alone else self.actors
@@ -161,9 +164,9 @@ class Updater:
         sampled_at: float,
         still: bool,
     ) -> Iteration:
-        """The rows of an iteration, with all that is read once: old log-probabilities of the models
-        that take `several` steps, the reference's, values at rollout and what follows from them.
-        `still`: the critic keeps its weights."""
+        """The rows of an iteration, with everything that is computed once: old log-probabilities of
+        the models that take `several` steps, log-probabilities of the references, values at rollout
+        time, and results computed from these values. `still`: the critic is frozen."""
         parts = self._parts_at(trees, done)
         rows = ActorRows(trees, self.parts, self.specs, self.actors, self.shared_head)
         rows.build(self.token_budget, sampled_at)
@@ -239,8 +242,9 @@ class Updater:
         critic: Critics | None,
         together: Together,
     ) -> tuple[dict[str, list[float]], int]:
-        """Train actors, and the critic if there is one, on every minibatch of every epoch; returns
-        each metric by minibatch, and the number of minibatches in which some model stepped."""
+        """Train the actors, and the critic if there is one, on every minibatch of every epoch.
+        Returns the values of each metric by minibatch, and the number of minibatches in which at
+        least one model took a step."""
         by_metric: dict[str, list[float]] = {}
         steps = 0
         for minibatches in epochs:
@@ -265,7 +269,7 @@ class Updater:
         critic: Critics | None,
         together: Together,
     ) -> dict[str, float]:
-        """One step of the critic, then one of every actor, on the trees `numbers`."""
+        """Take one step of the critic, then one step of every actor, on the trees `numbers`."""
         metrics: dict[str, float] = {}
         values: list[AgentValues] | None = None
         if critic is not None:
@@ -301,8 +305,8 @@ class Updater:
         metrics: dict[str, float],
         together: Together,
     ) -> list[AgentValues]:
-        """One step of every value model; adds to `metrics` and returns the values before the step,
-        which the training pass reads."""
+        """Take one step of every value model. Adds to `metrics`, and returns the values before the
+        step, as read by the training pass."""
         frozen = shared.fixed is not None
         episodes = None if frozen else {number: shared.episodes[number] for number in numbers}
         fits: Fits = {}
@@ -327,13 +331,14 @@ class Updater:
     def _fit(
         self, learner: Learner, prepared: Prepared, objective: Objective, done: float
     ) -> tuple[Accumulated, dict[str, float]]:
-        """One minibatch's gradient and step of one model."""
+        """Compute one model's gradient on a minibatch and take one step."""
         accumulated = learner.accumulate(prepared, objective)
         self.changing()
         return accumulated, learner.step(done)
 
     def _parts_at(self, trees: Trees, done: float) -> Parts:
-        """The parts of this update. Randomness found in `trees` counts for their own update."""
+        """The parts of this update. Random rewards detected in `trees` already affect this
+        update."""
         if self.parts.if_deterministic and not self.random_rewards:
             self.random_rewards = rewards_are_random(trees)
         parts = self.parts.at(done)

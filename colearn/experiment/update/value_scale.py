@@ -1,4 +1,4 @@
-"""The returns from which a value head takes its scale (`value_loss.rescale`)."""
+"""The returns that determine a value head's scale (`value_loss.rescale`)."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ def head_returns(
     episodes: Episodes,
     baselines: Offsets | None,
 ) -> list[tuple[Learner, list[float]]]:
-    """By value head, the returns of the trained agents that it values, or with `baselines` what
-    these leave of them. A head that values no action is left out. `value_models` None: the heads
-    are on the actors of `rows`."""
+    """For each value head, the returns of the trained agents whose values it predicts, minus
+    `baselines` if given. Omits heads without any value. `value_models` None: the heads are on the
+    actors of `rows`."""
     heads: dict[str, tuple[Learner, list[float]]] = {}
     for number, episode in enumerate(episodes):
         tree = episode.tree
