@@ -120,8 +120,8 @@ class KnownParts(Advantage):
     def _advantages(self, episode: Credited[Any]) -> NodeAdvantages:
         root, after = episode.tree.nodes
         advantages = {}
-        for number, (agent, action) in enumerate(after.actions.items()):
-            stake, key = root.state.stakes[number], root.state.keys[number]
+        for agent, action in after.actions.items():
+            _, stake, _, key = root.observations[agent].text.split()
             others = [other.text for other in after.alternatives[agent]]
             mean = sum(is_right(text, key) for text in others) / len(others)
             advantages[agent] = STAKES[stake] * (is_right(action.text, key) - mean)

@@ -46,10 +46,11 @@ def test_an_interval_is_students():
 
 
 def answered(key, answer, others, stake="nine"):
-    """One episode of a single agent with the stake nine."""
+    """One episode of a single agent, as updates have it: without the task's state."""
     root, after = chain([0.0], agents=("agent0",)).nodes
     said = [Action(text, (2,), (-1.0,)) for text in (answer, *others)]
-    root = replace(root, state=Dealt(stakes=(stake,), keys=(key,)))
+    seen = replace(root.observations["agent0"], text=f"stake {stake} key {key}")
+    root = replace(root, state=None, observations={"agent0": seen})
     after = replace(after, actions={"agent0": said[0]}, alternatives={"agent0": tuple(said[1:])})
     tree = replace(chain([0.0], agents=("agent0",)), nodes=(root, after))
     return Credited(tree=tree, rewards=({}, {}), discount=1.0)
