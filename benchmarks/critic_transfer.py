@@ -70,13 +70,14 @@ def record(folder: Path, team: int, seed: int, steps: int) -> None:
         Experiment(Config.model_validate(settings), folder).run()
 
 
-def play(folder: Path, team: int, seed: int, steps: int) -> None:
+def play(folder: Path, team: int, seed: int, steps: int, temperature: float = 1.0) -> None:
     """Record the episodes of an untrained team."""
     if not (folder / "run.json").exists():
         settings = settings_of(team, seed, steps)
         settings |= {"algorithm": {"name": "mareinforce"}, "critic": None}
         model = {"learning_rate": 1e-12, "schedule": "constant", "epochs": 1, "minibatch": 256}
         settings["models"]["*"] |= model
+        settings["agents"]["*"]["sampling"]["temperature"] = temperature
         settings["train"] |= {"record": True, "epochs": 1, "episodes": 256, "minibatch": 256}
         settings["evaluation"] |= {"every": 10**6, "episodes": 8}
         Experiment(Config.model_validate(settings), folder).run()
@@ -163,6 +164,9 @@ def given(options: argparse.Namespace, source: int) -> Path:
     if options.untrained:
         runs.append(options.out / f"untrained-{source}")
         play(runs[-1], source, 960, options.untrained)
+        if options.hot:
+            runs.append(options.out / f"untrained-{source}-{options.hot:g}")
+            play(runs[-1], source, 961, options.untrained, options.hot)
     start = f"critic.path={options.network}:900"
     return fit(options.out / name, runs, settings, start, paired=options.paired)
 
@@ -176,6 +180,9 @@ def main() -> None:
     parser.add_argument("--paired", action="store_true", help="algorithm.critic.paired")
     parser.add_argument("--network", default="embedded-tiny", help="of the critic")
     parser.add_argument("--untrained", type=int, default=0, help="joint actions, for the fit, too")
+    parser.add_argument(
+        "--hot", type=float, default=0.0, help="temperature of as many more of them"
+    )
     parser.add_argument("--critic-share", type=float, default=0.0)
     parser.add_argument("--batch", type=int, default=32, help="joint actions of an iteration")
     parser.add_argument("--played", type=int, default=4096, help="joint actions of each size")
@@ -191,6 +198,7 @@ def main() -> None:
     source = options.critic_team or options.team
     label = f"{options.source}{source}-frozen{options.frozen:g}"
     label += f"-{options.network}{'-paired' * options.paired}-{options.untrained}"
+    label += f"-hot{options.hot:g}" * (options.hot > 0)
     label += f"-share{options.critic_share:g}-batch{options.batch}"
     critic = given(options, source) if options.source in ("runs", "play") else None
     method = "known" if options.source == "exact" else "coma"
