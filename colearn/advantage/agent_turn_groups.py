@@ -20,9 +20,10 @@ class AgentTurn(Advantage):
     count (Stronger-MAS, Eq. 1 and Alg. 1, line 11).
 
     The group key is (environment, agent, turn) and the prompt's token ids, so only actions sampled
-    from the same prompt are compared, for every rollout shape. A group of one action has mean 0 and
-    deviation 1, as in public implementations, so its advantage is its reward. With `parallel` (the
-    paper's ablation), every group after the first turn has one action.
+    from the same prompt are compared, for every rollout shape. For a group of one action, the mean
+    counts as 0 and the deviation as 1, as in public implementations, so the action's advantage is
+    its reward. With the rollout shape `parallel` (the paper's ablation), every group after the
+    first turn has one action.
 
     Wrong when the reward of an action arrives later: use `GroupMean`, which compares returns.
     """
@@ -72,8 +73,8 @@ class AgentTurn(Advantage):
 @dataclass(frozen=True, kw_only=True)
 class AgentQuestion(AgentTurn):
     """`AgentTurn` with the group key (environment, agent): the baseline of MAS + GRPO, which
-    compares actions of different prompts and turns (Stronger-MAS, Sec. 5.2). The paper does not
-    say whether the group also pools the agents; in this implementation it does not.
+    compares actions of different prompts and turns (Stronger-MAS, Sec. 5.2). The paper does not say
+    whether a group also pools the agents; in this implementation, each agent has separate groups.
 
     Wrong when histories diverge: the group then compares situations instead of actions.
     """

@@ -32,18 +32,21 @@ class CounterfactualBaseline(Advantage):
     but adds the critic's bias. The critic's targets are the same returns. An agent without an
     alternative has no advantage.
 
-    With w = `critic_share`, w Q(h, a) + (1 - w) G takes the place of G; w = 1 is Eq. 4 itself. What
-    Q does not explain of the other agents' parts is then no noise, and what Q has wrong about a_i
-    is bias. For a critic that knows what actions are worth before the run (`critic.from`).
+    With w = `critic_share`, w Q(h, a) + (1 - w) G replaces G; w = 1 is Eq. 4 itself. A larger w
+    removes noise from A: the part of the return that Q does not explain has less weight. It also
+    adds bias where Q misjudges a_i, so use it with a critic that was trained before the run
+    (`critic.from`).
 
-    Wrong when Q knows little of the actions: the baseline then adds variance. Check
-    `critic/action_worth`: a critic may explain most of the returns and nothing of the actions.
+    Wrong when Q hardly distinguishes the agent's actions: the baseline then adds variance. Check
+    `critic/action_worth`: a critic may explain most of the variance of the returns without
+    distinguishing actions.
     """
 
     lam: Share = 1.0
     """lambda of the TD(lambda) return; 1: the Monte-Carlo return."""
     critic_share: Share = 0.0
-    """w, the share of Q of the executed action in place of its return; 0: the return alone."""
+    """w, the weight of the executed action's Q; the return has weight 1 - w. 0: use the return
+    alone."""
     clip: Clip | None = None
     """Keep each advantage within [-clip, clip]."""
     normalize: bool = False
@@ -84,7 +87,7 @@ class CounterfactualBaseline(Advantage):
         return tuple(rows)
 
     def _worth(self, q: float | None, returned: float) -> float:
-        """Of an executed action: its return, mixed with its Q."""
+        """Mix an executed action's return with its Q."""
         if q is None or self.critic_share == 0.0:
             return returned
         return bootstrapped(q, returned, 1.0 - self.critic_share)

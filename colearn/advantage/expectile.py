@@ -25,7 +25,7 @@ def expectile(numbers: Sequence[float], level: float) -> float:
     """The exact e at which the weighted errors (number - e) sum to 0.
 
     Between two neighbours of the sorted numbers the sum is linear in e, so the search tries each
-    possible number of terms below e. Example: 0 and 10 at tau = 0.9 give 9.
+    possible count of numbers below e. Example: 0 and 10 at tau = 0.9 give 9.
     """
     ordered = sorted(numbers)
     below, above = 0.0, float(sum(ordered))

@@ -12,7 +12,7 @@ EPSILON = 1e-6
 
 
 def scored(advantages: Sequence[NodeAdvantages]) -> list[NodeAdvantages]:
-    """The advantages of scored actions only: NaN marks actions that are not scored."""
+    """Keep only the advantages of scored actions; NaN marks an action that is not scored."""
     return [
         tuple({name: a for name, a in node.items() if not isnan(a)} for node in tree)
         for tree in advantages

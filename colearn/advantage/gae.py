@@ -43,9 +43,9 @@ class GAE(Advantage):
     """lambda of the critic's targets; None: `lam`. At 1 the critic learns from whole returns, while
     the policy's advantages bootstrap from the critic (VC-PPO's decoupled GAE)."""
     steps: Annotated[int, Field(ge=1, description="1 is the TD error")] | None = None
-    """n: bootstrap no later than from the n-th following node that has a V. This node is the
-    agent's n-th next decision, or the team's with a central critic. With lam=1 the result is the
-    n-step return."""
+    """n: bootstrap at the latest from the n-th following node that has a V. The n-th such node is
+    the agent's n-th next decision, or the team's with a central critic. With lam=1 the result is
+    the n-step return."""
     clip: Clip | None = None
     """Clip each advantage to [-clip, clip] (the paper's "advantage clip"); targets stay
     unclipped."""
@@ -95,7 +95,8 @@ class GAE(Advantage):
         ]
 
     def _worth(self, episode: Credited[Any], agent: str, values: Values) -> list[float]:
-        """The value of each node for one agent, from which the action into the node bootstraps."""
+        """Value of each node for one agent; the action that leads to a node bootstraps from its
+        value."""
         rewards = episode.rewards_of(agent)
         if self.steps is None:
             return worth_of_nodes(episode, rewards, values, self.lam)
@@ -138,8 +139,8 @@ def worth_of_nodes(
     mean over children of r + discount * their value.
 
     With lambda = `lam`, a node that has a V is worth (1 - lambda) V + lambda * that mean, the
-    TD(lambda) return. The last node of a branch that the rollout shape cut before its end is worth
-    its V.
+    TD(lambda) return. If the rollout shape cut a branch before its end, the value of the branch's
+    last node is its V.
     """
     tree = episode.tree
     below = tree.below()

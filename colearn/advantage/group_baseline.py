@@ -22,10 +22,11 @@ class GroupBaseline(Advantage):
     """A group contains the sibling joint actions of one history h_t, not all joint actions of one
     turn: returns from different histories do not share a baseline.
 
-    A joint action without siblings inherits the advantage of the joint action before it. In
+    A joint action without siblings inherits the advantage of the preceding joint action. In
     `Parallel`, where only the root branches, every action of a chain thus has the chain's advantage
-    G_0 - b(h_0). This is Eq. 1 with gamma^t G_t and the baseline b(h_0) - (r_0 + ... + gamma^(t-1)
-    r_(t-1)). Given h_t, this baseline does not depend on a_t: the rewards before t are constants.
+    G_0 - b(h_0). This is CoLLM's Eq. 1 with gamma^t G_t and the baseline b(h_0) - (r_0 + ... +
+    gamma^(t-1) r_(t-1)). Given h_t, this baseline does not depend on a_t: the rewards before t are
+    constants.
 
     In `Cross` the group is all joint actions of the history. Siblings that share an agent's action
     scale the expected gradient by a constant and keep its direction.
@@ -120,8 +121,8 @@ class GroupMax(GroupBaseline):
     """A = G^k minus the siblings' maximum return (ReMax with a sampled maximum): 0 for the best
     action, negative for the others.
 
-    Wrong when gradients must be unbiased: the maximum depends on the action that is compared with
-    it. No action is ever reinforced, only discouraged.
+    Wrong when gradients must be unbiased: the maximum depends on the action whose advantage is
+    computed. No action is ever reinforced, only discouraged.
     """
 
     def compare(self, returns: Sequence[float]) -> Sequence[float]:

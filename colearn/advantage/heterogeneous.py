@@ -33,7 +33,7 @@ class InputOutputPair:
     """The number of earlier actions of the same agent."""
     worth: float
     forked: bool
-    """Whether it has siblings: other answers of the agent to the same prompt."""
+    """Whether the action has siblings: other answers of the agent to the same prompt."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,7 +136,8 @@ class Heterogeneous(Advantage):
 
 def _pairs(number: int, episode: Credited[Any]) -> Iterator[InputOutputPair]:
     """Yield every action once. Siblings that differ only in another agent's action share this
-    agent's action, which is recorded at the first sibling with the mean of their credits."""
+    agent's action. The action is recorded at the first sibling, with the mean of the siblings'
+    credits."""
     tree = episode.tree
     worths = {agent: episode.returns(agent) for agent in tree.agents}
     acted: list[dict[str, int]] = [{} for _ in tree.nodes]

@@ -52,7 +52,8 @@ class RoleBaseline(Advantage):
     def __call__(
         self, episodes: Episodes, values: Sequence[AgentValues] | None = None
     ) -> list[NodeAdvantages]:
-        """Trajectories update the baseline one by one, in the order of the episodes."""
+        """Compute advantages; trajectories update the baseline one by one, in the order of the
+        episodes."""
         advantages: Actions = {}
         for place, episode in enumerate(episodes):
             tree = episode.tree
@@ -84,7 +85,7 @@ class RoleBaseline(Advantage):
 
 @dataclass(frozen=True, kw_only=True)
 class SumThenNormalize(Advantage):
-    """A_k^{p,i} = R_k^{p,i} - mean(R^p): R_k is the sum of the player's rewards from its turn k on,
+    """A_k^{p,i} = R_k^{p,i} - mean(R^p). R_k is the sum of the player's rewards from its turn k on;
     the mean is over all turns of all trajectories of its game and role (MARSHAL, Eq. 3). Roles that
     share a model, and games that are trained together, have equal weight in the model's loss.
 
@@ -98,15 +99,15 @@ class SumThenNormalize(Advantage):
     by_role: bool = True
     """False: one group for all players of a game (the ablation)."""
     normalize_std: bool = False
-    """Divide by the group's population deviation + 1e-6, which Eq. 3 leaves out."""
+    """Divide by the group's population deviation + 1e-6; Eq. 3 does not divide."""
     equal_trajectories: bool = True
     """Weights of Eq. 2 and 3: 1/P per group of game and role, 1/G^p per trajectory of a group,
     1/K^i per turn of a trajectory. False: equal weight per turn."""
     order: Literal["paper", "released"] = "paper"
-    """"released": the steps of the authors' code. It subtracts each role's mean from the turn
-    rewards and whitens the rewards over tokens. Then it sums the rewards from each turn on and
-    subtracts each role's mean of the distinct sums. Finally it whitens again over the tokens of all
-    roles and games."""
+    """"released": the steps of the authors' code. That code subtracts each role's mean from the
+    turn rewards and whitens the rewards over tokens. Then it sums the rewards from each turn on and
+    subtracts each role's mean of the distinct sums. Finally it whitens the result over the tokens
+    of all roles and games."""
 
     def __call__(
         self, episodes: Episodes, values: Sequence[AgentValues] | None = None
@@ -137,7 +138,7 @@ class SumThenNormalize(Advantage):
     def _centred(
         self, episodes: Episodes, actions: Actions, keys: Mapping[tuple[int, str], Key]
     ) -> Actions:
-        """Subtract the group's mean: over all turns, or over trajectories without `turn_level`."""
+        """Subtract the group's mean: over all turns with `turn_level`, else over trajectories."""
         counted = actions
         if not self.turn_level:
             counted = {

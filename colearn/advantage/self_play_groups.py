@@ -17,7 +17,8 @@ from colearn.statistics.scored import mean_scored
 from colearn.types import Credited
 
 Key = tuple[str, str]
-"""(item, role): the role is the agent's name ('' if roles are pooled), then the rivals if any."""
+"""(item, role): the role is the agent's name ('' if roles are pooled), followed by the rivals, if
+any."""
 
 Actions = dict[tuple[int, int, str], float]
 """One number for each action, by (index of the episode, node that the action led to, agent)."""
@@ -40,7 +41,7 @@ def group_of(episode: Credited[Any], agent: str, *, by_role: bool) -> Key:
 
 def weight_group_of(episode: Credited[Any], agent: str, *, by_role: bool) -> Key:
     """The weight group of an agent's actions: game and role, regardless of the opponents. A rival
-    in the seat has a separate group."""
+    that plays the role has a separate group."""
     tree = episode.tree
     role, player = agent if by_role else "", tree.player(agent)
     return repr(tree.item), role if player in tree.agents else f"{role} by {player}"
@@ -77,7 +78,7 @@ def turn_rewards(episode: Credited[Any], agent: str) -> tuple[float, ...]:
 
 
 def whole_returns(episode: Credited[Any], agent: str) -> list[float]:
-    """By node, the agent's mean return R over the trajectories through it."""
+    """By node, the agent's mean return R over the trajectories that pass through the node."""
     returns, below = episode.returns(agent), episode.tree.below()
     whole = [returns[0]] * len(returns)
     for node, children in zip(episode.tree.nodes, below, strict=True):

@@ -19,7 +19,7 @@ from .finish import EPSILON, bootstrapped, deviation
 Decay = Annotated[float, Field(ge=0.0, le=1.0, description="1.0 is the paper's")]
 
 Worths = tuple[tuple[float, ...], ...]
-"""By node: a number for each token of the agent's action that led there."""
+"""By node: a number for each token of the agent's action that led to the node."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,8 +10,8 @@ from colearn.types import Tree
 
 
 def path_weights(trees: Sequence[Tree[Any]]) -> list[list[float]]:
-    """For each node of each tree: the probability of its path under uniform choice of children,
-    divided by the mean of that probability over all trees; 0 at the root.
+    """For each node of each tree: the probability of the path to the node under uniform choice of
+    children, divided by the mean of that probability over all trees; 0 at the root.
 
     The mean over all joint actions of weight * x then equals, up to one factor for all trees, the
     sum over turns of the mean of x over that turn's K^(t+1) samples. This is the estimator of

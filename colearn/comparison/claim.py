@@ -1,5 +1,5 @@
-"""Checks whether a folder belongs to a comparison, which more algorithms, seeds or steps may
-extend."""
+"""Checks whether a folder belongs to a comparison; more algorithms, seeds or steps may extend an
+existing comparison."""
 
 from __future__ import annotations
 

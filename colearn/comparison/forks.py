@@ -91,7 +91,7 @@ class Forks:
         append: bool,
         environment: Mapping[str, str] | None = None,
     ) -> Fork:
-        """Start `colearn ARGUMENTS`, with its output in the file `log`. `environment`: variables in
+        """Start `colearn ARGUMENTS`; the output goes to the file `log`. `environment`: variables in
         addition to the server's.
 
         Errors: ColearnError if no process can be started.

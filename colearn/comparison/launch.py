@@ -233,7 +233,7 @@ def _start(
 
 
 def how_it_starts(folder: RunFolder) -> str:
-    """Text on how a run starts: from the beginning or from which iteration."""
+    """Text on how a run starts: from the beginning, or from a given iteration."""
     kept = folder.checkpoints.all()
     return f"resumed at iteration {kept[-1].iteration}" if kept else "restarted: no checkpoint"
 

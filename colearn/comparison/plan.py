@@ -49,7 +49,8 @@ class PlannedRun:
         return f"{self.algorithm}-s{self.config.run.seed}"
 
     def extends(self, record: RunRecord) -> bool:
-        """Whether a finished run has budget left and was not stopped by a callback."""
+        """Whether this plan's budget exceeds the steps of a finished run that no callback
+        stopped."""
         iterations = self.config.train.iterations
         ended = iterations is not None and record.iterations >= iterations
         return record.environment_steps < self.budget and not ended and record.stopped is None
@@ -172,9 +173,9 @@ def _resolved(configs: Mapping[str, Config]) -> dict[str, ResolvedRun]:
 def config_of(config: Config, label: str) -> Config:
     """The config of one algorithm of a comparison, with its dotted settings applied.
 
-    label: an entry of `compare.algorithms`, or the name or `module:Class` of another algorithm,
-    which has no settings there. `config.run.seed` is kept. Errors: ConfigError for an unknown label
-    or an invalid setting.
+    label: an entry of `compare.algorithms`, or the name or `module:Class` of another algorithm, for
+    which `compare.algorithms` has no settings. `config.run.seed` is kept. Errors: ConfigError for
+    an unknown label or an invalid setting.
     """
     known = {*config.compare.algorithms, *registry.names("algorithms")}
     if label not in known and ":" not in label:
@@ -199,7 +200,7 @@ def _entries(config: Config) -> Mapping[str, Mapping[str, Any]]:
 
 
 def _known(config: Config, name: str, overrides: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings that an algorithm and the parts used by its runs have."""
+    """The settings that exist for an algorithm and for the parts that its runs use."""
     sections = config.algorithm.settings.items()
     chosen = {key: named for key, value in sections if (named := _part(value))}
     for key, value in overrides.items():

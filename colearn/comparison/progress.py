@@ -76,8 +76,9 @@ class RemainingTime:
 
 
 def status_text(status: Status, label: str, left: float | None) -> str:
-    """Evaluation, training return, tokens per second and remaining time, as far as known. An
-    evaluation of an earlier state follows the newer values, with its number of steps."""
+    """Evaluation, training return, tokens per second and remaining time, as far as known. If the
+    evaluation is of an earlier state, it comes after the newer values, with the number of steps of
+    that state."""
     parts = []
     if status.training_return is not None:
         parts.append(f"training return {status.training_return:.3f}")
@@ -108,8 +109,8 @@ class Lines:
     def __init__(self, console: Console, goals: Goals, clock: Clock = time.monotonic) -> None:
         self._console, self._goals, self._clock = console, goals, clock
         self._printed: dict[str, tuple[int, int | None, float]] = {}
-        """For each run, the steps, the steps of the latest evaluation, and the time of its latest
-        line."""
+        """For each run, as of its latest line: the steps, the steps of the latest evaluation, and
+        the time of the line."""
         self._remaining = {name: RemainingTime(goal, clock) for name, goal in goals.items()}
 
     def __enter__(self) -> Lines:
@@ -150,7 +151,7 @@ class Lines:
 class Bars:
     """Shows one bar per run: environment steps out of the budget, and `status_text`.
 
-    With many runs, only running ones are shown, under a bar that counts all of them.
+    With many runs, only the active runs are shown, under a bar that counts all runs.
     """
 
     def __init__(self, console: Console, goals: Goals, clock: Clock = time.monotonic) -> None:

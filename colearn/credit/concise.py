@@ -31,8 +31,8 @@ class Concise(Credit):
     longest: int = 2048
     """l_max: the reply length in tokens at which the bonus reaches 0."""
     only_beyond: bool = False
-    """As in the authors' code: the bonus is 0 up to l_max tokens. Beyond l_max it follows the same
-    linear function, which is negative there."""
+    """True: as in the authors' code, the bonus is 0 up to l_max tokens. Beyond l_max the bonus
+    follows the same linear function, which is negative there."""
 
     at_once = False
 

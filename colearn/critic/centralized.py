@@ -12,7 +12,8 @@ from colearn.types import Node
 from .stream import StreamCritic
 
 TEAM = "team"
-"""The reader's name, used for the value model, its checkpoint and its metrics."""
+"""Name of the team's single reader; the value model, its checkpoint and its metrics use the
+name."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -25,12 +25,13 @@ class Counterfactual(Critic):
     branch. The branches of an agent share their prefix and cost no environment step. Only executed
     actions have targets, so the value model is trained without the alternatives.
 
-    What an action is worth often depends on what its own agent saw. In that stream a small network
-    has to find the observation among those of all agents, by the agent's name. `paired` puts it
-    right before the action, for the other agents and for agent i.
+    The value of an action often depends on the observation of the agent that chose it. In the
+    stream above, a small network has to find that observation among those of all agents, by the
+    agent's name. `paired` puts each agent's observation directly before the agent's action, for the
+    other agents and for agent i.
 
     Wrong when the joint stream exceeds the critic's window. Wrong for large teams with long
-    answers: a row contains the joint action once per acting agent, with `paired` and its
+    answers: a row contains the joint action once per acting agent, and with `paired` also the
     observations.
     """
 
@@ -39,8 +40,8 @@ class Counterfactual(Critic):
     privileged_info: bool = True
     """Also read privileged information."""
     paired: bool = False
-    """Each action follows its agent's observation; otherwise all observations of a turn come first.
-    An observation that all agents share comes first in both."""
+    """Whether each action follows its agent's observation; if not, all observations of a turn come
+    first. An observation that all agents share comes first in both cases."""
 
     read_once = True
 
@@ -110,7 +111,7 @@ class Counterfactual(Critic):
         return packer.marked(marks)
 
     def _told(self, node: Node[Any], reader: str) -> Mapping[str, tuple[Segment, ...]]:
-        """By agent, the observation that is read with its action; empty unless `paired`."""
+        """By agent, the observation that precedes the agent's action; empty unless `paired`."""
         if not self.paired or node.terminal:
             return {}
         seen = self._joint.seen(node, reader)

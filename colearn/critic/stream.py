@@ -86,7 +86,7 @@ class Stream:
     seen: tuple[tuple[int, ...], ...]
     done: tuple[tuple[int, ...], ...]
     reads: tuple[bool, ...]
-    """Whether a value is read at the node."""
+    """For each node, whether a value is read there."""
 
 
 def text_stream(tree: Tree[Any], critic: StreamCritic, reader: str, tokenize: Tokenize) -> Stream:

@@ -38,8 +38,9 @@ class Tokenwise(Critic):
         return {agent: (agent,) for agent in agents}
 
     def row(self, tree: Tree[Any], reader: str, tokenize: Tokenize, *, limit: int) -> Row:
-        """One row with the agent's history over the whole tree: its contexts are packed side by
-        side, with a mark before every token of its actions. Texts without tokens have no marks."""
+        """One row with the agent's history over the whole tree: the agent's contexts are packed
+        side by side, with a mark before every token of its actions. Actions without token ids have
+        no marks."""
         packer, marks = Packer(), []
         for context in contexts(tree, reader):
             piece_of: dict[int | None, int] = {None: -1}

@@ -33,9 +33,9 @@ def export_run(
 
     `adapter` writes a LoRA adapter that names its base instead of merged weights. `step` selects a
     checkpoint: an iteration, `last` or `best`. `dtype` is the type of merged weights (default: the
-    run's compute type). `comparison` is the comparison of which the run is a seed (default: the one
-    whose folder contains the run), for the model card's intervals. `overwrite` replaces exported
-    agents.
+    run's compute type). `comparison` is the comparison to which the run belongs, for the model
+    card's intervals (default: the comparison whose folder contains the run). `overwrite` replaces
+    exported agents.
 
     Errors: CheckpointError for a run that cannot be read, ConfigError for everything else; both are
     raised before `to` is changed.

@@ -15,8 +15,8 @@ def save_generation_config(sampling: SamplingSettings, chat: ChatFormat, folder:
     """Write `folder/generation_config.json`.
 
     Greedy sampling has no temperature in the file, as transformers requires. Stop strings are only
-    in agent.json: if they were in this file, `generate` would refuse to run unless it gets the
-    tokenizer.
+    in agent.json: if they were in generation_config.json, `generate` would refuse to run without
+    the tokenizer as an argument.
     """
     from transformers import GenerationConfig
 

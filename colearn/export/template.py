@@ -58,9 +58,9 @@ _ANSWER = """\
             + message["content"]
             + ({closing} if "<think>" in message["content"]
                 and "</think>" not in message["content"] and not loop.last else "")"""
-"""Jinja for an answer under a template with reasoning. The answer is written as sampled, preceded
-by the mark if the prompt opened the reasoning; a truncated block is closed. A plain answer has no
-block."""
+"""Jinja for an answer under a template with reasoning. The answer is written as sampled. If the
+prompt opened the reasoning, the opening text precedes the answer. A truncated reasoning block is
+closed; a plain answer has no block."""
 
 
 class _Pieces(ChatFormat):

@@ -119,7 +119,7 @@ def _live(server: Reception, request: Request) -> ProgramRun:
 async def _stream(request: Request, live: ProgramRun, agent: str, body: ChatRequest) -> Response:
     """Waits for the first text of the answer, then returns a stream that begins with this text.
 
-    Errors: those of the answer, if it fails before any text.
+    Errors: the error of the answer, if the answer fails before its first text.
     """
     streamed = Streamed(body)
     asked = live.ask(agent, body, streamed.listener)

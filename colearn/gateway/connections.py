@@ -1,4 +1,5 @@
-"""HTTP connections of programs: limits their number, and shares it among the programs."""
+"""Limits the number of HTTP connections of programs, and divides the connections among the
+programs."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ _UNKNOWN = ""
 
 class ProgramProtocol(PatientProtocol):
     """If there are more than `MOST` connections, closes an idle connection of the program that has
-    the most connections.
+    the most idle connections.
 
     A program that keeps opening connections thus loses only its own connections. All connections
     come from one address, so `PatientProtocol` alone would refuse all programs.

@@ -28,7 +28,7 @@ messages include assistant messages that the agent did not write."""
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """An agent's private history, message by message."""
+    """An agent's private history as a sequence of messages."""
 
     system: str | None
     said: tuple[Entry, ...]

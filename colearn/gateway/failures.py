@@ -1,4 +1,5 @@
-"""Why a program failed, in one line with the program's own file and line."""
+"""Describes in one line why a program failed, with the file and line number in the program's
+code."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ _COLEARN = str(Path(colearn.__file__).parent)
 
 
 def raised(error: BaseException) -> str:
-    """The kind and message of an exception, and the program's last line before it."""
+    """Returns the type and message of an exception, and the last traceback entry in the program's
+    code."""
     trace = [(frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
     if isinstance(error, SyntaxError) and error.filename:
         trace.append((error.filename, error.lineno))
@@ -24,7 +26,8 @@ def raised(error: BaseException) -> str:
 
 
 def last_words(stderr: bytes) -> str:
-    """The last line that a process wrote, and the program's last place in a traceback above."""
+    """Returns the last line that a process wrote to stderr, and the last traceback entry in the
+    program's code."""
     lines = [line for line in stderr.decode(errors="replace").split("\n") if line.strip()]
     if not lines:
         return "no message"
@@ -33,7 +36,8 @@ def last_words(stderr: bytes) -> str:
 
 
 def _at(trace: Sequence[tuple[str, int | None]]) -> str:
-    """` (FILE, line N)` of the last place that is neither in a library nor in colearn."""
+    """` (FILE, line N)` of the last traceback entry that is neither in a library nor in colearn; ""
+    without one."""
     own = [
         place
         for place in trace

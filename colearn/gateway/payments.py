@@ -67,10 +67,11 @@ def read_result(result: Any, state: GatewayState[Any]) -> list[Payment]:
 
 
 def graded(grade: str | None, result: Any, state: GatewayState[Any]) -> list[Payment]:
-    """The payments of a program's result, or of what the function `grade` returns for it.
+    """Returns the payments for a program's result or, if `grade` names a function, for the value
+    that this function returns for the result.
 
-    Errors: NoReward for a result that is no reward; TaskError for such a grade; whatever the result
-    raises while it is read or graded.
+    Errors: NoReward for a result that is not a reward; TaskError for a grade that is not a reward;
+    any exception that is raised while the result is read or graded.
     """
     if grade is None:
         return read_result(result, state)

@@ -27,15 +27,17 @@ from .failures import last_words, raised
 from .program_run import ProgramRun
 
 _SOON = 5.0
-"""Pause in seconds before a restart of a worker that ended within this time after its start."""
+"""A worker that ended within this number of seconds after its start is restarted after a pause of
+the same length."""
 _LEFT_BEHIND = 1.0
-"""Seconds for which stderr is read after its process has ended."""
+"""Number of seconds for which a process's stderr is read after the process has ended."""
 _TAIL = 20_000
 """Number of bytes of a command's stderr that are kept."""
 
 
 class Endpoints(dict[str, str]):
-    """Base URL of an OpenAI client, by agent; `reward` and `end` are URLs for POST."""
+    """By agent, the base URL for an OpenAI client; `reward` and `end` are URLs for POST
+    requests."""
 
     def __init__(self, base: str, agents: Mapping[str, str]) -> None:
         super().__init__(agents)
@@ -235,7 +237,8 @@ def program_runner(
 
 
 _running: dict[subprocess.Popen[bytes], int] = {}
-"""Id of the parent process, by process: a forked child must not stop its parent's processes."""
+"""Maps each process to the id of its parent process: a forked child must not stop its parent's
+processes."""
 
 
 def run_command(command: Sequence[str], environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
@@ -275,8 +278,8 @@ def _kill_all() -> None:
 
 
 def _tail_of(process: subprocess.Popen[bytes]) -> str:
-    """Reads stderr until it is closed; returns its last line, and where the program was. A process
-    that an ended one left behind may hold the pipe open, and is not waited for."""
+    """Reads stderr until it is closed; returns `last_words` of it. If the process has ended but one
+    of its children keeps the pipe open, reading stops after `_LEFT_BEHIND` seconds."""
     assert process.stderr is not None
     kept, ends = b"", inf
     with selectors.DefaultSelector() as waiting:

@@ -1,4 +1,4 @@
-"""Reads chat completion requests as calls of an agent, and refuses those with a field that a
+"""Reads chat completion requests as calls of an agent, and refuses requests with a field that a
 training run cannot honour."""
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .state import GatewayCall, GatewayState
 SAMPLING = ("temperature", "top_p", "top_k", "seed")
 """Fields that would make sampling differ from the trained policy. A temperature is not refused,
 because frameworks send one by default: the agent's temperature applies, and the task warns if the
-request's differs."""
+request's temperature differs."""
 
 
 def check_request(body: ChatRequest, ignored: Collection[str]) -> None:
@@ -37,9 +37,10 @@ def check_request(body: ChatRequest, ignored: Collection[str]) -> None:
 def read_call(
     asked: PendingRequest, state: GatewayState[Any], number: int, max_bytes: int
 ) -> GatewayCall:
-    """A request as call `number` of the episode at `state`.
+    """Reads a request as call `number` of the episode at `state`.
 
-    Errors: ServeError 400 for messages without one to answer, or a context beyond `max_bytes`.
+    Errors: ServeError 400 for messages without a user or tool message to answer, or for a context
+    of more than `max_bytes`.
     """
     prompt, context, reason = read_request(asked.body, state.contexts.get(asked.agent))
     if context.size > max_bytes:

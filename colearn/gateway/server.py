@@ -150,7 +150,7 @@ class GatewayServer:
         self._thread.join()
 
     def forget(self, live: ProgramRun) -> None:
-        """Closes an episode and removes it from the live ones."""
+        """Closes an episode and removes it from the live episodes."""
         live.close()
         with self._lock:
             self._lives.pop(live.name, None)

@@ -21,7 +21,7 @@ class GatewayCall(Call):
     prompt: Prompt
     """The observation that the request adds to the agent's context."""
     request: str
-    """Id of the completion that answers it."""
+    """Id of the completion that answers the request."""
     offered: tuple[str, ...] = ()
     """Names of the functions that the answer may call."""
     several: bool = True

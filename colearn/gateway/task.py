@@ -51,15 +51,15 @@ class Gateway(RecordedTask[Any, State], LegalActions, ProgramEpisodes, ReadsActi
     items: a `.jsonl` file (its last fifth is held out), or `module:function` called with the split.
     play: `module:function` called with (item, endpoints), async or not; returns the reward.
     command: a program and its arguments, in place of `play`; one process per episode.
-    workers: number of processes of `command` that each play one episode after the other. Without
-    `play` and `command`, workers are started elsewhere.
+    workers: number of processes of `command`, each of which plays one episode after another.
+    Without `play` and `command`, workers are started elsewhere.
     grade: `module:function` called with (item, result); it returns the reward in place of the
     program.
     timeout: maximum number of seconds from an answer to the program's next request or its end.
     failure_reward: the team's reward for a program that fails.
     ignore: request fields to ignore silently: temperature, top_p, top_k, seed. An agent always
-    samples with its own `sampling`. If not ignored, a different temperature causes one warning, and
-    the other fields are errors.
+    samples with its own `sampling`. Without `ignore`, a temperature other than the agent's causes
+    one warning, and each of the other fields is an error.
     max_bytes: maximum number of UTF-8 bytes of a context, including the agent's answers.
     words: by agent, texts on which the embedded model is warm-started.
     """
@@ -222,7 +222,7 @@ class Gateway(RecordedTask[Any, State], LegalActions, ProgramEpisodes, ReadsActi
 
     def _run_at(self, state: State, asking: frozenset[str]) -> tuple[State, ProgramRun]:
         """Returns the run of the program at this state: the state's own episode or, at the root, a
-        new run that has reached the same requests, with its state."""
+        new run that has reached the same requests. Also returns the state of that run."""
         live = self.server.at(state.episode)
         if live is not None and live.claim(state.turn):
             return state, live
@@ -300,7 +300,8 @@ class Gateway(RecordedTask[Any, State], LegalActions, ProgramEpisodes, ReadsActi
             return [Payment(value=self.failure_reward)]
 
     def _compare(self, call: GatewayCall, sampled: SampledAction) -> None:
-        """Warns once if a request's temperature differs from that of its answer."""
+        """Warns once if a request's temperature differs from the temperature at which its answer
+        was sampled."""
         own = None if sampled.player is None else sampled.player.sampling_temperature
         asked = call.temperature
         if None in (own, asked) or own == asked or "temperature" in self.ignore or self._warned:

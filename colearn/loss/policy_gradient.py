@@ -15,14 +15,14 @@ from colearn.contract.bounds import Anneal, Count, Weight
 from colearn.errors import ConfigError
 
 _LARGEST = 80.0
-"""Upper bound of a log-ratio: exp(80) is finite in float32, but its square is infinite."""
+"""Upper bound of a log-ratio: exp(80) is finite in float32, but exp(80)^2 is infinite."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PolicyGradient(PolicyLoss):
     """Loss -rho A per action with rho = pi(a|h) / pi_old(a|h), where an action is a full response.
 
-    At rho = 1 its gradient is -A grad log pi(a|h) (CoLLM, Sec. 5.2).
+    At rho = 1 the gradient of the loss is -A grad log pi(a|h) (CoLLM, Sec. 5.2).
 
     Wrong when many epochs run without `clip`: a sequence ratio is a product over all tokens and can
     become very large.
@@ -35,7 +35,7 @@ class PolicyGradient(PolicyLoss):
     "token_mean": divide the sum by the minibatch's number of tokens. "action_mean": average over an
     action's tokens, then over actions (GRPO, MHGPO Eq. 6)."""
     clip: Annotated[float, Field(gt=0.0, lt=1.0, description="0.2 is usual")] | None = None
-    """epsilon: moving the ratio below 1 - epsilon or above 1 + epsilon brings no gain."""
+    """epsilon: the loss does not reward moving the ratio below 1 - epsilon or above 1 + epsilon."""
     clip_high: Annotated[float, Field(gt=0.0, description="0.28 is DAPO's")] | None = None
     """epsilon of the upper bound (DAPO); None: `clip`."""
     dual_clip: Annotated[float, Field(gt=1.0, description="3 is usual")] | None = None
@@ -48,10 +48,10 @@ class PolicyGradient(PolicyLoss):
     mask_high: Annotated[float, Field(gt=0.0, description="0.28 is usual")] | None = None
     """mask for the upper bound; None: `mask`."""
     kl: Weight = 0.0
-    """Weight of the penalty k3 = exp(d) - d - 1 per sampled token, d = log(reference / policy). On
-    the policy's own samples its mean is KL(policy || reference), the metric `kl`. Its gradient is
-    that of KL(reference || policy), since samples are not differentiated: it penalises dropping
-    tokens that are likely under the reference more than adding unlikely ones."""
+    """Weight of the penalty k3 = exp(d) - d - 1 per sampled token, d = log(reference / policy). The
+    mean of k3 over the policy's samples is KL(policy || reference), the metric `kl`. The gradient
+    of k3 is that of KL(reference || policy), since samples are not differentiated: it penalises
+    dropping tokens that are likely under the reference more than adding unlikely ones."""
     reference_update_every: Count | None = None
     """Number of iterations after which the policy is copied to the reference; None: never. In
     self-play a policy gradient cycles around a mixed equilibrium; regularised towards a recent
@@ -68,7 +68,7 @@ class PolicyGradient(PolicyLoss):
     `kl` have the same weights."""
     anneal_fraction: Anneal | None = None
     """Fraction of the training budget over which `kl` and `entropy` anneal to 0; None: never. Early
-    in training they keep answers valid during exploration; late in training they prevent
+    in training the two terms keep answers valid during exploration; late in training they prevent
     convergence."""
 
     def __post_init__(self) -> None:

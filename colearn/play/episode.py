@@ -3,8 +3,8 @@
 Listeners of a play session receive events, which are mappings with `kind` and `episode`:
 
     started   item
-    observed  turn, observations by agent, and the world (None if the task does not show it):
-              picture, the text of `render`, and world, `picture` as plain data
+    observed  turn, observations by agent, picture (the text of the task's `render`), and world
+              (the task's `picture` as plain data); None for what the task does not provide
     asked     turn, agent: a person whose answer the page waits for
     retried   turn, agent, reason
     acted     turn, agent, text, tokens, seconds
@@ -48,7 +48,7 @@ class PlaySetting:
     seed: int
     greedy: bool
     thread: Executor
-    """Runs the task's other functions one at a time."""
+    """Runs the task's functions other than `step`, one at a time."""
     steps: Executor
     """Runs the task's steps."""
     tell: Tell | None
@@ -56,7 +56,7 @@ class PlaySetting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loss:
-    """The reason for which an episode ended before the task did."""
+    """Why an episode ended before the task's own end: which agent was lost, and at which turn."""
 
     agent: str
     turn: int

@@ -55,7 +55,7 @@ class Played:
 
     @cached_property
     def metrics(self) -> dict[str, float]:
-        """Means over the completed episodes, with the names that `evaluate_team` uses.
+        """Mean metrics over the completed episodes, with the names that `evaluate_team` uses.
 
         `tokens_per_turn` is missing if an endpoint does not count its tokens, and `pass@k` if an
         item has fewer completed episodes than the largest k. Empty without a completed episode.

@@ -34,7 +34,7 @@ async def play(
     credit: Credit = SharedReward(),  # noqa: B008 - a frozen strategy without state
     tell: Tell | None = None,
 ) -> Played:
-    """Play the items of a split with the same items, seeds and metrics as `evaluate_team`.
+    """Play a split with the same items, seeds and metrics as `evaluate_team`.
 
     The agents must not be open yet. `pool` executes the task's steps; without a pool, a single
     thread executes them one at a time, as in the trainer. `tell` receives an event `planned` with

@@ -1,5 +1,5 @@
-"""Filters events for a person's page: only that seat's events during an episode, everything at its
-end."""
+"""Filters events for the page of a person: during an episode it shows only what the person's agent
+may see, and after the episode everything."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _REVEALED = ("observed", "acted", "stepped")
 def seen_from(seat: str, log: Sequence[Event], index: int) -> Iterator[Event]:
     """The events that `seat` receives for event `index` of a play session.
 
-    Other agents' observations, actions and rewards are withheld until the episode has ended or is
-    lost, as are the world and the item, which may contain the answer. They are then sent before the
-    event of the episode's end.
+    Until the episode has ended or is lost, the other agents' observations, actions and local
+    rewards are withheld. The world and the item, which may contain the answer, are also withheld.
+    All except the item are then sent before the event that ends the episode.
     """
     event = log[index]
     kind = event["kind"]

@@ -148,8 +148,9 @@ async def watched(
 
 
 def watch_app(watch: Watch) -> FastAPI:
-    """The web application. `/` and `/page/...` serve the page, `/events` the events as seen from
-    `?seat=`; `/say` accepts a person's answer as JSON, which pages of other origins cannot send."""
+    """The web application. `/` and `/page/...` serve the page; `/events` serves the events that are
+    visible from the seat `?seat=`; `/say` accepts a person's answer as JSON, which pages of other
+    origins cannot send."""
     app = FastAPI(openapi_url=None)
     # a page of another site whose name resolves to this machine must not read along
     app.add_middleware(TrustedHostMiddleware, allowed_hosts=[HOST, "localhost"])

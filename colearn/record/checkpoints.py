@@ -25,7 +25,7 @@ BASES = "bases.json"
 _NAME = re.compile(r"step-(\d+)")
 
 Step = int | Literal["last", "best"]
-"""Selects a checkpoint: an iteration, the newest, or the one with the best evaluation."""
+"""Selects a checkpoint: an iteration, `last` (the newest) or `best` (the best evaluation)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ FREE = (
     "run.restarts",
 )
 """Settings that may change when a run is resumed. The budget may change only if no schedule depends
-on it, since a truncated schedule differs from one that is planned to be shorter."""
+on it, since a truncated schedule differs from a schedule that is planned to be shorter."""
 
 
 def first_difference(one: Any, other: Any) -> str | None:

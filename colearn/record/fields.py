@@ -12,7 +12,7 @@ from colearn.contract import Headline
 
 
 def finite(value: Any) -> float | None:
-    """The number; None for NaN, infinities and anything that is not a number."""
+    """The value as a float; None for NaN, infinities and anything that is not a number."""
     if isinstance(value, int | float) and math.isfinite(value):
         return float(value)
     return None
@@ -152,7 +152,8 @@ class Episode(_Fields):
 
 
 class CriticTurn(_Fields):
-    """How much of the variance of the returns after one turn an update's critic explained."""
+    """Variance of the returns after one turn in one update, and how much of it the critic
+    explained."""
 
     turn: Count
     number: Count

@@ -29,9 +29,9 @@ def kept_lines(
 ) -> dict[Path, list[str]]:
     """Lines up to the last update and the last evaluation in `progress`, by file.
 
-    progress: None restarts the run, without lines. Missing lines are reported on stderr; those of
-    episodes only if the run writes `transcripts`. Errors: CheckpointError for a line that cannot be
-    read, and if the run's metrics or all of its checkpoints are missing.
+    progress: None if the run restarts, so that no lines are kept. Missing lines are reported on
+    stderr; missing lines of episodes only if the run writes `transcripts`. Errors: CheckpointError
+    for a line that cannot be read, and if the run's metrics or all of its checkpoints are missing.
     """
     metrics, episodes = folder.path / METRICS, folder.path / EPISODES
     trees, critic = folder.path / TREES, folder.path / CRITIC

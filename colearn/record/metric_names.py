@@ -1,6 +1,6 @@
 """Unit, direction and meaning of every metric in `metrics.jsonl`.
 
-Tasks add metrics of their own (`colearn.tasks.metrics`).
+Tasks add further metrics (`colearn.tasks.metrics`).
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ class Metric:
 
 
 def agent_name(name: str, agent: str) -> str:
-    """Name under which one agent's value of a metric is logged if agents differ."""
+    """Name under which one agent's value of a metric is logged if the agents' values differ."""
     return f"{name}/{agent}"
 
 
 def of_agent(metrics: Mapping[str, float | None], name: str, agent: str) -> float | None:
-    """An agent's value of a metric; the team's value if none is logged for the agent, since then
-    all agents are equal. None if neither was logged."""
+    """An agent's value of a metric. If no value is logged for the agent, all agents have the same
+    value, and the team's value is returned; None if the team has none either."""
     return metrics.get(agent_name(name, agent), metrics.get(name))
 
 
@@ -206,7 +206,8 @@ CRITIC = {
     "critic/MODEL/grad_signal": Metric("As `MODEL/grad_signal`, of the critic.", "share"),
     "critic/MODEL/learning_rate": Metric("Learning rate of the critic's step.", "rate"),
 }
-"""Metrics of the critics. With `critic.share: actor` the values' metrics carry the model's name."""
+"""Metrics of the critics. With `critic.share: actor`, the metrics of the value loss are named
+`MODEL/...` instead of `critic/...`."""
 
 RUN_METRICS: Mapping[str, Mapping[str, Metric]] = {
     "Evaluation": EVALUATION,

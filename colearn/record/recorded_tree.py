@@ -12,7 +12,7 @@ from .fields import RecordedTree
 
 
 def tree_of(recorded: RecordedTree) -> Tree[None]:
-    """The tree of a line of trees.jsonl; its texts have no token ids."""
+    """The tree recorded in a line of trees.jsonl; the tree's texts have no token ids."""
     nodes: list[Node[None]] = []
     children = [0] * len(recorded.nodes)
     for index, node in enumerate(recorded.nodes):

@@ -60,8 +60,8 @@ def shares(updates: Iterable[Mapping[str, float | None]]) -> dict[str, float]:
 
 
 def bottleneck(parts: Mapping[str, float]) -> str:
-    """One line on `shares`: which name works for the largest part of an iteration, and what the
-    others do; empty without a timeline."""
+    """One line on `shares`: the name that works for the largest part of an iteration, and the
+    activities of the other names; empty without a timeline."""
     if not parts:
         return ""
     work = {key: value for key, value in parts.items() if key.partition("/")[0] in _VERBS}

@@ -27,8 +27,8 @@ from .place import LOCK, check_place, lock_folder
 class RunWriter:
     """Writes one run's files under a lock; each line is written completely or not at all.
 
-    Errors: ConfigError if the folder cannot be written, or the budget is below the steps of its
-    run; CheckpointError if the folder contains a different run, a run that must be resumed
+    Errors: ConfigError if the folder cannot be written, or the budget is below the steps that its
+    run has made; CheckpointError if the folder contains a different run, a run that must be resumed
     explicitly, or a run that another process is writing, and if a write fails.
     """
 

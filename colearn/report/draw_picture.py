@@ -8,7 +8,7 @@ from colearn.contract.picture import Cell, Panel, Picture
 from colearn.text.printable import escape
 
 SIDE = 24
-"""Side length of a cell in units of its SVG; also in pixels if the panel is small."""
+"""Side length of a cell in SVG units, and also in pixels if the panel is small."""
 _SMALL = 4
 """Maximum number of columns or rows of a small panel; in larger panels a cell is _DENSE pixels
 wide."""
@@ -167,7 +167,7 @@ def _squares(cells: Collection[At]) -> str:
 
 
 def _mark(mark: str, cells: Collection[At]) -> str:
-    """A dashed frame for missing cells, a cross for extra cells, a stroke for wrong cells."""
+    """Draws a dashed frame on missing cells, a cross on extra cells, a stroke on wrong cells."""
     if not cells:
         return ""
     inner = SIDE - 4

@@ -1,5 +1,5 @@
-"""Independent runs of rows without training: a run that repeats another run's evaluations does not
-count as a seed."""
+"""Selects independent runs: an untrained run that repeats another run's evaluations does not count
+as a seed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ def independent(runs: Sequence[Run]) -> list[Run]:
 
 
 def repeats_note(label: str, runs: int, counted: int) -> str:
-    """A sentence on a row of which only `counted` of `runs` runs count; "" if all count."""
+    """A sentence on the row `label`, in which only `counted` of `runs` runs count; "" if all
+    count."""
     if runs == counted:
         return ""
     if counted == 1:

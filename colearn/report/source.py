@@ -32,7 +32,7 @@ class Compared:
     environment_steps: int | None
     """Budget of each run in joint actions; None if the runs' budgets differ."""
     headline: Headline
-    """The metric that ranks all runs; `return` if the runs name different ones."""
+    """The metric that ranks all runs; `return` if the runs name different metrics."""
     evaluation: dict[str, Any]
     settings: list[Setting]
     """All resolved settings, by algorithm."""

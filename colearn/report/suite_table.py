@@ -123,7 +123,7 @@ def read_figures(suite: SuiteSettings, folder: Path) -> Figures:
 
 
 def _planned(folder: ComparisonFolder) -> dict[str, list[RunFolder]]:
-    """The folders of every label's runs."""
+    """Run folders by row label."""
     runs_by_label: dict[str, list[RunFolder]] = {}
     for label, run in folder.planned():
         runs_by_label.setdefault(label, []).append(run)

@@ -133,7 +133,7 @@ def _summarise_algorithm(
 
 
 def _costs(runs: Sequence[Run]) -> dict[str, MeanEstimate | None]:
-    """Costs of the task's services by name; a run that did not use one counts as 0."""
+    """Costs of the task's services by name; a run that did not use a service has a cost of 0."""
     names = dict.fromkeys(name for run in runs for name in run.record.costs)
     return {n: estimate([run.record.costs.get(n, 0.0) for run in runs]) for n in names}
 
@@ -182,7 +182,8 @@ def _trained(metric: str) -> Points:
 
 
 def _diagnosed(name: str) -> Points:
-    """Reads the mean over models of the metrics that end in `name`; critics are separate."""
+    """Reads the mean over models of the metrics that end in `name`. Metrics of critics count only
+    if `name` begins with `critic/`, and other metrics only if it does not."""
 
     def read(run: Run) -> list[tuple[Line, float]]:
         points = []

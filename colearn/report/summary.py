@@ -124,7 +124,7 @@ class Summary:
     compared: Compared
     headline: str
     optimum: float | None
-    """Optimum of the headline metric, if that is a return."""
+    """Optimum of the headline metric, if that metric is a return."""
     missing: list[Missing]
     runs: list[FinishedRun]
     algorithms: dict[str, AlgorithmSummary]

@@ -58,8 +58,8 @@ def choose_samples(source: Source) -> list[TranscriptPair]:
     """For each algorithm, from its first finished seed: transcripts of the first item that is in
     both evaluations.
 
-    If no item is in both, the first episode of each is used. Runs without transcripts are skipped.
-    Errors: CheckpointError for a picture that cannot be read.
+    If no item is in both, the first episode of each evaluation is used. Runs without transcripts
+    are skipped. Errors: CheckpointError for a picture that cannot be read.
     """
     samples = []
     for label in source.compared.algorithms:

@@ -79,8 +79,8 @@ class LiveEnvironment:
             return ToolResult(name, str({"error": str(error)}), failed=True)
 
     def rewards(self) -> list[float | None]:
-        """The value of `get_reward` as the only element; None if it did not score the episode, or
-        if a tool has not returned. Empty without such a method.
+        """A list with the value of `get_reward`; the value is None if the method did not score the
+        episode, or if a tool has not returned. Empty if the environment has no such method.
 
         Errors: TaskError for a value that is not a finite number.
         """

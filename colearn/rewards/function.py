@@ -85,8 +85,8 @@ class PythonFunction(RewardFunction):
 
 
 def _check_parameters(function: Callable[..., Any], target: str, passed: Mapping[str, Any]) -> None:
-    """Errors: TaskError for a function that requires other arguments or does not accept the given
-    ones."""
+    """Errors: TaskError for a function that requires other arguments or does not accept the
+    arguments `passed`."""
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):  # written in C, without a signature

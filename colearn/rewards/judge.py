@@ -60,8 +60,8 @@ class Judge(RewardFunction):
 
     Wrong when the judge is not reliable: the policy then learns the judge's biases.
 
-    Errors: ConfigError for a setting; RemoteError if all attempts fail and `failure_reward` is not
-    set.
+    Errors: ConfigError for an invalid setting; RemoteError if all attempts fail and
+    `failure_reward` is not set.
     """
 
     url: str

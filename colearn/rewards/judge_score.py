@@ -20,7 +20,7 @@ _DECODER = json.JSONDecoder(object_pairs_hook=list)
 
 
 def read_score(reply: str, lowest: float, highest: float) -> float | None:
-    """The score that a reply states; None if it states none, or different ones.
+    """The score that a reply states; None if the reply states no score, or different scores.
 
     A statement is a line `Score: N`, or a JSON object with the key `score`. Without a statement the
     whole reply must be a number. Markdown emphasis is ignored. A number may be followed by the

@@ -28,7 +28,7 @@ class RewardModel(RewardFunction):
     probability of the class `output`. Messages are formatted with the classifier's chat template.
     Weights are read only from safetensors, and no code from a model repository is run.
 
-    Wrong when the classifier was trained on other text than the policy writes.
+    Wrong when the classifier was trained on text that differs from the policy's text.
 
     Errors: ConfigError at the first reward, for a model that cannot be used or a text that is too
     long.

@@ -25,8 +25,8 @@ for name, code in loads(read(int.from_bytes(read(4), "big"))):
 """
 """Start script of the sandboxed interpreter. Unbuffered reads leave the rest of the input intact.
 
-The script writes `.` when it is ready. From then on it is tied to its parent process: when the
-parent ends, the script is killed or reads the end of its input.
+The script writes `.` when it is ready. From then on the script ends with its parent process: when
+the parent ends, the script is killed or reads the end of its input.
 """
 GREETING = b"."
 

@@ -27,7 +27,7 @@ class Lost(BaseException):
 
 
 class CheckedProgram:
-    """Client of the program's process over both pipes.
+    """Client that calls the program's process through the two pipes.
 
     seconds: time limit of one call, from the first byte sent to the last byte parsed; None: no
         limit.
@@ -218,7 +218,8 @@ def _exception(names: list[str], text: str) -> BaseException:
 
 
 def _update(ours: Any, theirs: Any) -> Any:
-    """Apply the program's changes of its copies to our containers; returns the updated value."""
+    """Copy the changes that the program made to its arguments back into this process's containers;
+    returns the updated value."""
     if type(ours) is not type(theirs):
         return theirs
     if type(ours) is list:

@@ -72,8 +72,8 @@ def main() -> None:
 def _sandbox(settings: dict[str, Any], line: socket.socket, descriptors: list[int]) -> None:
     """Run the command and report its exit status on `line`; kill the command if `line` is closed.
 
-    descriptors: standard input, output and error, then those of the channel, whose numbers are
-    passed to the command.
+    descriptors: standard input, output and error, then the descriptors of the channel, whose
+    numbers are passed to the command.
     """
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     for standard in range(3):
@@ -131,7 +131,8 @@ def _first(settings: dict[str, Any], channel: list[int]) -> None:
 def _die_with_parent(alive: int) -> None:
     """End this process when its parent ends.
 
-    alive: a pipe that the parent keeps open; it is closed if the parent ended before this call.
+    alive: a pipe that the parent keeps open; the pipe is closed if the parent ended before this
+    call.
     """
     _check(_libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0), "prctl")
     os.set_blocking(alive, False)
@@ -144,7 +145,7 @@ def _die_with_parent(alive: int) -> None:
 
 
 def _exit_like(child: int) -> None:
-    """Reap orphans of the namespace until the child ends, then exit with its status."""
+    """Reap orphans of the namespace until the child ends, then exit with the child's status."""
     while True:
         ended, status = os.wait()
         if ended == child:

@@ -22,7 +22,8 @@ class BareAsserts:
     """Detects asserts that bind no name and call only functions without side effects.
 
     Such functions are the program's functions, most builtins, imported names, methods of immutable
-    values, and helpers that use nothing else. Every other function counts as having side effects.
+    values, and helpers that call only such functions. Every other function counts as having side
+    effects.
 
     trees: syntax trees of the trusted code: the tests and the prompt.
     program: names of the program's functions, whose side effects stay in another process.

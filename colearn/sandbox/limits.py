@@ -2,8 +2,8 @@
 
 Inside the sandbox, `_apply_limits` sets the limits on memory, processor time, processes and file
 sizes before the program starts. `supervise` enforces the limits on wall-clock time, output and
-number of files. The mechanisms limit the folder in memory (`_namespaces`, `_bwrap`). `_checker`
-limits the time of single calls.
+number of files. The isolation mechanisms (`_namespaces`, `_bwrap`) limit the size of the in-memory
+folder. `_checker` limits the time of each call.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from colearn.errors import ConfigError
 class Limits:
     """Resource limits of one run. Times are wall-clock seconds unless stated otherwise.
 
-    Errors: ConfigError that names a field that is not positive, or a memory limit below Python's
-    need.
+    Errors: ConfigError that names a field that is not positive, or a memory limit that is too low
+    for Python.
     """
 
     seconds: float = 10.0

@@ -19,7 +19,7 @@ from .place import FOLDER
 _GRACE = 5.0
 """Seconds that the kernel has to end a killed process."""
 _BURIAL = 60.0
-"""Seconds after which a killed process that still exists is an error."""
+"""If a killed process still exists after this number of seconds, an error is raised."""
 
 
 class Process(ABC):

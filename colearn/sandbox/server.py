@@ -49,7 +49,7 @@ class _Server:
         self._process.wait()
 
     def forget(self) -> None:
-        """Release the server in a forked process: it belongs to the parent."""
+        """Release the server in a forked process: the server belongs to the parent."""
         self._requests.close()
         self._process.returncode = 0  # only the parent may wait for it
 
@@ -70,7 +70,7 @@ def start_forked(
     with contextlib.ExitStack() as ours_if_it_fails, contextlib.ExitStack() as theirs:
 
         def pipe(writing: bool) -> tuple[int, int]:
-            """Our end and the sandbox's end."""
+            """Create a pipe; returns this process's end and the sandbox's end."""
             reader, writer = os.pipe()
             our, their = (writer, reader) if writing else (reader, writer)
             ours_if_it_fails.callback(os.close, our)

@@ -14,7 +14,8 @@ from .process import Process
 from .verdict import ErrorKind
 
 _GOODBYE = 1.0
-"""Seconds that the other processes have to exit, so that their exit status states the reason."""
+"""Seconds that the other processes get to exit by themselves, so that their exit status states the
+reason."""
 _GRACE = 5.0
 """Seconds that the kernel has to end a killed process."""
 _TICK = 0.002
@@ -33,9 +34,11 @@ class Watched:
     feed: memoryview
     """Bytes to write to the process's standard input, which is closed afterwards."""
     most_output: int
-    """Limit in bytes of standard output and error together; the process is killed above it."""
+    """Limit in bytes of standard output and error together; a process that writes more is
+    killed."""
     last_words: bytes = b""
-    """Final bytes that a successful process writes; after them, its exit status is not needed."""
+    """Final bytes that a successful process writes; if they arrive, the exit status is not
+    needed."""
     greeted: bool = False
     """Whether the process has reported that it is ready for input."""
     output: bytearray = field(default_factory=bytearray)
@@ -54,8 +57,8 @@ class Watched:
 def supervise(all_watched: Sequence[Watched], main: Watched, deadline: float) -> None:
     """Feed and read all processes until `main` closes its output; then kill and wait for all.
 
-    deadline: a time of time.monotonic(); processes that are alive then are killed, with `ended` set
-    to `timeout`.
+    deadline: a value of time.monotonic(); processes that are still alive at that time are killed,
+    with `ended` set to `timeout`.
     """
     with selectors.DefaultSelector() as selector:
         try:

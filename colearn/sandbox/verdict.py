@@ -54,5 +54,5 @@ class Output:
 
 
 def one_line(text: str) -> str:
-    """At most 200 characters without line breaks or other control characters."""
+    """The first 200 characters of a text, without line breaks or other control characters."""
     return printable(text)[:200]

@@ -1,1 +1,2 @@
-"""Small Dec-POMDPs as arrays: reading of `.dpomdp` files, exact search and evaluation. No torch."""
+"""Small Dec-POMDPs as arrays: a reader for `.dpomdp` files, exact search and exact evaluation. Does
+not import torch."""

@@ -26,7 +26,7 @@ SUM_TOLERANCE = 1e-6
 
 @dataclass(frozen=True, kw_only=True)
 class Header:
-    """The header's seven entries, checked."""
+    """The seven entries of a header, after validation."""
 
     agents: tuple[str, ...]
     discount: float

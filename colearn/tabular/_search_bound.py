@@ -10,16 +10,16 @@ DIGITS = 12
 """Number of decimals to which two beliefs must agree to share their values."""
 
 MOST_BELIEFS = 200_000
-"""Maximum number of beliefs whose values are cached; for further beliefs, the looser bound of a
-known state (MDP) is used."""
+"""Maximum number of beliefs whose values are cached; for further beliefs, the search uses the
+looser MDP bound, which assumes that the state is known."""
 
 
 class POMDPBound:
     """Q*(b, a) of the underlying POMDP, by memoised recursion over beliefs.
 
-    It bounds the value of every decentralised policy, which is also a policy of an agent that sees
-    all observations. When the cache is full, the bound is sum_s b(s) Q*(s, a) of the underlying
-    MDP, which is looser.
+    It bounds the value of every decentralised policy, because such a policy is also a policy of one
+    agent that sees all observations. When the cache is full, the bound is sum_s b(s) Q*(s, a) of
+    the underlying MDP, which is looser.
     """
 
     def __init__(self, model: TabularModel, horizon: int, discount: float) -> None:

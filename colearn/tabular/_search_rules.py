@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from .model import Array
 
 Rules = tuple[NDArray[np.int64], ...]
-"""Decision rules by agent: the action in each of its cells."""
+"""Decision rules by agent: the action in each of the agent's cells."""
 
 CHUNK = 2**20
 """Maximum number of array elements in a chunk of partial rules."""
@@ -26,9 +26,9 @@ def joint_rules(
 ) -> Iterator[tuple[float, Rules]]:
     """Yield (value, rules) of the joint rules whose value exceeds the growing `threshold()`.
 
-    game: [cells of agent 1, .., cells of agent n, actions of agent 1, .., actions of agent n]. The
-    order is by decreasing value within a chunk of partial rules, the most promising chunk first.
-    `count` receives the number of partial rules extended, and may raise to stop the search.
+    game: [cells of agent 1, .., cells of agent n, actions of agent 1, .., actions of agent n].
+    Within a chunk of partial rules, values decrease; the most promising chunk comes first. `count`
+    receives the number of partial rules extended, and may raise to stop the search.
     """
     yield from _decide(game[None], (), threshold, count, last_by_response=False)
 
@@ -58,9 +58,9 @@ def _decide(
     *,
     last_by_response: bool,
 ) -> Iterator[tuple[float, Rules]]:
-    """Fix the rule of the first agent of `games` [games, cells.., actions..], then of the others.
+    """Fix the first agent's rule in `games` [games, cells.., actions..], then the others' rules.
 
-    `before` contains, by earlier agent, the rules [games, cells] that led to each game.
+    `before` contains, for each earlier agent, the rules [games, cells] that led to each game.
     """
     agents = games.ndim // 2
     if agents == 1 and last_by_response:
@@ -124,7 +124,8 @@ def _push(
     decided: Array,
     bound: Array,
 ) -> None:
-    """Push in chunks, in increasing order of their bounds: the best chunk is popped first."""
+    """Push partial rules in chunks, in increasing order of bounds: the best chunk is popped
+    first."""
     size = max(1, CHUNK // (rule.shape[1] + decided[0].size))
     order = np.argsort(-bound, kind="stable")
     for first in reversed(range(0, len(order), size)):

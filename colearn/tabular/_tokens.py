@@ -28,11 +28,11 @@ class Token:
 
     text: str
     line: int
-    """Counted from 1."""
+    """Line number, counted from 1."""
 
     @property
     def quoted(self) -> str:
-        """The text for messages, quoted and cut to a maximum length."""
+        """The token's text for error messages, quoted and cut to a maximum length."""
         return repr(self.text if len(self.text) <= _LONGEST else self.text[:_LONGEST] + "...")
 
     @property
@@ -146,7 +146,7 @@ class Entry:
         return index
 
     def select(self, tokens: Sequence[Token], kind: str, names: Sequence[str]) -> Numbers:
-        """The indices of a field of one token: one index, or all for `*`."""
+        """The indices that a field of one token selects: one index, or all for `*`."""
         if len(tokens) != 1:
             line = tokens[-1].line if tokens else self.line
             raise self.error(
@@ -159,7 +159,8 @@ class Entry:
     def select_joint(
         self, tokens: Sequence[Token], kind: str, names: Sequence[Sequence[str]]
     ) -> Numbers:
-        """The joint indices of a field: one element per agent, `*`, or a joint index."""
+        """The joint indices that a field selects. The field has one element per agent, a joint
+        index or `*`."""
         shape = tuple(len(elements) for elements in names)
         total = math.prod(shape)
         if len(tokens) == 1 and tokens[0].text == "*":

@@ -37,7 +37,7 @@ class ExactEvaluation:
     value: float
     """J, the expected discounted sum of rewards."""
     joint_probabilities: tuple[Array, ...]
-    """P(h) under the policy, shape [joint histories]; its sum is P(the turn is played)."""
+    """P(h) under the policy, shape [joint histories]; the sum is P(the turn is played)."""
     joint_values: tuple[Array, ...]
     """V(h), shape [joint histories]: conditional on h, also where the policy never reaches h."""
     joint_action_values: tuple[Array, ...]
@@ -170,7 +170,7 @@ def _chosen(histories: JointHistories, rows: Sequence[Sequence[Array]]) -> list[
 
 
 def _gather(turn: TurnHistories, after: TurnHistories, values: Array) -> Array:
-    """The summed values of each (history, joint action)'s children."""
+    """Sum of the values of the children of each (history, joint action)."""
     shape = turn.reward.shape
     pair = np.ravel_multi_index((after.parent, after.joint_action), shape)
     total = np.zeros(math.prod(shape))

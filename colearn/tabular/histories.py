@@ -1,8 +1,9 @@
 """All reachable joint action-observation histories of a model, as index arrays.
 
 A joint history is h = (a_0, o_1, a_1, o_2, ...) of joint actions and joint observations. The
-private history of agent i is its part of h. Reachability depends on the model alone, so the arrays
-are built once; each policy is evaluated by gathers and sums over them.
+private history of agent i is the sequence of agent i's actions and observations in h. Reachability
+depends on the model alone, so the arrays are built once; each policy is evaluated by gathers and
+sums over them.
 """
 
 from __future__ import annotations

@@ -35,9 +35,9 @@ from .model import Array, TabularModel
 
 NODES = 100_000
 RULES_PER_NODE = 1_000
-"""Number of partial decision rules that count as one node: both take about the same time."""
+"""Number of partial decision rules that count as one node, because they take about as long."""
 MARGIN = 1e-10
-"""Minimum gain over the incumbent, relative to the incumbent's value, that is not rounding error.
+"""Minimum gain over the incumbent, relative to its value, that does not count as rounding error.
 """
 
 DecisionRule = Mapping[tuple[int, ...], int]
@@ -92,10 +92,10 @@ def best_joint_policy(
 ) -> Solution:
     """Find a best deterministic joint policy of `horizon` turns.
 
-    `information` determines the information, besides the turn, on which an agent's action may
-    depend: all its observations ("history"; they determine its earlier actions), the latest
-    observation ("memoryless"), or nothing ("open_loop"). Raises ConfigError if more than `limit`
-    nodes are needed; every thousand partial decision rules count as one more node.
+    `information` selects what an agent's action may depend on besides the turn: all its
+    observations ("history"; they determine its earlier actions), the latest observation
+    ("memoryless"), or nothing ("open_loop"). Raises ConfigError if more than `limit` nodes are
+    needed; every thousand partial decision rules count as one more node.
     """
     if horizon < 1:
         raise ConfigError(f"horizon: {horizon} leaves no turn to act in; give at least 1")

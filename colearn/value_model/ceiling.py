@@ -28,7 +28,7 @@ class Ceiling:
     low: float
     high: float
     groups: int
-    """Joint histories after which several joint actions were played."""
+    """Number of joint histories after which several joint actions were played."""
 
 
 def ceilings(episodes: Episodes, items: Sequence[str] | None = None) -> tuple[Ceiling, ...]:
@@ -100,8 +100,8 @@ def _explainable(sums: np.ndarray) -> float | None:
 
 
 def item_mean_worth(before: Sequence[Pair], judged: Sequence[Pair]) -> tuple[TurnWorth, ...]:
-    """Variance that is explained by means of earlier returns by item and turn, shrunk towards the
-    mean of the turn."""
+    """Variance explained by predicting each return as the mean of earlier returns of the same item
+    and turn, shrunk towards the mean of the turn."""
     return worth_by_turn(item_mean_pairs(before, judged))
 
 

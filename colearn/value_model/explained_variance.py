@@ -34,9 +34,10 @@ def pairs(
     of_state: bool,
     single: bool = False,
 ) -> Iterator[Pair]:
-    """Every value with its scored return: for values `of_state` the mean return after the node,
-    else the return of the edge into the node. `single`: pair the value with each single return
-    after the node instead of their mean. The turn is that of the joint action."""
+    """Every value with its scored return. `of_state`: the values are of states, and the return is
+    the mean return after the node; otherwise it is the return of the edge into the node. `single`:
+    pair the value with each single return after the node instead of their mean. The turn of a pair
+    is the turn of the joint action."""
     for episode, by_agent in zip(episodes, values, strict=True):
         tree, below = episode.tree, episode.tree.below()
         item = item_name(tree.item)
@@ -58,10 +59,10 @@ def explained_variance(predictions: Iterable[Pair]) -> float | None:
 
 
 def action_worth(episodes: Episodes, values: Sequence[AgentValues]) -> float | None:
-    """1 - Var(G - Q(h, a)) / Var(G - mean_k Q(h, a_-i, a_i^k)): how much better a counterfactual
-    critic predicts the return for reading the agent's own action. 0 for a Q that does not depend on
-    it, however much of the returns Q explains; None without alternatives, or if nothing is left to
-    explain."""
+    """1 - Var(G - Q(h, a)) / Var(G - mean_k Q(h, a_-i, a_i^k)): how much a counterfactual critic's
+    prediction of the return improves because the critic reads the agent's own action. 0 if Q does
+    not depend on that action, even if Q explains the returns well. None without alternatives, or if
+    nothing is left to explain."""
     errors, baseline_errors = list[float](), list[float]()
     for episode, by_agent in zip(episodes, values, strict=True):
         for agent, own in by_agent.items():

@@ -1,4 +1,4 @@
-"""Running means of the returns by item and turn, which a critic's network then need not learn."""
+"""Running means of the returns by item and turn, so that a critic's network need not learn them."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ class ItemMeans:
     """
 
     state: dict[str, tuple[float, float]] = field(default_factory=dict)
-    """Weighted sum and weight of the returns, by "reader, turn" and "reader, turn, item", and of
-    the squared errors with each of `PRIORS`, by "reader, turn, , prior"."""
+    """Weighted sum and total weight by key. The keys "reader, turn" and "reader, turn, item" are
+    for returns; the key "reader, turn, , prior" is for the squared errors with one of `PRIORS`."""
 
     def offsets(self, critic: Critic, episodes: Episodes, trees: Sequence[Tree[Any]]) -> Offsets:
         """Update the means with the returns of an iteration. Returns the means for every tree,
         without the tree's own returns.
 
-        `trees` contain their items, which `episodes` may lack.
+        The items are read from `trees`, because the trees of `episodes` may lack them.
         """
         told = [_returns(critic, *pair) for pair in zip(episodes, trees, strict=True)]
         self.state = {
@@ -97,7 +97,7 @@ class ItemMeans:
         return min(told, key=told.__getitem__)
 
     def of_tree(self, critic: Critic, tree: Tree[Any]) -> Mapping[str, Mapping[int, float]]:
-        """The means, by agent and turn, for a tree whose returns the means do not include."""
+        """The means, by agent and turn, for a tree whose own returns are not part of the means."""
         item = item_name(tree.item)
         turns = range(max(node.turn for node in tree.nodes) + 1)
         return {
@@ -116,7 +116,7 @@ class ItemMeans:
         return {k: told for k, told in self.state.items() if k.split(_BETWEEN)[0] in readers}
 
     def _without(self, key: str, actual: float, prior: float, usual: float) -> float:
-        """A mean without its return `actual`, shrunk towards `usual`."""
+        """A mean from which the return `actual` is left out, shrunk towards `usual`."""
         total, n = self.state[key]
         return _shrunk(total - actual, n - 1.0, prior, usual)
 
@@ -126,7 +126,8 @@ def _of_prior(of_turn: str, prior: float) -> str:
 
 
 def _shrunk(total: float, n: float, prior: float, usual: float) -> float:
-    """The mean of `n` returns with the sum `total` and of `prior` pseudo-returns of `usual`."""
+    """The mean of `n` returns, whose sum is `total`, and of `prior` pseudo-returns equal to
+    `usual`."""
     if prior == inf or n + prior <= 0:
         return usual
     return (total + prior * usual) / (n + prior)
@@ -135,7 +136,8 @@ def _shrunk(total: float, n: float, prior: float, usual: float) -> float:
 def _returns(
     critic: Critic, episode: Credited[Any], tree: Tree[Any]
 ) -> dict[tuple[str, str], float]:
-    """One tree's mean return after each turn, by the keys of the turn's and the item's mean."""
+    """One tree's mean return after each turn, by the pair (key of the turn's mean, key of the
+    item's mean)."""
     by_turn: dict[tuple[str, int], list[float]] = {}
     for reader, agents in critic.readers(tree.agents).items():
         for agent in agents:
@@ -170,8 +172,8 @@ def baselined(
     agents: Sequence[str],
     means: Mapping[str, Mapping[int, float]],
 ) -> Row:
-    """A reader's row with the mean of each mark's turn as the mark's baseline. `agents`: the
-    reader's agents; `means`: the means for the tree."""
+    """A reader's row in which the baseline of each mark is the mean for the mark's turn. `agents`:
+    the reader's agents; `means`: the means for the tree."""
 
     def mean_at(mark: Mark) -> float:
         before = mark.inside is not None or not critic.of_state

@@ -34,7 +34,8 @@ _TOKENS = 4096
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedCritic:
-    """A value model outside its run. It reads text, so it can score any team on its task."""
+    """A value model, used outside the run that trained it. It reads text, so it can score any team
+    on the same task."""
 
     manifest: CriticManifest
     critic: Critic
@@ -42,7 +43,7 @@ class LoadedCritic:
     tokenize: Tokenize
 
     def score(self, episode: Mapping[str, Any]) -> dict[str, list[float | None]]:
-        """Values of an episode as recorded in episodes.jsonl, by agent and turn.
+        """Values, by agent and turn, of an episode in the format of episodes.jsonl.
 
         The value of turn t is V of the joint history before the joint action, or Q of the joint
         action; None where the agent has no value.

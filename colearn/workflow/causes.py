@@ -28,7 +28,7 @@ class Causes:
             task.add_done_callback(lambda ended: self._seen[parent].update(self._seen[ended]))
 
     def latest(self, task: Task) -> tuple[int, ...]:
-        """Returns the sources of the branch's next call, by call number."""
+        """Returns the sources of the branch's next call, as call numbers."""
         seen = self._seen[task]
         covered = {number for later in seen for number in self._past[later]}
         return tuple(sorted(seen - covered))

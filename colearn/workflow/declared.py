@@ -9,7 +9,7 @@
       - {name: again, when: {field: answer, contains: unknown}, next: query, at_most: 2}
     rewards: [{score: f1, field: answer, gold: answers}]
 
-In a config, the whole section is `task: graph.yaml`, or with tools
+In a config, the whole `task` section is `task: graph.yaml`, or with tools
 `task: {name: graph.yaml, tools: {search: "module:function"}}`.
 
 Nodes run in order; `next` jumps to another node, or to `end`. A node with `role` stores the role's
@@ -50,11 +50,11 @@ SCORES: Mapping[str, Callable[[str, Sequence[str]], float]] = {
 
 
 class DeclaredWorkflow(Workflow[Mapping[str, Any]]):
-    """A graph's YAML file as a task. `tools` maps the graph's tool names to async functions, or to
-    `module:function`.
+    """A task that executes the graph in a YAML file. `tools` maps the graph's tool names to async
+    functions, or to `module:function`.
 
-    Errors: ConfigError, one line that names the node and the remedy: for an unreadable file, an
-    unreachable node, a field that is not set, a loop without `at_most`.
+    Errors: ConfigError, one line that names the node and the remedy, for an unreadable file, an
+    unreachable node, a field that is not set, or a loop without `at_most`.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class DeclaredWorkflow(Workflow[Mapping[str, Any]]):
         self._rows = {"train": rows[:-held] or rows, "test": rows[-held:]}
 
     def items(self, split: str) -> Sequence[Mapping[str, Any]]:
-        """Returns rows of the file: the last fifth is 'test'."""
+        """Returns the file's rows for a split; the last fifth of the rows is the split 'test'."""
         return self._rows[split]
 
     async def run(self, team: Team, item: Mapping[str, Any]) -> None:

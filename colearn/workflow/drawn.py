@@ -1,4 +1,4 @@
-"""Drawings of a run's executed graph: SVG with edges, lanes for the report, text."""
+"""Renders a run's executed graph: as an SVG with edges, as lanes for the report, or as text."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _BAND = 3
 """Number of columns side by side; further columns start a new band below, so that a long run stays
 legible."""
 _LONGEST = 400
-"""Maximum number of characters of a prompt or result in a drawing."""
+"""Maximum number of characters of a prompt or result in a rendering."""
 
 
 def svg(state: WorkflowState[Any]) -> str | None:
@@ -30,7 +30,7 @@ def svg(state: WorkflowState[Any]) -> str | None:
     before the first call.
 
     Dashed boxes are tools; white boxes are unanswered calls. A box shows the turn and the reward;
-    its title contains the prompt and the answer.
+    the box's title contains the prompt and the answer.
     """
     calls = sorted(_calls(state), key=lambda call: call.number)
     if not calls:

@@ -44,7 +44,7 @@ def _readable(text: str) -> str:
 
 
 Template = Annotated[str, AfterValidator(_readable)]
-"""A text with fields in braces."""
+"""A string with fields in braces."""
 
 
 def _role(name: str) -> str:
@@ -102,7 +102,7 @@ class Reward(_Section):
     field: str
     gold: str
     to: str | None = None
-    """Role that is paid for each of its answers, if it has any. None: the team."""
+    """Role that is paid for each of its answers, if it gave any. None: the team is paid."""
     weight: float = 1.0
 
 

@@ -17,8 +17,9 @@ def check_graph(
 ) -> int:
     """Checks a graph and returns an upper bound on the turns of an episode.
 
-    Errors: ConfigError for a duplicate or unknown name, a node with two functions or none, an
-    unreachable node, a field that is not set on every path, or a loop without `at_most`.
+    Errors: ConfigError for a duplicate or unknown name, a node with both a role and a tool, a node
+    without a function, an unreachable node, a field that is not set on every path, or a loop
+    without `at_most`.
     """
     place = {node.name: number for number, node in enumerate(nodes)}
     if len(place) < len(nodes):
@@ -63,7 +64,7 @@ def check_graph(
 
 
 def _ways(node: GraphNode, number: int, place: dict[str, int], end: int) -> set[int]:
-    """Returns the possible successors of a node; `end` is the number after the last node's."""
+    """Returns the possible successors of a node; `end` is the last node's number plus 1."""
     if node.next is None:
         return {number + 1}
     target = end if node.next == END else place[node.next]
@@ -74,7 +75,8 @@ def _ways(node: GraphNode, number: int, place: dict[str, int], end: int) -> set[
 def _known_fields(
     nodes: Sequence[GraphNode], ways: Sequence[set[int]], given: set[str]
 ) -> list[set[str] | None]:
-    """Returns, by node, the fields that every path to it has set; None if it is unreachable."""
+    """Returns, by node, the fields that are set on every path to the node; None for an unreachable
+    node."""
     known: list[set[str] | None] = [None] * (len(nodes) + 1)
     known[0] = set(given)
     open_nodes = [0]

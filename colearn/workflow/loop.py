@@ -2,7 +2,7 @@
 
 A workflow waits only for answers and tool results, which are supplied one at a time. After each one
 the loop runs until nothing is ready. The next calls are therefore a function of the item and the
-results so far, and the workflow replays.
+results so far, so the workflow can be replayed.
 """
 
 from __future__ import annotations

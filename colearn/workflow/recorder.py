@@ -12,7 +12,7 @@ from .tool import ToolError
 
 
 class Recorder(Protocol):
-    """Receives a team's calls, and answers each from the record or waits for its result."""
+    """Receives a team's calls; answers each call from the record, or waits for its result."""
 
     measured: dict[str, float]
 

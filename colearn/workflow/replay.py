@@ -1,4 +1,4 @@
-"""Replay of a workflow against its record, up to its next unanswered calls."""
+"""Replay of a workflow against its record, up to the workflow's next unanswered calls."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ def advance(
     """Replays the record, delivers the answers in the order of the calls, and runs tools.
 
     Returns the state in which only calls of roles are unanswered, or the run has ended.
-    Errors: TaskError if the run does not replay, or waits for something other than a role or tool.
+    Errors: TaskError if the run's calls differ from the record, or the run waits for something
+    other than a role or tool.
     """
     replay = Replay(run, roles, tools, measures, before.item)
     try:

@@ -42,8 +42,7 @@ async def play_turn(
     offered: Mapping[str, Tool],
     tool_calls: int,
 ) -> Answer:
-    """Asks the role until it answers without a tool call: once, and at most `tool_calls` times
-    more."""
+    """Asks the role until it answers without a tool call, at most 1 + `tool_calls` times."""
     spoken: list[tuple[int, str]] = []
     for attempt in range(tool_calls + 1 if offered else 1):
         opens = fresh and attempt == 0

@@ -35,9 +35,9 @@ class Workflow(RecordedTask[Item, WorkflowState[Item]]):
             team.reward(f1(answer, item.answer))
 
     `run` must be a function of the item and the answers. It must not read a clock or draw random
-    numbers. At every turn, it is replayed from the start against the record (the state), so an
-    episode forks and pickles like that of any other task. Concurrent calls (asyncio.gather) form
-    one turn with several agents; a role with two concurrent calls answers one call per turn.
+    numbers. At every turn, `run` is replayed from the start against the record (the state), so an
+    episode forks and pickles like an episode of any other task. Concurrent calls (asyncio.gather)
+    form one turn with several agents; a role with two concurrent calls answers one call per turn.
     """
 
     horizon: int

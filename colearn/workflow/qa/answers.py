@@ -25,7 +25,8 @@ def exact_match(answer: str, gold: Sequence[str]) -> float:
 def f1(answer: str, gold: Sequence[str]) -> float:
     """Harmonic mean of precision and recall over normalised words, counted with multiplicity.
 
-    If one of the texts has no words left, the score is 1 if both have none, else 0.
+    If normalisation leaves no words in one of the texts, the score is 1 if the other text has none
+    either, else 0.
     """
     return _best(answer, gold, _overlap)
 

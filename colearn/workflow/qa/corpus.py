@@ -33,7 +33,8 @@ class Corpus(ABC):
 
     @property
     def digest(self) -> str | None:
-        """Digest of the passages, part of the name of the index on disk. None: store no index."""
+        """Digest of the passages, which is part of the name of the index on disk. None: no index is
+        stored."""
         return None
 
 

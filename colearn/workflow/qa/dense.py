@@ -40,7 +40,8 @@ class Dense(Retriever):
     are trained for this."""
     query_prefix: str = ""
     passage_prefix: str = ""
-    """Prefix that the encoder expects before a text (E5: "query: " and "passage: ")."""
+    """Prefix that the encoder expects before a passage; `query_prefix` is the one before a query.
+    E5 expects "passage: " and "query: "."""
     longest: int = 256
     """Maximum number of tokens of a text; the rest of the text is not read."""
     batch: int = 64

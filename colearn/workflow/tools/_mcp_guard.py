@@ -18,7 +18,8 @@ PACE = 0.5
 
 
 def main() -> None:
-    """Runs `argv[2:]` with this process's input and output while the parent's id is `argv[1]`."""
+    """Runs `argv[2:]` with this process's input and output, as long as this process's parent has
+    the id `argv[1]`."""
     parent, command = int(sys.argv[1]), sys.argv[2:]
     threading.Thread(target=_watch, args=(parent,), daemon=True).start()
     server = subprocess.Popen(command)
