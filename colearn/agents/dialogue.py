@@ -116,7 +116,7 @@ def place(side: str, number: int) -> str:
 
 def _user(number: int, text: str) -> tuple[str, dict[str, str]]:
     """A user message's content with a placeholder for its text, and the text. The tags of a tool
-    result stay, since templates recognise it by them."""
+    result stay, since templates recognise tool results by their tags."""
     tool = _RESPONSE.fullmatch(text)
     opens, inner, closes = ("", text, "") if tool is None else tool.groups()
     return opens + place("u", number) + closes, {f"u{number}": inner}

@@ -22,7 +22,7 @@ class Says:
 
 @dataclass(frozen=True, kw_only=True)
 class Legal:
-    """A random legal action, for tasks with `legal_action`."""
+    """Chooses a random legal action; the task must define `legal_action`."""
 
     def act(self, view: View) -> str:
         with asking(view.task, "legal_action"):

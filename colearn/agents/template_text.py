@@ -41,7 +41,8 @@ def read_template(
 ) -> str | None:
     """The template that `agents.*.chat` names; None: plain text.
 
-    Errors: ConfigError for a file that is missing, not UTF-8 or no template of these settings.
+    Errors: ConfigError for a file that is missing or not UTF-8, and for a template that does not
+    accept these settings.
     """
     if chat == "plain":
         return None

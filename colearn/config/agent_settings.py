@@ -24,7 +24,7 @@ class SamplingSettings(Section):
     max_tokens: int = Field(default=256, ge=1, le=10_000_000)
     """Maximum number of tokens in one answer."""
     stop: tuple[Annotated[str, Field(min_length=1)], ...] = ()
-    """Strings that end an answer; the string that ends the answer stays in it."""
+    """Strings that end an answer. The answer's text includes the string that ended it."""
 
 
 class TemperatureAnneal(Section):
@@ -95,9 +95,9 @@ class AgentSettings(Section):
     window: int | None = Field(default=None, ge=1)
     """C: keep the most recent C KV-cache positions at the start of each turn; None keeps all."""
     overflow: Literal["truncate", "error"] = "truncate"
-    """Behaviour if a history leaves no room for an answer in its model: `truncate` ends the episode
-    (the metric `overflow` reports the fraction of such episodes), `error` ends the run. A window
-    does not shorten a history."""
+    """Behaviour if a history leaves no room for an answer in the model's context: `truncate` ends
+    the episode (the metric `overflow` reports the fraction of such episodes), `error` ends the run.
+    A window does not shorten a history."""
 
     @property
     def speaks(self) -> bool:

@@ -156,7 +156,7 @@ def build_algorithm(config: Config) -> Algorithm:
 
 
 def _refuse_settings(section: str, chosen: Named) -> NoReturn:
-    """Raise an error. Errors: ConfigError for settings of an object that is already built."""
+    """Reject settings of an object that is already built. Errors: ConfigError, always."""
     key = next(iter(chosen.settings))
     raise ConfigError(
         f"{section}.{key}: {chosen.name} is built already; set it where the object is made"

@@ -50,7 +50,7 @@ def check_learning(run: ResolvedRun) -> None:
 
 def _check_critic_apart(run: ResolvedRun, *, fixed: bool) -> None:
     """Check the critic's schedule. Errors: ConfigError if the critic has its own epochs, minibatch
-    size or `head: ridge` while its values are read in each joint minibatch."""
+    size or `head: ridge` while the critic recomputes advantages in each joint minibatch."""
     critic = run.config.critic
     if fixed or critic is None:
         return

@@ -20,9 +20,9 @@ OF_ALGORITHMS = ("rollout", "credit", "advantage", "loss", "value_loss", "discou
 
 
 def elsewhere(key: str, above: str = "") -> str | None:
-    """Remedy for the unknown setting `key`: the counterpart of a TRL setting, or the places where a
-    config has a setting of this name; None for any other key. `above` is a prefix of each dotted
-    key."""
+    """Remedy for the unknown setting `key`: the counterpart if `key` is a TRL setting, or the
+    places where a config has a setting of this name. None if there is neither. `above` is a prefix
+    of each dotted key."""
     if key in TRL_NAMES:
         one = TRL_NAMES[key]
         return _counterpart(key, " and ".join(f"{above}{path}" for path in one.keys), one.note)

@@ -23,8 +23,8 @@ _SECTION = ("dict_type", "mapping_type", "model_type")
 def one_line(
     error: ValidationError, given: Any, above: str = "", cls: type[BaseModel] | None = None
 ) -> str:
-    """The first validation error of `given` as one line with the dotted key, prefixed by `above`;
-    `cls` is the validated settings class, if any."""
+    """The first validation error of `given` as one line that names the dotted key. `above` is a
+    prefix of this key; `cls` is the validated settings class, if any."""
     path, faults = first_fault(error, given)
     where = ".".join([above] * bool(above) + [_key(str(part)) for part in path]) or "config"
     kind, value = faults[0]["type"], faults[0]["input"]

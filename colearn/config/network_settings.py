@@ -103,8 +103,8 @@ class CriticSettings(TrainedNetworkSettings):
     """Number of joint transitions per optimiser step of the critic; None: `train.minibatch`."""
     baseline: Literal["none", "item"] | None = None
     """`item`: the value is a running mean of returns by item and turn, without the episode's own
-    return, plus the network's estimate of the residual. A new item uses the mean of the turn. None:
-    `none`, or the baseline of the critic given by `from`."""
+    return, plus the network's estimate of the residual. For a new item, the mean over all items at
+    that turn is used. None: `none`, or the baseline of the critic given by `from`."""
     head: Literal["trained", "ridge"] = "trained"
     """`ridge`: the language model is frozen, and each update solves the value head in closed form
     by ridge regression on the hidden states, at the cost of one forward pass."""
@@ -114,9 +114,10 @@ class CriticSettings(TrainedNetworkSettings):
     warmup_iterations: int = Field(default=0, ge=0)
     """Number of initial iterations that train only the critic; the actors keep their weights."""
     readers: dict[str, str] = Field(default_factory=lambda: {EACH: EACH})
-    """Value model of each reader. `*` as a reader stands for all readers that are not named. `*` as
-    a model stands for a model named after the reader. `{"*": team}` uses one value model, `team`,
-    for all readers."""
+    """Value model of each reader. A centralised critic has one reader, `team`; a decentralised
+    critic has one reader per agent. `*` as a reader stands for all readers that are not named. `*`
+    as a model stands for a model named after the reader. `{"*": team}` uses one value model,
+    `team`, for all readers."""
 
     @property
     def item_baseline(self) -> bool:

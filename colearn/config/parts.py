@@ -88,8 +88,8 @@ def build_part(kind: type[Any], chosen: Named, where: str) -> Any:
 def part_class(kind: type, name: str) -> type[Any]:
     """The class of the part `name` of a kind (`Credit`, `Rollout`, ...).
 
-    Errors: ConfigError for an unknown name, with the new name or the nearest name; ConfigError for
-    a class that is not a dataclass.
+    Errors: ConfigError for an unknown name (the error gives the new or the nearest name), or for a
+    class that is not a dataclass.
     """
     known = names(KINDS[kind])
     if name not in known and (present := PARTS.get(name)) in known:
@@ -180,9 +180,9 @@ def _default(field: Field[Any]) -> Any:
 
 
 def known_settings(cls: type[Any], names: Mapping[str, str]) -> dict[str, Any]:
-    """The settings of a dataclass, by name: None for a plain value; for a section, a mapping with
-    `name` and the settings of the section's part. `names` maps a section to its part's name, if
-    that is not the default.
+    """Maps each setting of a dataclass to None if it is a plain value. A setting that is a section
+    is mapped to a mapping with `name` and the settings of the section's part. `names` gives the
+    part of each section that does not have its default part.
 
     Errors: ConfigError for an unknown part.
     """

@@ -37,7 +37,8 @@ METRICS = {
     "overlong": "truncated",
     "surprise": "nll",
 }
-"""From old to new name: the last part of a metric's name in run folders of earlier versions."""
+"""Renamed metrics: maps the last part of a metric's old name, as in run folders of earlier
+versions, to the new name."""
 
 
 def remedy(key: str, known: Iterable[str]) -> str:

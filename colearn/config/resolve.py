@@ -73,8 +73,8 @@ def _untrained(config: Config) -> Config:
 
 
 def _with_critic(config: Config) -> Config:
-    """The config with the critic given by `from` as the path of the value models; if `from` has one
-    folder per value model, the first folder."""
+    """The config in which the path of the value models is the critic given by `from`. If `from` has
+    one folder per value model, the path is the first folder."""
     critic = config.critic
     if critic is None or critic.from_ is None:
         return config

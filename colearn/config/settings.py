@@ -8,8 +8,9 @@
     critic:    {path: Qwen/Qwen3-0.6B}
     train:     {environment_steps: 4000}
 
-Models are physical, agents logical; `agents.NAME.model` is the map phi between them. Several agents
-may use one model (full sharing); models with the same path and LoRA share one frozen base.
+Models are physical and agents are logical; `agents.NAME.model` maps an agent to its model (the map
+phi). Several agents may use one model (full sharing); models with the same path and LoRA share one
+frozen base.
 """
 
 from __future__ import annotations
@@ -39,8 +40,8 @@ class TrainSettings(Section):
     epochs: int = Field(default=1, ge=1)
     """E: number of passes over the iteration's experience."""
     minibatch: int | None = Field(default=None, ge=1)
-    """Number of joint transitions per optimiser step; None: those of the whole iteration. Episodes
-    are not split."""
+    """Number of joint transitions per optimiser step; None: all transitions of the iteration.
+    Episodes are not split."""
     target_kl: float | None = Field(default=None, gt=0)
     """Stops an iteration's epochs once an epoch's mean KL(policy at rollout || current policy) per
     token exceeds this value; 0.02 is common."""
@@ -114,8 +115,8 @@ class RunSettings(Section):
     else all cores; a comparison divides the cores among its `compare.workers`."""
     tf32: bool = True
     """On CUDA devices, matrix multiplications in float32 round their inputs to TF32, with 10
-    mantissa bits. They then run at half the speed of bfloat16 instead of a 15th. Weights and sums
-    stay float32."""
+    mantissa bits. They then run at 1/2 of the speed of bfloat16; without TF32 they run at 1/15.
+    Weights and sums stay float32."""
     generator: GeneratorChoice = GeneratorChoice()
     """Generator: `transformers`, `vllm` or `vllm_server`, with its settings. Default: `vllm` on a
     CUDA device if vLLM is installed and supports all agents and models, else `transformers`."""

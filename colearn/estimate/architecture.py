@@ -51,7 +51,7 @@ class Architectures:
 
     @property
     def assumed(self) -> dict[str, str]:
-        """By field: what is assumed in place of files that are not on this machine."""
+        """Assumptions made because files are not on this machine, by field."""
         return {field: "; ".join(texts) for field, texts in self._assumed.items()}
 
     def assume(self, field: str, text: str) -> None:

@@ -1,9 +1,9 @@
 """Peak memory of a deep model from rehearsals of two and of three of its layers.
 
 In each stage of a pass, each additional layer of the same kind raises the peak by the same number
-of bytes. These are saved activations or a cache before the backward pass reaches the layers, and
-gradients after it has left them. Two short rehearsals therefore give the peak of each stage at any
-depth.
+of bytes. These bytes hold saved activations or a cache before the backward pass reaches the layers,
+and gradients after the backward pass has left them. Two short rehearsals therefore give the peak of
+each stage at any depth.
 """
 
 from __future__ import annotations
@@ -20,12 +20,14 @@ from colearn.models.base import Base
 from .ledger import Ledger
 
 _SHALLOW = 2
-"""A first and a last layer; a third one is an inner layer."""
+"""Number of layers in the smaller rehearsal: a first and a last layer. A third layer is an inner
+one."""
 
 
 def peak_of(ledger: Ledger, base: Base, rehearse: Callable[[], None]) -> int:
-    """Peak bytes of `rehearse` beyond those already live, at the model's full depth. Call it inside
-    a rehearsal. `rehearse` must end the ledger's stages and leave no tensor behind."""
+    """Peak bytes of `rehearse` beyond those already live, at the model's full depth. Call this
+    function inside a rehearsal. `rehearse` must end the ledger's stages and leave no tensor
+    behind."""
     before = ledger.live
 
     def stages() -> list[int]:

@@ -2,9 +2,9 @@
 measured.
 
 A pass takes the longer of two times: its matrix multiplications at a fraction of the device's peak
-rate, or the host's launches of its kernels, one by one. A decoded token takes the longer of its
-kernel launches and the reads of all weights and cached keys. Networks on different devices work
-concurrently; the host of one process launches the kernels of all of them.
+rate, or the host's launches of its kernels, one by one. A decoded token takes the longer of two
+times: its kernel launches, or the reads of all weights and cached keys. Networks on different
+devices work concurrently; the host of one process launches the kernels of all of them.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ HOST = 150e9
 FILES = 1e9
 """Bytes per second when weights are written to files and when they are read."""
 _STEPPED = 28
-"""Bytes that an AdamW step reads or writes per weight: the weight and both moments twice, the
-gradient once."""
+"""Bytes that an AdamW step reads or writes per weight: the weight and both moments are read and
+written, the gradient is only read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +79,7 @@ class Sizes:
     """Number of weights that multiply every token: all except embeddings, head and adapters."""
     head: int
     weights: int
-    """Bytes of all weights that a token reads, in the compute type."""
+    """Bytes of all weights that are read to decode a token, in the compute type."""
     position: int
     """Bytes of the cached keys and values per position."""
     pair: int

@@ -1,4 +1,4 @@
-"""Where a run's networks and engines may be on a described machine."""
+"""Possible placements of a run's networks and engines on a described machine."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _FILLED = 0.9
 
 def layouts(estimated: Estimate) -> Iterator[Proposal]:
     """Layouts of a run: first the layout in one process, then layouts that partition the optimiser
-    state, in increasing degree of partitioning. Devices and a learner that the config names are
-    kept."""
+    state, in increasing degree of partitioning. If the config names devices or a learner, all
+    layouts keep them."""
     run, machine, processes = estimated.run, estimated.machine, estimated.processes
     assert machine is not None
     start = Proposal({}, estimated)
@@ -54,7 +54,8 @@ def with_engines(layout: Proposal, share: float) -> Proposal | None:
     """The layout with vLLM engines, whose caches take the fraction `share` of a device, or 1 GiB
     each if that is more.
 
-    None if the layout has such engines already, the time is not known, or the run cannot have them.
+    None if the layout has such engines already, the time is not known, or the run cannot have such
+    engines.
     """
     one, machine = layout.estimate, layout.estimate.machine
     decodes = one.run.generator

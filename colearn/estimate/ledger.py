@@ -16,8 +16,8 @@ from torch.utils._pytree import tree_leaves
 
 
 class Ledger(TorchDispatchMode):
-    """Counts the bytes of all storages created in its context: `live` now, and the `peak`. Views
-    cost nothing.
+    """Counts the bytes of all storages created in its context: `live` is the current number and
+    `peak` the maximum. Views cost nothing.
 
     `end_stage` appends the peak since the last call to `stages`.
     """

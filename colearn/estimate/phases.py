@@ -260,7 +260,7 @@ def _rehearsal_device(name: str) -> torch.device:
 
 
 def _device_bytes(device: str, machine: Machine | None) -> int | None:
-    """Memory of a device, on `machine` or here; None for a CPU."""
+    """Memory of a device in bytes, on `machine` or on this machine; None for a CPU."""
     if device == "cpu":
         return None
     return device_memory(torch.device(device)) if machine is None else machine.memory

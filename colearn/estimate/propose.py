@@ -63,9 +63,9 @@ def _fullest(proposal: Proposal) -> float:
 
 
 def _with_engines(layout: Proposal) -> Proposal | None:
-    """The faster fitting layout of two with vLLM engines: one with caches that use only the memory
-    left by updates, and one with larger caches that leave less memory for updates. If neither fits,
-    the faster one. None if the run cannot have vLLM engines."""
+    """The faster of two layouts with vLLM engines: one with caches that use only the memory left by
+    updates, and one with larger caches that leave less memory for updates. If only one of them
+    fits, that one. None if the run cannot have vLLM engines."""
     tried = []
     for share in _CACHES:
         proposal = with_engines(layout, share)

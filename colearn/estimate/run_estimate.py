@@ -61,11 +61,11 @@ class Estimate:
     caches: Mapping[str, int] | None
     """Peak bytes of the KV caches in one process, by device."""
     missing: Mapping[str, str] = field(default_factory=dict)
-    """By field: what could not be estimated, and the remedy."""
+    """For each field that could not be estimated: the reason and the remedy."""
     assumed: Mapping[str, str] = field(default_factory=dict)
-    """By field: what is assumed in place of files that are not on this machine."""
+    """Assumptions made because files are not on this machine, by field."""
     warnings: Mapping[str, str] = field(default_factory=dict)
-    """By field: what may go wrong in the run."""
+    """Possible problems of the run, by field."""
     machine: Machine | None = None
     """The machine on which the run will take place; None: this machine."""
     processes: int = 1

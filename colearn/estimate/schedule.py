@@ -1,7 +1,8 @@
 """Simulation of a run's schedule: when iterations are rolled out, updated and published.
 
-It models a run as `colearn.experiment` makes it: one rollout at a time, one update at a time, and
-weights published after every S-th update. Nothing is measured: durations are inputs and outputs.
+It models a run as `colearn.experiment` executes it: one rollout at a time, one update at a time,
+and weights published after every S-th update. Nothing is measured: durations are inputs and
+outputs.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ from colearn.rollout.transition import (
 from colearn.types import Action, Observation, Outcome, Prompt, Tree
 
 _WORD = "\ue000"
-"""Stands for one token of an action's text in a critic's stream, whatever the critic's
+"""Character that stands for one token of an action's text in a critic's stream, with any
 tokenizer."""
 
 
@@ -64,7 +64,7 @@ Readings = dict[tuple[str, str, bool], Observation]
 """Tokenized prompts by agent, prompt and whether an action came before."""
 
 ONE_TOKEN = AgentSpec(sampling=Sampling(max_tokens=1))
-"""A spec for counting calls only."""
+"""Agent spec for rehearsals that only count calls."""
 
 
 def read_script(task: DecPOMDP[Any, Any], item: Any, number: int) -> Script:
@@ -127,8 +127,9 @@ def check_lengths(
 def overflows(
     scripts: Sequence[Script], specs: Mapping[str, AgentSpec], limits: Mapping[str, str]
 ) -> dict[str, str]:
-    """By field: agents whose histories may leave no room for an answer within the model's maximum
-    length, if every action has its maximum length. `limits` is each agent's `overflow`."""
+    """Warnings, by field, for agents whose histories may leave no room for an answer within the
+    model's maximum length, if every action has its maximum length. `limits` is each agent's
+    `overflow`."""
     longest: Counter[str] = Counter()
     for script in scripts:
         lengths: Counter[str] = Counter()

@@ -165,8 +165,9 @@ def rehearse_call(
     *,
     on_accelerator: bool,
 ) -> int:
-    """Peak bytes of a call beyond those already live. They include its caches, and copies of
-    weights that the call needs in another type or memory order. Call it inside a rehearsal."""
+    """Peak bytes of a call beyond those already live. These bytes include the call's caches, and
+    copies of weights that the call needs in another type or memory order. Call this function inside
+    a rehearsal."""
     packed = packed_bytes(base.causal) if worthwhile(base.device, base.compute) else 0
     if on_accelerator:
         packed = compute_bytes(base.causal, base.compute)

@@ -29,6 +29,7 @@ def read_specs(run: ResolvedRun, architectures: Architectures) -> dict[str, Agen
 
 
 def tokenizer_bytes(run: ResolvedRun, architectures: Architectures) -> int:
-    """Resident bytes of a run's tokenizers, one per path; embedded models' are negligible."""
+    """Resident bytes of a run's tokenizers, one per path; those of embedded models are
+    negligible."""
     uses = {run.path(key) for key in run.networks}
     return sum(architectures.tokenizer_bytes.get(path, 0) for path in uses)

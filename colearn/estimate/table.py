@@ -85,8 +85,8 @@ def idle_line(proposal: Proposal, machine: Machine) -> str | None:
 
 
 def proposal_text(proposal: Proposal) -> Text:
-    """Proposed settings as arguments of the command line, each device's peak, and whether it
-    fits."""
+    """Proposed settings as arguments of the command line, each device's peak, and whether the peak
+    fits the device."""
     estimate = proposal.estimate
     lines = ["proposed:"]
     if estimate.processes > 1:
@@ -178,8 +178,8 @@ def _peak(estimate: Estimate, device: str) -> str:
 
 
 def _verdict(estimate: Estimate, *, good: bool = True) -> list[str]:
-    """Lines that state whether a described machine has enough memory; a positive answer only if
-    `good`."""
+    """Lines that state whether a described machine has enough memory. A positive answer is included
+    only if `good` is true."""
     if estimate.machine is None or estimate.phases is None:
         return []
     if estimate.workers:

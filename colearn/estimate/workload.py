@@ -32,7 +32,7 @@ class Workload:
     train: Sequence[Any]
     held_out: Sequence[Any]
     missing: Mapping[str, str]
-    """By field: data that are not on this machine, and their replacement."""
+    """Data that are not on this machine, by field, each with its replacement."""
     architectures: Architectures
     _trees: list[Tree[Any]] = field(default_factory=list)
     _updates: dict[int, Updates | None] = field(default_factory=dict)

@@ -128,7 +128,7 @@ class Samples(Callback):
     count: int = 1
     """Number of episodes per evaluation."""
     every: int = 1
-    """Number of evaluations between prints; the first evaluation is printed."""
+    """Interval between prints, in evaluations; the first evaluation is always printed."""
     _seen: list[int] = field(default_factory=list, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

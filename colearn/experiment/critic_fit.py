@@ -78,12 +78,13 @@ class Fitted:
     episodes: tuple[int, int]
     """Numbers of training episodes and of held-out episodes."""
     worth: tuple[TurnWorth, ...]
-    """Variance of the held-out returns that the critic explains, by turn."""
+    """The critic's explained variance on the held-out episodes, by turn."""
     item_mean: tuple[TurnWorth, ...]
-    """Variance of the held-out returns that is explained by the mean returns by item and turn in
-    the training episodes."""
+    """Explained variance of a simpler predictor on the held-out episodes, by turn: the mean return
+    by item and turn in the training episodes."""
     ceilings: tuple[Ceiling, ...]
-    """Explainable fraction of the variance, from all recorded trees with several branches."""
+    """Maximum fraction of the returns' variance that a critic can explain, by turn, estimated from
+    all recorded trees with several branches."""
     metrics: Mapping[NetworkKey, tuple[TurnWorth, ...]]
     """`worth` of each value model."""
 

@@ -20,7 +20,7 @@ from .processes import Grown, Processes
 
 @dataclass(frozen=True, slots=True)
 class TrainingPoint:
-    """A point of a run's training; with the seed it determines the next episodes."""
+    """A point in a run's training. This point and the seed determine the next episodes."""
 
     iteration: int
     """Number of updates so far, which is the version of the team's weights."""
@@ -65,8 +65,8 @@ class TrainingEpisodes:
         first: int = 0,
         pool: Executor | None = None,
     ) -> Grown:
-        """Trees of these items grown with the current weights, and the trees' counts. `first` is
-        the index of the first item within the iteration."""
+        """The trees of these items, grown with the current weights, and their cost counts. `first`
+        is the index of the first item within the iteration."""
         return grow(
             self.task,
             items,
@@ -90,11 +90,12 @@ class Experience(ABC):
     def take(
         self, at: TrainingPoint, *, pool: Executor | None = None
     ) -> tuple[Sequence[Tree[Any]], Counts]:
-        """Trees for the next update, identical on all ranks, and the counts since the last call.
-        `pool` runs the steps of tasks. After a resume the first call starts at `at`."""
+        """Returns the trees for the next update, identical on all ranks, and the cost counts since
+        the last call. `pool` runs the steps of tasks. After a resume the first call starts at
+        `at`."""
 
     def sampled_at(self, at: TrainingPoint) -> float:
-        """Used fraction of the budget that determined the temperatures of the trees taken at
+        """The used fraction of the training budget that set the temperatures of the trees taken at
         `at`."""
         return at.done
 

@@ -32,9 +32,9 @@ class Interrupted(KeyboardInterrupt):
 
 
 class Interruption:
-    """Signal handler that raises `Interrupted` immediately, or at the end of a `held` block while
-    the state changes. A second signal raises KeyboardInterrupt anywhere. Several processes stop
-    together, after an iteration."""
+    """Signal handler that raises `Interrupted` immediately. In a `held` block, where the state
+    changes, it raises `Interrupted` at the end of the block. A second signal always raises
+    KeyboardInterrupt immediately. Several processes stop together, after an iteration."""
 
     def __init__(self, processes: Processes) -> None:
         self._processes = processes

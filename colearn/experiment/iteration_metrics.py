@@ -50,7 +50,8 @@ class RunClock:
 
 
 def _parity_gaps(timed: Mapping[str, Timed]) -> dict[str, float]:
-    """Each generator's largest log-probability gap to the trained model in its last check."""
+    """For each generator, the largest log-probability gap to the trained model in the last
+    check."""
     return {
         f"parity_gap/{name}": one.gap
         for name, one in timed.items()

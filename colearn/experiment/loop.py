@@ -280,8 +280,8 @@ class Experiment:
     @contextlib.contextmanager
     def _kept_if_lost(self) -> Iterator[None]:
         """Save the state if a server or a worker is lost: the state is that of a complete
-        iteration. Nothing is saved if the loss is not known on all ranks; the run then continues
-        from the last checkpoint."""
+        iteration. Nothing is saved unless all ranks know about the lost server or worker. Without
+        this save, the run continues from the last checkpoint."""
         try:
             yield
         except (ServerLost, WorkerLost) as error:

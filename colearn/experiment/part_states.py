@@ -32,7 +32,7 @@ def store_parts(progress: Progress, assembly: Assembly) -> None:
 
 def settle_cast(assembly: Assembly, trees: Sequence[Tree[Any]]) -> None:
     """Report an iteration's episodes to a cast with past selves, and copy the current models into
-    the slot that it chooses."""
+    the slot that the cast chooses."""
     cast = assembly.run.cast
     if not cast.pool:
         return

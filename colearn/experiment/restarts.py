@@ -28,9 +28,9 @@ def run_with_restarts(
     most `run.restarts` times; processes that torchrun has restarted resume in the same way.
 
     started: called with every new experiment; returns the function that receives the experiment's
-    reports. It must not keep a reference to the experiment, since the models are freed before the
-    next experiment loads.
-    Errors: as for `Experiment` and its `run`; the last loss if no restart is left.
+    reports. Neither function may keep a reference to the experiment, since the models are freed
+    before the next experiment loads.
+    Errors: as for `Experiment` and `Experiment.run`; the last loss if no restart is left.
     """
     resume = resume or relaunches() > 0
     restarts = 0

@@ -24,9 +24,9 @@ _TIMED = ("second", "time", "idle", "busy", "wait")
 
 class RowTracker(Tracker):
     """A tracker whose rows cannot be deleted. A resumed run repeats the work after its checkpoint.
-    On a CPU it gets the same values, so only rows from number `present` on are logged. If a
-    repeated row differs in a metric that is not measured by a clock, the run is logged again from
-    its start under a new id; the rows of the interrupted run stay under the old id."""
+    On a CPU the repeated work gives the same values, so only rows from index `present` on are
+    logged. If a repeated row differs in a metric that is not measured by a clock, the run is logged
+    again from its start under a new id; the rows of the interrupted run stay under the old id."""
 
     present = 0
     """Number of rows that earlier processes of the run have logged."""

@@ -38,10 +38,10 @@ class StaleRollouts(Experience):
 
     The first iteration is grown with the initial weights. Iteration t > 0 uses the weights of
     iteration S * floor((t - 1) / S), so the staleness is between 1 and S. The weights, items
-    and seeds of an iteration do not depend on timing. An iteration's temperature is set for the
-    fraction of the budget that will be used at its update, as expected from the mean use per
-    iteration so far. Iterations that grow with the initial weights use the initial temperature. A
-    checkpoint holds the weights with which the pending iterations were grown; a resumed run grows
+    and seeds of an iteration do not depend on timing. An iteration's temperature is that of the
+    time of its update: the used fraction of the budget at that time is predicted from the mean use
+    per iteration so far. Iterations that grow with the initial weights use the initial temperature.
+    A checkpoint holds the weights with which the pending iterations were grown; a resumed run grows
     them again.
     """
 
@@ -170,8 +170,8 @@ class StaleRollouts(Experience):
 
 
 def _expected(source: TrainingPoint, ahead: int) -> float:
-    """Expected used fraction of the budget `ahead` iterations after `source`, at the mean use so
-    far."""
+    """Fraction of the budget that will be used `ahead` iterations after `source`, if iterations use
+    as much as the mean so far."""
     if not source.iteration:
         return source.done
     return min(1.0, source.done * (source.iteration + ahead) / source.iteration)

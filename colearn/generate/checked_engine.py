@@ -20,8 +20,8 @@ from colearn.types import Action, Finish
 TOLERANCES = {torch.float32: 1e-3, torch.bfloat16: 0.5, torch.float16: 0.1}
 """Largest gap, in nats, between a token's log-probability in the engine and in the live model.
 
-In half precision the two round differently, so the check detects wrong weights, but not one missed
-update at a small learning rate."""
+In half precision the engine and the live model round differently. The check then detects wrong
+weights, but not a single missed update at a small learning rate."""
 TF32_TOLERANCE = 0.05
 """Tolerance for float32 on a CUDA device whose matrix multiplications round their inputs to
 TF32."""

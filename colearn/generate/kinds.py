@@ -24,9 +24,9 @@ class Transformers(GeneratorKind):
     """Decodes with the trained model itself, in this process."""
 
     batch_agents: bool = True
-    """Agents on one base decode in one batch. False: each agent has separate batches. Its logits
-    are then bit-identical whatever other agents sample, but decoding takes 1.1 to 1.9 times as
-    long."""
+    """Agents on one base decode in one batch. False: each agent has separate batches. An agent's
+    logits are then bit-identical whatever other agents sample, but decoding takes 1.1 to 1.9 times
+    as long."""
     max_rows: int | None = None
     """Maximum number of rows decoded together; waiting rows join as rows end. None decodes all rows
     of a call at once."""
@@ -77,7 +77,8 @@ class VLLM(GeneratorKind):
     """Memory of the key/value cache in GiB; None: 1 GiB on the CPU, a tenth of the memory of other
     devices."""
     max_length: int | None = None
-    """Maximum length of a history in tokens; None: the model's maximum, or what the cache holds."""
+    """Maximum length of a history in tokens; None: the model's maximum, or less if the cache cannot
+    hold it."""
     max_rows: int = 256
     """Maximum number of rows decoded together."""
     eager: bool | None = None
@@ -127,8 +128,8 @@ class VLLMServer(GeneratorKind):
     """A vLLM server: one that is already running, or one that the run starts for each base."""
 
     url: str | tuple[str, ...] | Mapping[str, str | tuple[str, ...]] | None = None
-    """URL of a running server, a list of URLs of servers that share the requests, or either for
-    each agent. None starts a server, which ends with the run."""
+    """URL of a running server, or a list of URLs of servers that share the requests, or a mapping
+    from each agent to one of these. None starts a server, which ends with the run."""
     folder: str | None = None
     """Folder on a file system that trainer and server share; None: this machine's temporary
     folder."""

@@ -1,8 +1,9 @@
 """KV caches of histories of unequal length: one preallocated slab, one row per history.
 
-Slot s of a row holds position s + offset of its history, so there is no padding between tokens.
-Rows write at different slots, and the mask separates them. Forking, compaction and context windows
-gather rows and slots; they never need a new prefill. `Running.join` decides which rows are forked.
+Slot s of a row holds position s + offset of the row's history, so there is no padding between
+tokens. Rows write at different slots, and the mask separates them. Forking, compaction and context
+windows gather rows and slots; they never need a new prefill. `Running.join` decides which rows are
+forked.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ BLOCK = 64
 """Number of slots per block: slabs grow in blocks, so that shapes repeat and memory is reused."""
 
 HEADS_BEFORE_SLOTS = "row head slot width -> row slot head width"
-"""einops pattern: indexing rows and slots together moves slots to the second dimension."""
+"""einops pattern for a tensor that is assigned by row and slot indices: torch moves the indexed
+slots to the second dimension."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +66,8 @@ class Slab:
         self._slots = torch.zeros((rows, 0), dtype=torch.long, device=device)
         self._used = 0
         self._level: int | None = None
-        """The first new slot, if it is equal in all rows and each row adds one token."""
+        """Index of the first new slot, if all rows have the same one and add one token each; else
+        None."""
         self._places: dict[int, int] | None = None
         """After `split`: current row index by earlier row index."""
 

@@ -58,8 +58,8 @@ class TokenDrawing:
         return tokens, logits.gather(-1, tokens[:, None]).squeeze(-1) - normaliser
 
     def cut(self, logits: Tensor) -> Tensor:
-        """Logits after top-k and then top-p, the smallest set of tokens whose mass reaches top-p;
-        -inf elsewhere."""
+        """Logits after truncation by top-k and then by top-p (the smallest set of tokens whose
+        total probability reaches top-p); -inf for all other tokens."""
         ordered, order = logits.sort(-1, descending=True)
         rank = torch.arange(logits.shape[-1], device=logits.device)
         drop = (self._top_k > 0) & (rank >= self._top_k)

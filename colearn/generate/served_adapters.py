@@ -55,7 +55,7 @@ class ServedAdapters:
     def write(self, name: str, tensors: Mapping[str, Any]) -> None:
         """Load a new version of an adapter; ignores adapters that no role uses.
 
-        Errors: ServerLost if the server does not accept it.
+        Errors: ServerLost if the server does not accept the adapter.
         """
         if name in self._names:
             folder = self._next_folder()
@@ -103,7 +103,8 @@ class ServedAdapters:
         """Add or remove one name in the server's list of adapters.
 
         If the connection ends before the answer, the link sends the request again. If the first
-        request succeeded, the server refuses the second, so the server's list of models decides.
+        request succeeded, the server refuses the second. The server's list of models then shows
+        that the change was made.
 
         Errors: ServerRefused if the list does not show the requested change.
         """

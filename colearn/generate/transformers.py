@@ -218,8 +218,8 @@ def _text_to(listener: Listener | None) -> Callable[[Event], None]:
 
 @contextmanager
 def _torch_threads(threads: tuple[int, int] | None) -> Iterator[None]:
-    """Set the number of torch's threads in this Python thread, and afterwards the number with which
-    new Python threads start; None changes neither."""
+    """Set the number of torch's threads to the first of `threads` within the block, and to the
+    second afterwards, since new Python threads start with that number. None changes nothing."""
     if threads is None:
         yield
         return
@@ -233,7 +233,7 @@ def _torch_threads(threads: tuple[int, int] | None) -> Iterator[None]:
 
 def share_cores(engines: Sequence[TransformersEngine]) -> None:
     """Let engines on the CPU decode concurrently, each with an equal share of torch's threads, if
-    there are enough threads and all models are large. Small models are limited by Python."""
+    there are enough threads and all models are large. For small models, Python limits the speed."""
     if any(engine.base.device.type != "cpu" for engine in engines):
         return
     every = torch.get_num_threads()

@@ -46,8 +46,8 @@ _IN_USE: set[str] = set()
 class VLLMServerEngine(CheckedEngine):
     """One vLLM server for one base: a running server at `url`, or a server that this engine starts.
 
-    Adapters have one name per version, so a restarted server reports their names as unknown. Full
-    weights have a version that every answer repeats.
+    Each version of an adapter has a separate name, so a restarted server does not know the current
+    name and reports an error. Full weights have a version that every answer repeats.
 
     The processes of a run share the server. The first process starts, checks and writes; the other
     processes wait. Each process sends its own requests.
@@ -155,7 +155,7 @@ class VLLMServerEngine(CheckedEngine):
     def rest(self) -> None:
         """Let a server on the trainer's device release its memory until the next request.
 
-        Errors: ServerLost if it does not.
+        Errors: ServerLost if the server does not release its memory.
         """
         if self._sleeps and not self._asleep:
             with self._log_kept():
@@ -223,7 +223,7 @@ class VLLMServerEngine(CheckedEngine):
         """Start a server with the live weights and wait until the server answers.
 
         Errors: MissingExtra without vLLM; ConfigError as `check_heads`; ColearnError with the
-        server's reason if it ends.
+        server's reason if the server ends.
         """
         if start.python is None and importlib.util.find_spec("vllm") is None:
             raise MissingExtra("vllm", "vllm")

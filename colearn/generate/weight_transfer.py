@@ -33,7 +33,8 @@ FIELD = "run.generator.transfer"
 
 @dataclass(frozen=True)
 class TransferChoice:
-    """A transfer method and the reason: the end of a sentence, empty if there was no choice."""
+    """A transfer method, and the reason for it as the end of a sentence; empty if there was no
+    choice."""
 
     way: Transfer
     reason: str = ""

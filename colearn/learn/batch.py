@@ -22,7 +22,7 @@ Round = list[Numbered]
 def make_batch(rows: Sequence[Row], pad: int, device: torch.device) -> RowBatch:
     """Pad rows to one batch; rows with equal passages are stored once.
 
-    Outputs are never read at padding, and no real token attends to it.
+    Outputs are never read at padding, and no real token attends to padding.
     """
     distinct: dict[Hashable, Row] = {}
     for row in rows:
@@ -147,7 +147,7 @@ def _units(rows: Micro, token_budget: int) -> list[_Unit]:
 
 
 def rounds(micros: Iterable[Numbered], processes: int, *, alike: bool) -> Iterator[Round]:
-    """Up to `processes` micro-batches at a time, in order.
+    """Yields rounds of up to `processes` micro-batches, in order.
 
     With `alike`, all micro-batches of a round are of the same kind: actions, marks, both or
     neither. Gradients then arrive in the same order in every process. ZeRO-2 fills its buckets in

@@ -19,7 +19,7 @@ from .checkpoint_files import WEIGHTS
 
 
 def checkpoint_network(run: ResolvedRun, key: NetworkKey, checkpoint: Path) -> Network:
-    """The network `key` with a checkpoint's weights; a network that is not trained is its base.
+    """The network `key` with a checkpoint's weights; an untrained network keeps its base's weights.
 
     Errors: ConfigError for a missing base, CheckpointError for a damaged or foreign checkpoint.
     """

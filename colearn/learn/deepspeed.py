@@ -80,7 +80,8 @@ class DeepSpeedLearner(NetworkLearner):
 
     @contextmanager
     def _divided(self) -> Iterator[None]:
-        """Context in which stage 3 shards the weights; outside of it they are whole."""
+        """Context in which stage 3 shards the weights; outside of this context the weights are
+        whole."""
         if self._shards is None:
             yield
             return
@@ -143,8 +144,8 @@ class DeepSpeedLearner(NetworkLearner):
         self.network.base.revision += 1
 
     def _clip(self, optimizer: torch.optim.Optimizer, *_: Any) -> None:
-        """Clip the gradient at stage 0, after its sum over processes, since DeepSpeed reports no
-        norm at stage 0."""
+        """Clip the gradient at stage 0, after processes have summed their gradients, since
+        DeepSpeed reports no norm at stage 0."""
         weights = [weight for group in optimizer.param_groups for weight in group["params"]]
         self._norm = nn.utils.clip_grad_norm_(weights, self.settings.max_grad_norm).item()
         self._check_norm(self._norm)

@@ -25,8 +25,8 @@ def read_state(
     """The full state in CPU memory, without moments if `keep` is False; all processes must call
     this function.
 
-    Only one moment at a time is whole on the device, since all moments together are twice as large
-    as the weights.
+    The device holds the full moment of only one parameter at a time, since Adam's moments of all
+    parameters are together twice as large as the weights.
     """
     from deepspeed.utils import safe_get_full_optimizer_state
 
@@ -126,9 +126,9 @@ def _write_moments(
 
 
 def _count_again(adam: Any, steps: int) -> None:
-    """Bring DeepSpeed's Adam to a number of steps, by steps on no weights. It multiplies the powers
-    of its betas by one more beta in each step; where it begins later it computes the power, which
-    rounds otherwise (at step 3 of beta 0.999 by one bit)."""
+    """Advance DeepSpeed's Adam to a number of steps, by steps on empty tensors. In each step, Adam
+    multiplies the powers of its betas by one more beta. If Adam began at a later step, it would
+    compute these powers directly, with other rounding (one bit at step 3 for beta 0.999)."""
     group, nothing = adam.param_groups[0], [torch.empty(0) for _ in range(4)]
     for step in range(1, steps + 1):
         adam.ds_opt_adam.adam_update(

@@ -47,6 +47,6 @@ class NetworkCopy(FrozenCopy):
         return self.network.trained()
 
     def _renamed(self, name: str) -> str:
-        """The name in the copy of one of the policy's weights."""
+        """The copy's name for one of the policy's weights."""
         own, other = self.network.adapter, self.policy.adapter
         return ".".join(str(own) if part == other else part for part in name.split("."))

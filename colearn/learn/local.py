@@ -114,7 +114,7 @@ class LocalLearner(NetworkLearner):
 def _groups(
     parameters: Mapping[str, nn.Parameter], body: float, head: float
 ) -> list[dict[str, Any]]:
-    """Parameter groups in order: one for each run of equal learning rates."""
+    """Parameter groups in order: one for each sequence of parameters with equal learning rates."""
     groups: list[dict[str, Any]] = []
     for name, parameter in parameters.items():
         rate = head if name.startswith("head.") else body

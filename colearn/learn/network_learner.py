@@ -41,8 +41,8 @@ class NetworkLearner(Learner):
 
     lockstep: ClassVar[bool] = False
     """Whether processes communicate in every forward or backward pass. A process without a
-    micro-batch in a round then runs another process's with weight 0, and all micro-batches of a
-    round are of the same kind."""
+    micro-batch in a round then runs another process's micro-batch with weight 0, and all
+    micro-batches of a round are of the same kind."""
     processes: int = 1
     rank: int = 0
 

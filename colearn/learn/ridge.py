@@ -154,5 +154,5 @@ def _left_out(residuals: Tensor, leverage: Tensor) -> float:
 
 
 def _ratio(shrunk: Tensor, sizes: Tensor) -> Tensor:
-    """`shrunk` / `sizes`, 0 where a direction has no size."""
+    """`shrunk` / `sizes`; 0 where the size is 0."""
     return torch.where(sizes > 0, shrunk / sizes, 0.0)

@@ -12,7 +12,7 @@ from . import checkpoint_files
 
 
 class HeldWeights(WeightCopy):
-    """In the CPU's memory."""
+    """A copy of a learner's trained weights in CPU memory."""
 
     def __init__(self, learner: Learner) -> None:
         self._learner, self.steps = learner, learner.steps

@@ -15,8 +15,8 @@ _LIVE, _PREFETCHED, _STEPPED = 1_000_000_000, 50_000_000, 1_000_000_000
 
 
 def kept_locally(trained: int, frozen_bytes: int) -> MemoryFootprint:
-    """Every process holds the full state. A step needs no additional memory, since AdamW is
-    fused."""
+    """Memory of a learner whose full state is held in every process. A step needs no additional
+    memory, since AdamW is fused."""
     return MemoryFootprint(
         weights=_FLOAT * trained + frozen_bytes,
         gradients=_FLOAT * trained,

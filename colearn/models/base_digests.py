@@ -1,4 +1,5 @@
-"""Digests of the files that a checkpoint depends on: saved with it and compared on use."""
+"""Digests of the files that a checkpoint depends on: saved with the checkpoint, and compared when
+the checkpoint is used."""
 
 from __future__ import annotations
 
@@ -46,8 +47,8 @@ def bases_of(run: ResolvedRun, folders: Mapping[str, str]) -> Bases:
 def check_bases(checkpoint: Path, kept: Bases, bases: Bases, *, rows: bool = False) -> None:
     """Errors: CheckpointError, one line, if files differ from those that the checkpoint was trained
     on. `kept`: the checkpoint's digests, empty for an earlier version of colearn. `rows`: whether
-    to compare the task's data files too. A resumed run continues to draw their rows, but weights
-    alone may be used with other data."""
+    to compare the task's data files too. A resumed run draws further rows from these files; a
+    checkpoint's weights may also be used with other data."""
     for field in sorted(kept.keys() & bases.keys()):
         if field.startswith("task.") and not (rows or "config.json" in bases[field]):
             continue

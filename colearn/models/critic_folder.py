@@ -54,7 +54,8 @@ class CriticManifest(BaseModel):
     critic: str
     """Name of the part that builds the critic's input."""
     reads: dict[str, Any] = {}
-    """Settings of the part named by `critic`: kind of values, m_t, privileged information."""
+    """Settings of the part named by `critic`: the kind of values, and whether the part reads m_t
+    (global information) and privileged information."""
     agents: tuple[str, ...]
     """The team, in the task's order."""
     readers: dict[str, tuple[str, ...]]

@@ -88,7 +88,7 @@ class _Selection:
         self.single = chosen if chosen is None or isinstance(chosen, str) else chosen[0]
 
     def mask(self, columns: Columns, like: Tensor) -> Tensor:
-        """[rows, ranks] 1 where a column belongs to the row's adapter, else 0."""
+        """Mask [rows, ranks]: 1 where a column belongs to the row's adapter, else 0."""
         if self.base.row_adapters is not self._given:  # some rows of the batch, for the LM head
             self.read()
         mask = self._masks.get(columns)
@@ -176,5 +176,5 @@ def _norm(norm: Any, shifted: bool, compute: torch.dtype) -> Forward:
 
 
 def _plain(layer: nn.Module) -> TypeGuard[nn.Linear]:
-    """Whether the layer is an unmodified `nn.Linear`: a call only multiplies by the weights."""
+    """Whether the layer is an unmodified `nn.Linear`, whose call only multiplies by the weights."""
     return type(layer) is nn.Linear and "forward" not in layer.__dict__

@@ -263,8 +263,8 @@ def _make(
 
 
 def _begin_with_copies(model: Any) -> None:
-    """Set large embeddings and an identity value and output projection in the last attention.
-    The tied LM head then reads the attended words."""
+    """Draw large random embeddings, and set the value and output projections of the last attention
+    layer to the identity. The tied LM head then reads the attended words."""
     with torch.no_grad():
         model.model.embed_tokens.weight.normal_(0.0, 0.1)
         attention = model.model.layers[-1].self_attn

@@ -1,8 +1,8 @@
 """RMSNorm and gated MLP that save only their inputs for backward and recompute the rest.
 
-Autograd saves each operator's operands: five tensors for a norm, four of an MLP's inner width.
-These functions save one tensor for a norm and two for an MLP. Forward passes equal those of
-transformers' modules bit for bit; gradients differ in the last bits.
+Autograd saves each operator's operands: five tensors for a norm, and four tensors of the inner
+width for an MLP. These functions save one tensor for a norm and two for an MLP. Forward passes
+equal those of transformers' modules bit for bit; gradients differ in the last bits.
 """
 
 from __future__ import annotations
@@ -59,7 +59,8 @@ def _kind(module: type[nn.Module]) -> Callable[[Any, Tensor], Tensor] | None:
 
 
 def norm_kind(module: type[nn.Module]) -> Literal["llama", "gemma"] | None:
-    """Whether a class is RMSNorm: Llama's, or Gemma's, which multiplies by 1 + weight."""
+    """The kind of a class that is an RMSNorm: Llama's, or Gemma's, which multiplies by 1 + weight.
+    None for any other class."""
     from transformers.models.llama.modeling_llama import LlamaRMSNorm
 
     if _same_code(module, LlamaRMSNorm):
@@ -108,7 +109,7 @@ def _mlp(mlp: Any, states: Tensor) -> Tensor:
 
 
 def _plain(layer: nn.Module) -> bool:
-    """Whether the layer is an unmodified `nn.Linear`: a call only multiplies by the weights."""
+    """Whether the layer is an unmodified `nn.Linear`, whose call only multiplies by the weights."""
     return (
         type(layer) is nn.Linear
         and layer.bias is None

@@ -12,7 +12,8 @@ from colearn.text.notes import note
 
 def refuse_missing_folder(path: str, field: str) -> None:
     """Errors: ConfigError for a path that is neither a folder nor a hub name, or that is close to
-    the name of a local folder. A request to the hub would fail, slowly without a connection."""
+    the name of a local folder. A request to the hub would fail; without a connection, only after a
+    timeout."""
     if os.path.isdir(path):
         return
     above, name = os.path.split(path)

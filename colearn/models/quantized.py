@@ -41,7 +41,7 @@ def keep_layout(model: nn.Module) -> None:
     """Make every pass read the weights as they were loaded.
 
     On some CPUs bitsandbytes repacks a layer's weights at the first pass without gradient, for a
-    kernel outside autograd. Adapters in earlier layers would then stop learning.
+    kernel that autograd does not track. Adapters in earlier layers would then stop learning.
     """
     for layer in model.modules():
         if hasattr(layer, _REPACKS):

@@ -20,8 +20,8 @@ def checkpointed_layers(model: nn.Module) -> list[nn.Module]:
 def recomputing(
     model: nn.Module, again: Callable[[], AbstractContextManager[None]]
 ) -> Iterator[None]:
-    """Checkpoint the layers of forward passes inside this context; `again` is entered around their
-    second run in backward.
+    """Checkpoint the layers of forward passes inside this context. The context that `again` returns
+    is active during the second run of the layers, in the backward pass.
 
     transformers' own switch works in training mode only, in which dropout is active. Here models
     stay in evaluation mode, so both runs are identical without saving the random state.

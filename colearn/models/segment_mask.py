@@ -1,8 +1,8 @@
 """Attention patterns of packed trees for FlexAttention: a segment for each token, and block pairs.
 
-A pattern of T tokens is three numbers for each token and one bit for each pair of segments, so that
-no T x T tensor is allocated. The host computes from the segments which pairs of token blocks are
-visible in part and which are visible completely.
+A pattern of T tokens is stored as three numbers for each token and one bit for each pair of
+segments, so that no T x T tensor is allocated. The host computes from the segments which pairs of
+token blocks are visible in part and which are visible completely.
 """
 
 from __future__ import annotations

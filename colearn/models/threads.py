@@ -10,7 +10,8 @@ from torch import nn
 
 LARGE = 2**22
 """Number of parameters above which a model spends more time in matrix multiplications than in
-Python and in thread synchronisation. Below, one thread is faster (`benchmarks/results/threads.md`).
+Python and in thread synchronisation. Below this number, one thread is faster
+(`benchmarks/results/threads.md`).
 """
 
 

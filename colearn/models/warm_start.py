@@ -82,9 +82,9 @@ def warm_start(
 
 
 def by_length(rows: Sequence[Row]) -> list[list[Row]]:
-    """The rows in the groups that take the least time, counting padding and calls; in their
-    original order if one group is fastest. Without groups, a few long histories would pad all
-    others to their length."""
+    """Divide rows into the groups that take the least time, counting padding and calls. If a single
+    group is fastest, the rows keep their order. A single group pads all rows to the length of the
+    longest row."""
     ordered = sorted(rows, key=lambda row: len(row[0]), reverse=True)
     best = [0.0]  # least cost of the first n rows, longest first
     begins = [0]
@@ -114,7 +114,7 @@ def _loss(model: Any, rows: Sequence[Row], count: int) -> torch.Tensor:
 
 
 def _drill(chat: ChatFormat, tokenizer: PreTrainedTokenizerBase, rng: np.random.Generator) -> Row:
-    """Token ids and labels: up to 24 random words, then a run of one to three of them."""
+    """Token ids and labels: up to 24 random words, then one to three consecutive words of these."""
     known = sorted(word for word in tokenizer.get_vocab() if word[0] == " " and word[1:].isalpha())
     words = [known[n] for n in rng.integers(len(known), size=int(rng.integers(4, 25)))]
     count = int(rng.integers(1, 4))

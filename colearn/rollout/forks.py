@@ -18,8 +18,8 @@ from .shapes import Aligned, Group, Parallel
 
 @dataclass(frozen=True, kw_only=True)
 class ForkOn(Group, Aligned):
-    """K actions of `agent` at its `occasion`-th action (from 0), and one action of every other
-    agent. The K branches continue as chains (MHGPO's forks).
+    """Samples K actions of `agent` at this agent's `occasion`-th action (counted from 0), and one
+    action of every other agent. The K branches continue as chains (MHGPO's forks).
 
     In simultaneous play, each of the K actions is paired with the other agents' single action.
     Wrong when all agents should learn from one episode: only actions from the fork on have siblings
@@ -40,8 +40,8 @@ class ForkOn(Group, Aligned):
 
 @dataclass(frozen=True)
 class ForkOnFirst(Parallel):
-    """FoF (Algorithm 3): the entry agent answers G times, each later agent once per branch. One
-    tree and n G generations per item if n agents act in sequence.
+    """FoF (Algorithm 3): the entry agent answers G times, and each later agent once per branch. An
+    item has one tree, and n G generations if n agents act in sequence.
 
     Wrong when the last agents decide the reward: only the entry agent has siblings with equal
     prompts.
@@ -73,12 +73,13 @@ class Independent(_Forest):
 
 @dataclass(frozen=True)
 class RoundRobin(_Forest):
-    """RR (Algorithm 5): one tree per item that forks at the first action of one sampled agent.
-    Agents before the fork act once, so the batch is their comparison group (`ungrouped: shuffle`).
+    """RR (Algorithm 5): one tree per item, which forks at the first action of one sampled agent.
+    Agents before the fork act once, so their actions are grouped across the batch instead
+    (`ungrouped: shuffle`).
 
-    With agents 1..n in sequence, the expected cost of an item is at most FoF's n G generations: the
-    sum over i of p_i ((i - 1) + G (n - i + 1)). Wrong when a batch is small: few ungrouped actions
-    make few groups.
+    With agents 1..n in sequence, the expected cost of an item is the sum over i of p_i ((i - 1) + G
+    (n - i + 1)) generations, at most FoF's n G. Wrong when a batch is small: its few ungrouped
+    actions form few groups.
     """
 
     probabilities: Mapping[str, float] = field(default_factory=dict)

@@ -20,8 +20,9 @@ class GreedyTree(Group):
 
     Agents that act simultaneously sample in parallel, and their candidates are scored in the
     agents' order (Alg. 1, lines 9 to 14): each candidate of agent i together with the selected
-    action of each earlier agent and the first sample of each later agent. Rewards in a group then
-    differ only because of its agent's candidates. The last agent's best joint action continues.
+    action of each earlier agent and the first sample of each later agent. Rewards in an agent's
+    group then differ only because of that agent's candidates. The last agent's best joint action
+    continues.
 
     An episode of N agents over T turns costs N T K generations and N T K environment steps, for
     simultaneous and sequential play; a full tree needs K^(N T) generations. A program among the
@@ -37,8 +38,8 @@ class GreedyTree(Group):
     def joint_actions(
         self, at: FrontierNode, counts: Mapping[str, int]
     ) -> Sequence[Mapping[str, int]]:
-        """Joint actions of the first agent's candidates, each with the first sample of every other
-        agent."""
+        """The joint actions that combine each candidate of the first agent with the first sample of
+        every other agent."""
         return _candidates_of(_compared(counts)[0], dict.fromkeys(counts, 0), counts)
 
     def next_round(

@@ -148,13 +148,13 @@ class Growth:
         return self.task, at.node.state, actions, keys, self.item_name
 
     def executed(self, child: Child, outcome: Outcome[Any]) -> Child:
-        """The joint action with its outcome, and with its credit if the growth `compares`."""
+        """The joint action with its outcome, and with its credit if `compares` is true."""
         rewards = self.credit.step(outcome, self.task.agents) if self.compares else {}
         return replace(child, outcome=outcome, rewards=rewards)
 
     def settle(self, at: FrontierNode, tried: Sequence[Child]) -> list[FrontierNode]:
-        """Add the nodes of executed joint actions; return the nodes that continue. If the growth
-        `compares`, `tried` must hold all joint actions of the node."""
+        """Add the nodes of executed joint actions; return the nodes that continue. If `compares` is
+        true, `tried` must hold all joint actions of the node."""
         if self.shape.cuts and "local" in self.credit.reads:
             for child in tried:
                 self._check_at_once(_outcome(child), at.node.turn)

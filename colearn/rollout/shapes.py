@@ -53,7 +53,7 @@ class Group(Rollout):
 
 @dataclass(frozen=True, kw_only=True)
 class Chain(Aligned):
-    """One action per agent and history; n H generations per episode.
+    """One action per agent and history: n H generations for an episode of n agents and H turns.
 
     Wrong when the baseline compares actions of one history.
     """
@@ -67,8 +67,8 @@ class Chain(Aligned):
 @dataclass(frozen=True, kw_only=True)
 class CounterfactualChain(Chain):
     """A chain whose agents sample K further actions at every history, for a counterfactual critic.
-    The further actions are not executed. n H (1 + K) generations and H environment steps per
-    episode.
+    The further actions are not executed. An episode of n agents and H turns costs n H (1 + K)
+    generations and H environment steps.
 
     Wrong without that critic: nothing reads the further actions.
     """
@@ -91,7 +91,8 @@ class CounterfactualChain(Chain):
 
 @dataclass(frozen=True)
 class Parallel(Group, Aligned):
-    """K chains that share only the root's history; n K H generations per episode.
+    """K chains that share only the root's history: n K H generations for an episode of n agents and
+    H turns.
 
     Wrong when later turns need a group baseline: only the first turn has a group.
     """
@@ -106,7 +107,7 @@ class Parallel(Group, Aligned):
 class KaryTree(Group, Aligned):
     """K joint actions at every history, so every action is compared with siblings.
 
-    An episode of H turns costs n K (K^H - 1) / (K - 1) generations (Proposition 4.3).
+    An episode of n agents and H turns costs n K (K^H - 1) / (K - 1) generations (Proposition 4.3).
     A program acts once at a node, so a node where only a program acts does not branch.
     Wrong when the horizon is long: K=4, H=4 is 340 joint actions for one item.
     """

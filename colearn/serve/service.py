@@ -29,7 +29,8 @@ PIECE = 512
 """Prefill chunk in tokens: limits how long a long prompt delays decoding rows."""
 
 FAILURES = 3
-"""Number of failed steps, without an answer in between, after which the server stops."""
+"""Number of failed steps, without any completed answer between them, after which the server
+stops."""
 
 _PATHS = {
     "/v1/chat/completions": "chat",

@@ -30,7 +30,7 @@ class JobEvents:
     async def events(self) -> AsyncIterator[Event]:
         """Yields events until the job is done.
 
-        Errors: ServeError 500 or 503 if it fails.
+        Errors: ServeError 500 or 503 if the job fails.
         """
         while True:
             event = await self._queue.get()

@@ -48,7 +48,7 @@ class League(Cast):
     power: Positive = 2.0
     """Exponent of 1 - w for "hard"."""
     decay: Share = 0.9
-    """Factor on a game's weight for each iteration since it was played."""
+    """Factor by which a game's weight is multiplied in each iteration after the game."""
     _memory: dict[str, float] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def seats(

@@ -70,9 +70,9 @@ class ExactEvaluator:
         self._asked = {agent: self._ask(agent) for agent in task.agents}
 
     def metrics(self) -> dict[str, float]:
-        """`exact_return`: J in the task's scaled rewards with each agent's own sampling.
-        `exact_return_cold` and `exact_return_greedy`: J of the same weights at temperature `COLD`
-        and decoded greedily. Also `exact_rejected`."""
+        """`exact_return`: J, the expected return, in the task's scaled rewards with each agent's
+        own sampling. `exact_return_cold` and `exact_return_greedy`: J of the same weights at
+        temperature `COLD` and decoded greedily. Also `exact_rejected`."""
         policies = self._policies()
         values = {name: self._value(policy) for name, policy in policies.items()}
         policy, sampled = policies["sampled"], values["sampled"]

@@ -36,10 +36,10 @@ def evaluation_items(
 
 
 def mean_returns(trees: Sequence[Tree[Any]], pays: frozenset[Paid]) -> dict[str, float]:
-    """`return`, independent of the algorithm's credit: the team's undiscounted reward, or the
-    agents' mean payoff if the task does not pay the team. If the task pays single agents,
-    `return/AGENT` is each agent's own payoff. Values are means over the scored episodes and are
-    absent without scored episodes; `unscored` counts the other episodes."""
+    """Computes `return`, which does not depend on the algorithm's credit: the team's undiscounted
+    reward, or the agents' mean payoff if the task does not pay the team. If the task pays single
+    agents, `return/AGENT` is each agent's own payoff. Values are means over the scored episodes and
+    are absent without scored episodes; `unscored` counts the other episodes."""
     credit = SharedReward() if "team" in pays else Payoff()
     returns = [_returns(tree, credit) for tree in trees]
     unscored = sum(any(map(isnan, by_agent.values())) for by_agent in returns)
@@ -57,7 +57,7 @@ def mean_objective(trees: Sequence[Tree[Any]], credit: Credit) -> dict[str, floa
 
 
 def _mean_of_agents(returns: Sequence[Mapping[str, float]], name: str) -> dict[str, float]:
-    """The mean over agents as `name`, and each agent's as `name/AGENT` if they differ."""
+    """The mean over agents as `name`; if agents differ, also each agent's value as `name/AGENT`."""
     means = _means_by_agent(returns)
     if not means:
         return {}
@@ -78,8 +78,9 @@ def _means_by_agent(returns: Sequence[Mapping[str, float]]) -> dict[str, float]:
 
 
 def lost_episodes(trees: Sequence[Tree[Any]], task: DecPOMDP[Any, Any]) -> dict[str, float]:
-    """For a task that runs programs: `failed`, if the task measures it, and `unasked`, the number
-    of episodes in which no agent acted. Returns show neither of them. Empty for other tasks."""
+    """Metrics of a task that runs programs: `failed`, if the task measures it, and `unasked`, the
+    number of episodes in which no agent acted. Mean returns do not reveal such episodes. Empty for
+    other tasks."""
     if not ProgramEpisodes.of(task).program:
         return {}
     ends = [node.metrics for tree in trees for node in tree.nodes if node.metrics]

@@ -37,7 +37,8 @@ class QueriedEvaluator:
 
     A reply counts as valid only in its canonical tokenisation followed by the template's end token.
     The task judges the valid replies' probabilities, normalised to sum to 1. `exact_rejected`, the
-    largest probability of anything else at any decision, bounds the effect of normalising.
+    largest total probability of all other replies at any decision, bounds the effect of
+    normalising.
 
     Errors: ConfigError if the game is too large, or sampling truncates the distribution.
     """

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class InProcess(HostKind):
-    """All models in this process. In a run with several processes, each process holds all
+    """Holds all models in this process. In a run with several processes, each process holds all
     models."""
 
     threads: bool = False
@@ -31,8 +31,9 @@ class InProcess(HostKind):
 
 @dataclass(frozen=True, kw_only=True)
 class Ray(HostKind):
-    """Each model in a worker of a Ray cluster, with its generator, learner and references; models
-    that share a base share a worker. The main process grows episodes and builds the training rows.
+    """Runs each model in a worker of a Ray cluster, together with the model's generator, learner
+    and references. Models that share a base share a worker. The main process grows episodes and
+    builds the training rows.
 
     A run that loses a worker continues from its last checkpoint, at most `run.restarts` times.
     """

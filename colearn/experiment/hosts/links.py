@@ -90,5 +90,5 @@ class WorkerHandle:
 
     @property
     def numbers(self) -> list[int]:
-        """Number of the object in each process."""
+        """The number under which each process stores the object."""
         return [handle.number for handle in self._handles]

@@ -112,7 +112,7 @@ def _players(
     tokenizers: Tokenizers,
 ) -> dict[str, Hosted]:
     """The players, with one engine per base in memory, so that agents on the same base decode in
-    one batch; or with one engine per agent if the kind of engine keeps agents apart."""
+    one batch. If the kind of engine keeps agents apart, there is one engine per agent instead."""
     config = run.config
     agents: dict[str, str] = {}
     specs: dict[int | str, dict[str, AgentSpec]] = {}

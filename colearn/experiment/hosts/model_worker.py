@@ -21,8 +21,8 @@ from colearn.models.load import Tokenizers
 from .local import LocalHost
 
 SentRequest = tuple[TokenRequest, int | None]
-"""A request stripped of its listener and of the history that it continues, and the number of this
-history in the worker."""
+"""A request without its listener and without the history that it continues, and the number under
+which the worker stores this history."""
 SentAnswer = tuple[TokenAnswer, int]
 """An answer, and the number under which the worker stores its history."""
 
@@ -62,9 +62,10 @@ class Rank:
 
 
 class ModelWorker:
-    """A `LocalHost` of some networks: a worker, or one process of a worker. It stores histories,
-    which engines need to find KV caches, prepared rows and copies of weights under numbers until
-    `drop`. Two calls may run at the same time if one of them is `generate`."""
+    """A `LocalHost` of some networks, in a worker or in one process of a worker. Stores prepared
+    rows, copies of weights, and histories (with which engines find KV caches). Each of these has a
+    number and is kept until `drop`. Two calls may run at the same time if one of them is
+    `generate`."""
 
     def __init__(self) -> None:
         self._kept: dict[int, Any] = {}

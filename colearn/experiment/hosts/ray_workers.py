@@ -20,8 +20,8 @@ _WAITS = {
     "RAY_worker_register_timeout_seconds": 1,
     "RAY_agent_register_timeout_ms": 1000,
 }
-"""Environment variables with the start timeouts of Ray's processes, and the number of their units
-in one second. The default timeouts of 30 to 60 s are too short on a busy machine."""
+"""Environment variables that set the start timeouts of Ray's processes, each with its number of
+units per second. The default timeouts of 30 to 60 s are too short on a busy machine."""
 _AT_START = "timed out during startup"
 """Part of Ray's error if its node did not start within 30 s; no variable changes this timeout."""
 
@@ -40,8 +40,8 @@ class RayWorker(ModelWorker):
 
 class RayWorkers:
     """`processes` Ray actors per group of models. `cpus` and `gpus` are reserved for each actor;
-    `cpus` None: an equal share of the cluster's CPUs. `seconds` is the timeout for reserved
-    resources to become free, and for a local cluster to start.
+    `cpus` None: an equal share of the cluster's CPUs. `seconds` is the timeout for a local cluster
+    to start, and for the requested resources to become free.
 
     Errors: MissingExtra; ConfigError for an address where no cluster answers.
     """

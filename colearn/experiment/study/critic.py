@@ -55,9 +55,9 @@ def study_critic(
     repeats: int = 4,
     branches: int = 3,
 ) -> list[CriticStudy]:
-    """Play the held-out items of a run's evaluation `repeats` times with the team of a checkpoint,
-    with `branches` joint actions per joint history, and evaluate the run's critics against the
-    returns.
+    """Play the held-out items of a run's evaluation with the team of a checkpoint, and evaluate the
+    run's critics against the returns. Each item is played `repeats` times, with `branches` joint
+    actions per joint history.
 
     critic: the folder of a saved critic to evaluate instead. Errors: ConfigError for a run without
     a separate critic; CheckpointError.

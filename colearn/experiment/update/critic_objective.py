@@ -17,9 +17,9 @@ from colearn.types import Credited
 class CriticObjective:
     """The value loss of one minibatch of one value model.
 
-    Rows have targets if the critic was read before the update. Otherwise the detached values of
-    this forward pass are the current critic's values, and determine the targets of a row (Eq. 3,
-    5): the model is read and trained in one pass.
+    Rows have targets if the critic was read before the update. Otherwise the targets are computed
+    from the detached values of this forward pass (Eq. 3, 5), so that one pass both reads and trains
+    the model.
     """
 
     settings: ValueLoss

@@ -18,9 +18,9 @@ def advantage_metrics(
     of_state: bool = True,
 ) -> dict[str, float]:
     """Mean, standard deviation and number of the advantages. With `values`, also the fraction of
-    the credited returns' variance that the values explain and, if there are alternatives, the part
-    explained by the action. The return is that after a node for values `of_state`, else that of the
-    edge into the node."""
+    the credited returns' variance that the values explain and, if alternative actions have values,
+    the part explained by the action. The return is the return after a node for values `of_state`,
+    else the return of the edge into the node."""
     actions: list[float | tuple[float, ...]] = [
         value for tree in advantages for node in tree for value in node.values()
     ]

@@ -20,7 +20,8 @@ from .critics import Critics
 
 FOREIGN = 20.0
 """Maximum ratio between the standard deviations of new and old returns, and maximum distance of
-their means in standard deviations. Beyond this, the returns count as being on another scale."""
+their means in standard deviations. Beyond either limit, the returns count as being on another
+scale."""
 
 
 @dataclass(frozen=True, slots=True)
