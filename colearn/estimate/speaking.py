@@ -12,7 +12,7 @@ import torch
 from colearn.agents import AgentSpec
 from colearn.config import ResolvedRun
 from colearn.contract import EngineNeeds, Rollout
-from colearn.generate.kv_cache import BLOCK, Slab
+from colearn.generate.batch_slab import BLOCK, Slab
 from colearn.learn.packed_rows import window_start
 from colearn.models.base import Base
 from colearn.models.device_layers import compute_bytes

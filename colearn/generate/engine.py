@@ -17,9 +17,9 @@ from torch import Tensor
 
 from colearn.models.base import Base
 
+from .batch_slab import CachedRow, Slab
 from .decoding_row import DecodingRow, draw_uniforms, likeliest
 from .job import ChoiceEnd, Done, Event, Job, TokenDrawn
-from .kv_cache import CachedRow, Slab
 from .prefill import Entry, Prefill, group
 from .prefix_cache import PrefixCache
 from .running import Running

@@ -9,8 +9,8 @@ from torch import Tensor
 
 from colearn.models.base import Base
 
+from .batch_slab import CachedRow, gather
 from .job import Job
-from .kv_cache import CachedRow, gather
 
 AREA = 8192
 """Maximum number of rows times tokens in a group prefilled in pieces, padding included."""

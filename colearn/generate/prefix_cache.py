@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from colearn.contract import TokenHistory
 from colearn.models.base import Base
 
-from .kv_cache import CachedRow, gather
+from .batch_slab import CachedRow, gather
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,8 @@ from torch import Tensor
 
 from colearn.models.base import Base
 
+from .batch_slab import BLOCK, CachedRow, Slab
 from .decoding_row import DecodingRow
-from .kv_cache import BLOCK, CachedRow, Slab
 
 
 class Running:

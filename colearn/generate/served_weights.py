@@ -13,12 +13,12 @@ from colearn.contract import WeightUpdate
 from colearn.models.base import Base
 from colearn.models.weight_update import each_once, plain_weights
 
+from .device_transfer import DeviceTransfer, Transfer
 from .model_folder import write_weights
 from .ranks import Ranks
 from .served_adapters import ServedAdapters
 from .server_answers import BadAnswer, CacheReset, read_as
 from .server_link import ServerLink, ServerRefused
-from .weight_transfer import DeviceTransfer, Transfer
 
 
 class ServedWeights:

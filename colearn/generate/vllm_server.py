@@ -23,6 +23,12 @@ from colearn.models.base import Base
 from colearn.text.notes import note
 
 from .checked_engine import BadSample, CheckedEngine
+from .device_transfer import (
+    FIELD,
+    Transfer,
+    transfer_to_running,
+    transfer_to_start,
+)
 from .model_folder import write_model
 from .ranks import Ranks
 from .served_weights import ServedWeights
@@ -32,12 +38,6 @@ from .server_process import ServerProcess, ServerStart, free_port
 from .vllm import check_heads, check_temperature
 from .vllm_server_checks import GENERATE, URL, adapters_of, check_server, slots_of
 from .vllm_server_command import server_command, server_environment, server_sleeps
-from .weight_transfer import (
-    FIELD,
-    Transfer,
-    transfer_to_running,
-    transfer_to_start,
-)
 
 _IN_USE: set[str] = set()
 """URLs of the servers to which an engine of this process writes."""

@@ -10,13 +10,13 @@ from pathlib import Path
 from colearn.agents import AgentSpec
 from colearn.models.base import Base
 
+from .device_transfer import Transfer
 from .model_folder import rank_limit
 from .server_process import ServerStart
 from .sleeping import sleeps
 from .vllm_memory import cache_bytes, memory_share
 from .vllm_runner import runner_variables
 from .vllm_server_checks import adapters_of, slots_of
-from .weight_transfer import Transfer
 
 _ENVIRONMENT = {
     "PYTHONSAFEPATH": "1",  # `python -m` would import files of the current folder first

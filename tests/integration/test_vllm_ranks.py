@@ -11,10 +11,10 @@ from ranks_runs import apart, run_program, train, write_config
 from served_engine import PLAIN
 from transformers import AutoModelForCausalLM
 
+from colearn.generate.device_transfer import LinkClient
 from colearn.generate.kinds import VLLMServer
 from colearn.generate.server_link import ServerRefused
 from colearn.generate.vllm_server import VLLMServerEngine
-from colearn.generate.weight_transfer import LinkClient
 from colearn.models.base import Base
 from colearn.models.network import Network
 from colearn.models.weight_update import weight_update

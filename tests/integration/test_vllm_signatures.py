@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from colearn.generate.weight_transfer import LinkClient, LiveWeights, trainer_engine
+from colearn.generate.device_transfer import LinkClient, LiveWeights, trainer_engine
 
 pytestmark = pytest.mark.vllm
 pytest.importorskip("vllm", reason="needs the vllm extra, in an environment of its own")

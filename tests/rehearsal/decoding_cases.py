@@ -11,7 +11,7 @@ from transformers import Qwen3Config, Qwen3ForCausalLM
 from colearn.agents import AgentSpec, ChatFormat
 from colearn.config import LoRASettings
 from colearn.contract import Sampling, TokenHistory, TokenRequest
-from colearn.generate.kv_cache import Slab
+from colearn.generate.batch_slab import Slab
 from colearn.generate.transformers import TransformersEngine
 from colearn.models.base import Base
 from tests.helpers.tiny import byte_tokenizer

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from colearn.generate.kv_cache import CachedRow, Slab, gather
+from colearn.generate.batch_slab import CachedRow, Slab, gather
 
 CPU = torch.device("cpu")
 LENGTHS = (70, 5, 66, 9)

@@ -19,17 +19,17 @@ from torch import Tensor
 
 from colearn.contract import WeightUpdate
 from colearn.errors import ConfigError, MissingExtra, ServerLost
-from colearn.generate import weight_transfer
-from colearn.generate.ranks import Ranks
-from colearn.generate.served_weights import ServedWeights
-from colearn.generate.server_link import ServerRefused
-from colearn.generate.server_process import ServerStart
-from colearn.generate.weight_transfer import (
+from colearn.generate import device_transfer
+from colearn.generate.device_transfer import (
     LinkClient,
     Transfer,
     transfer_to_running,
     transfer_to_start,
 )
+from colearn.generate.ranks import Ranks
+from colearn.generate.served_weights import ServedWeights
+from colearn.generate.server_link import ServerRefused
+from colearn.generate.server_process import ServerStart
 from colearn.models.base import Base
 from colearn.models.network import Network
 from colearn.models.weight_update import weight_update
@@ -210,7 +210,7 @@ def senders(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Sender]]:
         made.append(Sender(client, source))
         return made[-1]
 
-    monkeypatch.setattr(weight_transfer, "trainer_engine", engine)
+    monkeypatch.setattr(device_transfer, "trainer_engine", engine)
     yield made
 
 
