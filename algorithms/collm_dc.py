@@ -17,7 +17,7 @@ class CoLLMDC(PolicyAlgorithm):
     """CoLLM-DC: each agent has a critic that reads only the agent's own history.
 
     Agent i's gradient is rho grad log pi_i(a_i|h_i) * delta_i with the importance ratio rho and
-    delta_i = r + gamma V_i(h_i') - V_i(h_i) (Eq. 2). Its critic minimises delta_i^2 (Eq. 3).
+    delta_i = r + gamma V_i(h_i') - V_i(h_i) (Eq. 2). Agent i's critic minimises delta_i^2 (Eq. 3).
 
     Wrong when rewards are sparse or horizons are long: the other agents' learning shifts each
     critic's target, and the paper reports that CoLLM-DC then fails to converge. Use `collm_cc`.

@@ -56,8 +56,8 @@ class ServerLost(ColearnError):
 class MissingExtra(ColearnError):
     """An optional dependency is not installed.
 
-    colearn itself is installed, so pip resolves the extra from any folder and without an index that
-    has colearn.
+    The pip command in the message works from any folder and without a package index that lists
+    colearn, because colearn itself is already installed.
     """
 
     def __init__(self, package: str, extra: str) -> None:
@@ -65,13 +65,14 @@ class MissingExtra(ColearnError):
         self._given = package, extra
 
     def __reduce__(self) -> tuple[type[MissingExtra], tuple[str, str]]:
-        """Supports pickling, by which workers return their errors."""
+        """Supports pickling: workers return their errors pickled."""
         return type(self), self._given
 
 
 class ShortTraceback:
-    """Context that removes the inner calls from the traceback of a ColearnError. Its message is
-    sufficient, and a script or notebook would otherwise show every inner call above it."""
+    """Context that removes the inner calls from the traceback of a ColearnError. The error's
+    message is sufficient, and a script or notebook would otherwise show every inner call above the
+    message."""
 
     def __enter__(self) -> None:
         pass

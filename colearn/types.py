@@ -23,13 +23,13 @@ Sources = tuple[tuple[int, str], ...]
 """Earlier actions of a history, each as (turn, agent)."""
 
 Rewards = tuple[Mapping[str, float], ...]
-"""For each node of a tree: the reward of the edge into it by agent ({} at the root). NaN: the task
-did not score it."""
+"""For each node of a tree: the reward of the edge into the node, by agent ({} at the root). NaN:
+the task did not score the reward."""
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerLimits:
-    """Limits on one answer, in addition to those of the agent's sampling."""
+    """Limits on one answer, in addition to the limits in the agent's sampling parameters."""
 
     max_tokens: int | None = None
     stop: tuple[str, ...] = ()
@@ -41,10 +41,11 @@ class Prompt:
 
     text: str
     fresh: bool = False
-    """Whether it opens a new context: the agent's history starts over with this prompt (a restated
-    problem, a workflow's call of a role)."""
+    """Whether the prompt opens a new context: the agent's history starts over with this prompt (a
+    restated problem, a workflow's call of a role)."""
     made_from: Sources | None = None
-    """Earlier actions whose text it contains: edges of the executed graph. None: unknown."""
+    """Earlier actions whose text the prompt contains; they are edges of the executed graph. None:
+    unknown."""
     system: str | None = None
     """System text of a new context, replacing the agent's own."""
     turns: tuple[tuple[str, str], ...] = ()
@@ -85,11 +86,11 @@ class Observation:
     text: str
     tokens: tuple[int, ...]
     fresh: bool = False
-    """Whether it opens a new context, which drops the earlier history."""
+    """Whether the observation opens a new context, which drops the earlier history."""
     made_from: Sources | None = None
-    """Earlier actions whose text it contains, if the task sets them."""
+    """Earlier actions whose text the observation contains, if the task sets them."""
     limits: AnswerLimits | None = None
-    """Limits on the answer, in addition to those of the agent's sampling."""
+    """Limits on the answer, in addition to the limits in the agent's sampling parameters."""
     system: str | None = None
     """System text of the context that it opens, if any; `text` begins with it."""
 

@@ -16,7 +16,7 @@ PALETTES: tuple[tuple[str, str], ...] = (
     ("oak_planks", "stone"),
     ("white_concrete", "obsidian"),
 )
-"""The solid blocks of each agent; the palettes repeat from the third agent on. All may place
+"""The solid blocks of each agent; the palettes repeat from the third agent on. All agents may place
 air."""
 
 TEXTURES: Mapping[str, str] = {

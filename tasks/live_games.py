@@ -52,7 +52,7 @@ class LiveGames(Generic[Key, Live]):
         return True
 
     def drop_where(self, chosen: Callable[[Key], bool]) -> None:
-        """Drop the games whose moves are `chosen`."""
+        """Drop the games for whose moves `chosen` returns True."""
         if self._process != os.getpid():
             return
         for play in [play for play in list(self._by_play) if chosen(play)]:

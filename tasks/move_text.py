@@ -12,7 +12,8 @@ from .moves import Cell, Moves, cell_name, written
 from .tool_team import TOOL, ToolRun
 
 Step = tuple[Moves | None, str]
-"""A decision of the planner (None if it had no format) and a text of the state after it."""
+"""A decision of the planner (None if the answer had no valid format) and a text of the state after
+the decision."""
 
 _TOOL_FIRST = """\
 You are an AI assistant designed to be helpful. Utilize your programming expertise to address the \
@@ -62,8 +63,8 @@ Example:
 
 
 def tool_prompt(task: str, aim: str, steps: Sequence[Step], run: ToolRun[Any] | None) -> str:
-    """The tool user's prompt; after the first turn it contains its last program and the planner's
-    decision."""
+    """The tool user's prompt; after the first turn it contains the tool user's last program and the
+    planner's decision."""
     if run is None:
         return _TOOL_FIRST.format(aim=aim, task=task)
     tried = f"Your last code:\n{run.code}\nIts output:\n{run.output}\n{_history(steps)}"

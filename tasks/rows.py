@@ -73,8 +73,8 @@ def _made(row: DataRow, read: Callable[[Any], Any]) -> Any:
 
 
 def file_rows(path: Path, choices: str, *, field: str = "task.data") -> list[DataRow]:
-    """Reads a list from a .json file, rows by column from a .csv file, else one value per line.
-    `choices` names the other available data in error messages.
+    """Reads a list from a .json file, rows by column from a .csv file, and one value per line from
+    any other file. `choices` names the other available data in error messages.
 
     Errors: ConfigError that names the file and the line, for text that is not JSON or CSV, is
     nested too deeply, or contains half of a surrogate pair.

@@ -210,4 +210,4 @@ SENTENCES: Mapping[str, Mapping[str, str]] = {
         "prompt": _PROMPT,
     },
 }
-"""By task and setting."""
+"""Sentences by task and setting."""

@@ -27,8 +27,8 @@ STEPS = "steps"
 LONGEST = 8
 """Maximum number of steps of a program."""
 HELD_OUT = 4
-"""One in HELD_OUT questions of two steps is a test question; each step also begins and ends
-training questions."""
+"""One in HELD_OUT questions of two steps is a test question; each step also occurs as the first and
+as the last step of training questions."""
 KNOWN = 0.25
 """Probability that a guess is the reference program."""
 TESTED = (1, 2, 3, 5, 8)
@@ -56,8 +56,8 @@ class StepProblem:
 
 
 def step_problems() -> dict[str, tuple[StepProblem, ...]]:
-    """The problems by split. 'train' has all questions of one step and three quarters of those of
-    two steps; 'test' has the other questions of two steps."""
+    """The problems by split. 'train' has all questions of one step and three quarters of the
+    questions of two steps; 'test' has the remaining quarter."""
     trained = [StepProblem(step) for step in _STEPS]
     tested: list[StepProblem] = []
     for (i, first), (j, second) in itertools.product(enumerate(_STEPS), repeat=2):

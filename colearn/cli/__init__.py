@@ -98,13 +98,13 @@ _MOST = 900
 def main() -> None:
     """Run a command; prints a ColearnError as one line on stderr and exits with code 2."""
     one_heap()
-    find_in("")  # `module:Class` may name a file in the folder one stands in
+    find_in("")  # `module:Class` may name a file in the current folder
     arguments = sys.argv[1:]
     sys.argv[1:] = map(masked, arguments)  # trackers record the command line
     output, errors = sys.stdout, sys.stderr
     for stream in (output, errors):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # a terminal that lacks a character
+            stream.reconfigure(errors="backslashreplace")  # if it lacks a character
     sys.stdout = None if output is None else CommandOutput(output)  # None: closed by the shell
     sys.stderr = None if errors is None else Errors(errors)
     try:

@@ -46,7 +46,7 @@ def gateway(
 
 
 def _assembled(source: str, step: str, sets: list[str]) -> Assembly:
-    """A config's agents, or those of a run's checkpoint."""
+    """The agents of a config or of a run's checkpoint."""
     from colearn.config import load_config
     from colearn.experiment.assemble import assemble
     from colearn.experiment.checkpoint_manager import load_learners

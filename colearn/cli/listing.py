@@ -107,7 +107,8 @@ def _list(kind: Kind) -> None:
 
 
 def _documented(cls: type, kind: Kind) -> Any:
-    """The module of a class, or the class itself if it shares its file with others."""
+    """The module of a class, or the class itself if its file defines several classes of this
+    kind."""
     from colearn.registry import load, names
 
     modules = [load(kind, name).__module__ for name in names(kind)]

@@ -49,7 +49,7 @@ def _check_name(name: str, cls: str) -> None:
     if name in names("tasks"):
         raise ConfigError(f"NAME: there is a task '{name}' already; choose another name")
     module = importlib.util.find_spec(name)
-    if module is not None and module.origin is not None:  # without origin: a mere folder
+    if module is not None and module.origin is not None:  # no origin: a folder
         raise ConfigError(
             f"NAME: '{name}' would hide the module {name} ({module.origin}); choose another name"
         )

@@ -34,8 +34,8 @@ def teams(
     metric: Annotated[str, typer.Option(help="Of the task.")] = "solved",
     turns: Annotated[str, typer.Option(help="The task's metric that counts turns.")] = "rounds",
 ) -> None:
-    """Evaluate a trained team with swapped policies and agents trained alone as a team; plot each
-    role's reward."""
+    """Evaluate a trained team with swapped policies, and a team of agents that were trained alone;
+    plot each role's reward."""
     from colearn.errors import ConfigError
     from colearn.experiment.study import write_study
 
@@ -60,8 +60,8 @@ def critic(
     repeats: Annotated[int, typer.Option(help="Trees of each held-out item.")] = 4,
     branches: Annotated[int, typer.Option(help="Joint actions after a joint history.")] = 3,
 ) -> None:
-    """Evaluate a run's critics on new episodes: the variance explained by turn, and how much can be
-    explained."""
+    """Evaluate a run's critics on new episodes: the explained variance by turn, and an estimate of
+    its maximum."""
     from colearn.experiment.study.critic import study_critic
     from colearn.report.show import show_number
 

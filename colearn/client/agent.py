@@ -14,21 +14,23 @@ Result = TypeVar("Result")
 
 
 class RemoteAgent:
-    """One agent at `url`, with or without a trailing /v1: colearn's server or any other.
+    """Client of one agent at `url` (with or without /v1), on colearn's server or any other.
 
     A colearn server keeps each conversation as a session and computes only new tokens; any other
     endpoint processes the whole conversation at every turn. `model` is needed if the endpoint
     serves several models. `system` and `sampling` (fields of a chat completion: `max_tokens`,
     `temperature`, ...) are sent if given; otherwise the server's settings apply. If `api_key` is
     None, the environment variable COLEARN_TOKEN is used. `timeout` limits each attempt, in seconds;
-    `retries` counts attempts after a lost connection, a 408, 429 or 5xx.
+    `retries` is the maximum number of further attempts after a lost connection or a status 408, 429
+    or 5xx.
 
         with RemoteAgent("http://127.0.0.1:8000") as agent:
             talk = agent.conversation()
             print(talk.act("grid 3 3 ...", greedy=True).text)
 
-    Usable from several threads, and inside a running event loop (a notebook). Errors: ConfigError
-    for invalid arguments; Refused and AgentLost (both RemoteError) as in `Conversation.act`.
+    A `RemoteAgent` can be used from several threads, and inside a running event loop (a notebook).
+    Errors: ConfigError for invalid arguments; Refused and AgentLost (both RemoteError) as in
+    `Conversation.act`.
     """
 
     def __init__(
@@ -137,5 +139,6 @@ class Conversation:
         return self._agent.run(self._inner.act(observation, greedy=greedy, seed=seed))
 
     def close(self) -> None:
-        """Deletes the session at the server, which would otherwise expire it."""
+        """Deletes the session at the server. Without this call, the server keeps the session until
+        a new session replaces it."""
         self._agent.run(self._inner.close())

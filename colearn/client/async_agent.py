@@ -110,7 +110,7 @@ class AsyncRemoteAgent:
         self.sessions = owner == "colearn"
         if "stop" not in self.sampling:
             return
-        # in training stop strings stay in the text; servers cut those of a request off
+        # in training, stop strings stay in the text; servers remove a request's
         if self.sessions:
             sampling = (await self.endpoint.request("GET", "/agent")).get("sampling")
             if isinstance(sampling, dict) and sampling.get("stop") == self.sampling["stop"]:
@@ -183,8 +183,8 @@ class AsyncConversation:
         return reply
 
     async def close(self) -> None:
-        """Ask the server to delete the session. A server that does not receive this deletes it
-        later."""
+        """Ask the server to delete the session. If the request does not arrive, the server deletes
+        the session later."""
         if self._turns:
             await self._forget()
 
@@ -264,7 +264,7 @@ class _Usage(BaseModel):
 
 
 class _Completion(BaseModel):
-    """The fields of a chat completion that are read."""
+    """The fields of a chat completion that the client reads."""
 
     choices: list[_Choice] = Field(min_length=1)
     usage: _Usage | None = None

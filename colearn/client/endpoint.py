@@ -33,7 +33,7 @@ Body = Callable[[int], Mapping[str, Any] | None]
 
 
 class RemoteError(ColearnError):
-    """An endpoint failed; the line names agent, URL and cause."""
+    """An endpoint failed; the message names the agent, the URL and the cause."""
 
 
 class AgentLost(RemoteError):
@@ -61,8 +61,8 @@ class _Passing(Exception):
 class Endpoint:
     """One server's `/v1`; open and close it in the event loop that uses it.
 
-    `timeout` limits each attempt as a whole, in seconds; `retries` counts attempts after the
-    first. The key is sent and never printed.
+    `timeout` limits each attempt as a whole, in seconds; `retries` is the maximum number of
+    attempts after the first. The key is sent and never printed.
 
     Errors: ConfigError for an invalid URL, key or limit.
     """
@@ -87,7 +87,7 @@ class Endpoint:
     async def open(self) -> None:
         self._client = httpx.AsyncClient(
             headers={
-                "Accept-Encoding": "identity",  # a few bytes may unpack to any number of them
+                "Accept-Encoding": "identity",  # a few bytes may expand without limit
                 **({} if self._key is None else {"Authorization": f"Bearer {self._key}"}),
             },
             timeout=httpx.Timeout(self.timeout, connect=min(self.timeout, 10.0)),
@@ -210,7 +210,7 @@ class Endpoint:
         message = error.get("message") or response.reason_phrase
         try:
             said = self._clean(str(message))
-        except RecursionError:  # lists within each other, in place of a text
+        except RecursionError:  # nested lists in place of a text
             said = response.reason_phrase
         line = f"status {status}: {said}"
         if status in (408, 429) or status >= 500 or code == "session_busy":
@@ -249,7 +249,7 @@ def _base(url: str, name: str) -> tuple[str, str]:
 
 
 def _retry_after(value: str | None) -> float | None:
-    """Returns the seconds to wait, from a number or a date; None for neither."""
+    """Returns the seconds to wait, from a number or a date; None for any other value."""
     if value is None:
         return None
     try:

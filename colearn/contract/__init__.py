@@ -1,5 +1,6 @@
 """Interfaces of every part: task, player, rollout, credit, critic, advantage, loss, generator and
-learner. Parts implement them and algorithms choose among them; nothing here imports torch.
+learner. Each part implements one of these interfaces, and an algorithm chooses its parts. Nothing
+in this package imports torch.
 """
 
 from .advantage import (

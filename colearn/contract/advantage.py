@@ -38,7 +38,7 @@ class TokenValues(NodeValues):
     each action."""
 
     inside: tuple[tuple[float, ...], ...]
-    """By node: V before each token, except the first, of the agent's action that led to the
+    """For each node: V before every token but the first of the agent's action that led to the
     node."""
 
 
@@ -48,15 +48,15 @@ class CounterfactualValues(NodeValues):
     a_-i, a') for each of the agent's alternatives a'."""
 
     alternatives: tuple[tuple[float, ...], ...]
-    """By node: one Q-value for each alternative."""
+    """For each node: one Q-value per alternative."""
 
 
 AgentValues = Mapping[str, Values]
-"""By agent name."""
+"""Values by agent name."""
 
 NodeAdvantages = tuple[Mapping[str, float], ...]
 """For each node of a tree: the advantages of the actions that led to it, by agent ({} at the root).
-If an agent is missing, its action has no advantage: it is neither trained nor counted."""
+An action without an entry has no advantage, and is neither trained nor counted."""
 
 TokenAdvantages = tuple[Mapping[str, tuple[float, ...]], ...]
 """`NodeAdvantages` with one number per token of the action."""
@@ -90,9 +90,9 @@ class Advantage(ABC):
     by_token: bool = False
     """Whether advantages are per token instead of per action."""
     reads_future: bool = True
-    """Whether the advantage reads rewards or values that follow the action. Where a rollout shape
-    cuts branches, only some siblings have these. False: it reads only the action's own credited
-    reward."""
+    """Whether the advantage reads rewards or values that follow the action. If a rollout shape cuts
+    branches, only some siblings have such rewards and values. False: the advantage reads only the
+    credited reward of the action itself."""
     minimum_group: int = 1
     """Minimum number of joint actions per node for a useful baseline."""
 
@@ -102,11 +102,11 @@ class Advantage(ABC):
 
     def at(self, done: float) -> Advantage:
         """The strategy to use once the fraction `done` of the training budget is used; by default,
-        this one."""
+        `self`."""
         return self
 
     def risk_neutral(self) -> Advantage:
-        """The strategy to use once rewards are found to be random; by default, this one."""
+        """The strategy to use once rewards are found to be random; by default, `self`."""
         return self
 
     def weight_group(self, episode: Credited[Any], agent: str) -> Hashable | None:
@@ -115,7 +115,7 @@ class Advantage(ABC):
         return None
 
     def answer_groups(self, episodes: Episodes) -> Sequence[AnswerGroup]:
-        """Groups whose similarity is reported as a metric; none by default."""
+        """Groups of answers whose similarity is reported as a metric; none by default."""
         return ()
 
     @abstractmethod

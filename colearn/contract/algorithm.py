@@ -31,8 +31,9 @@ class ValueLoss:
     """Clip V to within `clip` of its value at rollout. The loss is the larger of the clipped and
     the unclipped error."""
     frozen_targets: bool = False
-    """Compute the targets and advantages of all epochs with the critic as it was at rollout. The
-    current critic has already been trained on these returns."""
+    """Whether the targets and advantages of all epochs come from the critic as it was at rollout.
+    From the first optimiser step on, the current critic has already been trained on these
+    returns."""
     expectile: Expectile = 0.5
     """tau of the expectile that V estimates; 1/2 is the mean."""
     anneal_fraction: Anneal | None = None

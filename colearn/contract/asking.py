@@ -50,7 +50,7 @@ def item_name(item: Any) -> str:
     """A short name of an item for errors."""
     try:
         name = printable(str(item))
-    except Exception as error:  # noqa: BLE001 - a name is only asked for to tell of a mistake
+    except Exception as error:  # noqa: BLE001 - the name is used only in an error message
         name = f"{type(item).__name__} whose str() raises {type(error).__name__}"
     return name if len(name) <= _LONGEST_ITEM else f"{name[:_LONGEST_ITEM]} ..."
 

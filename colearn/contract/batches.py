@@ -1,5 +1,5 @@
-"""Batching of concurrent calls: turns a function of a whole batch into a coroutine of one
-request."""
+"""Batching of concurrent calls: turns a function that answers a whole batch into a coroutine that
+answers one request."""
 
 from __future__ import annotations
 
@@ -111,9 +111,9 @@ class BatchQueue(Generic[Request, Answer]):
         self._tick: Tick[_Call[Request, Answer]] = Tick(lambda calls: self._worker.submit(*calls))
 
     async def submit(self, request: Request) -> tuple[Answer, float]:
-        """The answer to a request, and the seconds that its batch took.
+        """Returns the answer to a request, and the time in seconds that its batch took.
 
-        Errors: those of the batch.
+        Errors: any error that `answer` raises for the batch.
         """
         call: _Call[Request, Answer] = _Call(request, asyncio.get_running_loop().create_future())
         self._tick.add(call)

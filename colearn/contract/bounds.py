@@ -40,7 +40,8 @@ def check_bounds(settings: Any) -> None:
 
 @cache
 def _bounded(cls: type) -> dict[str, tuple[TypeAdapter[Any], str]]:
-    """By field: its validator, and the error with a placeholder for the value."""
+    """Maps each field to its validator, and to its error message with a placeholder for the
+    value."""
     checks = {}
     hints = get_type_hints(cls, include_extras=True)
     for name in (field.name for field in fields(cls) if field.init):

@@ -52,8 +52,8 @@ class TokenRequest:
     """Sampling parameters, with the `max_tokens` and `stop` of this action."""
     seeds: tuple[int, ...]
     continues: TokenHistory | None = None
-    """The history of an earlier answer that `history` extends. Engines use this object to find its
-    KV cache; it does not affect the result."""
+    """The history of an earlier answer that `history` extends. Engines use this object to find the
+    earlier answer's KV cache; it does not affect the result."""
     listener: Listener | None = None
     """Receives the text of a single action while it is sampled, if the engine supports it."""
 
@@ -134,7 +134,7 @@ class GeneratorKind(ABC):
 
     @property
     def apart(self) -> bool:
-        """Whether every agent has its own engine; otherwise agents on one base share one."""
+        """Whether every agent has its own engine; otherwise agents on one base share an engine."""
         return False
 
     @property
@@ -162,8 +162,8 @@ class GeneratorKind(ABC):
 
     @abstractmethod
     def build(self, base: Any, roles: Mapping[str, Any]) -> TokenEngine:
-        """An engine of `base` for `roles`: by agent name, its adapter, chat format, sampling and
-        window.
+        """Build an engine of `base`. `roles` maps each agent's name to its adapter, chat format,
+        sampling and window.
 
         Errors: ConfigError for a role that this kind does not support; MissingExtra.
         """

@@ -48,7 +48,7 @@ class WeightCopy(ABC):
     """A learner's trained weights as they were at one time, kept where the learner is."""
 
     steps: int
-    """Their version."""
+    """Version of these weights: the number of optimiser steps."""
 
     @abstractmethod
     def put(self) -> None:
@@ -60,7 +60,7 @@ class WeightCopy(ABC):
 
     @abstractmethod
     def load(self, folder: Path, steps: int) -> None:
-        """Read weights of version `steps` in their place.
+        """Replace these weights with saved weights of version `steps`.
 
         Errors: CheckpointError for a missing, truncated or foreign file.
         """
@@ -69,11 +69,11 @@ class WeightCopy(ABC):
 class Learner(Timed, ABC):
     """One optimiser over one trained model (an actor, a critic, or an actor with a value head).
 
-    `prepare` cuts rows into micro-batches by a token budget. `accumulate` runs forward and backward
-    over them. `step` makes one optimiser step from the accumulated gradient. Every process calls
-    these methods with the same rows in the same order and works on its share of them. An objective
-    returns parts of a sum, so the gradient does not depend on the micro-batch size or the number of
-    processes.
+    `prepare` cuts rows into micro-batches by a token budget. `accumulate` runs the forward and
+    backward passes over these. `step` makes one optimiser step from the accumulated gradient. Every
+    process calls these methods with the same rows in the same order and works on its share of them.
+    An objective returns parts of a sum, so the gradient does not depend on the micro-batch size or
+    the number of processes.
     """
 
     name: str
@@ -91,11 +91,11 @@ class Learner(Timed, ABC):
 
     @abstractmethod
     def prepare(self, groups: Sequence[Sequence[Row]]) -> Prepared:
-        """Cut rows into micro-batches; rows of one group share one."""
+        """Cut rows into micro-batches; all rows of a group are in the same micro-batch."""
 
     @abstractmethod
     def accumulate(self, prepared: Prepared, objective: Objective) -> Accumulated:
-        """Forward and backward over rows that this learner has prepared.
+        """Run the forward and backward passes over rows that this learner has prepared.
 
         Errors: FloatingPointError in every process, naming the loss that is not finite.
         """
@@ -149,9 +149,9 @@ class MemoryFootprint:
     """Bytes of gradients, held from the network's forward pass to its optimiser step."""
     adam: int
     master: int = 0
-    """A second copy of trained weights, such as ZeRO's copy of the rank's partition."""
+    """Bytes of a second copy of trained weights, such as ZeRO's copy of the rank's partition."""
     step: int = 0
-    """Temporary memory of a step."""
+    """Bytes of temporary memory during an optimiser step."""
     updating: int | None = None
     """Bytes of weights during the network's own update; None: equal to `weights`."""
     gradients_stay: bool = False

@@ -23,7 +23,7 @@ class PolicyBatch:
     logprobs: Tensor
     """[N] log pi_theta of each action token; carries the gradient."""
     action_of: Tensor
-    """[N] long: which of the S actions a token belongs to."""
+    """[N] long: index (of S) of the action that each token belongs to."""
     advantages: Tensor
     """[S] per action, or [N] per token."""
     old_logprobs: Tensor
@@ -65,7 +65,7 @@ class PolicyLoss(ABC):
 
     def at(self, done: float) -> PolicyLoss:
         """The strategy to use once the fraction `done` of the training budget is used; by default,
-        this one."""
+        `self`."""
         return self
 
     @abstractmethod

@@ -15,7 +15,7 @@ class NetworkKey:
 
     kind: Literal["actor", "critic", "reference", "past"]
     model: str
-    """The name of its physical model, or of a critic's value model."""
+    """Name of the network's physical model; for a critic, name of its value model."""
     slot: int | None = None
     """Slot of the cast's pool, for a past self."""
 
@@ -24,12 +24,13 @@ class NetworkKey:
 
     @property
     def adapter(self) -> str:
-        """Its adapter's name on a shared base; the adapter's seed is derived from it."""
+        """Name of the network's adapter on a shared base; the adapter's seed is derived from this
+        name."""
         return "_".join(map(str, self._parts))
 
     @property
     def section(self) -> str:
-        """The section of the config that describes it."""
+        """The section of the config that describes the network."""
         return "critic" if self.kind == "critic" else f"models.{self.model}"
 
     @property

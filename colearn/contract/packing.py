@@ -1,5 +1,5 @@
-"""Packing of trees into token rows: the contexts of an agent, from one fresh prompt to the next,
-and the packer, which concatenates the pieces of a tree's histories into one row."""
+"""Packing of trees into token rows. A context holds an agent's turns from one fresh prompt to the
+next; the packer concatenates the pieces of a tree's histories into one row."""
 
 from __future__ import annotations
 
@@ -99,8 +99,8 @@ class Packer:
 
 
 def with_marks(row: Row, kept: Sequence[int]) -> Row:
-    """A critic's row with some of its marks, by index in `row.marks`, and without the pieces that
-    none of them reads."""
+    """A critic's row with only the marks at the indices `kept` of `row.marks`, and only the pieces
+    that these marks read."""
     of_token = {
         index: number for number, p in enumerate(row.pieces) for index in range(p.start, p.end)
     }

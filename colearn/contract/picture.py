@@ -24,9 +24,9 @@ class Cell:
     """A cell that holds an item, or should hold one."""
 
     kind: str = ""
-    """Kind of the cell's item, or of the missing one; it determines the colour."""
+    """Kind of the cell's item, or of the missing item; it determines the colour."""
     owner: str = ""
-    """The agent that placed it, by name."""
+    """Name of the agent that placed the item."""
     mark: Mark = ""
 
 
@@ -41,7 +41,8 @@ class Panel:
     columns: int
     rows: int
     cells: Mapping[tuple[int, int], Cell]
-    """By (column from the left, row from the top), both from 0; other cells are empty."""
+    """Cells by (column from the left, row from the top), both counted from 0; other cells are
+    empty."""
 
     def __post_init__(self) -> None:
         if not 0 < self.columns <= LARGEST or not 0 < self.rows <= LARGEST:

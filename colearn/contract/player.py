@@ -105,11 +105,12 @@ class Player(ABC):
         return ()
 
     def at(self, done: float) -> Player:
-        """The player with its training sampling, once the fraction `done` of the budget is used."""
+        """The player with the sampling parameters that it uses in training once the fraction `done`
+        of the budget is used."""
         return self
 
     def version(self) -> int:
-        """Version of its weights; 0 if they never change."""
+        """Version of the player's weights; 0 if they never change."""
         return 0
 
     def close(self) -> None:  # noqa: B027 - most players hold nothing beyond Python's own memory

@@ -21,7 +21,7 @@ class RewardFunction(ABC):
     @property
     @abstractmethod
     def label(self) -> str:
-        """Name in metrics: `reward_LABEL`."""
+        """Name of the function in metrics: `reward_LABEL`."""
 
     @property
     def measures(self) -> tuple[str, ...]:

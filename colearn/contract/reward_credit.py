@@ -40,8 +40,8 @@ class Credit(ABC):
     reads: frozenset[Paid]
     """The kinds of reward it uses; a task that pays none of them is an error."""
     at_once: bool = True
-    """Whether `step` gives an edge's full credit, apart from delayed rewards. False: later edges or
-    the actions themselves also count."""
+    """Whether `step` gives an edge's full credit, apart from delayed rewards. False: the credit
+    also depends on later edges or on the actions themselves."""
 
     def __post_init__(self) -> None:
         """Errors: ConfigError for a setting out of bounds."""
@@ -54,8 +54,8 @@ class Credit(ABC):
 
     def __call__(self, tree: Tree[Any]) -> Rewards:
         """The credit of every edge of a finished tree, {} at the root. A delayed reward is credited
-        to the edge of the action that earned it, weighted by its branch's share of all branches
-        below that edge."""
+        to the edge of the action that earned it, weighted by the share of the paying branch among
+        all branches below that edge."""
         rewards = [
             {} if node.parent is None else dict(self.step(node, tree.agents)) for node in tree.nodes
         ]

@@ -58,13 +58,13 @@ class Child:
     number: int
     """Index among the node's children."""
     chosen: Mapping[str, int]
-    """By acting agent, the index of the action taken."""
+    """Index of the action taken, by acting agent."""
     answers: Mapping[str, TokenAnswer] = field(default_factory=dict)
-    """By acting agent, the action taken."""
+    """The action taken, by acting agent."""
     candidate_of: str | None = None
-    """As in its `Round`."""
+    """See `Round.candidate_of`."""
     alternatives: Mapping[str, tuple[Action, ...]] = field(default_factory=dict)
-    """As in `Node.alternatives`."""
+    """See `Node.alternatives`."""
     outcome: Outcome[Any] | None = None
     rewards: Mapping[str, float] = field(default_factory=dict)
     """The edge's own credit by agent (`Credit.step`), for shapes that compare children."""
@@ -75,7 +75,7 @@ class Round:
     """Joint actions that are executed together at a node."""
 
     joint_actions: Sequence[Mapping[str, int]]
-    """For each joint action: by agent, the index of the action taken."""
+    """Joint actions. Each maps an agent to the index of the action that it takes."""
     candidate_of: str | None = None
     """The agent whose candidates are scored with the other agents' actions fixed; None: every joint
     action is a sample of all agents."""

@@ -44,7 +44,8 @@ class Mark:
     node: int
     index: int
     inside: int | None = None
-    """None: the value at the node. k: the value before token k + 1 of the action into it."""
+    """None: the value at the node. k: the value before token k + 1 of the action that led to the
+    node."""
     agent: str | None = None
     """The agent valued; None: all agents of the reader."""
 
@@ -118,23 +119,23 @@ class RowBatch:
     token_rows: Tensor
     """[N'] row of the hidden state that predicts each action token."""
     token_columns: Tensor
-    """[N']"""
+    """[N'] column of that hidden state."""
     token_ids: Tensor
     """[N'] the action tokens themselves."""
     temperatures: Tensor
-    """[N']"""
+    """[N'] sampling temperature of each action token."""
     token_places: Tensor | None
-    """[N] index into the N' for each action token; None if all rows differ."""
+    """[N] index of each action token among the N' distinct ones; None if all rows differ."""
     action_of: Tensor
     """[N] index of the action (span) in this batch."""
     actions: int
     """S, the number of actions."""
     mark_rows: Tensor
-    """[M']"""
+    """[M'] row of the hidden state that each mark reads."""
     mark_columns: Tensor
-    """[M']"""
+    """[M'] column of that hidden state."""
     mark_places: Tensor | None
-    """[M] index into the M' for each mark; None if all rows differ."""
+    """[M] index of each mark among the M' distinct ones; None if all rows differ."""
     rows: tuple[Row, ...]
     _fields: dict[str, Tensor] = field(default_factory=dict, repr=False, compare=False)
 
@@ -144,7 +145,8 @@ class RowBatch:
         return any(row.baselines for row in self.rows)
 
     def per_action(self, name: str) -> Tensor:
-        """[S] or [N] or [M]: a field of the rows, row after row, as float32 on the device."""
+        """[S], [N] or [M]: a field of the rows, concatenated in row order, as float32 on the
+        device."""
         if name not in self._fields:
             values = [value for row in self.rows for value in getattr(row, name)]
             self._fields[name] = self.temperatures.new_tensor(values)

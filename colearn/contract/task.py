@@ -21,7 +21,8 @@ State = TypeVar("State")
 
 
 class DecPOMDP(ABC, Generic[Item, State]):
-    """A team's problem (I, S, O, A, R, T, H): each agent sees its own text, all share one reward.
+    """A team's problem (I, S, O, A, R, T, H): each agent sees its own text, and all agents share
+    one reward.
 
     States are immutable, and every method is a pure function of its arguments: rollout trees branch
     without copying, steps may run in a process pool, and (item, seed, actions) reproduce an
@@ -29,8 +30,8 @@ class DecPOMDP(ABC, Generic[Item, State]):
 
     Simultaneous play: every agent observes at every turn. Sequential play, workflows and games:
     `observe` returns None for the agents that do not act now. A payoff per player goes into
-    `Outcome.local_rewards`, the team's part into `Outcome.reward`; the task then inherits
-    `RewardStructure` and declares this in `pays`.
+    `Outcome.local_rewards`, and the team's part into `Outcome.reward`; the task then inherits
+    `RewardStructure` and lists in `pays` the kinds of reward that it pays.
 
     A task can offer more: its class then also inherits an optional interface, such as
     `LegalActions` or `Drawable` (`colearn.contract.optional`).
@@ -74,7 +75,7 @@ class DecPOMDP(ABC, Generic[Item, State]):
         """T and R: the next state and reward for the joint action of all acting agents.
 
         The rollout passes each action's text without its reasoning (`<think>...</think>`, whole or
-        cut); the action itself keeps it.
+        cut); the recorded action keeps its reasoning.
         """
 
     @abstractmethod

@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeVar
 
 Activity = Literal["generate", "transfer", "update"]
-"""Sampling actions, receiving weights, or passes and steps of a model."""
+"""Kind of work: sampling actions, receiving weights, or forward and backward passes and optimiser
+steps of a model."""
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 
@@ -36,7 +37,7 @@ class Timeline:
 
     @contextmanager
     def span(self, who: str, activity: Activity) -> Iterator[None]:
-        """Record the block as work."""
+        """Context that records its block as work of `who`."""
         key, start = object(), self._clock()
         with self._lock:
             self._running[key] = BusyTime(who, activity, start, start)
@@ -48,8 +49,8 @@ class Timeline:
                 self._ended.append(BusyTime(who, activity, start, self._clock()))
 
     def take(self, start: float, end: float) -> list[BusyTime]:
-        """The work periods between two times, clipped to them. Periods that ended by `end` are then
-        dropped."""
+        """The work periods between two times, clipped to them. Periods that ended no later than
+        `end` are then removed from the timeline."""
         with self._lock:
             spans = self._ended + [replace(span, end=end) for span in self._running.values()]
             self._ended = [span for span in self._ended if span.end > end]
@@ -65,10 +66,10 @@ class Timed:
 
     timeline: Timeline | None = None
     timed_as: str = ""
-    """Its name in the timeline."""
+    """Name of the object in the timeline."""
 
     def busy(self, activity: Activity) -> AbstractContextManager[None]:
-        """Record a block as work of this object."""
+        """Context that records its block as work of this object."""
         if self.timeline is None:
             return nullcontext()
         return self.timeline.span(self.timed_as, activity)

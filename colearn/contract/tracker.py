@@ -15,8 +15,8 @@ class Tracker(Callback, ABC):
 
     The constructor receives the run's folder and its config as plain data; further parameters are
     settings in `run.trackers`. Trackers are called after the other callbacks, on rank 0 only. A run
-    that continues from a checkpoint repeats the steps after it, with the same values. `on_start`
-    receives the step of the checkpoint.
+    that continues from a checkpoint logs the steps after that checkpoint again, with the same
+    values. `on_start` receives the step of the checkpoint.
     """
 
     @abstractmethod

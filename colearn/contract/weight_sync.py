@@ -27,7 +27,7 @@ class WeightUpdate:
     """The base's weights by checkpoint name, tied weights under each of their names; None if an
     adapter is trained."""
     adapters: Mapping[str, Mapping[str, Tensor]] = field(default_factory=dict)
-    """By adapter name, its weights under the names of peft's files."""
+    """Weights by adapter name, and then by the names that peft uses in its files."""
 
 
 Publish = Callable[[], WeightUpdate]

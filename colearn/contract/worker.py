@@ -12,7 +12,7 @@ Job = TypeVar("Job")
 Event = TypeVar("Event")
 
 IDLE = 2.0
-"""Seconds without work after which a trainer's thread ends; the next job starts another."""
+"""Seconds without work after which a trainer's thread ends; the next job starts another thread."""
 
 
 class Steps(Protocol[Job, Event]):
@@ -102,7 +102,8 @@ class Worker(Generic[Job, Event]):
     """Runs one engine in one thread.
 
     In that thread, `deliver` is called after each step with the events of the jobs. `failed` is
-    called with the jobs that a step's error has ended, or with None when the worker ends.
+    called with the jobs that ended early and with the step's error, or with None instead of an
+    error when the worker ends.
     """
 
     def __init__(
@@ -124,7 +125,7 @@ class Worker(Generic[Job, Event]):
         whether they join the running ones now.
 
         After `most_failures` failed steps without an answer in between, the worker ends and calls
-        `gave_up`. With `idle` None, the thread lives until `close`.
+        `gave_up`. If `idle` is None, the thread lives until `close`.
         """
         self.engine, self.max_waiting = engine, max_waiting
         self._deliver, self._failed, self._prepared = deliver, failed, prepared
@@ -195,7 +196,7 @@ class Worker(Generic[Job, Event]):
     def _wait(self) -> bool:
         """Waits for work; False at the end of the thread."""
         with self._wake:
-            # asks again after the time: a job may come before this thread has the lock again
+            # checks again after the timeout: a job may arrive before this thread has the lock
             if not self._wake.wait_for(self._needed, self._idle):
                 self._thread = None
                 return False
@@ -220,7 +221,7 @@ class Worker(Generic[Job, Event]):
         last()
 
     def _step(self, turns: Turns) -> Callable[[], None]:
-        """Advances the engine; returns the function that reports it."""
+        """Advances the engine; returns a function that reports the step's events and errors."""
         engine = self.engine
         with self._wake:
             calls, self._calls = self._calls, []
@@ -234,7 +235,7 @@ class Worker(Generic[Job, Event]):
         error: BaseException | None = None
         try:
             engine.step()
-        except BaseException as raised:  # noqa: BLE001 - its jobs fail, the others go on
+        except BaseException as raised:  # noqa: BLE001 - its jobs fail, the others continue
             self._failures += 1
             error, dropped = raised, engine.drop(engine.at_work)
         events = engine.take_events()

@@ -36,7 +36,7 @@ _LISTS = {
     "generation_config.json": ("eos_token_id",),
     "config.json": ("num_labels", "id2label"),
 }
-"""Lists by file for which transformers takes a long time per entry."""
+"""For each file: the lists for which transformers takes a long time per entry."""
 _LAYERS = re.compile(
     r"(^|_)(n_?layers?|num_layers|layers|layer_num|num_blocks|blocks|depths?)($|_)"
 )
@@ -120,7 +120,7 @@ def _open_lists(path: Path, keys: Sequence[str]) -> None:
 
 
 def _counts(data: Any, found: dict[str, tuple[int, str]]) -> dict[str, tuple[int, str]]:
-    """By kind: the largest count in the config and its key."""
+    """Maps each kind to the largest count in the config and the key of that count."""
     items = data.items() if isinstance(data, dict) else enumerate(data)
     for key, value in items:
         if isinstance(value, dict | list):

@@ -1,7 +1,7 @@
 """Untrusted files are first opened in a child process with limits, once for each content.
 
 A file that the child opens within 10 s of processor time and 3 GB is then opened here without
-limits. The cache folder records the SHA-256 of each successful content.
+limits. The cache folder records the SHA-256 of each content that passed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ _FORM = 2
 """Version of the child's checks. It is raised when a check is added, so that all files are checked
 again."""
 _PATIENCE = 120.0
-"""Seconds until the child is abandoned on a busy machine; otherwise processor time is the limit."""
+"""Maximum wall-clock time of the child in seconds, for busy machines; `SECONDS` of processor time
+usually end it first."""
 _FOUND = 3
 _OPENER = Path(__file__).with_name("_open.py")
 

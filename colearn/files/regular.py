@@ -10,8 +10,8 @@ from pathlib import Path
 def read_regular(path: Path) -> bytes:
     """The bytes of a file.
 
-    Errors: OSError for a file that cannot be read, a name that no file can have, and what is
-    neither a file nor a link to one.
+    Errors: OSError if the file cannot be read, if no file can have this name, or if the path is
+    neither a regular file nor a link to one.
     """
     try:
         mode = path.stat().st_mode

@@ -86,8 +86,8 @@ _own_code: ContextVar[bool] = ContextVar("own_code", default=True)
 
 @contextmanager
 def without_own_code() -> Iterator[None]:
-    """Makes `module:Class` an error in the block, so that only installed names are imported. Used
-    where a config is only read, as for a report or a comparison's record."""
+    """Context in which `module:Class` is an error, so that only installed names are imported. It is
+    used where a config is only read, for example for a report or a comparison's record."""
     before = _own_code.set(False)
     try:
         yield

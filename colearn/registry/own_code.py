@@ -2,7 +2,8 @@
 the same folder.
 
 The folder is not on `sys.path`, because libraries look for optional packages (`dill`, `pynvml`) and
-would run a file of the same name. Instead, the last import finder finds only names from the config.
+would run a file of the same name. Instead, an import finder after all others finds only names from
+the config.
 """
 
 from __future__ import annotations
@@ -45,8 +46,8 @@ class FolderFinder(MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """The module of that name in the folder; None for a name that some library looks for."""
-        if path is not None:  # in a package, which has a path of its own
+        """The spec of the module in the folder; None for a name that only a library looks for."""
+        if path is not None:  # in a package, whose path Python searches
             return None
         if fullname not in self.named and not self._is_own(sys._getframe(1)):
             return None

@@ -1,11 +1,10 @@
 """Statistics over seeds: intervals, probability of improvement, smoothing, alignment.
 
-The statistical unit is a whole run, which is one draw of an algorithm. An evaluation within a run
-is
-never the unit, since evaluations of one run are not independent. Comparisons have few runs, so
-intervals are Student's and tests are exact: a percentile bootstrap of three runs covers the true
-mean in 74% of cases, not in 95% (`python benchmarks/interval_coverage.py` prints these rates for
-every statistic of a report).
+The statistical unit is a whole run, which is one draw of an algorithm. A single evaluation is never
+the unit, since evaluations of one run are not independent. Comparisons have few runs, so intervals
+are Student's and tests are exact: a percentile bootstrap of three runs covers the true mean in 74%
+of cases, not in 95% (`python benchmarks/interval_coverage.py` prints these rates for every
+statistic of a report).
 """
 
 from __future__ import annotations
@@ -52,8 +51,8 @@ def estimate(values: Sequence[float | None]) -> MeanEstimate | None:
     """Mean and Student's 95% interval of one value per seed.
 
     The interval is exact for normal values at every number of seeds; its coverage is 93% with
-    skewness 1 and 88% with skewness 2. Only seeds with a finite value count, also in `seeds`; None
-    if no seed has a finite value.
+    skewness 1 and 88% with skewness 2. Seeds without a finite value are ignored and not counted in
+    `seeds`; None if no seed has a finite value.
     """
     kept = np.array(_finite(values))
     if kept.size == 0:
@@ -83,7 +82,8 @@ def mean_band(rows: ArrayLike) -> tuple[Array, Array, Array]:
 
 def interquartile_mean(values: Sequence[float | None]) -> MeanEstimate | None:
     """The mean of the middle half of the seeds, with the 95% interval of a trimmed mean (Tukey and
-    McLaughlin 1963); None below five seeds. The mean is robust to a single lucky or failed run."""
+    McLaughlin 1963); None with fewer than five seeds. The mean is robust to a single lucky or
+    failed run."""
     kept = np.array(_finite(values))
     if kept.size < ENOUGH_FOR_SHAPE:
         return None
@@ -95,7 +95,7 @@ def interquartile_mean(values: Sequence[float | None]) -> MeanEstimate | None:
 
 def performance_profile(values: Sequence[float | None], levels: Sequence[float]) -> Profile | None:
     """The share of seeds above each level (Agarwal et al. 2021), with Wilson's 95% intervals; None
-    below five seeds."""
+    with fewer than five seeds."""
     kept = np.array(_finite(values))
     if kept.size < ENOUGH_FOR_SHAPE:
         return None
@@ -175,7 +175,8 @@ def _finite(values: Sequence[float | None]) -> list[float]:
 
 
 def time_weighted_average(x: ArrayLike, y: ArrayLike, scale: float) -> Array:
-    """Exponential moving average of y over irregular x: a point at distance d weighs exp(-d/scale).
+    """Exponential moving average of y over irregular x: a point at distance d has weight
+    exp(-d/scale).
 
     `scale` is in units of x; zero or less returns y unchanged. Weights are normalised, so the
     average of a constant is that constant from the first point on.
@@ -195,7 +196,7 @@ def time_weighted_average(x: ArrayLike, y: ArrayLike, scale: float) -> Array:
 def on_common_grid(
     curves: Sequence[tuple[ArrayLike, ArrayLike]], points: int = 101
 ) -> tuple[Array, Array]:
-    """Curves (x, y) interpolated linearly on one grid: the grid, and a row per curve.
+    """Interpolates curves (x, y) linearly on one grid; returns the grid and one row per curve.
 
     The grid covers the range that all curves share, so nothing is extrapolated. If they share at
     most one point, the grid contains only the latest start, with each curve's nearest value.

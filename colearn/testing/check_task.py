@@ -62,12 +62,13 @@ def check_task(
 
     The checks: names and horizon; items of both splits; types and finiteness of observations,
     rewards, metrics and m_t; rewards within `reward_range`. Every method must be a pure function of
-    its arguments, also in a copy of the task and after other actions were tried from the same
-    state, which must not change any observation. Some agent must act until the task is done or the
-    horizon is reached. Task, items and states must pickle. Every step is executed four times.
+    its arguments: calls are repeated on a copy of the task, and after other actions were tried from
+    the same state. Trying other actions must not change any observation. Some agent must act until
+    the task is done or the horizon is reached. Task, items and states must pickle. Every step is
+    executed four times.
 
-    The agents reply with empty texts, prose, unicode and worse. `actions` adds an episode per round
-    in which they play properly, so that deeper states are reached.
+    The agents reply with empty strings, prose, control characters and other malformed text.
+    `actions` adds an episode per round with valid replies, so that deeper states are reached.
 
     Errors: TaskError, one line with the method and the remedy.
     """

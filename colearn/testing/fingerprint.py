@@ -1,8 +1,8 @@
 """Converts values to nested tuples, so that values with equal content compare equal.
 
 `==` does not suffice: it compares plain classes by identity and returns an array for arrays.
-Pickles do not suffice either: those of equal values differ if one shares a string that the other
-repeats.
+Pickles do not suffice either: the pickles of equal values differ if one value refers twice to the
+same string object and the other holds two equal strings.
 """
 
 from __future__ import annotations

@@ -15,8 +15,8 @@ DEEPEST = 64
 
 
 def numbered_lines(text: str) -> Iterator[tuple[int, str]]:
-    """The lines of a data file that are not blank, with their numbers from 1. They end with LF, CR
-    LF or CR, none of which JSON has within a string; a mark of byte order is dropped."""
+    """The lines of a data file that are not blank, with their numbers from 1. Lines end with LF, CR
+    LF or CR, none of which may occur inside a JSON string; a byte order mark is dropped."""
     for number, line in enumerate(re.split(r"\r\n|\r|\n", text.removeprefix("\ufeff")), start=1):
         if line.strip():
             yield number, line
@@ -25,18 +25,19 @@ def numbered_lines(text: str) -> Iterator[tuple[int, str]]:
 def read_row(text: str) -> Any:
     """`read_json` for a data file: numbers are finite, and an object has each key once.
 
-    Errors: as there.
+    Errors: as for `read_json`.
     """
     return read_json(text, finite=True, unique=True)
 
 
 class _Refused(ValueError):
-    """JSON by its grammar, with a value that is not read."""
+    """A text that is valid JSON but holds a value that this parser rejects."""
 
 
 def read_json(text: str, *, finite: bool = False, unique: bool = False) -> Any:
     """Parse a JSON value of depth at most `DEEPEST` whose strings are valid Unicode. `finite` also
-    rejects NaN and numbers beyond the range of a float, `unique` an object with equal keys.
+    rejects NaN and numbers beyond the range of a float; `unique` rejects an object with repeated
+    keys.
 
     Errors: ValueError with a message to append to the name of the text.
     """

@@ -14,12 +14,13 @@ Fault: TypeAlias = Mapping[str, Any]
 
 
 def first_fault(error: ValidationError, given: Any) -> tuple[KeyPath, Sequence[Fault]]:
-    """The keys and indices of the first invalid value in `given`, the validated data, and that
-    value's errors: one for each kind of value that a union allows there.
+    """Finds the first invalid value in `given`, the data that were validated. Returns the keys and
+    indices that lead to it, and its errors: one for each kind of value that a union allows there.
 
     A location in pydantic also contains the kinds of a union, such as `str`, which are not keys.
     Only the kinds with the deepest fault count, since the data fit these best. If a key is missing
-    and an unknown key is present beside it, the unknown one counts: it may be a misspelling.
+    and an unknown key is present beside it, the unknown key is reported, since it may be a
+    misspelling.
     """
     first, *others = errors = error.errors(include_url=False)
     if first["type"] == "missing":

@@ -14,7 +14,7 @@ from colearn.errors import reason_of
 _DEPTH = 100
 """Maximum nesting of sections and lists."""
 _NODES = 200_000
-"""Maximum number of values once every alias is spelled out."""
+"""Maximum number of values after all aliases are expanded."""
 _BYTES = 2_000_000
 """Maximum size of a file: a config has a few KB, and reading takes seconds per MB."""
 _LINE = 80
@@ -25,11 +25,11 @@ _OCTAL = re.compile(r"[-+]?0[0-9_]+$")
 
 
 class _Loader(yaml.SafeLoader):
-    """Refuses equal keys in a section, of which the first would be lost."""
+    """Rejects repeated keys in a section, since YAML would keep only the last value."""
 
     def fetch_flow_collection_start(self, TokenClass: Any) -> None:
         super().fetch_flow_collection_start(TokenClass)
-        if self.flow_level > _DEPTH:  # the scanner's time is quadratic in it
+        if self.flow_level > _DEPTH:  # the scanner's time is quadratic in the level
             problem = f"more than {_DEPTH} brackets inside each other"
             raise yaml.MarkedYAMLError(problem=problem, problem_mark=self.get_mark())
 
@@ -51,7 +51,7 @@ class _Loader(yaml.SafeLoader):
         return float(super().construct_yaml_float(node))
 
     def _refuse_old_numbers(self, node: yaml.ScalarNode) -> None:
-        """YAML 1.1 reads 010 as 8 and 1:30 as 90."""
+        """Rejects numbers such as 010 and 1:30, which YAML 1.1 reads as 8 and 90."""
         if ":" in node.value or _OCTAL.match(node.value):
             raise _problem(
                 f"{node.value} is an octal or sexagesimal number in YAML 1.1; write a plain "
@@ -75,7 +75,8 @@ for _kind in ("int", "float"):
 
 
 def read_yaml_file(path: Path) -> Any:
-    """Errors: OSError, and as for `parse_yaml`; also for a file that is too large to be meant."""
+    """Errors: OSError; ValueError as for `parse_yaml`, and for a file that is too large to be a
+    config."""
     with path.open("rb") as file:
         text = file.read(_BYTES + 1)
     if len(text) > _BYTES:
@@ -87,7 +88,8 @@ def read_yaml_file(path: Path) -> Any:
 
 
 def parse_yaml(text: bytes | str) -> Any:
-    """Errors: ValueError on one line, with the line of the text that is wrong."""
+    """Errors: ValueError with a one-line message that, where known, quotes the invalid line and its
+    number."""
     try:
         source = text if isinstance(text, str) else text.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -112,7 +114,7 @@ def _problem(text: str, node: yaml.Node) -> yaml.MarkedYAMLError:
 
 
 def _located(error: yaml.MarkedYAMLError, source: str) -> str:
-    """The problem with its line, as written in the text."""
+    """The problem, with the number and the text of the line in which it occurs."""
     mark = error.problem_mark or error.context_mark
     problem = " ".join((error.problem or error.context or "cannot be read").split())
     if mark is None:
@@ -125,9 +127,9 @@ def _located(error: yaml.MarkedYAMLError, source: str) -> str:
 
 
 def _expanded(node: yaml.Node, counts: dict[int, int | None], depth: int) -> int:
-    """Number of values below a node, aliases spelled out.
+    """Number of values below a node, with aliases expanded.
 
-    Errors: MarkedYAMLError for an alias inside of what it stands for, or beyond the limits.
+    Errors: MarkedYAMLError for an alias that contains itself, and if a limit is exceeded.
     """
     if id(node) in counts:
         count = counts[id(node)]

@@ -49,13 +49,13 @@ def train(
     data: rows as a list of dictionaries, a `datasets.Dataset` or a path; or a mapping with `train`
     and `test`.
     out: the run's folder; None: a new one under runs/.
-    callbacks: callbacks of `colearn.experiment.callbacks`, or your own; added to those in
-    `run.callbacks`.
+    callbacks: callbacks of `colearn.experiment.callbacks`, or user-defined callbacks, in addition
+    to the entries of `run.callbacks`.
     resume: continue the run in `out`; pass the same objects again.
     settings: other sections of a config (`agents`, `train`, `evaluation`, `run`, ...).
 
-    Errors: ConfigError or TaskError, one line that names the argument and the remedy; and those of
-    `Experiment`.
+    Errors: ConfigError or TaskError, one line that names the argument and the remedy; and the
+    errors of `Experiment`.
     """
     with ShortTraceback():
         from colearn.experiment.restarts import run_with_restarts  # loads torch

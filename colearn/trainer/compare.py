@@ -51,16 +51,16 @@ def compare(
     `train`. With a task, pass `models`, `critic`, `reward`, `data`, `callbacks` and other sections
     as for `train`.
     out: the comparison's folder. Finished runs in it are kept, and unfinished runs continue.
-    algorithms: names or objects of `colearn.algorithms`; None: the config's, or CoLLM-CC, CoLLM-DC
-    and MAGRPO.
-    seeds: the number of seeds, starting at 0, or a list of seeds; None: the config's, by default 3
-    seeds.
+    algorithms: names or objects of `colearn.algorithms`; None: the algorithms in the config or,
+    without a config, CoLLM-CC, CoLLM-DC and MAGRPO.
+    seeds: the number of seeds, starting at 0, or a list of seeds; None: the seeds in the config, by
+    default 3 seeds.
     workers: the number of runs in parallel, each in a separate process. If any object has no
     importable name, all runs are executed in this process, one after the other.
 
     Errors: ConfigError or TaskError, one line that names the argument and the remedy, before
-    anything runs; CheckpointError if `out` holds something else; ColearnError naming the first
-    failed run, after the report of the other runs has been written.
+    anything runs; CheckpointError if `out` holds anything other than this comparison; ColearnError
+    naming the first failed run, after the report of the other runs has been written.
     """
     with ShortTraceback():
         names = Names()

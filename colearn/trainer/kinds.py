@@ -43,8 +43,8 @@ class RewardByName(Protocol):
 OneReward: TypeAlias = RewardFunction | RewardOfColumns | RewardByName | str
 """A function with TRL's signature, a part of `colearn.rewards`, or `module:function`."""
 RewardGiven: TypeAlias = OneReward | Sequence[OneReward] | Mapping[str, Any]
-"""The team's reward, several rewards to add up, or a mapping by agent, in which `team` is the
-team's."""
+"""The team's reward, several rewards to add up, or a mapping by agent, in which the key `team`
+holds the team's reward."""
 
 TaskGiven: TypeAlias = DecPOMDP[Any, Any] | type[DecPOMDP[Any, Any]] | str | Mapping[str, Any]
 """An object, a class, a name, or a section with `name` (a name or a class) and settings."""
@@ -54,7 +54,7 @@ AlgorithmGiven: TypeAlias = Algorithm | type[Algorithm] | str | Mapping[str, Any
 OneModel: TypeAlias = "str | Path | ModelSettings | Mapping[str, Any] | tuple[PreTrainedModel, PreTrainedTokenizerBase]"  # noqa: E501
 """A path, a section of settings, or a loaded model with its tokenizer."""
 ModelsGiven: TypeAlias = "OneModel | Mapping[str, OneModel]"
-"""A model for every agent, or a mapping by agent; `*` stands for all agents that are not named."""
+"""One model for all agents, or a mapping by agent; `*` stands for all agents that are not named."""
 CriticGiven: TypeAlias = "str | Path | CriticSettings | Mapping[str, Any] | tuple[PreTrainedModel, PreTrainedTokenizerBase]"  # noqa: E501
 """A path, a section of settings, or a loaded model with its tokenizer."""
 

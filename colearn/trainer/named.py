@@ -132,7 +132,8 @@ class Names:
         return self.add(plain, f"rows_{hashlib.sha256(text.encode()).hexdigest()[:12]}")
 
     def _chosen(self, given: Any, kind: Any, base: type) -> dict[str, Any] | str:
-        """A section whose name may be a class."""
+        """The section of an object, a class, a name or a section; a class is recorded by its
+        name."""
         if isinstance(given, str):
             return given
         if isinstance(given, Mapping):
@@ -185,7 +186,7 @@ def _own_name(kind: Any, cls: type) -> str:
 
 
 def _changed(value: Any, default: Any) -> dict[str, Any]:
-    """The settings in which a dataclass differs from `default`. If `default` is None, from the
+    """The settings in which a dataclass differs from `default` or, if `default` is None, from the
     defaults of its fields."""
     changed = {}
     for field in fields(value):

@@ -37,7 +37,7 @@ class Report:
     score: float
     """s, the share of tests that pass."""
     message: str
-    """Why the first failed test failed."""
+    """Message of the first failed test."""
 
 
 P = TypeVar("P")
@@ -106,7 +106,7 @@ class Python:
         }
 
     async def verify(self, program: str, entry_point: str, tests: str, prompt: str) -> Report:
-        """Runs the tests: the share passed, and the message of the first failure."""
+        """Runs the tests; returns the share passed and the message of the first failure."""
         verdict = await asyncio.to_thread(
             run_tests,
             program,
@@ -150,7 +150,7 @@ class StepLanguage:
         return {"program": program, "question": problem.question}
 
     async def verify(self, program: str, question: str) -> Report:
-        """Runs the golden tests: the share passed, and the first failure."""
+        """Runs the golden tests; returns the share passed and the message of the first failure."""
         tests = StepProblem(question).tests
         if not are_steps(program):
             return Report(0.0, "no steps")

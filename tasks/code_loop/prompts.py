@@ -13,10 +13,11 @@ class Prompts:
     plan: str
     code: str
     verdict: str
-    """The text on a program, its share of passed tests and the first failure."""
+    """Template for the result of a program: its text, its share of passed tests and the first
+    failure."""
     reflect: str
     history: str
-    """The summary of a round for the prompts of the next round."""
+    """Template for the summary of a round in the prompts of the next round."""
 
 
 PYTHON = Prompts(

@@ -124,7 +124,7 @@ def _problem(value: Any, where: str, golden: int) -> ProgrammingProblem:
 
 
 def _check_function(entry_point: str, row: _Problem, where: str) -> None:
-    """Rejects at load time what the sandbox would refuse at the first answer."""
+    """Rejects, at load time, a function that the sandbox would refuse at the first answer."""
     if not entry_point.isidentifier():
         raise ConfigError(f"task.data: {where}: entry_point: {entry_point!r} is no name; fix it")
     try:

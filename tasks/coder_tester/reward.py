@@ -10,7 +10,7 @@ from .running import CaseResult, share
 CODER = weights(build=0.10, run=0.10, passes=0.80)
 TESTER = weights(valid=0.20, agrees=0.80)
 SMOKE = 2
-"""Number of golden tests in the smoke subset: the first ones."""
+"""Number of golden tests in the smoke subset, which consists of the first ones."""
 TAU = 0.60
 """tau_mut: a test counts if more than this share of the reference programs pass it."""
 

@@ -1,4 +1,4 @@
-"""Code: one agent writes a program, one writes its tests (Stronger-MAS, B.2 and C.2)."""
+"""Code: one agent writes a program and another writes its tests (Stronger-MAS, B.2 and C.2)."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ class CodeState:
     turn: int = 0
     """Complete turns played."""
     waiting: str | None = None
-    """In sequential play, the coder's program of this turn until the tester has answered; '' for an
-    answer without format."""
+    """In sequential play, the coder's program of this turn until the tester has answered; '' if the
+    coder's answer had no valid format."""
     rounds: tuple[TurnRecord, ...] = ()
     """The turns so far."""
     passed: float = 0.0
@@ -63,16 +63,17 @@ class CoderTester(DecPOMDP[ProgrammingProblem, CodeState], Drawable, LegalAction
         coder   0.1 builds + 0.1 runs + 0.8 p       runs: no crash on the first two golden tests
         tester  0.2 valid + 0.8 agrees              valid: references run on it; agrees: pass it
 
-    Both are 0 if the answer cannot be read. The answer of `coder` is the only fenced block of
-    Python; that of `tester` is the text after the only `**Test Input:**` and the only
-    `**Test Output:**`. Problems without reference programs pay the tester nothing (its mask is 0).
+    An agent's local reward is 0 if its answer cannot be read. The answer of `coder` is the only
+    fenced block of Python; the answer of `tester` is the text after the only `**Test Input:**` and
+    the only `**Test Output:**`. Problems without reference programs pay the tester nothing (its
+    mask is 0).
 
     `data`: 'packaged', or from the hub (extra `tasks`) 'humaneval', 'mbpp', 'apps' (introductory),
     'codecontests', or the path of a .jsonl/.csv file. `test_data` is the test split, such as
     'livecodebench'; by default it is the official one of `data` ('mbpp_test', 'apps_test' and
     'codecontests_test'), or the last fifth of the data if there is none. Problems of APPS and
-    LiveCodeBench that ask for a function are left out. In HumanEval and MBPP programs define a
-    function; a test's input is then its arguments and the output its return value, in Python
+    LiveCodeBench that ask for a function are left out. In HumanEval and MBPP, a program defines a
+    function; a test then consists of the function's arguments and its return value, in Python
     syntax. 'steps' is a separate language for models with a small vocabulary: `times_2 then plus_1`
     is solved by `times_2 plus_1`, and a test is two numbers.
 
@@ -89,7 +90,8 @@ class CoderTester(DecPOMDP[ProgrammingProblem, CodeState], Drawable, LegalAction
     variant: Literal["team", "single"] = "team"
     """'single': `coder` alone refines its own program; the paper's single agent has `turns: 1`."""
     order: Literal["parallel", "sequential"] = "parallel"
-    """'parallel': both agents answer at once. 'sequential': `tester` sees the new program."""
+    """'parallel': both agents answer at the same time. 'sequential': `tester` sees the new
+    program."""
     turns: int = 4
     """T, the maximum number of turns. In sequential play a turn of the team is two steps of the
     task."""
@@ -129,8 +131,8 @@ class CoderTester(DecPOMDP[ProgrammingProblem, CodeState], Drawable, LegalAction
         return CodeState(item=item)
 
     def observe(self, state: CodeState, agent: str) -> Prompt | None:
-        """The problem, after the first turn with the mismatches; None for an agent that does not
-        act at this step."""
+        """The problem, followed after the first turn by the mismatches; None for an agent that does
+        not act at this step."""
         tests_now = state.waiting is not None
         if self._in_sequence and (agent == TESTER) != tests_now:
             return None

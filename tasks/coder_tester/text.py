@@ -101,7 +101,7 @@ class TurnRecord:
     """Record of one turn: program, test, and the program's output for the test."""
 
     code: str
-    """The program; '' if the coder's answer had no format."""
+    """The program; '' if the coder's answer had no valid format."""
     test: Case | None
     printed: str
     """The program's output or the reason for its failure; '' if it did not run on a test."""

@@ -1,5 +1,4 @@
-"""CoopHumanEval: two agents write an auxiliary and a main function at once; both are tested
-together."""
+"""CoopHumanEval: two agents write an auxiliary and a main function, which are tested together."""
 
 from .task import CoopHumanEval
 

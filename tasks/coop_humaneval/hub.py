@@ -68,4 +68,4 @@ HUB_SETS = {
     "humaneval": HubSet("openai/openai_humaneval"),
     "mbpp": HubSet("google-research-datasets/mbpp", "sanitized", mbpp_row),
 }
-"""Data sets by their names in `task.data`; `hub` is the paper's."""
+"""Data sets by their names in `task.data`; `hub` is the paper's data set."""

@@ -45,7 +45,7 @@ def check_settings(
 
 
 def make_limits(seconds: float, memory_mb: int) -> Limits:
-    """The limits of one run. Its errors name the task's settings."""
+    """The limits of one program run. Errors name the task's settings."""
     try:
         return Limits(seconds=seconds, memory_mb=memory_mb)
     except ConfigError as error:

@@ -77,8 +77,8 @@ class CoopHumanEval(
     If an answer has fenced blocks, only these count. Imports, definitions and assignments at the
     left margin count; prose and other statements are ignored. A definition that does not parse is a
     syntax error. Statements that bind the name of the other agent's function are left out too. The
-    main function's use of aux is read from its syntax tree. So an unreachable call counts, and
-    `map(aux, values)` counts as a call.
+    main function's use of aux is read from the function's syntax tree. Therefore an unreachable
+    call counts, and `map(aux, values)` counts as a call.
 
     The variants differ in
 
@@ -182,7 +182,7 @@ class CoopHumanEval(
         return self._items[split]
 
     def reset(self, item: HumanEvalProblem, rng: np.random.Generator) -> CoopHumanEvalState:
-        """No program yet; nothing is random."""
+        """The state before any program; nothing is random."""
         return CoopHumanEvalState(item=item, turn=0, findings=None, reward=0.0)
 
     def observe(self, state: CoopHumanEvalState, agent: str) -> str:

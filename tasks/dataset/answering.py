@@ -22,7 +22,7 @@ class HasPrompt(Protocol):
 
     @property
     def prompt(self) -> AskedPrompt:
-        """The team's answer."""
+        """The prompt that the team answers."""
         ...
 
 

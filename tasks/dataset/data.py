@@ -90,7 +90,8 @@ def _typed(texts: Sequence[str]) -> list[Any]:
 
 
 def _whole(text: str) -> int:
-    """`007` and `1_000` stay text: as numbers they would not be what the file says."""
+    """Parses a whole number. `007` and `1_000` are rejected: a column with such fields stays text,
+    as written in the file."""
     if not _WHOLE.fullmatch(text.strip()):
         raise ValueError(text)
     return int(text)

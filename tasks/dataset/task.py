@@ -43,23 +43,26 @@ class Dataset(Answering[DataItem], ReadsActions, RewardStructure, Services):
     prompt: the column with the prompts, plain text or messages.
     test_path, test_split: the held-out rows. Without them the last `test_share` of the rows is
     held out.
-    agents: names; each agent then reads the answers of the agents before it. Or templates by name,
-    in which `{prompt}` and the names of other agents are filled in.
+    agents: names, or templates by name. With names alone, each agent reads the answers of the
+    agents before it. In a template, `{prompt}` and the names of other agents in braces are filled
+    in.
     answer: the agent whose answer is the completion; by default the last one.
     reward: one or several functions: `module:function` with TRL's signature, or shipped functions
     by name with their settings. A mapping by agent adds rewards of single agents; its key `team`
     holds the team's functions.
     weights: weights of the team's functions, 1 by default.
     words: answers that the embedded model is warm-started on, for all agents or by agent.
-    threads: whether functions that wait, for example for a server, are called in threads for all
-    completions of a turn at once. Set it to false for a function that is not thread-safe.
+    threads: whether the completions of a turn are scored concurrently in several threads if
+    functions wait, for example for a server. Set it to false for a function that is not
+    thread-safe.
 
     A function gets the row's other columns and `team_completions`, every agent's text by name. It
     is called with one completion at a time. As in TRL, a reward of None means that the function
     does not apply; the reward is then the weighted sum of the other functions. If no function
     applies, the completion is not scored: it is neither trained on nor part of a baseline.
 
-    Wrong when a reward function compares the completions of a batch with each other.
+    Reward functions that compare the completions of a batch with each other do not work with this
+    task.
 
     Metrics: `reward`, the team's reward, and `reward_FUNCTION`, each function's unweighted reward;
     both are means over the scored completions. A judge also has `reward_judge_unreadable` and
@@ -131,8 +134,8 @@ class Dataset(Answering[DataItem], ReadsActions, RewardStructure, Services):
         return self._items[split]
 
     def scores(self, item: DataItem, answers: Mapping[str, AgentAnswer]) -> AnswerRewards:
-        """Calls the reward functions: the team's with the completion, an agent's with its own
-        answer."""
+        """Calls the team's reward functions with the completion, and each agent's reward functions
+        with that agent's answer."""
         metrics: dict[str, float | None] = {}
         paid: dict[str, float | None] = {}
         for receiver, functions in self.rewards.items():

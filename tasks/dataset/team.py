@@ -16,7 +16,8 @@ class Seats:
     """Templates by agent, in the order of the config.
 
     `{prompt}` stands for the row's prompt, `{NAME}` for the answer of another agent. An agent acts
-    in the stage after those of the agents that it reads; agents of one stage act at the same time.
+    in the stage after the stages of the agents whose answers it reads; agents of one stage act at
+    the same time.
     """
 
     templates: Mapping[str, str]
@@ -32,8 +33,8 @@ class Seats:
 
 
 def seats(agents: Sequence[str] | Mapping[str, str]) -> Seats:
-    """The seats of a config's `agents`: templates by name, or names alone; each agent then reads
-    the answers of all agents before it.
+    """The seats of a config's `agents`: templates by name, or names alone, in which case each agent
+    reads the answers of all agents before it.
 
     Errors: ConfigError for a name or a template that cannot be used.
     """

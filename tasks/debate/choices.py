@@ -27,8 +27,8 @@ _ANSWER = re.compile(
     r"\\boxed\{([A-E])\}\.?|[(\[]([A-E])[)\]](?!\s*(?:or|and|,|/))(?:\s.*)?"
     r"|([A-E])(?:[.):](?!\s*(?:or|and|,|/))(?:\s.*)?)?"
 )
-"""A letter that is boxed, in brackets, alone or before a mark. Its option may follow, but no second
-letter."""
+"""Pattern of an answer: a letter that is boxed, in brackets, alone or before a punctuation mark.
+The option's text may follow, but no second letter."""
 _TEST_SHARE = 10
 STEM = frozenset(
     {
@@ -54,7 +54,7 @@ class MultipleChoice:
     def asked(self) -> Question:
         """The question with lettered options and a letter as its answer.
 
-        Errors: ValueError if it has no such form.
+        Errors: ValueError if the question cannot be written in this form.
         """
         if not 2 <= len(self.options) <= len(LETTERS) or self.right not in range(len(self.options)):
             raise ValueError(f"{len(self.options)} options, of which the right one is {self.right}")

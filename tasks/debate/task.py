@@ -27,7 +27,8 @@ Item = MathProblem | Question
 
 
 def tested_on(data: str, train: Sequence[Item], world: World) -> dict[str, Sequence[Item]]:
-    """The test split, the questions of `data`, and the training split without those questions.
+    """Returns the questions of `data` as the test split, and `train` without these questions as the
+    training split.
 
     Errors: as `load_questions`; ConfigError if no question is left to train on.
     """
@@ -46,11 +47,11 @@ class AnswerTeam(Workflow[Item], LegalActions, PrivilegedInfo):
       math-verify compares: expressions, intervals, tuples, matrices (all 500 of MATH500); 'choice',
       the letter of an option; 'qa', words after `####`, compared after SQuAD's normalisation.
     - `data`: 'generated', or any data that `math_duo` (a hub name, .jsonl/.csv file) or the search
-      teams (also 'packaged') read. 'choice' reads 'aqua', or the published file of AQUA-RAT, MMLU
-      or GPQA; MMLU also as a folder of .csv files. `train`, `test`: number of problems in each
-      split, if they are generated.
+      teams (also 'packaged') read. For 'choice', `data` is 'aqua' or the published file of
+      AQUA-RAT, MMLU or GPQA; for MMLU, it can also be a folder of .csv files. `train`, `test`:
+      number of problems in each split, if they are generated.
     - `test_data`: the test split, such as 'aime24', 'gsm8k_test', 'mmlu_stem' or 'gpqa'; by default
-      that of `data`. From a file, all rows are used.
+      the test split of `data`. If `test_data` is a file, all its rows are used.
     - `rounds`: maximum number of exchanges.
 
     The paper uses these teams only to test how trained players transfer (MARSHAL, section 4.3) and
@@ -143,7 +144,7 @@ class AnswerTeam(Workflow[Item], LegalActions, PrivilegedInfo):
 
 
 class Debate(AnswerTeam):
-    """Multi-agent debate: two agents argue about one answer, a third judges (Liang et al. 2023).
+    """Multi-agent debate: two agents argue about an answer and a third judges (Liang et al. 2023).
 
     In each of up to `rounds` rounds, `affirmative` answers, and `negative` disagrees and gives
     another answer. A `judge` reads both after each round. It ends the debate by naming an answer,
@@ -220,6 +221,7 @@ class AssistantTeam(AnswerTeam):
 
 
 def _is_done(checked: str) -> bool:
-    """Whether the last line is the word alone, apart from emphasis and a full stop."""
+    """Whether the last line consists of the word TERMINATE alone, apart from emphasis and a full
+    stop."""
     last = checked.rstrip().rpartition("\n")[2]
     return last.strip(" \t\r*_`.") == prompts.DONE

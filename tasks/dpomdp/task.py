@@ -51,7 +51,7 @@ class PlayState:
     turn: int
     """Turns played so far."""
     observations: tuple[int, ...] | None
-    """By agent, the index of its newest observation; None before the first joint action."""
+    """Index of each agent's newest observation; None before the first joint action."""
     value: float
     """The sum of rewards so far, undiscounted and unscaled."""
     legal: bool
@@ -71,17 +71,18 @@ class TextDecPOMDP(
 
     - `problem`: a shipped problem: dec_tiger (the default without `file`), climbing, lock, penalty,
       two_step, vault. Or `file`: the path of a `.dpomdp` file.
-    - `horizon`: the number of turns; a shipped problem has a default, a file requires it.
+    - `horizon`: the number of turns. Each shipped problem has a default; with `file`, this setting
+      is required.
     - `opening`, the text of turn 0, and `turn`, the text of later turns. They may contain {agent},
       {actions} and {horizon}; `turn` may also contain {observation} and {turn}, which counts from
       1.
     - `words`: replacement texts for actions and observations, by their names in the problem.
-    - `penalty`: a reply is rejected if it is not exactly one of the agent's actions, apart from
-      surrounding space. The turn then earns `penalty` instead of R, the state stays, and the
-      episode ends. The default is the model's worst reward times the number of turns left,
-      including the current one, so no legal play earns less. A higher `penalty` may exceed the
-      rewards of legal play at some turn. The team then learns to be rejected, and its exact value
-      can exceed the optimum.
+    - `penalty`: the reward, instead of R, of a turn in which a reply is rejected. A reply is
+      rejected if it is not exactly one of the agent's actions, apart from surrounding space. The
+      state then stays the same and the episode ends. The default is the model's worst reward times
+      the number of turns left, including the current one, so no legal play earns less. A higher
+      `penalty` may exceed the rewards of legal play at some turn. The team then learns to be
+      rejected, and its exact value can exceed the optimum.
     - `reward_scale` multiplies every reward, the penalty included; metrics are not scaled.
 
     The discount in a file is not applied: the discount is a setting of the algorithm.

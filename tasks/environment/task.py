@@ -76,8 +76,8 @@ class Environment(DecPOMDP[EnvironmentItem, EnvironmentState], LegalActions, Ser
     horizon: maximum number of answers per episode. An answer without a tool call ends the episode,
     as does the last answer.
     words: texts on which the embedded model is warm-started.
-    threads: whether tools and rewards that wait run in threads for all episodes of a turn at once.
-    Set it to false for an environment that is not thread-safe.
+    threads: whether the tools and rewards of different episodes run concurrently in several threads
+    if they wait. Set it to false for an environment that is not thread-safe.
     timeout: time limit in seconds of a tool call. A call that takes longer fails, as do all later
     calls of the episode; `get_reward` does not score that episode.
 
@@ -88,7 +88,8 @@ class Environment(DecPOMDP[EnvironmentItem, EnvironmentState], LegalActions, Ser
     If branches or other processes need an episode, it is replayed from its seed and actions.
     Python's and numpy's global generators are seeded for each episode.
 
-    Wrong when the environment draws from its own unseeded generators, or acts on external systems.
+    An environment that draws from its own unseeded generators, or acts on external systems, does
+    not work with this task.
 
     Metrics: `reward`, `calls` and `failures`.
 
@@ -234,7 +235,7 @@ class Environment(DecPOMDP[EnvironmentItem, EnvironmentState], LegalActions, Ser
         return LiveEnvironment(self.factory, state.seed, state.item.columns, timeout=self.timeout)
 
     def _end(self, live: LiveEnvironment, state: EnvironmentState) -> None:
-        """Close the environment of an ended episode, and those kept for its branches."""
+        """Close the environment of an ended episode, and the environments kept for its branches."""
         live.close()
         episode, turns = (self.factory, state.item.where, state.seed), len(state.actions)
         _live.drop_where(lambda play: play[:3] == episode and len(play[3]) < turns)

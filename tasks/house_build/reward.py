@@ -11,8 +11,8 @@ from .world import PlacedBlock
 
 HIGHEST = {"paper": 2.0, "comlrl": 1.0}
 SOLVED = {"paper": 1.9, "comlrl": 0.9}
-"""By variant: `HIGHEST` is the maximum raw reward, `SOLVED` the raw reward above which an episode
-is done."""
+"""Raw rewards by variant: `HIGHEST` is the maximum; an episode is done if its raw reward exceeds
+`SOLVED`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -50,10 +50,10 @@ class HouseBuild(DecPOMDP[House, HouseBuildState], Drawable, LegalActions, Rewar
     """Agents build a house of several kinds of blocks together and fight off spiders.
 
     Every turn starts from an empty world, with all spiders alive and all players in full health,
-    and only that turn's commands count. They run agent by agent, and a later agent overwrites an
-    earlier one; then the living spiders attack. Every agent sees the same blueprint and may place
-    the same blocks. If the house has c cells of a block, each of N agents may fill ceil(c/N) +
-    floor(c/2N) cells with it in a turn. Filling a cell twice is charged twice. A command that
+    and only that turn's commands count. Commands run agent by agent, and a later agent overwrites
+    an earlier one; then the living spiders attack. Every agent sees the same blueprint and may
+    place the same blocks. If the house has c cells of a block, each of N agents may fill ceil(c/N)
+    + floor(c/2N) cells with it in a turn. Filling a cell twice is charged twice. A command that
     exceeds the remaining cells is rejected as a whole. Air is free.
 
     Commands, in the paper variant:
@@ -65,8 +65,8 @@ class HouseBuild(DecPOMDP[House, HouseBuildState], Drawable, LegalActions, Rewar
         /kill                               all spiders; also with a selector of spiders, whose
                                             limit=k then kills the first k living ones
 
-    and in comlrl `/fill` and `/kill` alone, where a `/kill` with any argument kills all spiders.
-    `world.parse` defines which lines are rejected.
+    In comlrl, the commands are `/fill` and `/kill` only, and a `/kill` with any argument kills all
+    spiders. `world.parse` defines which lines are rejected.
 
     The raw reward of a turn, shared by all (F.3), at most 2 in paper and 1 in comlrl:
 
@@ -76,10 +76,9 @@ class HouseBuild(DecPOMDP[House, HouseBuildState], Drawable, LegalActions, Rewar
     `total` counts the house's cells, `covered` those that hold the blueprint's block, and `extra`
     the blocks outside the house. `match` is the share of all cells of the box, air included, that
     match the blueprint. `damage` is the sum of the attack values of the living spiders. In comlrl
-    an agent that plays alone loses nothing to spiders. The task adds `reward_shift`, by default
-    minus
-    the maximum: rewards are then never positive, so finishing early is never worse than playing on.
-    An episode is `done` when the raw reward exceeds 1.9 (paper) or 0.9 (comlrl).
+    an agent that plays alone loses nothing to spiders. The task adds `reward_shift`, by default the
+    negative of the maximum: rewards are then never positive, so finishing early is never worse than
+    playing on. An episode is `done` when the raw reward exceeds 1.9 (paper) or 0.9 (comlrl).
 
     The variants differ further in
 
@@ -88,21 +87,21 @@ class HouseBuild(DecPOMDP[House, HouseBuildState], Drawable, LegalActions, Rewar
     - the feedback, unless it is set: 'position' in paper, 'score' in comlrl.
 
     'position' lists the missing blocks, the blocks outside the house and the spiders' damage.
-    'perfect' tells each agent what is missing from its share (that of `reference_actions`), and the
-    last agent which blocks to leave out. 'score' shows only the turn and the reward. CoMLRL has
-    three further kinds of feedback. It repeats the first prompt and the agent's own answer at each
-    turn; here both are in the agent's history. It draws its spiders once per run; here they are
-    drawn once per episode.
+    'perfect' tells each agent what is missing from its share (the share in `reference_actions`),
+    and the last agent which blocks to leave out. 'score' shows only the turn and the reward. CoMLRL
+    has three further kinds of feedback. It repeats the first prompt and the agent's own answer at
+    each turn; here both are in the agent's history. It draws its spiders once per run; here they
+    are drawn once per episode.
 
     Where the paper is silent, this task chooses. The paper names a data set of houses; the default
     houses are made for this task, after figure 3b. A cell with a wrong block is neither covered nor
     extra; `coverage='occupied'` counts it as covered, as StrBuild does. The numbers of spiders and
     health are CoMLRL's: 3 spiders, each of which takes 1 to 3 of the players' 5 HP. The players'
-    attack is 6 as in figure 3b. `spider_hp` is 6, so that one hit kills a spider; in Minecraft it
-    is 16. Resources and the command limit are CoMLRL's. Builds do not accumulate over turns. The
-    shift, the threshold for stopping and m_t are those of StrBuild. The paper's threat line names
-    `/damage` and its list of commands only `/fill` and `/kill`: all are accepted. Spiders have no
-    position, since nothing in the paper depends on it.
+    attack is 6 as in figure 3b. `spider_hp` is 6, so that one hit kills a spider; in Minecraft a
+    spider has 16. Resources and the command limit are CoMLRL's. Builds do not accumulate over
+    turns. The shift, the threshold for stopping and m_t are those of StrBuild. The paper's threat
+    line names `/damage` and its list of commands names only `/fill` and `/kill`: all three are
+    accepted. Spiders have no position, since nothing in the paper depends on it.
 
     `prompt='compact'` is for small word-level models. A cell is one word (column and row from above
     as on a chess board, then the layer from 1). The house is listed in pieces, each of which one
@@ -118,11 +117,12 @@ class HouseBuild(DecPOMDP[House, HouseBuildState], Drawable, LegalActions, Rewar
         spiders 1 3 1 damage 5 hp 5
         reward 0.75 missing c1-1 obsidian extra b2-1 air spiders 2          (the next turn)
 
-    Settings: `size` ('large' or 'small'), `houses` (their number, 10) and `train_houses` (the first
-    8 are the training split, the others the test split, as in the paper) choose the houses, or
-    `houses_file` names a JSON file (`file.read_houses`). `max_commands` is the limit per turn over
-    all agents, split evenly, 600 by default. `spiders`, `spider_attack` (minimum and maximum, drawn
-    uniformly), `spider_hp`, `player_hp` and `player_attack` set the threat.
+    Settings: `size` ('large' or 'small') and `houses` (the number of houses, 10) choose the houses;
+    instead, `houses_file` can name a JSON file of houses (`file.read_houses`). `train_houses` (8)
+    is the number of houses in the training split; the others are the test split, as in the paper.
+    `max_commands` is the limit per turn over all agents, split evenly, 600 by default. `spiders`,
+    `spider_attack` (minimum and maximum, drawn uniformly), `spider_hp`, `player_hp` and
+    `player_attack` set the threat.
 
     Errors: ConfigError from the constructor, one line that names the setting.
     """
@@ -325,8 +325,8 @@ class HouseBuild(DecPOMDP[House, HouseBuildState], Drawable, LegalActions, Rewar
         return "\n".join(lines)
 
     def render(self, state: HouseBuildState) -> str:
-        """For each layer the house, the build and the owner of each block (1, 2, ...), side by
-        side; then the blocks' letters, the spiders and the players' health."""
+        """Shows, for each layer, the house, the build and the owner of each block (1, 2, ...) side
+        by side, and then the blocks' letters, the spiders and the players' health."""
         return "\n".join([*text.picture(state.item, state.blocks), self._harm(state)])
 
     def picture(self, state: HouseBuildState) -> Picture:

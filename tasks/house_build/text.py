@@ -111,8 +111,8 @@ def _corners(box: Box, block: str) -> str:
 
 
 def compact_prompt(house: House, seat: BuilderFields, threat: Threat) -> str:
-    """The first prompt as words between single spaces: the size, the house in pieces that one agent
-    can build alone within its resources, the agent's limits, and the spiders."""
+    """The first prompt as words separated by single spaces: the size, the house in pieces that one
+    agent can build alone within its resources, the agent's limits, and the spiders."""
     lines = ["house " + " ".join(map(str, house.size))]
     lines += [short_command(box) for box in pieces(house, seat.agents)]
     resources = " ".join(f"{name} {count}" for name, count in seat.resources.items())
@@ -191,7 +191,7 @@ def full_feedback(
     threat: Threat,
     damage: int,
 ) -> str:
-    """The simulated player's words before a later turn; `turn` counts from 1."""
+    """The simulated player's feedback before every turn after the first; `turn` counts from 1."""
     lines = [f"Turn {turn} of {horizon}. Reward of the last build: {reward:.2f} / {highest:.2f}."]
     for name, boxes in hints:
         outside = name in ("extra", "remove")
@@ -222,8 +222,9 @@ def compact_feedback(hints: Sequence[Hint], *, reward: float, alive: int) -> str
 
 
 def picture(house: House, blocks: Sequence[PlacedBlock]) -> list[str]:
-    """The house, the build and the owners (from 1) side by side, layer by layer from the ground,
-    rows from the front; then the letter of each block."""
+    """Shows the house, the build and the owners' numbers (from 1) side by side. Layers are listed
+    from the ground up, and a layer's rows from the front. The last line lists the letter of each
+    block."""
     wanted = dict(house.blocks)
     built = {block.cell: block.name for block in blocks}
     letter = _letters([*wanted.values(), *built.values()])

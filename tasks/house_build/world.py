@@ -30,7 +30,7 @@ class Box:
         return math.prod(high - low + 1 for low, high in zip(self.low, self.high, strict=True))
 
     def cells(self) -> Iterator[Cell]:
-        """Every cell, x slowest."""
+        """Every cell; x changes slowest."""
         for x in range(self.low[0], self.high[0] + 1):
             for y in range(self.low[1], self.high[1] + 1):
                 for z in range(self.low[2], self.high[2] + 1):
@@ -72,7 +72,7 @@ class TurnRules:
     setblock: bool
     damage: bool
     any_kill: bool
-    """Whether `/kill` kills all spiders whatever its argument."""
+    """Whether `/kill` kills all spiders regardless of its argument."""
     short: bool
     """Whether `a1-1 block`, `a1-1 b1-1 block` and `kill` are accepted as commands too."""
 
@@ -219,7 +219,8 @@ def upward(cell: Cell) -> Cell:
 
 
 def living(attacks: Iterable[Attack], spiders: Sequence[int], health: int) -> tuple[int, ...]:
-    """The attack values of the spiders that survive a turn, each with `health` at its start."""
+    """The attack values of the spiders that survive a turn. Each spider has `health` points at the
+    start of the turn."""
     left = [float(health) for _ in spiders]
     for attack in attacks:
         alive = [number for number, points in enumerate(left) if points > 0]

@@ -32,8 +32,8 @@ _POWER = r"(?:\^|\*\*)"
 _TOO_LARGE = re.compile(
     rf"!|{_POWER}[^-+*/\\\s]*{_POWER}|{_POWER}[^\d]{{0,3}}\d{{4}}|\\cdots|\\ldots"
 )
-"""Factorials, towers of powers and long exponents, which are rejected at once instead of running
-into the reader's time limit."""
+"""Factorials, towers of powers and long exponents, which are rejected immediately instead of
+running into the reader's time limit."""
 _PYTHON_POWER = re.compile(r"\*\*\s*(-?\d+(?:\.\d+)?)")
 _MINUS = str.maketrans({"\u2212": "-", "\u00a0": " ", "\u2009": " ", "\u202f": " "})
 """The minus sign and the spaces of typeset text."""

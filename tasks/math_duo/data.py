@@ -80,9 +80,9 @@ def read_splits(
     read: Callable[[str], Sequence[Problem]],
     generated: Callable[[], Mapping[str, Sequence[Problem]]],
 ) -> dict[str, Sequence[Problem]]:
-    """The problems by split: those that `read` reads from a data set or file, or the `generated`
-    ones. Test problems are removed from the training split; two problems are the same if their
-    `str` is equal.
+    """The problems by split, either read from a data set or file by `read`, or returned by
+    `generated`. Test problems are removed from the training split; two problems are the same if
+    their `str` is equal.
 
     Errors: as `load_problems`.
     """

@@ -8,7 +8,7 @@ from .checker import equal
 REASONER = weights(format=0.20, tool=0.00, step=0.80)
 TOOL = weights(format=0.10, tool=0.10, step=0.80)
 """Weights of the tool user, for which the paper prints none. As in the paper's games, a block of
-code earns 0.1 and a program that runs another 0.1."""
+code earns 0.1, and a program that runs without an error earns another 0.1."""
 
 
 def team(final: float | None, truth: float) -> float:

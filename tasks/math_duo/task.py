@@ -37,9 +37,9 @@ class ParsedAnswer:
     """One agent's parsed answer."""
 
     text: str
-    """A reasoner's words; a tool user's program."""
+    """The text of a reasoner's answer, or a tool user's program."""
     answer: str
-    """The text after the mark, or the program's output; '' if there is none."""
+    """The text after the mark, or the program's output or error message; '' if there is none."""
     value: float | None
     """The value of the answer."""
     matched: bool
@@ -58,7 +58,7 @@ class MathState:
     seat: int
     """In sequential play, the number of agents that have answered in this turn."""
     said: tuple[tuple[str, ParsedAnswer], ...]
-    """Answers of the last turn and this one, by agent."""
+    """Answers of the previous turn and of this turn, by agent."""
     answers: int = 0
     matched: int = 0
 
@@ -66,11 +66,12 @@ class MathState:
 class MathDuo(DecPOMDP[MathProblem, MathState], Drawable, LegalActions, RewardStructure):
     """`reasoner` and `tool` answer until their numbers agree, for at most T turns (B.1).
 
-    The team earns 1 if the final answer is right by NumEq (1e-6). The final answer is the judge's,
-    else the reasoner's, else the first tool user's. Every step pays the change: 1 if the current
-    final answer becomes right and -1 if it becomes wrong. The sum is the paper's r_team, which B.1
-    broadcasts to all turns. Among the candidates of one turn, r_team and its change differ by a
-    constant, which cancels in group advantages. Local rewards at every turn:
+    The team earns 1 if the final answer is right by NumEq (1e-6). The final answer is that of the
+    judge or, without a judge, of the first reasoner or, without either, of the first tool user.
+    Every step pays the change: 1 if the current final answer becomes right and -1 if it becomes
+    wrong. The sum is the paper's r_team, which B.1 broadcasts to all turns. Among the candidates of
+    one turn, r_team and its change differ by a constant, which cancels in group advantages. Local
+    rewards at every turn:
 
         reasoner, judge  0.2 format + 0.8 right
         tool             0.1 format + 0.1 runs + 0.8 right
@@ -81,8 +82,9 @@ class MathDuo(DecPOMDP[MathProblem, MathState], Drawable, LegalActions, RewardSt
 
     `reasoners` and `tools` make an ensemble of N + M agents. With `judge`, a further agent reads
     their answers at the end of each turn and decides (Fig. 5). `order`: all agents but the judge
-    answer at once (`parallel`, as in the paper), or each sees the earlier answers of the turn
-    (`sequential`). A single agent is `tools=0, turns=1`; with more turns it refines its own answer.
+    answer at the same time (`parallel`, as in the paper), or each sees the earlier answers of the
+    turn (`sequential`). `tools=0, turns=1` makes a single agent; with more turns, the single agent
+    refines its own answer.
 
     `data`: 'generated' arithmetic, 'polaris' or 'gsm8k' from the hub (extra `tasks`), or a
     .jsonl/.csv file of `problem` and `answer`. `test_data` is the test split; by default it is the

@@ -1,4 +1,4 @@
-"""Prompts of the math team: the paper's (C.2), a judge's, and a compact form."""
+"""Prompts of the math team: the paper's prompts (C.2), a judge's prompt, and compact prompts."""
 
 from __future__ import annotations
 

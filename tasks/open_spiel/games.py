@@ -24,7 +24,7 @@ Move = int | tuple[int, ...]
 """One entry of a game's history: the action of chance or of the player to move, or one action per
 player if all move at the same time."""
 
-_NOBODY = 0  # what OpenSpiel is told for a player without a choice where all move at once
+_NOBODY = 0  # OpenSpiel's input for a player without a choice if all move at once
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,7 @@ class VisiblePosition:
     lives: int
     tokens: int
     stacks: tuple[str, ...]
-    """The top card of each colour's stack; for example R0 if red's is empty."""
+    """The top card of each colour's stack; for example R0 if the red stack is empty."""
     deck: int
     discards: tuple[str, ...]
     own: tuple[Card, ...]

@@ -1,4 +1,4 @@
-"""Default phrasing: OpenSpiel's own strings under the same headings."""
+"""Default phrasing: OpenSpiel's own strings under the headings of the other games."""
 
 from __future__ import annotations
 

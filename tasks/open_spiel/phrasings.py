@@ -48,8 +48,8 @@ _PICTURES: dict[str, Callable[[Any], Picture]] = {
 
 @lru_cache(maxsize=256)
 def phrasing(name: str, form: str) -> GameText:
-    """The phrasing of a game by its name. Games without one in this module use OpenSpiel's
-    strings."""
+    """The phrasing of a game by its name. A game without a phrasing in this package uses
+    OpenSpiel's strings."""
     game = load(name)
     known = _PHRASED[game.get_type().short_name] if _in_own_words(game) else (Other, CompactOther)
     return known[FORMS.index(form)](game)

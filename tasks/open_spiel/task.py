@@ -67,16 +67,16 @@ class OpenSpiel(
     """Games of OpenSpiel in words; agents are `player_0`, `player_1`, ... in the game's order.
 
     A player first reads the rules and its situation, later only new information. It answers with a
-    legal action. Only the players to move get an observation; if all players move at once, all do.
-    Chance is drawn from the episode's rng. An episode is one complete game.
+    legal action. Only the players to move get an observation; if all players move at the same time,
+    all of them do. Chance is drawn from the episode's rng. An episode is one complete game.
 
     Each player's payoff is in `Outcome.local_rewards`, step by step, as in OpenSpiel. If all
     players are paid the same (Hanabi), the payoff is also the team's reward. Three settings change
     the payoffs (MARSHAL, section 3.4):
 
-    - `payoff_span`: scales a game's payoffs so that the difference between its best and worst
-      result is this; None keeps them. The paper's 4 doubles the payoffs of Tic-Tac-Toe and keeps
-      those of Kuhn poker and mini Hanabi.
+    - `payoff_span`: the difference between a game's best and worst result after scaling; None
+      leaves the payoffs unchanged. The paper's 4 doubles the payoffs of Tic-Tac-Toe and keeps those
+      of Kuhn poker and mini Hanabi.
     - `valid_reward`: bonus for each valid reply, 0 by default (the paper: 0.05).
     - `invalid_penalty`: penalty for an invalid reply, 10 by default; an invalid reply ends the
       game. The player also forfeits the worst payoff of the game. In poker this is the player's
@@ -91,7 +91,7 @@ class OpenSpiel(
     - `games`: one or several names of OpenSpiel's games, `mini_hanabi` or `simple_hanabi`,
       optionally with parameters such as `kuhn_poker(players=3)`. All must have the same number of
       players. Each pass over the items contains every game equally often. `test_games`: the games
-      of the test split; by default the same.
+      of the test split; by default the same as `games`.
     - `prompt`: 'full', the prompts of the paper's appendix I for its six games and OpenSpiel's own
       strings for others; a reply ends with `<answer>...</answer>`. 'compact', few words for small
       models; the reply is only the action.

@@ -57,8 +57,8 @@ class TicTacToe(Full):
 
 
 class CompactTicTacToe(Compact):
-    """The cells row by row: an occupied cell with its owner, an empty one by its name alone, which
-    is also the action.
+    """Lists the cells row by row. An occupied cell is shown with its owner; an empty cell is shown
+    by its name, which is also the action.
 
     The compact form includes facts that a small model does not learn within a few thousand games:
     an empty cell has the prefix `wins_` if it completes a line of the player, else `stops_` if it

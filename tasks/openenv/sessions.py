@@ -1,4 +1,4 @@
-"""Sessions of this process: those of running episodes, and idle ones, which later episodes
+"""Sessions of this process: sessions of running episodes, and idle sessions, which later episodes
 reuse."""
 
 from __future__ import annotations

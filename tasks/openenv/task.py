@@ -59,8 +59,8 @@ class OpenEnv(DecPOMDP[EnvironmentServer, ServedState], LegalActions):
     url: address of the server, such as `http://127.0.0.1:8000`. Each live episode is a session
     there.
     action: the field of the server's actions that an answer fills; by default the only field. If
-    the actions have several fields and this names none, an answer is a JSON object that follows the
-    server's schema.
+    the actions have several fields and this setting names none, an answer is a JSON object that
+    follows the server's schema.
     observation: the field that is shown; by default the only field, or all fields as JSON.
     reset: further arguments of the environment's reset, besides `seed`.
     prompt: text before the first observation.
@@ -71,8 +71,8 @@ class OpenEnv(DecPOMDP[EnvironmentServer, ServedState], LegalActions):
     agent reads the reason next. If branches need an episode, it is replayed from its seed and
     actions in a separate session.
 
-    Wrong when the environment ignores `seed` and draws at random: a replay that shows a different
-    text is an error. `rollout: chain` with one chain needs no replay.
+    An environment that ignores `seed` and draws at random does not work with this task: a replay
+    that shows a different text is an error. `rollout: chain` with one chain needs no replay.
 
     Metrics: `reward`, the sum of the episode's rewards, and `refused`, the number of refused
     actions.

@@ -84,7 +84,7 @@ def _registered(pettingzoo: Any, source: EnvironmentSource, name: str) -> Callab
 
 
 def _module(source: EnvironmentSource, target: str) -> Any:
-    """An environment's module, by which PettingZoo below 1.27 makes it."""
+    """The module from which PettingZoo below 1.27 makes an environment."""
     try:
         return importlib.import_module(target)
     except ModuleNotFoundError as error:
@@ -152,7 +152,7 @@ def _step(env: Any, joint: Joint, parallel: bool) -> Situation:
     assert env.agent_selection == agent, "a replay follows the order of the first play"
     env.step(action)
     paid = {a: float(reward) for a, reward in env.rewards.items()}
-    while env.agents and _dead(env):  # PettingZoo asks those who are out for an empty step each
+    while env.agents and _dead(env):  # PettingZoo requires an empty step from each terminated agent
         env.step(None)
     return _turn(env, paid)
 

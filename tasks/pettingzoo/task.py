@@ -55,8 +55,9 @@ class PettingZoo(DecPOMDP[ZooItem, ZooState], LegalActions, RewardStructure):
     Settings: `env`, family/name (`classic/rps_v2`; the family classic may be left out); `settings`,
     the environment's constructor arguments; `parallel`, whether to use its parallel form;
     `horizon`, the maximum number of steps per episode; `phrasing`, module:Class of a custom
-    `Phrasing`; `team`: the joint reward is the mean over the agents, for cooperative environments;
-    `invalid_penalty`, the penalty for a reply that is not a legal action, which ends the episode.
+    `Phrasing`; `team`, whether the joint reward is the mean over the agents, for cooperative
+    environments; `invalid_penalty`, the penalty for a reply that is not a legal action, which ends
+    the episode.
 
     Metrics: `return_AGENT`, the environment's own return, and `invalid`.
 

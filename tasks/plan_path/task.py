@@ -50,8 +50,8 @@ class PlanPath(ToolTeam[Map, Cell, Moves], Drawable):
     Where the paper is silent, this task chooses: a cell is a wall with probability 0.22. The
     paper's formulas are for one action, but an answer is a list of moves: it is legal if all its
     moves are legal, and its shortest-path score is the share of its moves on a shortest path. An
-    empty list counts as having no format. A tool's step earns the team what its proposal would
-    earn; the planner's step then does not earn it again.
+    empty list counts as having no format. A step of the tool user earns the team the reward that
+    its proposal would earn; the planner's step then earns only the rest of the turn's reward.
 
     Errors: ConfigError from the constructor and from `items`, one line that names the setting.
     """

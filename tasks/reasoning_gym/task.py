@@ -40,8 +40,8 @@ class ReasoningGym(Answering[GymItem], PrivilegedInfo, RewardStructure):
     data: name of the data set, such as `chain_sum`. settings: settings of the data set. size,
     test_size: number of entries in each split; the splits share no question. seed: seed of the
     entries.
-    tagged: the answer is read from `<answer>...</answer>`, which the prompt asks for; else it is
-    the whole text.
+    tagged: whether the answer is read from `<answer>...</answer>`, which the prompt then asks for;
+    otherwise the whole text is the answer.
     agents, answer: as for `dataset`.
     words: answers on which the embedded model is warm-started; by default the answers of training
     entries.

@@ -30,9 +30,9 @@ class SearchTeam(Workflow[Question], LegalActions, PrivilegedInfo):
 
     data: generated (questions about an invented country, ready within seconds on any machine),
     packaged (a few general questions), hotpotqa, 2wiki, musique or nq from the hub, or a
-    .jsonl/.csv file. `corpus`: a folder to search, required for the last five. `encoder`: a
-    sentence encoder (folder or hub name) to search with instead of BM25. `longest`: maximum number
-    of words of an answer.
+    .jsonl/.csv file. `corpus`: a folder to search, required for data from the hub or from a file.
+    `encoder`: a sentence encoder (folder or hub name) to search with instead of BM25. `longest`:
+    maximum number of words of an answer.
 
     Errors: ConfigError from the constructor, one line that names the setting; MissingExtra.
     """
@@ -100,7 +100,7 @@ class SearchTeam(Workflow[Question], LegalActions, PrivilegedInfo):
         **fields: Any,
     ) -> Answer:
         """A role's answer to its prompt, filled with the passages and the other fields; `prompt`
-        selects a different prompt than the role's."""
+        replaces the prompt of the role."""
         compact = self.prompt == "compact"
         fields["documents"] = (compact_documents if compact else full_documents)(passages)
         fields["limit"] = self.longest

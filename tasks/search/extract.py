@@ -19,7 +19,7 @@ class RetrieveExtractAnswer(SearchTeam):
     needs.
 
     The branches of the queries run at the same time. The extractor is a single role, which answers
-    one of them per turn.
+    for one branch per turn.
     """
 
     agents = ("rewriter", "extractor", "answerer")

@@ -10,7 +10,7 @@ import numpy as np
 from .world import TOWN_FACTS
 
 KEYS = ("town", "trade", *TOWN_FACTS)
-"""Keys of the generated world; in its passages a value follows its key."""
+"""Keys of the generated world; in the world's passages, each value follows its key."""
 WHOLE = 0.5
 """Probability that a guessed summary, extract or knowledge text is a key with its value."""
 

@@ -27,7 +27,8 @@ def _paragraphs(row: Mapping[str, Any]) -> list[str]:
 
 
 _OPEN = {"train": "train", "test": "validation"}
-"""The test splits of these sets have no answers, so the validation split is the test split here."""
+"""The test splits of these sets have no answers, so the validation split is used as the test
+split."""
 
 DATA_SETS: Mapping[str, DataSet] = {
     "hotpotqa": DataSet(

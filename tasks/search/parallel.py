@@ -14,9 +14,9 @@ BAD_FORMAT = -1.0
 
 
 class ParallelRetrieval(SearchTeam):
-    """The rewriter decomposes the question, its queries are searched at once, and the answerer
-    answers from all passages. The team's reward is the final F1. A role whose format is wrong gets
-    a penalty of -1 (`credit: trajectory` gives r_v = F1 + r_fmt)."""
+    """The rewriter decomposes the question into queries, which are searched in parallel; the
+    answerer answers from all passages. The team's reward is the final F1. A role whose format is
+    wrong gets a penalty of -1 (`credit: trajectory` gives r_v = F1 + r_fmt)."""
 
     agents = ("rewriter", "answerer")
     horizon = 2

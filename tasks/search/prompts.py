@@ -1,5 +1,5 @@
-"""Prompts of the roles: MHGPO's (App. B) where the paper prints them, colearn's for the others, and
-compact versions of all for small models."""
+"""Prompts of the roles: MHGPO's prompts (App. B) where the paper prints them, colearn's prompts for
+the other roles, and compact versions of all prompts for small models."""
 
 from __future__ import annotations
 

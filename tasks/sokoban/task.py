@@ -59,9 +59,9 @@ class Sokoban(ToolTeam[Room, Board, Moves], Drawable):
     Where the paper is silent, this task chooses: one box; an inner cell is a wall with probability
     0.1. The paper's formulas are for one action, but an answer is a list of moves: it is legal and
     deadlock-free if all its moves are. Play continues in a deadlocked room. An empty list counts as
-    having no format. A tool's step earns the team what its proposal would earn; the planner's step
-    then does not earn it again. The paper's appendix has no prompts for Sokoban, so this task uses
-    those of Plan-Path.
+    having no format. A step of the tool user earns the team the reward that its proposal would
+    earn; the planner's step then earns only the rest of the turn's reward. The paper's appendix has
+    no prompts for Sokoban, so this task uses those of Plan-Path.
 
     Errors: ConfigError from the constructor and from `items`, one line that names the setting.
     """
@@ -158,8 +158,8 @@ class Sokoban(ToolTeam[Room, Board, Moves], Drawable):
         return shortest
 
     def random_answer(self, item: Room, world: Board, rng: np.random.Generator) -> Moves:
-        """A walk to a random box and pushes in one direction, once or twice, regardless of the
-        goals. A single step if no box can be pushed."""
+        """A walk to a random box, followed by one or two pushes in one direction, regardless of the
+        goals; a single step if no box can be pushed."""
         answer: list[str] = []
         for _ in range(int(rng.integers(1, 3))):
             ways = ways_to_push(item, world)

@@ -1,6 +1,6 @@
 """Two fonts drawn for this library (A-Z and 0-9), and the grids of strings in these fonts.
 
-`large` is 5x5; ICML with two columns between letters fills 46 of 26x5 cells, like the paper's
+`large` is 5x5; ICML with two columns between letters fills 46 of the 26x5 cells, as in the paper's
 target. `small` is 3x3, for word-level models with short contexts.
 """
 

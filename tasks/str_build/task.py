@@ -90,10 +90,10 @@ class StrBuild(DecPOMDP[StringItem, StrBuildState], Drawable, LegalActions, Rewa
     - the feedback 'position': paper lists the empty target cells and the blocks outside the target;
       comlrl lists all letter positions and tells each agent to choose its share.
 
-    'perfect' tells each agent which cells are missing from its part of a fixed checkerboard (that
-    of `reference_actions`, which equals CoMLRL's for two agents), and the last agent which blocks
-    to leave out. 'score' shows only the turn and the reward. CoMLRL repeats the first prompt and
-    the agent's own answer at each turn; here both are in the agent's history.
+    'perfect' tells each agent which cells are missing from its part of a fixed checkerboard (the
+    one in `reference_actions`; for two agents, CoMLRL uses the same), and the last agent which
+    blocks to leave out. 'score' shows only the turn and the reward. CoMLRL repeats the first prompt
+    and the agent's own answer at each turn; here both are in the agent's history.
 
     Where the paper is silent, this task chooses: the font, the origin (0, 0, 0), the shift, the
     threshold for stopping, the command limit and the words of the feedback (the paper: "a simulated
@@ -112,10 +112,10 @@ class StrBuild(DecPOMDP[StringItem, StrBuildState], Drawable, LegalActions, Rewa
         you builder_1 blocks oak_planks stone max 6
         reward 0.75 missing a3 b2 extra b1                     (the next turn)
 
-    Settings: `strings` and `test_strings` replace the paper's (train I C M L MC CM LI LLM, test
-    ICML CLIM); `max_commands` is the limit per turn over all agents, split evenly, 300 by default;
-    `spacing` is the number of empty columns between letters, 2 in the 5x5 font 'large' and 1 in
-    the 3x3 font 'small' by default.
+    Settings: `strings` and `test_strings` replace the paper's strings (train I C M L MC CM LI LLM,
+    test ICML CLIM); `max_commands` is the limit per turn over all agents, split evenly, 300 by
+    default; `spacing` is the number of empty columns between letters, 2 in the 5x5 font 'large' and
+    1 in the 3x3 font 'small' by default.
 
     Errors: ConfigError from the constructor, one line that names the setting.
     """
@@ -288,12 +288,13 @@ class StrBuild(DecPOMDP[StringItem, StrBuildState], Drawable, LegalActions, Rewa
         return self.random_actions(state.item, agent, rng, int(rng.integers(1, self.limit + 1)))
 
     def render(self, state: StrBuildState) -> str:
-        """The target, the owner of each block (1, 2, ...), and the first letter of each block's
-        texture (wood, stone, concrete, obsidian), side by side."""
+        """Shows side by side the target, the owner of each block (1, 2, ...), and the first letter
+        of each block's texture (wood, stone, concrete, obsidian)."""
         return text.picture(self.rows(state.item), state.blocks)
 
     def picture(self, state: StrBuildState) -> Picture:
-        """The target and the build side by side: textures, owners, missing and extra blocks."""
+        """Shows the target and the build side by side: textures, owners, missing and extra
+        blocks."""
         return picture(self.rows(state.item), state.blocks, self.agents)
 
     def _state(

@@ -78,8 +78,8 @@ def full_prompt(
 
 
 def compact_prompt(rows: Sequence[str], seat: PlayerFields, *, show_grid: bool) -> str:
-    """The first prompt as words between single spaces: width, height, the grid with the name of
-    each '#' cell, and the agent's blocks and limit."""
+    """The first prompt as words separated by single spaces: width, height, the grid with the name
+    of each '#' cell, and the agent's blocks and limit."""
     lines = [f"grid {len(rows[0])} {len(rows)}"]
     if show_grid:
         for y, row in zip(range(len(rows) - 1, -1, -1), rows, strict=True):
@@ -101,8 +101,8 @@ def position_hints(blocks: Sequence[Block], target: Sequence[Cell]) -> tuple[Hin
 def owner_hints(
     blocks: Sequence[Block], plan: Mapping[Cell, tuple[int, str]], seat: PlayerFields
 ) -> tuple[Hint, ...]:
-    """The cells of the agent's share that it does not own; the last agent also reads the extra
-    blocks."""
+    """The cells of the agent's share that the agent does not own; the last agent also reads the
+    extra blocks."""
     held = {block.cell for block in blocks if block.owner == seat.number}
     wrong = tuple(
         cell
@@ -126,7 +126,7 @@ _HEADINGS = {
 def full_feedback(
     hints: Sequence[Hint], *, turn: int, horizon: int, reward: float, advice: Sequence[str] = ()
 ) -> str:
-    """The simulated player's words before a later turn; `turn` counts from 1."""
+    """The simulated player's feedback before every turn after the first; `turn` counts from 1."""
     lines = [f"Turn {turn} of {horizon}. Reward of the last build: {reward:.2f} / 2.00."]
     for name, cells in hints:
         positions = ", ".join(f"({x}, {y}, 0)" for x, y in cells)
@@ -162,7 +162,8 @@ def compact_feedback(hints: Sequence[Hint], *, reward: float) -> str:
 
 
 def picture(rows: Sequence[str], blocks: Sequence[Block]) -> str:
-    """The target, the owners (from 1) and the first letters of the textures, side by side."""
+    """Shows side by side the target, the owners' numbers (from 1) and the first letters of the
+    textures."""
     owner = {block.cell: str((block.owner + 1) % 10) for block in blocks}
     kind = {block.cell: TEXTURES[block.name][0] for block in blocks}
     lines = []

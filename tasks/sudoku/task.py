@@ -43,19 +43,20 @@ class Sudoku(ToolTeam[SudokuItem, Grid, Fills], Drawable):
         plan  0.1 format + 0.1 legal + 0.8 progress  progress: newly filled cells over N^2
         tool  0.1 format + 0.1 executes + 0.8 sane   sane: its fills leave a legal grid
 
-    Both are 0 if the answer cannot be read. An answer is a grid (0 for a blank) or a list of [row,
-    column, digit]. The answer of `plan` is written into the grid and may overwrite earlier fills.
-    An answer that changes a clue writes nothing and is not legal. The tool user's answer is only
-    simulated on the grid.
+    An agent's local reward is 0 if its answer cannot be read. An answer is a grid (0 for a blank)
+    or a list of [row, column, digit]. The answer of `plan` is written into the grid and may
+    overwrite earlier fills. An answer that changes a clue writes nothing and is not legal. The tool
+    user's answer is only simulated on the grid.
 
     `prompt='compact'`: the puzzle as constraints on its blanks, which are named a, b, ... in
     reading order: `tool a_not_1 a_not_3 b_not_2 a_not_b`. Each word names a digit in a blank's row,
-    column or sub-grid, or two blanks that share one of these. Answers have the form `a_4 b_3`; in
-    the prompt, earlier fills precede the tool user's.
+    column or sub-grid, or two blanks that share one of these. Answers have the form `a_4 b_3`. The
+    prompt lists the earlier fills in this form, and then the tool user's fills.
 
     Where the paper is silent, this task chooses: 8 blanks. Illegal fills stay and may be
-    overwritten. An empty list counts as having no format. A tool's step earns the team what its
-    proposal would earn; the planner's step then does not earn it again.
+    overwritten. An empty list counts as having no format. A step of the tool user earns the team
+    the reward that its proposal would earn; the planner's step then earns only the rest of the
+    turn's reward.
 
     Errors: ConfigError from the constructor and from `items`, one line that names the setting.
     """

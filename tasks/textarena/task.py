@@ -48,10 +48,10 @@ class TextArena(DecPOMDP[ArenaGame, ArenaState], LegalActions, RewardStructure):
     with `team`, they are the team's reward. All randomness follows from the seed that `reset`
     draws, so the branches of a tree share the randomness.
 
-    Settings: `env`, such as `TicTacToe-v0`; `players`, their number; `settings`, the game's
-    constructor arguments; `horizon`, the maximum number of actions per episode; `team`: the joint
-    reward is the mean payoff; `words`: actions on which the embedded model is warm-started, by
-    default those that the game lists in quotes.
+    Settings: `env`, such as `TicTacToe-v0`; `players`, the number of players; `settings`, the
+    game's constructor arguments; `horizon`, the maximum number of actions per episode; `team`,
+    whether the joint reward is the mean payoff; `words`, actions on which the embedded model is
+    warm-started, by default the actions that the game lists in quotes.
 
     Metrics: `payoff_AGENT`, 0 if the horizon ended the game, and `invalid`, 1 if an invalid action
     ended it.

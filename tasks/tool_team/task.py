@@ -47,7 +47,8 @@ class ToolTeam(
     tables."""
     order: Literal["sequential", "parallel"] = "sequential"
     """'sequential': one agent acts at each step, and `plan` sees `tool`'s answer of the same turn.
-    'parallel': both answer at once, and `plan` sees `tool`'s answer of the previous turn."""
+    'parallel': both answer at the same time, and `plan` sees `tool`'s answer of the previous
+    turn."""
     turns: int = 4
     """T, the maximum number of turns. In sequential play a turn of the team is two steps of the
     task."""
@@ -55,8 +56,8 @@ class ToolTeam(
     """'outcome': the team's reward is 1 if the task is solved; a local reward is 1 for a valid
     format (B.6)."""
     prompt: Literal["full", "compact"] = "full"
-    """'compact': few words, for small word-level models. Answers are then only the list, and that
-    of `tool` is read as the output of a program."""
+    """'compact': few words, for small word-level models. An answer is then only the list, and the
+    answer of `tool` is read as the output of a program."""
     train: int = 256
     test: int = 100
     """Number of instances in each split."""

@@ -35,11 +35,11 @@ class PipelineState(Generic[State]):
 class Pipeline(Wrapper[Item, State, PipelineState[State]]):
     """One-way communication (section 6.2): each turn of the task becomes one micro-turn per agent.
 
-    Only the agent whose micro-turn it is gets an observation: its own, followed by the outputs of
-    the agents before it in this turn, in the order of `agents`. The task steps, and pays, after the
-    turn's last micro-turn; earlier micro-turns pay 0. The horizon is n H micro-turns for n agents
-    and H turns of the task. If fewer than n agents act in some turn, the episode ends sooner, after
-    H turns of the task.
+    In each micro-turn, one agent receives an observation: the task's observation for that agent,
+    followed by the outputs of the agents that acted before it in this turn, in the order of
+    `agents`. The task steps, and pays, after the turn's last micro-turn; earlier micro-turns pay 0.
+    The horizon is n H micro-turns for n agents and H turns of the task. If fewer than n agents act
+    in some turn, the episode ends sooner, after H turns of the task.
 
     In the paper agents also observe earlier agents' inputs. Here they see only outputs, since a
     shared input would be repeated for each agent.
@@ -89,8 +89,9 @@ class Pipeline(Wrapper[Item, State, PipelineState[State]]):
 def _moved(
     outcome: Outcome[Any], places: Sequence[tuple[int, str]]
 ) -> tuple[dict[str, float | None], dict[tuple[int, str], float | None]]:
-    """Local rewards of agents that did not act in the task's turn, and the local rewards of the
-    others, including delayed ones, by the micro-turn of the rewarded action."""
+    """Returns two mappings: the local rewards of agents that did not act in the task's turn, by
+    agent; and all other local rewards, including delayed ones, by the micro-turn of the rewarded
+    action."""
     last = places[-1][0]
     rewards = dict(outcome.earned)
     others: dict[str, float | None] = {}

@@ -43,8 +43,8 @@ class Single(Wrapper[Item, State, SingleState[State]]):
         ### summary
 
     Text before the first of these lines belongs to the first part; a part without its line is
-    empty. The reward is that of the task's `alone()`: as in the paper, it has no terms that pay for
-    cooperation. A task that is configured for one agent is not changed.
+    empty. The reward is that of the task returned by `alone()`: as in the paper, it has no terms
+    for cooperation. A task that is configured for one agent is not changed.
 
     The paper does not say how its single models were prompted.
     """

@@ -24,7 +24,7 @@ def expanding_pair(rules: ScoringRules, text: str) -> tuple[str, str]:
 
 
 def matching_pair(rules: ScoringRules, text: str) -> tuple[str, str]:
-    """Two texts of the same words, with every kind of transition, the second one longer.
+    """Two texts of the same words, with every kind of transition; the second text is longer.
 
     It earns the maximum reward if `words` allows 26 words and twice the minimum.
     """

@@ -90,7 +90,7 @@ class ScoreParts:
 
 
 def score(rules: ScoringRules, first: str, second: str) -> ScoreParts:
-    """Score two texts. The first failed gate ends the count; earlier parts are kept."""
+    """Score two texts. The first failed gate ends the count; points from earlier parts are kept."""
     least, most = rules.words
     if not all(least <= len(text.split()) <= most for text in (first, second)):
         return ScoreParts()

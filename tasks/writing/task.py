@@ -120,9 +120,9 @@ class WritingTask(DecPOMDP[WritingItem, WritingState], LegalActions, RewardStruc
         )
 
     def legal_action(self, state: WritingState, agent: str, rng: np.random.Generator) -> str:
-        """An uncoordinated action: consecutive words of the text from a random start, wrapping
-        around at the end, of random length within the bounds; one word in ten is replaced by a
-        connector."""
+        """An uncoordinated action: a random number, within the bounds, of consecutive words of the
+        text. They begin at a random word and wrap around at the end; one word in ten is replaced by
+        a connector."""
         text = state.item.text
         words = (compact(text) if self.prompt == "compact" else text).split()
         least, most = self.rules.words

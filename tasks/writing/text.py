@@ -21,7 +21,8 @@ def content_words(words: Sequence[str]) -> frozenset[str]:
 
 
 def characters(text: str) -> int:
-    """The length with each run of white space counted as one character, and as none at the ends."""
+    """Number of characters. A run of white space counts as one character inside the text, and as
+    none at its ends."""
     return len(" ".join(text.split()))
 
 
@@ -45,7 +46,7 @@ def transition_kinds_within(text: str) -> frozenset[str]:
 
 
 def compact(text: str) -> str:
-    """The lower-case words between single spaces; a text without words keeps its symbols."""
+    """The lower-case words separated by single spaces; a text without words keeps its symbols."""
     return " ".join(words_of(text) or text.split())
 
 

@@ -31,7 +31,8 @@ class TLDR(WritingTask):
     the other's text; both are scored in one turn.
 
     The reward, at most 3.0 (paper) or 2.98 (comlrl), is the sum of five parts. The first three are
-    also gates: outside its range a part earns nothing and the count ends. Earlier parts are kept.
+    also gates: if a value is outside the range of its part, that part earns nothing and the count
+    ends. Points from earlier parts are kept.
 
         bounds     0.5  both texts have 8 to 256 words
         length     1    characters of the second over the first: full in 1.6-3.2, linear down to 0

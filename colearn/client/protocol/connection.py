@@ -1,8 +1,8 @@
 """HTTP connections with timeouts, and a limit on the connections of one address.
 
-uvicorn limits the total of connections and idle time (`limit_concurrency`, `timeout_keep_alive`).
-This module adds timeouts for slow requests, for the rest of refused bodies and for clients that do
-not read, and a limit per address.
+uvicorn limits the total number of connections and their idle time (`limit_concurrency`,
+`timeout_keep_alive`). This module adds timeouts for slow requests, for the rest of refused bodies
+and for clients that do not read, and a limit per address.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 class PatientProtocol(H11Protocol):
     """Closes a connection after `patience` seconds of waiting for its client.
 
-    The body of an accepted request has its own timeout, where it is read.
+    The code that reads the body of an accepted request applies a separate timeout.
     """
 
     patience = 10.0

@@ -22,7 +22,7 @@ class SentConversation:
     """A request's messages as turns."""
 
     system: str | None
-    """The system message and the announced tools; None without either."""
+    """The system message and the announced tools; None if there is neither."""
     turns: tuple[tuple[str, str], ...]
     """(user, assistant) texts before this turn."""
     said: str
@@ -41,7 +41,7 @@ class SentConversation:
 
     @property
     def continues(self) -> bool:
-        """True if only the new text was sent; the session has the rest."""
+        """True if only the new text was sent; the session holds the earlier turns."""
         return not self.turns and self.system is None
 
 
@@ -83,7 +83,7 @@ def read_conversation(asked: ChatRequest) -> SentConversation:
     """Splits messages into turns.
 
     Errors: ServeError 400 if the last message is not a user's or a tool's, or if a tool's message
-    precedes every call.
+    precedes all tool calls.
     """
     system, sent = system_text(asked), entries(asked.messages)
     if not sent or sent[-1][0] == "assistant":

@@ -46,7 +46,7 @@ class ServeError(Exception):
 
 
 def report(error: BaseException) -> None:
-    """Prints an error's type and traceback to stderr; its text may quote a request, so it is
-    left out."""
+    """Prints an error's type and traceback to stderr, but not the error's text, since that may
+    quote a request."""
     frames = "".join(traceback.format_tb(error.__traceback__))
     print(f"internal error: {type(error).__name__}\n{frames}", file=sys.stderr, flush=True)

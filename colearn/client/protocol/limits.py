@@ -42,7 +42,8 @@ class ServerLimits:
     max_messages: int = 512
     max_body: int = 2**20
     rate: float = 200.0
-    """Requests per second and client, with bursts of twice as many; 0 disables the limit."""
+    """Maximum number of requests per second from each client, with bursts of twice as many; 0
+    disables the limit."""
     read_timeout: float = 10.0
     """Seconds that a client has to send a request, and to read what the server has written."""
     grace: float = 30.0

@@ -31,7 +31,8 @@ _NEUTRAL: dict[str, tuple[Any, ...]] = {
     "verbosity": ("medium",),
     "web_search_options": (),
 }
-"""Unsupported fields, with the accepted values other than null, which leave an answer unchanged."""
+"""Unsupported fields. Each is accepted if it is null or has one of the listed values, which leave
+an answer unchanged."""
 
 _IGNORED = (
     "metadata",
@@ -156,7 +157,7 @@ class Message(BaseModel):
 
     @property
     def speaker(self) -> str:
-        """The role; `developer`, OpenAI's newer name, is `system`."""
+        """The role, with `developer`, OpenAI's newer name, replaced by `system`."""
         return "system" if self.role == "developer" else self.role
 
 
@@ -215,7 +216,7 @@ class ChatRequest(BaseModel):
 
 
 def read_fields(body: bytes) -> dict[str, Any]:
-    """Parses a request body: a JSON object of finite numbers, whose texts are Unicode.
+    """Parses a request body: a JSON object with finite numbers and valid Unicode strings.
 
     Errors: ServeError 400.
     """

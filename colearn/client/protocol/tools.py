@@ -1,7 +1,7 @@
-"""Function tools as text: announces them to a model, and writes and parses its calls.
+"""Function tools as text: announces them to a model, and writes and parses the model's calls.
 
-The form is that of workflows: `<tool_call>{"name": ..., "arguments": {...}}</tool_call>`. Training
-and `colearn serve` both use it, in place of a model template's own form.
+A call has the form that workflows use: `<tool_call>{"name": ..., "arguments": {...}}</tool_call>`.
+Training and `colearn serve` both use this form instead of the form in the model's chat template.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ from colearn.text.json_value import read_json
 from colearn.text.reasoning import without_reasoning
 
 TOOL_CALL = re.compile(r"<tool_call>(.*?)(?:</tool_call>|\Z)", re.S)
-"""The closing tag may be missing, since some samplers use it as a stop string."""
+"""Pattern of a call. The closing tag may be missing, since some samplers use it as a stop
+string."""
 
 Call = tuple[str, Mapping[str, Any]]
-"""Name and arguments."""
+"""A call's function name and arguments."""
 
 
 def announce(functions: Sequence[Mapping[str, Any]]) -> str:

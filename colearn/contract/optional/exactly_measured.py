@@ -29,7 +29,7 @@ class Decision:
     """An information state: a point at which an agent chooses, with its private history."""
 
     key: str
-    """The task's name for it, unique within the agent."""
+    """The task's name for this decision, unique among the agent's decisions."""
     history: tuple[tuple[str, str], ...]
     """Earlier observations and answers of the agent, by turn."""
     observation: str

@@ -29,7 +29,8 @@ class TaskOption:
 
 def refuse_without(option: type[TaskOption], task: object) -> None:
     """Errors: TaskError if a task or task class that does not inherit the interface has one of its
-    members. For an interface with abstract methods, only if it has all of them."""
+    members. For an interface with abstract methods, this is an error only if the task has all of
+    them."""
     names, all_of_them = _members(option)
     given = [name for name in names if hasattr(task, name)]
     if not given or (all_of_them and len(given) < len(names)):
@@ -42,7 +43,7 @@ def refuse_without(option: type[TaskOption], task: object) -> None:
 
 
 def _members(option: type[TaskOption]) -> tuple[tuple[str, ...], bool]:
-    """The names of its members, and whether they are abstract."""
+    """The names of the interface's members, and whether they are abstract."""
     if option not in _known:
         abstract: frozenset[str] = getattr(option, "__abstractmethods__", frozenset())
         names = abstract or {name for name in vars(option) if not name.startswith("_")}

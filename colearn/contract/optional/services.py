@@ -11,8 +11,8 @@ class Services(TaskOption):
     """A task that uses more than this process's own memory."""
 
     steps_at_once: bool = False
-    """Whether steps of different episodes may run concurrently in several threads. They do so as
-    soon as one of them waits. A step that sets an alarm needs the main thread, so the first such
+    """Whether steps of different episodes may run concurrently in several threads. Threads are used
+    as soon as one step waits. A step that sets an alarm needs the main thread, so the first such
     step ends the use of threads."""
 
     def costs(self) -> Mapping[str, float]:
