@@ -93,8 +93,8 @@ FAULTS = (
     Fault(
         "ahead: a resumed run grows the pending iterations with the newest weights",
         "colearn/experiment/stale_rollouts.py",
-        "        self._put(older)\n        self._publish()\n        self._behaviour",
-        "        self._publish()\n        self._behaviour",
+        "        older.put()\n        self._publish()\n",
+        "        self._publish()\n",
         "experiment",
     ),
     Fault(
@@ -121,8 +121,8 @@ FAULTS = (
     Fault(
         "counterfactual: an agent's own answer stands before its alternatives",
         "colearn/critic/counterfactual.py",
-        "_said(node, tokenize, without=agent)",
-        '_said(node, tokenize, without="")',
+        "others = [one for one in node.actions if one != agent]",
+        "others = list(node.actions)",
         "critic",
     ),
     Fault(
@@ -149,8 +149,8 @@ FAULTS = (
     Fault(
         "served adapters: the first version is answered for ever",
         "colearn/generate/served_adapters.py",
-        "            self._served[name] = served\n",
-        "            self._served.setdefault(name, served)\n",
+        "            self.loaded[name] = served\n",
+        "            self.loaded.setdefault(name, served)\n",
         "generate",
     ),
     Fault(
@@ -170,8 +170,8 @@ FAULTS = (
     Fault(
         "served adapters: a role without an adapter speaks with another's",
         "colearn/generate/served_adapters.py",
-        "return self._served.get(_ZEROS) if adapter is None else self._served[adapter]",
-        "return self._served[adapter or self._names[0]]",
+        "return self.loaded.get(_ZEROS) if adapter is None else self.loaded[adapter]",
+        "return self.loaded[adapter or self._names[0]]",
         "generate",
     ),
     Fault(

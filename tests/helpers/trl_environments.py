@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import sys
 import threading
@@ -73,7 +74,7 @@ class Odd:
         self._pays = 9.0
 
     def get_reward(self):
-        return self._pays
+        return math.inf if self._pays == "inf" else self._pays
 
 
 class Undescribed:

@@ -151,7 +151,7 @@ def test_a_config_whose_name_is_too_long_for_a_file_is_one_line() -> None:
 
 
 def test_a_terminal_without_a_character_gets_its_number() -> None:
-    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii", "COLUMNS": "300"}
     command = [sys.executable, "-m", "colearn", "settings", "evaluation"]
     done = subprocess.run(command, env=environment, capture_output=True, check=False)
     assert (done.returncode, done.stderr) == (0, b"")
