@@ -28,7 +28,8 @@ PACKAGES: dict[str, tuple[str, str]] = {
         "advantage/*",
         "unit/advantage/test_advantages unit/advantage/test_at_grpo unit/credit/test_credit "
         "unit/advantage/test_mhgpo unit/algorithms/test_recipe "
-        "unit/advantage/test_self_play_advantages unit/advantage/test_token_gae",
+        "unit/advantage/test_self_play_advantages unit/advantage/test_token_gae "
+        "unit/critic/test_counterfactual unit/test_unscored",
     ),
     "loss": ("loss/*", "unit/loss/test_losses unit/algorithms/test_recipe"),
     "critic": (
@@ -49,7 +50,7 @@ PACKAGES: dict[str, tuple[str, str]] = {
         "unit/advantage/test_mhgpo unit/rollout/test_rollout_shapes contract/test_check_task "
         "integration/test_free_order",
     ),
-    "statistics": ("statistics.py", "unit/test_statistics"),
+    "statistics": ("statistics/*", "unit/test_statistics"),
     "update": (
         "experiment/update/*",
         "unit/algorithms/test_recipe integration/test_gradients integration/test_update_schedules "

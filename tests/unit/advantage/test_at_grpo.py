@@ -65,6 +65,14 @@ def test_an_advantage_is_the_reward_standardised_among_the_candidates_of_one_act
     assert [set(row) for row in advantages] == [set(), *[{"ada"}] * 3, *[{"ben"}] * 3]
 
 
+def test_a_millionth_is_added_to_the_deviation():
+    """Rewards of 0, 0 and 3 millionths: mean 1, deviation the root of 2, so -1 / (2^0.5 + 1)."""
+    episode = credited(two_turns([(5,), (6,), (7,)]), [0.0, 0.0, 3e-6], [0.0, 0.0, 1.0])
+    (advantages,) = AgentTurn()([episode])
+    expected = [-(2**0.5 - 1), -(2**0.5 - 1), 2 * (2**0.5 - 1)]
+    assert [row["ada"] for row in advantages[1:4]] == pytest.approx(expected)
+
+
 def test_the_deviation_is_an_option():
     episode = credited(two_turns([(5,), (6,), (7,)]), [1.0, 2.0, 3.0], [0.0, 0.0, 1.0])
     (advantages,) = AgentTurn(normalize_std=False)([episode])
