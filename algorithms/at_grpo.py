@@ -19,12 +19,13 @@ class ATGRPO(PolicyAlgorithm):
 
     At every turn each agent draws K candidates from one prompt. The reward r = alpha r_team + r_loc
     (Eq. 3) scores each candidate; A is r standardised within the group (Eq. 1). The best candidate
-    is executed. Eq. 2 updates each model with the candidates of all agents that it plays. The paper
-    does not state epsilon; the default is 0.2.
+    is executed. Eq. 2 updates each model with the candidates of all agents that the model plays.
+    The paper does not state epsilon; the default is 0.2.
 
-    The paper's baselines use other parts. MAS + GRPO: `rollout.name: parallel`,
-    `advantage.name: question`, `credit: {name: invocation, trajectory: 1.0}`, which broadcasts the
-    team reward over the turns. Parallel sampling (groups of one): `rollout.name: parallel`.
+    The paper's baselines use other parts. For MAS + GRPO, set `rollout.name: parallel`,
+    `advantage.name: question` and `credit: {name: invocation, trajectory: 1.0}`; this credit
+    broadcasts the team reward over the turns. For parallel sampling (groups of one), set
+    `rollout.name: parallel`.
 
     Wrong when an action pays off in later turns: a critic (`collm_cc`) estimates later rewards.
     """

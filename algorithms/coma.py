@@ -15,7 +15,7 @@ from ._policy import PolicyAlgorithm
 
 @dataclass(frozen=True, kw_only=True)
 class COMA(PolicyAlgorithm):
-    """COMA: a counterfactual baseline per agent from a central critic Q.
+    """COMA: a central critic Q provides a counterfactual baseline for each agent.
 
     Agent i's gradient is rho grad log pi_i(a_i|h_i) * (G - mean_k Q(h, a_-i, a_i^k)), with the
     importance ratio rho. The critic reads the K further answers a_i^k, which are never executed

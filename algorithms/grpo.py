@@ -16,12 +16,12 @@ from .magrpo import MAGRPO
 
 @dataclass(frozen=True, kw_only=True)
 class GRPO(MAGRPO):
-    """GRPO: K chains per item for one agent, A = (G - mean) / std for all tokens of a chain.
+    """GRPO: one agent samples K chains per item; A = (G - mean) / std for all tokens of a chain.
 
     Token ratios are clipped. Long responses are not down-weighted (as in Dr. GRPO).
 
     Wrong when there are several agents: all agents would share the chain's advantage. In the tree
-    of `magrpo`, later turns are compared with their own siblings.
+    of `magrpo`, a later turn is compared only with turns after the same history.
     """
 
     rollout: Rollout = Parallel()

@@ -13,7 +13,7 @@ from ._policy import PolicyAlgorithm
 
 @dataclass(frozen=True, kw_only=True)
 class MAGRPO(PolicyAlgorithm):
-    """MAGRPO: the group mean over sibling joint actions as the baseline (Eq. 1).
+    """MAGRPO: the baseline is the mean return over sibling joint actions (Eq. 1).
 
     b(h_t) = (1/K) sum of G_t^k over the K joint actions of the same joint history; all agents share
     the advantage G_t^k - b(h_t).

@@ -27,8 +27,8 @@ class MAPPO(PolicyAlgorithm):
     UnityMAS-O computes reference log-probabilities (sec. 5.4) but states no KL weight, so the
     default is 0.
 
-    `credit: {name: mixed}` with `discount: 1` continues GAE from one call of a role to its next
-    call.
+    `credit: {name: mixed}` with `discount: 1` continues GAE from one call of a role to the role's
+    next call.
 
     Wrong when dissimilar roles share a critic: one value head must then fit dissimilar prompts, and
     the MHGPO paper reports that MAPPO fails in this case.
@@ -47,7 +47,7 @@ class MAPPO(PolicyAlgorithm):
 class MAPPOInvocation(MAPPO):
     """MAPPO with one value per call; critic and role may use different models.
 
-    A = r_v - V(prompt). V is read once, before the answer's first token, with the critic's own
+    A = r_v - V(prompt). V is computed once, before the answer's first token, with the critic's
     tokenizer.
 
     Wrong when answers are long and their first tokens already predict the reward.

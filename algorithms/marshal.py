@@ -17,8 +17,8 @@ from ._policy import PolicyAlgorithm
 class MARSHAL(PolicyAlgorithm):
     """MARSHAL: turn-level returns, centred over game and role (Eq. 3).
 
-    Each player receives its own payoff. A_k = R_k - mean(R) over the turns of its game and role.
-    The loss is PPO's surrogate with token ratios, clip 0.2 and dual clip.
+    Each player receives its own payoff. A_k = R_k - mean(R), where the mean is over all turns of
+    the same game and role. The loss is PPO's surrogate with token ratios, clip 0.2 and dual clip.
 
     Ablations: `advantage.turn_level: false` and `advantage.by_role: false`. `credit.name: concise`
     adds the reward for short replies (Eq. 4). `loss.kl: 0.2` sets the paper's KL weight. The

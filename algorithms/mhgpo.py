@@ -19,8 +19,8 @@ class MHGPO(PolicyAlgorithm):
 
     The team reward propagates backward through the executed graph (Eq. 4), and each role's
     penalties are added. An action is compared with the same role's actions in the other branches
-    (Eq. 5). FoF sampling draws G answers of the entry agent, and in each branch one answer of each
-    later agent. The loss is Eq. 6 with clip 0.2 and KL weight 0.001.
+    (Eq. 5). FoF sampling draws G answers of the entry agent; in each branch it then draws one
+    answer of each later agent. The loss is Eq. 6 with clip 0.2 and KL weight 0.001.
 
     Wrong when roles act concurrently on different subtasks, or when a critic is cheap: the group of
     a downstream role mixes different prompts. Use `mappo`.

@@ -15,7 +15,7 @@ from ._policy import PolicyAlgorithm
 
 @dataclass(frozen=True, kw_only=True)
 class MTGRPO(PolicyAlgorithm):
-    """MT-GRPO: the rewards of each turn, normalised over the same turn of all episodes in the
+    """MT-GRPO: the rewards of each turn are normalised over the same turn of all episodes in the
     batch.
 
     Wrong when episodes differ in length (MARSHAL, appendix F.1): use `marshal`.

@@ -15,9 +15,10 @@ from ._policy import PolicyAlgorithm
 
 @dataclass(frozen=True, kw_only=True)
 class TrajectoryGRPO(PolicyAlgorithm):
-    """Trajectory GRPO: one group of all trajectories of a game, over all players (Eq. 2).
+    """Trajectory GRPO: one group per game, with the trajectories of all players (Eq. 2).
 
-    Every turn has the advantage (R - mean(R)) / std(R) of its player's episode return.
+    The advantage of every turn is (R - mean(R)) / std(R), where R is the episode return of the
+    turn's player.
 
     Wrong when roles have different expected returns, or when games are long: use `marshal`.
     """

@@ -29,7 +29,8 @@ class Untrained(Algorithm):
     """Credit assignment of the reported returns."""
 
     def parts(self) -> Parts:
-        """Parts of an evaluation over chains: the advantage and the loss are never computed."""
+        """Returns the parts of an evaluation over chains; the advantage and the loss are never
+        computed."""
         return Parts(
             rollout=Chain(), credit=self.credit, advantage=RawReturn(), loss=PolicyGradient()
         )

@@ -1,7 +1,7 @@
 """Parses agents' answers: final answers after a mark, a block of code, plain values.
 
-Reasoning is not part of an answer. A reader never guesses: it returns None for an ambiguous answer,
-which then counts as having no format.
+Reasoning is not part of an answer. The parsers never guess: they return None for an ambiguous
+answer, which then counts as having no valid format.
 """
 
 from __future__ import annotations

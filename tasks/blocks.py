@@ -47,8 +47,8 @@ def palette(agent: int) -> tuple[str, str]:
 
 
 def target_cells(rows: Sequence[str]) -> tuple[Cell, ...]:
-    """The '#' cells of a drawing (first row at the top), ordered from left to right and bottom
-    up."""
+    """Returns the '#' cells of a text grid (first row at the top), ordered from left to right and
+    bottom up."""
     return tuple(
         (x, y) for y, row in enumerate(reversed(rows)) for x, mark in enumerate(row) if mark == "#"
     )
@@ -67,9 +67,9 @@ def command_lines(text: str) -> Iterator[str]:
 def parse(
     text: str, *, size: tuple[int, int], allowed: Sequence[str], limit: int, short: bool
 ) -> tuple[list[tuple[Cell, str]], int]:
-    """The commands of one agent in order, and how many lines were rejected.
+    """Parses the commands of one agent, in order, and counts the rejected lines.
 
-    One command per line: `/setblock x y z block`, or with `short` also `a1 block` (see
+    Each line holds one command: `/setblock x y z block`, or with `short` also `a1 block` (see
     `cell_name`). A list bullet, a code fence, empty lines, a `minecraft:` prefix and words after
     the block are tolerated. Every other line is rejected: prose, other commands, relative or
     fractional coordinates, cells outside `size` (width, height) or off z = 0, blocks not in
@@ -107,7 +107,8 @@ def _command(line: str, short: bool) -> tuple[Cell, str] | None:
 
 
 def cell_name(cell: Cell) -> str:
-    """A cell as on a chess board: columns a, b, ..., z, aa, ..., rows from 1 at the bottom."""
+    """Name of a cell as on a chess board: columns are a, b, ..., z, aa, ..., and rows count from 1
+    at the bottom."""
     x, y = cell
     head = "" if x < 26 else chr(ord("a") + x // 26 - 1)
     return f"{head}{chr(ord('a') + x % 26)}{y + 1}"
@@ -126,7 +127,7 @@ def build(commands: Iterable[Sequence[tuple[Cell, str]]]) -> tuple[Block, ...]:
 
 
 def checkerboard(target: Sequence[Cell], agents: int) -> dict[Cell, tuple[int, str]]:
-    """The owner and block of each cell, so that no two neighbours share a texture.
+    """Assigns an owner and a block to each cell, so that no two neighbours share a texture.
 
     Cells with an even x + y are assigned in turn to the agents of the first palette, and the others
     to the agents of the second. With two agents the owner is (x + y) mod 2. Every agent alternates

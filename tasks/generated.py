@@ -27,7 +27,7 @@ def belongs_to_test(key: str) -> bool:
 
 
 class FreshItems(Sequence[Item], Generic[Item]):
-    """A sequence of training items of any length. Each is drawn when it is read: item k is a
+    """A sequence of training items of any length. An item is drawn when it is read: item k is a
     function of the seed and k. If there are few possible instances, two items may be equal."""
 
     def __init__(

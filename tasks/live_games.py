@@ -17,8 +17,8 @@ _KEPT = 256
 class LiveGames(Generic[Key, Live]):
     """The most recent games, at most 256, by the moves that led to them.
 
-    `end` is called with each game that is dropped, also when the process ends. A forked process
-    leaves its parent's games alone.
+    `end` is called with each dropped game; when the process ends, all games are dropped. A forked
+    process leaves its parent's games alone.
     """
 
     def __init__(self, end: Callable[[Live], None] = lambda _: None) -> None:
@@ -27,7 +27,7 @@ class LiveGames(Generic[Key, Live]):
         self._process = 0
 
     def take(self, play: Key) -> Live | None:
-        """Removes and returns the game after these moves; it is removed because its next step
+        """Removes and returns the game after these moves. The game is removed because its next step
         changes it."""
         return self._by_play.pop(play, None) if self._process == os.getpid() else None
 

@@ -72,8 +72,8 @@ def tool_prompt(task: str, aim: str, steps: Sequence[Step], run: ToolRun[Any] | 
 
 
 def plan_prompt(task: str, steps: Sequence[Step], run: ToolRun[Any] | None, *, single: bool) -> str:
-    """The planner's prompt, with the tool user's newest program; `single` leaves out the tool
-    user."""
+    """The planner's prompt, with the tool user's newest program; with `single`, the prompt does not
+    mention the tool user."""
     if single:
         received = tool = ""
         verify = (

@@ -14,13 +14,13 @@ STEPS: Mapping[str, Cell] = {"U": (-1, 0), "D": (1, 0), "L": (0, -1), "R": (0, 1
 
 
 def cell_name(cell: Cell) -> str:
-    """`a1` for the top left cell: the column's letter, the row's number from 1."""
+    """Name of a cell: the column's letter and the row's number, from `a1` at the top left."""
     row, column = cell
     return f"{letters(column)}{row + 1}"
 
 
 def letters(number: int) -> str:
-    """`a` to `z` for 0 to 25, then `aa`, `ab`, ..."""
+    """Letters for a number: `a` to `z` for 0 to 25, then `aa`, `ab`, ..."""
     head = "" if number < 26 else chr(ord("a") + number // 26 - 1)
     return f"{head}{chr(ord('a') + number % 26)}"
 

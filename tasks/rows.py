@@ -130,7 +130,7 @@ def csv_table(text: str, path: Path, *, field: str) -> CsvTable:
 
 @dataclass(frozen=True, slots=True)
 class HubSplit:
-    """One split of a data set on the hub, and how its rows are read."""
+    """One split of a data set on the hub, with the function that converts its rows."""
 
     path: str
     config: str | None
@@ -143,6 +143,6 @@ class HubSplit:
     """Whether this is only a test split, which cannot be trained on."""
 
     def rows(self) -> list[DataRow]:
-        """Errors: ConfigError if it cannot be read; MissingExtra without `datasets`."""
+        """Errors: ConfigError if the split cannot be read; MissingExtra without `datasets`."""
         names = tuple(filter(None, (self.path, self.config)))
         return hub_rows(self.path, lambda hub: hub.load_dataset(*names, split=self.split), self.row)

@@ -1,5 +1,5 @@
-"""A language of small programs for models with a small vocabulary: steps that change a number in
-turn.
+"""A language for models with a small vocabulary: a program is a sequence of steps that change a
+number.
 
 The question `times_2 then plus_1` asks for twice the number plus one; its program is
 `times_2 plus_1`. The task runs programs without a sandbox, since they always end and have no side

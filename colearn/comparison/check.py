@@ -25,7 +25,7 @@ def check_plans(plans: Iterable[Plan]) -> None:
 
 
 def _needs(run: ResolvedRun) -> str:
-    """Everything that determines whether a run can start, as one string."""
+    """Returns all settings that determine whether a run can start, as one string."""
     data = run.config.model_dump(mode="json", include={"task", "wrapper"})
     return json.dumps([data, run.config.evaluation.split, _devices(run), _bases(run)])
 

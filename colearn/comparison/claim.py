@@ -22,7 +22,7 @@ from .plan import Plan
 
 def check_claim(plan: Plan, out: Path) -> None:
     """Errors: CheckpointError if `out` contains another comparison or a single run, naming the
-    first setting that differs; ConfigError if the budget is shorter than that of the runs in
+    first setting that differs; ConfigError if the budget is smaller than the budget of the runs in
     `out`."""
     remedy = "give another --out or delete the folder"
     folder = ComparisonFolder(out)

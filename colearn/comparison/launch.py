@@ -96,8 +96,8 @@ def early_forks(
     *,
     needed: bool = True,
 ) -> Iterator[Forks | None]:
-    """A fork server that imports while the runs are still being planned; None for runs of another
-    program, or if not `needed`."""
+    """Start a fork server, which imports modules while the runs are still being planned. Yields
+    None for runs of another program, or if not `needed`."""
     if command is not None or not needed:
         yield None
         return
@@ -110,7 +110,7 @@ def early_forks(
 
 def _share(workers: int, runs: int) -> int:
     """Default number of CPU threads of each run: the cores divided among concurrent runs.
-    `run.threads` overrides it."""
+    `run.threads` overrides this default."""
     return max(1, _cores() // max(1, min(workers, runs)))
 
 

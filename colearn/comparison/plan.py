@@ -232,7 +232,7 @@ def _section(value: Any) -> Mapping[str, Any]:
 
 
 def _kept(settings: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
-    """The given settings without those that the algorithm or its parts do not have."""
+    """Returns the given settings, without those that neither the algorithm nor its parts have."""
     kept: dict[str, Any] = {}
     for key, value in settings.items():
         if known.get(key) is not None and isinstance(value, Mapping):

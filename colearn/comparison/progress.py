@@ -44,7 +44,7 @@ class Goal:
     metric: str = "return"
 
     def fraction(self, status: Status) -> float:
-        """Used fraction of the budget in steps or iterations, whichever ends the run first."""
+        """Used fraction of the budget, in steps or in iterations, whichever ends the run first."""
         steps = status.environment_steps / max(1, self.environment_steps)
         iterations = status.iteration / self.iterations if self.iterations else 0.0
         return min(1.0, max(steps, iterations))
@@ -76,9 +76,9 @@ class RemainingTime:
 
 
 def status_text(status: Status, label: str, left: float | None) -> str:
-    """Evaluation, training return, tokens per second and remaining time, as far as known. If the
-    evaluation is of an earlier state, it comes after the newer values, with the number of steps of
-    that state."""
+    """Evaluation, training return, tokens per second and remaining time, as far as known. An
+    evaluation of an earlier state comes after the newer values, together with the number of steps
+    of that state."""
     parts = []
     if status.training_return is not None:
         parts.append(f"training return {status.training_return:.3f}")

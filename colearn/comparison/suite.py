@@ -79,8 +79,8 @@ def _compare(
 
 
 def _with_earlier(suite: SuiteSettings, folder: SuiteFolder) -> SuiteSettings:
-    """The suite extended by the tasks and rows already in the folder, so that the report includes
-    them."""
+    """Returns the suite extended by the tasks and rows that the folder already contains, so that
+    the report includes them."""
     if not folder.exists():
         return suite
     before = folder.settings()
@@ -132,7 +132,8 @@ def plan_suite(suite: SuiteSettings) -> dict[str, Plan]:
 
 
 def suite_config(suite: SuiteSettings, name: str) -> Config:
-    """A config of the suite with the overrides in `each` and the suite's seeds applied."""
+    """Returns a config of the suite, after the overrides in `each` and the suite's seeds are
+    applied."""
     config = load_config(name, suite.overrides)
     if suite.seeds is None:
         return config

@@ -168,7 +168,7 @@ def _choice(name: str, settings: Mapping[str, Any]) -> str:
 
 
 def _cell(value: Any) -> str:
-    """A value for a table cell, as JSON on one line, which a config also accepts."""
+    """Formats a value for a table cell as JSON on one line, which a config also accepts."""
     return f"`{json.dumps(value, ensure_ascii=False, default=str)}`".replace("|", "\\|")
 
 

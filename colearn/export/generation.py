@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 def save_generation_config(sampling: SamplingSettings, chat: ChatFormat, folder: Path) -> None:
     """Write `folder/generation_config.json`.
 
-    Greedy sampling has no temperature in the file, as transformers requires. Stop strings are only
-    in agent.json: if they were in generation_config.json, `generate` would refuse to run without
-    the tokenizer as an argument.
+    For greedy sampling, the file contains no temperature, as transformers requires. Stop strings
+    are only in agent.json: if they were in generation_config.json, `generate` would refuse to run
+    without the tokenizer as an argument.
     """
     from transformers import GenerationConfig
 

@@ -15,8 +15,8 @@ MANIFEST = "agent.json"
 
 
 class AgentManifest(BaseModel):
-    """Settings for prompting and sampling an exported agent; the names are those of the trainer's
-    settings."""
+    """Settings for prompting and sampling an exported agent; the names are the same as in the
+    trainer's settings."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

@@ -29,8 +29,8 @@ class Scores:
 
 
 def read_scores(trained: Trained, comparison: Path | None) -> Scores:
-    """Read the scores. `comparison` None selects the comparison whose folder contains the run, if
-    it has finished runs.
+    """Read the scores. If `comparison` is None, the comparison whose folder contains the run is
+    used, provided that it has finished runs.
 
     Errors: ConfigError for a comparison without this run, CheckpointError for unreadable files.
     """

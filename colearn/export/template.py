@@ -2,7 +2,7 @@
 
 The template is assembled from the pieces into which `ChatFormat` splits the template used in
 training. The model's original template would not be correct: some templates rewrite earlier answers
-or trim messages, which the agent has never seen in training.
+or trim messages, and the agent has never seen such text in training.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _ANSWER = """\
                 and "</think>" not in message["content"] and not loop.last else "")"""
 """Jinja for an answer under a template with reasoning. The answer is written as sampled. If the
 prompt opened the reasoning, the opening text precedes the answer. A truncated reasoning block is
-closed; a plain answer has no block."""
+closed; an answer without reasoning has no block."""
 
 
 class _Pieces(ChatFormat):
@@ -83,7 +83,7 @@ class _Pieces(ChatFormat):
 
     @property
     def opened(self) -> str:
-        """The text at the end of a prompt that opens reasoning."""
+        """The text that opens reasoning at the end of a prompt."""
         return self.opened_reasoning("")
 
     @property
@@ -149,7 +149,8 @@ def _ids(tokenizer: Any, messages: list[dict[str, str]]) -> tuple[int, ...]:
 
 
 def _own_system(opening: str) -> str:
-    """Jinja for the opening with the first message's text instead of the role prompt."""
+    """Jinja for the start of a conversation, with the first message's text instead of the role
+    prompt."""
     before, separator, behind = opening.partition(_SYSTEM)
     if not separator or _SYSTEM in behind:
         return 'raise_exception("this agent takes no system message")'

@@ -55,7 +55,7 @@ _ROOM = 20_000
 
 
 class _TooMuch(Exception):
-    """A file demands more than any legitimate file."""
+    """Raised when a file demands more time or memory than any legitimate file does."""
 
 
 def main() -> None:

@@ -1,7 +1,7 @@
 """Untrusted files are first opened in a child process with limits, once for each content.
 
-A file that the child opens within 10 s of processor time and 3 GB is then opened here without
-limits. The cache folder records the SHA-256 of each content that passed.
+If the child opens a file within 10 s of processor time and 3 GB of memory, this process then opens
+the file without limits. The cache folder records the SHA-256 of each content that passed.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ SECONDS = 10
 MEMORY = 3 << 30
 """Limit on address space in bytes; the tokenizer of Gemma 3 takes less than 1 GB."""
 _FORM = 2
-"""Version of the child's checks. It is raised when a check is added, so that all files are checked
-again."""
+"""Version of the child's checks. The version is increased when a check is added, so that all files
+are checked again."""
 _PATIENCE = 120.0
 """Maximum wall-clock time of the child in seconds, for busy machines; `SECONDS` of processor time
 usually end it first."""
@@ -56,7 +56,7 @@ def check_model_files(folder: Path, digests: Mapping[str, str]) -> None:
 
 
 def remember_model_files(digests: Mapping[str, str]) -> None:
-    """Record that the files of a model that this program itself has written need no check."""
+    """Record that model files need no check because this program has written them."""
     _remember(_key(digests))
 
 
@@ -66,7 +66,7 @@ def _key(digests: Mapping[str, str]) -> str:
 
 @lru_cache(maxsize=1024)
 def _reason(key: str, arguments: Sequence[str], source: str) -> str | None:
-    """The problem that the child found; None: no problem. Cached for each content."""
+    """Returns the problem that the child found; None if it found none. Cached for each content."""
     if _remembered(key).exists():
         return None
     command = [sys.executable, "-P", "-B", str(_OPENER), str(SECONDS), str(MEMORY), *arguments]

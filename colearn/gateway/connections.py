@@ -36,7 +36,7 @@ class ProgramProtocol(PatientProtocol):
             self._evict()
 
     def data_received(self, data: bytes) -> None:
-        """Reads a part of a request, whose path names its program."""
+        """Reads a part of a request; the path of the request names the program."""
         super().data_received(data)
         if self in self.programs and self.cycle is not None:
             del self.programs[self]

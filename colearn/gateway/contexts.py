@@ -34,12 +34,13 @@ class Context:
     said: tuple[Entry, ...]
 
     def answered(self, text: str) -> Context:
-        """Returns the context extended by the agent's answer, as its program received it."""
+        """Returns the context extended by the agent's answer, in the form that the program
+        received."""
         return Context(self.system, (*self.said, ("assistant", text.strip())))
 
     @property
     def size(self) -> int:
-        """Number of UTF-8 bytes of all texts: an upper bound on their number of tokens."""
+        """Number of UTF-8 bytes of all texts, which is never less than the number of tokens."""
         texts = (self.system or "", *(text for _, text in self.said))
         return sum(len(text.encode()) for text in texts)
 

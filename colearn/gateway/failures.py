@@ -36,8 +36,8 @@ def last_words(stderr: bytes) -> str:
 
 
 def _at(trace: Sequence[tuple[str, int | None]]) -> str:
-    """` (FILE, line N)` of the last traceback entry that is neither in a library nor in colearn; ""
-    without one."""
+    """Returns ` (FILE, line N)` for the last traceback entry that is neither in a library nor in
+    colearn; "" if there is no such entry."""
     own = [
         place
         for place in trace

@@ -15,7 +15,8 @@ from colearn.text.json_value import numbered_lines, read_row
 def read_items(source: str, split: str) -> Sequence[Any]:
     """Reads the items of split `train` or `test`; a file's last fifth is `test`.
 
-    Errors: ConfigError for an unreadable file, or naming the line that is not JSON.
+    Errors: ConfigError for an unreadable file, or for a line that is not JSON, which the message
+    names.
     """
     if not source.endswith(".jsonl"):
         items: Sequence[Any] = registry.own_function(source, "task.items")(split)

@@ -19,7 +19,8 @@ LARGEST = 1e9
 
 
 class NoReward(ValueError):
-    """A program's reward is not a valid number, or its key is not the name of an agent."""
+    """Raised when a program's reward is not a valid number, or the reward's key is not an agent's
+    name."""
 
 
 def payment(state: GatewayState[Any], paid: Paid) -> Payment:

@@ -76,7 +76,8 @@ class ProgramRun:
     ) -> PendingRequest:
         """Queues a request.
 
-        Errors: ServeError 404 for an unknown agent, 410 after the end, 429 if too many wait.
+        Errors: ServeError 404 for an unknown agent, 410 after the end, 429 if too many requests
+        wait.
         """
         if agent not in self.agents:
             raise ServeError(404, f"no such agent; this program has {', '.join(self.agents)}")
@@ -202,7 +203,8 @@ class ProgramRun:
             return paid
 
     def claim(self, turn: int) -> bool:
-        """Returns whether the program is at this turn; if so, advances it to the next turn."""
+        """Returns whether the program is at this turn; if so, advances the program to the next
+        turn."""
         with self._changed:
             if self._turn != turn:
                 return False

@@ -36,8 +36,7 @@ _TAIL = 20_000
 
 
 class Endpoints(dict[str, str]):
-    """By agent, the base URL for an OpenAI client; `reward` and `end` are URLs for POST
-    requests."""
+    """Base URLs for an OpenAI client, by agent; `reward` and `end` are URLs for POST requests."""
 
     def __init__(self, base: str, agents: Mapping[str, str]) -> None:
         super().__init__(agents)
@@ -226,8 +225,8 @@ class WorkerProgram(ProgramRunner):
 def program_runner(
     play: str | None, command: Sequence[str], workers: int, opened: Opened | None
 ) -> ProgramRunner:
-    """The runner that a task's settings choose. Errors: ConfigError for a `play` that cannot play
-    an episode."""
+    """Returns the runner that a task's settings select. Errors: ConfigError for a `play` that
+    cannot play an episode."""
     if play is not None:
         check_play(registry.own_function(play, "task.play"))
         return FunctionProgram(partial(registry.own_function, play, "task.play"))
@@ -278,8 +277,9 @@ def _kill_all() -> None:
 
 
 def _tail_of(process: subprocess.Popen[bytes]) -> str:
-    """Reads stderr until it is closed; returns `last_words` of it. If the process has ended but one
-    of its children keeps the pipe open, reading stops after `_LEFT_BEHIND` seconds."""
+    """Reads stderr until the pipe is closed; returns the `last_words` of the text. If the process
+    has ended but one of its children keeps the pipe open, reading stops after `_LEFT_BEHIND`
+    seconds."""
     assert process.stderr is not None
     kept, ends = b"", inf
     with selectors.DefaultSelector() as waiting:

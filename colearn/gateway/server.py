@@ -27,7 +27,8 @@ _ENDED = 65536
 
 
 class GatewayServer:
-    """Starts a program for each episode, and answers its requests in a thread of this process.
+    """Starts a program for each episode, and answers the program's requests in a thread of this
+    process.
 
     Errors: ConfigError if the port is taken, MissingExtra without the packages of a server.
     """

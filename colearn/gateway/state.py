@@ -37,7 +37,8 @@ class GatewayCall(Call):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GatewayState(WorkflowState[Item], Generic[Item]):
-    """Item, record, and the name of the live episode that continues from this state."""
+    """State of an episode: its item, its record, and the name of the live episode that continues
+    from this state."""
 
     episode: str = ""
     contexts: Mapping[str, Context] = field(default_factory=dict)

@@ -20,7 +20,8 @@ from .program_run import PendingRequest
 class Streamed:
     """The answer to one request as a stream.
 
-    An answer that may call functions is sent in one piece, because its calls are parsed at its end.
+    An answer that may call functions is sent in one piece, because the calls are parsed once the
+    answer is complete.
     """
 
     def __init__(self, body: ChatRequest) -> None:

@@ -55,13 +55,13 @@ class Gateway(RecordedTask[Any, State], LegalActions, ProgramEpisodes, ReadsActi
     Without `play` and `command`, workers are started elsewhere.
     grade: `module:function` called with (item, result); it returns the reward in place of the
     program.
-    timeout: maximum number of seconds from an answer to the program's next request or its end.
+    timeout: maximum number of seconds from an answer to the program's next request or to its end.
     failure_reward: the team's reward for a program that fails.
     ignore: request fields to ignore silently: temperature, top_p, top_k, seed. An agent always
     samples with its own `sampling`. Without `ignore`, a temperature other than the agent's causes
-    one warning, and each of the other fields is an error.
+    one warning, and a request with any of the other fields is refused.
     max_bytes: maximum number of UTF-8 bytes of a context, including the agent's answers.
-    words: by agent, texts on which the embedded model is warm-started.
+    words: texts on which the embedded model is warm-started, by agent.
     """
 
     program = True
@@ -317,7 +317,7 @@ class Gateway(RecordedTask[Any, State], LegalActions, ProgramEpisodes, ReadsActi
     def _count(self, failure: str | None) -> None:
         """Counts consecutive failures.
 
-        Errors: TaskError after too many.
+        Errors: TaskError after too many consecutive failures.
         """
         self._failures = 0 if failure is None else self._failures + 1
         if self._failures == 1:
@@ -331,8 +331,8 @@ class Gateway(RecordedTask[Any, State], LegalActions, ProgramEpisodes, ReadsActi
         return program_runner(self.play, self.command, self.workers, self._opened)
 
     def by_hand(self, opened: Opened, timeout: float) -> Gateway:
-        """Returns this task for programs that are started by hand: `opened` receives the URLs of
-        each episode, and a worker may take the episode instead."""
+        """Returns a copy of this task for programs that are started by hand: `opened` receives the
+        URLs of each episode, and a worker may take the episode instead."""
         task = copy(self)
         task.play, task.command, task.workers, task.timeout = None, (), 0, timeout
         task._opened = opened

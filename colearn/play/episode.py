@@ -56,7 +56,7 @@ class PlaySetting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loss:
-    """Why an episode ended before the task's own end: which agent was lost, and at which turn."""
+    """Why an episode ended before the task ended it: the agent that was lost, and the turn."""
 
     agent: str
     turn: int
@@ -90,7 +90,8 @@ class _Lost(Exception):
 async def play_episode(room: PlaySetting, number: int, item: Any) -> PlayedEpisode:
     """Play one item to its end; `number` and the seed together determine all randomness.
 
-    An agent that stays lost ends the episode. Errors: TaskError if the task breaks its contract.
+    If an agent is lost and all retries fail, the episode ends. Errors: TaskError if the task breaks
+    its contract.
     """
     return await _Play(room, number, item).run()
 
@@ -152,7 +153,7 @@ class _Play:
         return self._end(lost)
 
     async def act(self, request: ActionRequest) -> list[TokenAnswer]:
-        """Errors: _Lost if an endpoint stays lost."""
+        """Errors: _Lost if an endpoint is lost and all retries fail."""
         node = self.growth.nodes[-1]
 
         def retried(reason: str) -> None:

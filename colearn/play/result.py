@@ -81,7 +81,7 @@ class Played:
         return metrics
 
     def summary(self) -> Iterator[str]:
-        """Lines of text on lost episodes with their reasons, and on retries."""
+        """Returns lines of text on lost episodes, the reasons for the losses, and retries."""
         lost = self.lost
         yield f"played {len(self.episodes) - len(lost)} of {len(self.episodes)} episodes"
         reasons: dict[str, list[str]] = {}

@@ -86,7 +86,7 @@ async def play_item(
 ) -> PlayedEpisode:
     """Play one item, which need not be in a split, with a deployed team.
 
-    The last node's state is the result. The agents must not be open yet.
+    The state of the episode's last node is the result. The agents must not be open yet.
 
     Errors: as for `play`; an agent lost during the episode is reported in `PlayedEpisode.lost`.
     """
@@ -110,7 +110,7 @@ async def play_item(
 
 
 async def _all(room: PlaySetting, items: list[Any], at_once: int) -> list[PlayedEpisode]:
-    """Every item's episode, in order, with at most `at_once` of them concurrent."""
+    """Returns every item's episode, in order; at most `at_once` episodes run concurrently."""
     episodes: dict[int, PlayedEpisode] = {}
 
     async def work(waiting: Iterator[tuple[int, Any]]) -> None:

@@ -23,7 +23,7 @@ def make_team(
     timeout: float = 60.0,
     retries: int = 2,
 ) -> dict[str, AsyncRemoteAgent | Person]:
-    """One remote agent for each of the task's `agents`, not yet open.
+    """Returns one remote agent, which is not yet open, for each of the task's `agents`.
 
     `addresses` have the form NAME=URL, or NAME=person for a person at the page; `tokens` the form
     NAME=VARIABLE, with an environment variable; `models` the form NAME=MODEL.

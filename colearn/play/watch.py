@@ -89,9 +89,9 @@ class Watch:
         return {name: f"{self.url}?seat={quote(name)}" for name in self.people} or {"": self.url}
 
     def number_after(self, last: str) -> int:
-        """The number of the event after the last one that a reader has seen. A reader without a
-        valid number (none, or one from another play session on this port) begins with the first
-        event."""
+        """Returns the number of the next event for a page; `last` is the number of the last event
+        that the page has received. If that number is missing or comes from another play session on
+        this port, the page starts from the first event."""
         digits = last.isascii() and last.isdecimal() and len(last) <= _DIGITS
         following = int(last) + 1 if digits else 0
         return following if following <= len(self._log) else 0

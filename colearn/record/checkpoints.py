@@ -128,8 +128,8 @@ class Checkpoints:
 
     @contextmanager
     def writing(self, progress: Progress, *, keep: int) -> Iterator[Path]:
-        """An empty folder that is renamed to `step-N` when the block ends, and removed if the block
-        fails.
+        """Create an empty folder, which is renamed to `step-N` when the block ends and removed if
+        the block fails.
 
         Afterwards only the newest `keep` checkpoints and the best one remain. Checkpoints of later
         iterations, left over if the run was resumed from an earlier one, are removed.

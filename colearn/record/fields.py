@@ -152,8 +152,8 @@ class Episode(_Fields):
 
 
 class CriticTurn(_Fields):
-    """Variance of the returns after one turn in one update, and how much of it the critic
-    explained."""
+    """Variance of the returns after one turn in one update, and the part of this variance that the
+    critic explained."""
 
     turn: Count
     number: Count

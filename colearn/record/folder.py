@@ -31,7 +31,7 @@ Status = Literal["not started", "unfinished", "finished"]
 
 @dataclass(frozen=True, slots=True)
 class RunFolder:
-    """A run's folder. Unreadable files raise CheckpointError, one line that names the file."""
+    """A run's folder. Unreadable files raise CheckpointError with one line that names the file."""
 
     path: Path
 

@@ -27,7 +27,7 @@ def check_no_remains(folder: RunFolder) -> None:
 def kept_lines(
     folder: RunFolder, progress: Progress | None, *, transcripts: bool
 ) -> dict[Path, list[str]]:
-    """Lines up to the last update and the last evaluation in `progress`, by file.
+    """Returns, by file, the lines up to the last update and the last evaluation in `progress`.
 
     progress: None if the run restarts, so that no lines are kept. Missing lines are reported on
     stderr; missing lines of episodes only if the run writes `transcripts`. Errors: CheckpointError

@@ -30,7 +30,7 @@ def agent_name(name: str, agent: str) -> str:
 
 def of_agent(metrics: Mapping[str, float | None], name: str, agent: str) -> float | None:
     """An agent's value of a metric. If no value is logged for the agent, all agents have the same
-    value, and the team's value is returned; None if the team has none either."""
+    value, and the team's value is returned; None if the team has no value either."""
     return metrics.get(agent_name(name, agent), metrics.get(name))
 
 

@@ -22,8 +22,8 @@ class FileTail:
         self._offset = start
 
     def lines(self) -> tuple[list[bytes], bool]:
-        """New complete lines, and whether the file was shortened, in which case the lines start
-        from the beginning."""
+        """Returns the new complete lines, and whether the file was shortened. If it was shortened,
+        the lines start from the beginning of the file."""
         if not self._path.is_file():
             return [], False
         with self._path.open("rb") as file:

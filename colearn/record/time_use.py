@@ -13,8 +13,9 @@ _KINDS = (*_VERBS, "wait")
 
 
 def time_use(spans: Sequence[BusyTime], names: Iterable[str], seconds: float) -> dict[str, float]:
-    """Metrics of an iteration that took `seconds`: for each name, the seconds spent on each
-    activity and waiting; and the seconds in which no name worked, or two or more did."""
+    """Returns metrics of an iteration that took `seconds`. For each generator or model in `names`:
+    the seconds spent on each activity, and the seconds spent waiting. For the iteration: the
+    seconds in which none of them worked, and the seconds in which at least two worked."""
     metrics: dict[str, float] = {}
     for name in names:
         mine = [span for span in spans if span.who == name]
@@ -27,7 +28,8 @@ def time_use(spans: Sequence[BusyTime], names: Iterable[str], seconds: float) ->
 
 
 def _covered(spans: Sequence[BusyTime]) -> tuple[float, float]:
-    """Seconds in which at least one name worked, and seconds in which at least two did."""
+    """Returns the seconds in which at least one generator or model worked, and the seconds in which
+    at least two worked."""
     edges = sorted([(s.start, 1, s.who) for s in spans] + [(s.end, -1, s.who) for s in spans])
     running: dict[str, int] = {}
     one = several = last = 0.0
@@ -60,8 +62,8 @@ def shares(updates: Iterable[Mapping[str, float | None]]) -> dict[str, float]:
 
 
 def bottleneck(parts: Mapping[str, float]) -> str:
-    """One line on `shares`: the name that works for the largest part of an iteration, and the
-    activities of the other names; empty without a timeline."""
+    """Returns one line on `shares`: the activity with the largest share of an iteration, and the
+    other activities with their shares; empty without a timeline."""
     if not parts:
         return ""
     work = {key: value for key, value in parts.items() if key.partition("/")[0] in _VERBS}

@@ -17,7 +17,7 @@ def transcript(task: DecPOMDP[Any, Any], tree: Tree[Any]) -> dict[str, Any]:
     """An episode as plain data: observations, actions and reward of each turn.
 
     The task's `render` provides the text of the last state, `picture` the picture after each turn,
-    and `svg` a drawing of the whole episode.
+    and `svg` an SVG of the whole episode.
     """
     name = item_name(tree.item)
     chain: Sequence[Node[Any]] = tree.ancestry(tree.nodes[-1].index)

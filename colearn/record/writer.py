@@ -27,9 +27,9 @@ from .place import LOCK, check_place, lock_folder
 class RunWriter:
     """Writes one run's files under a lock; each line is written completely or not at all.
 
-    Errors: ConfigError if the folder cannot be written, or the budget is below the steps that its
-    run has made; CheckpointError if the folder contains a different run, a run that must be resumed
-    explicitly, or a run that another process is writing, and if a write fails.
+    Errors: ConfigError if the folder cannot be written, or the budget is less than the number of
+    steps that the run in it has made; CheckpointError if the folder contains a different run, a run
+    that must be resumed explicitly, or a run that another process is writing, and if a write fails.
     """
 
     def __init__(self, path: Path, config: Config, *, resume: bool, writes: bool = True) -> None:
@@ -73,8 +73,8 @@ class RunWriter:
         self.folder.check_budget(value_at(given, BUDGET))
 
     def _follow_moved(self, recorded: dict[str, Any], given: dict[str, Any]) -> None:
-        """Replace the recorded model paths by the given ones, so that a model may have moved. When
-        the checkpoint is loaded, the models' files are compared with its digests."""
+        """Replace the recorded model paths with the given ones, in case a model was moved. When the
+        checkpoint is loaded, the models' files are compared with the digests in the checkpoint."""
         checkpoints = self.folder.checkpoints.all()
         for field in checkpoints[-1].bases if checkpoints else ():
             section = field.removesuffix(".path")

@@ -1,5 +1,5 @@
-"""Explained variance of the critics of finished runs by turn, with the explainable share for
-comparison."""
+"""Computes the explained variance of the critics of finished runs by turn, and for comparison the
+share that any critic could explain."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ _RESAMPLES = 400
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnSummary:
-    """Statistics of the critic at one turn, over the second half of the updates; means over
-    seeds."""
+    """Statistics of the critic at one turn, over the second half of the updates; values are means
+    over seeds."""
 
     turn: int
     explained: MeanEstimate | None
@@ -37,7 +37,8 @@ class TurnSummary:
     """Explained variance of single returns, computed from the mean squared error, so that bias
     counts."""
     item_mean: MeanEstimate | None
-    """Explained variance if the mean by item and turn is used instead of the critic's value."""
+    """Explained variance if the mean return by item and turn is used instead of the critic's
+    value."""
     ceiling: tuple[float, float, float] | None
     """Explainable share, with a 95% interval over updates; None if no joint history occurred twice
     in an update."""
@@ -52,7 +53,8 @@ class CriticSummary:
     """Norm of the noise in an actor's gradient divided by the norm of the gradient, per step; None
     if not measured."""
     calibration: tuple[tuple[float, float], ...]
-    """Mean value and mean return of each tenth of the values in the second half of the updates."""
+    """Mean value and mean return for each tenth of the critic's values, in the second half of the
+    updates."""
     sentence: str
     """Verdict on the three conditions for a useful critic in these runs."""
 
@@ -102,8 +104,8 @@ def _of_turn(number: int, lines: Sequence[CriticLine]) -> Iterator[CriticTurn]:
 
 
 def _share(turns: Sequence[CriticTurn], left: str) -> float | None:
-    """1 - the remaining share of the variance, pooled over updates; None if all returns are
-    equal."""
+    """Returns 1 minus the unexplained share of the variance, pooled over updates; None if all
+    returns are equal."""
     spread = sum(turn.number * turn.variance for turn in turns)
     if spread <= 0:
         return None
@@ -131,8 +133,8 @@ def _explainable(sums: np.ndarray) -> float | None:
 
 
 def gradient_noise(runs: Sequence[Run]) -> float | None:
-    """Ratio of gradient noise to gradient norm, from the actors' mean signal share in the second
-    half of the updates."""
+    """Ratio of gradient noise to gradient norm, computed from the actors' mean signal share in the
+    second half of the updates."""
     shares = [
         value
         for run in runs
@@ -162,8 +164,8 @@ def _calibration(late: Sequence[Sequence[CriticLine]]) -> tuple[tuple[float, flo
 
 
 def judged(label: str, turns: Sequence[TurnSummary], noise: float | None) -> str:
-    """A sentence on the three conditions: noise limits learning, returns can be explained, the
-    critic explains them."""
+    """Returns a sentence that states whether three conditions hold: gradient noise limits learning,
+    the returns can be explained, and the critic explains the returns."""
     if noise is None:
         limits = "whether noise limits learning was not measured"
     elif noise > 1:

@@ -72,7 +72,7 @@ def training_svg(summary: Summary) -> str | None:
 
 
 def small_svg(curves: Mapping[int, Curve]) -> str:
-    """Curves over environment steps, by the algorithm's number, as a small SVG."""
+    """Plot curves over environment steps as a small SVG; the keys are the algorithms' numbers."""
     figure = Figure(figsize=(3.4, 2.2), layout="constrained", facecolor="none")
     panel = figure.subplots()
     for index, curve in curves.items():
@@ -82,7 +82,8 @@ def small_svg(curves: Mapping[int, Curve]) -> str:
 
 
 def calibration_svg(points: Sequence[tuple[float, float]], index: int) -> str:
-    """Mean return against mean value, with the diagonal of a calibrated critic, as a small SVG."""
+    """Plot mean return against mean value as a small SVG, with the diagonal of a calibrated
+    critic."""
     figure = Figure(figsize=(3.4, 2.6), layout="constrained", facecolor="none")
     panel = figure.subplots()
     values, returns = zip(*points, strict=True)

@@ -46,7 +46,8 @@ class Drawing:
         self._marks = [mark for mark in _MARKS if any(cell.mark == mark for cell in cells)]
 
     def legend(self, *, changes: bool) -> str:
-        """Legend of colours and marks. changes: also explain the mark of changed cells."""
+        """Legend of colours and marks. changes: whether to explain the mark of changed cells
+        too."""
         corner = [(0, 0)]
         entries = [
             (f'<path d="{_squares(corner)}" class="block" fill="{colour}"/>', kind)
@@ -63,8 +64,8 @@ class Drawing:
         return f'<p class="legend">{keys}</p>'
 
     def draw(self, picture: Picture, earlier: Picture | None) -> str:
-        """A picture as an HTML figure; cells that differ from the picture of the `earlier` turn are
-        marked."""
+        """Returns a picture as an HTML figure; cells that differ from the picture of the `earlier`
+        turn are marked."""
         groups = []
         for number, group in enumerate(picture.groups):
             known = earlier.groups[number] if earlier and number < len(earlier.groups) else None

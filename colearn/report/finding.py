@@ -1,4 +1,4 @@
-"""One-sentence summary of a comparison, as far as its confidence intervals support it."""
+"""One-sentence summary of a comparison, limited to what the confidence intervals support."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ class PairFinding:
 def compare_pairs(
     finals: Mapping[str, Sequence[float]], judged: Headline = RETURN
 ) -> list[PairFinding]:
-    """A finding for every ordered pair of algorithms, from the headline metric's final values by
-    seed."""
+    """Returns a finding for every ordered pair of algorithms, computed from the headline metric's
+    final values by seed."""
     finals = {label: [judged.sign * value for value in values] for label, values in finals.items()}
     pairs = []
     for x, y in permutations(finals, 2):
@@ -84,8 +84,8 @@ def improved(gain: MeanEstimate | None) -> int:
 def headline(
     changes: Mapping[str, Ends], pairs: Sequence[PairFinding], judged: Headline = RETURN
 ) -> str:
-    """One sentence: which algorithms improved, from which value to which, and which pairs
-    differ."""
+    """Returns one sentence that states which algorithms improved, their first and last values, and
+    which pairs differ."""
     cautions = [_caution(gain) for _, _, gain in changes.values()]
     shared = cautions[0] if len(cautions) > 1 and len(set(cautions)) == 1 else None
     clauses = [

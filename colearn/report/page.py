@@ -53,7 +53,7 @@ def _number(value: float | None) -> str:
 
 
 def _svg_height(svg: str) -> int:
-    """Height in pixels of a frame that shows a drawing, with room for a scroll bar."""
+    """Height in pixels of a frame that shows an SVG, with room for a scroll bar."""
     height = re.search(r'<svg[^>]*\sheight="(\d{1,5})', svg)
     return 320 if height is None else int(height[1]) + 20
 

@@ -28,8 +28,8 @@ def independent(runs: Sequence[Run]) -> list[Run]:
 
 
 def repeats_note(label: str, runs: int, counted: int) -> str:
-    """A sentence on the row `label`, in which only `counted` of `runs` runs count; "" if all
-    count."""
+    """Returns a sentence that only `counted` of the `runs` runs in row `label` count; "" if all
+    runs count."""
     if runs == counted:
         return ""
     if counted == 1:

@@ -21,7 +21,7 @@ _LEFT_OUT = ("compare", "run.seed")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """A dotted key and its value for each algorithm, in order, as YAML."""
+    """A dotted key, and its value for each algorithm as YAML, in the order of the algorithms."""
 
     key: str
     values: tuple[str, ...]

@@ -8,8 +8,8 @@ from colearn.statistics.over_seeds import MeanEstimate
 
 
 def show_number(value: float) -> str:
-    """A number with three significant digits and no exponent; from 1000 on as a whole number with
-    thousands separators."""
+    """Formats a number with three significant digits and no exponent; from 1000 on, as a whole
+    number with thousands separators."""
     if abs(value) >= 999.5:
         return f"{value:,.0f}"
     if abs(value) < 5e-5:
@@ -18,7 +18,8 @@ def show_number(value: float) -> str:
 
 
 def show_estimate(value: MeanEstimate | None) -> str:
-    """`mean [low, high]`, only the mean if there is no interval, a dash for no value.
+    """Formats an estimate as `mean [low, high]`: only the mean if there is no interval, a dash if
+    there is no value.
 
     The bounds have as many decimals as the mean, which has three significant digits. If the mean is
     less than a tenth of the larger bound, that bound determines the decimals.

@@ -59,8 +59,8 @@ class Source:
 
 
 def read_source(path: Path, *, running: bool = False) -> Source:
-    """The finished runs of a comparison or of a folder of runs, or a single run. running: also
-    include unfinished runs that have an evaluation.
+    """Returns the finished runs of a comparison or of a folder of runs, or a single run. running:
+    whether to include unfinished runs that have an evaluation.
 
     Errors: CheckpointError if no run is finished, or a file cannot be read.
     """

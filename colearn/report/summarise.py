@@ -152,7 +152,7 @@ def _ends(runs: Sequence[Run], metric: str) -> tuple[list[float | None], list[fl
 
 
 def change(runs: Sequence[Run], metric: str) -> Change:
-    """A metric's change over finished runs."""
+    """Computes a metric's change from the first to the last evaluation of finished runs."""
     first, last = _ends(runs, metric)
     gains = [
         None if before is None or after is None else after - before

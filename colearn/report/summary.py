@@ -46,7 +46,8 @@ DIAGNOSTICS = {
 models or agents."""
 
 OBJECTIVE = "objective"
-"""Metric of the training objective; with the suffix `/AGENT`, that of one agent."""
+"""Metric of the training objective; with the suffix `/AGENT`, the objective is that of one
+agent."""
 
 
 def is_objective(name: str) -> bool:
@@ -63,7 +64,7 @@ class Curve:
     low: list[float]
     high: list[float]
     seeds: dict[str, tuple[list[float], list[float]]]
-    """x and smoothed values of every seed, at that seed's evaluations or updates."""
+    """x values and smoothed metric values by seed, at the seed's evaluations or updates."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

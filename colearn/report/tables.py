@@ -23,9 +23,10 @@ _OVERHEAD = {
 
 
 def tables(summary: Summary) -> list[ResultTable]:
-    """The tables: performance, its distribution if there are five seeds or more, the critics'
-    explained variance, all other metrics, the training objective, overhead, time use, and, with
-    several algorithms and seeds, the probability that one algorithm improves over another."""
+    """Returns the tables: performance; the distribution of performance if there are at least five
+    seeds; the critics' explained variance; all other metrics; the training objective; overhead;
+    time use. With several algorithms and seeds, another table has the probability that one
+    algorithm improves over another."""
     made = [
         _performance(summary),
         _shape(summary),

@@ -23,8 +23,8 @@ class PicturedEpisode:
     """Picture after each turn; None if the task draws none."""
 
     def drawn(self, turn: int, drawing: Drawing) -> str:
-        """The picture after turn number `turn` as HTML with changes marked; "" without a
-        picture."""
+        """Returns the picture after turn number `turn` as HTML with changes marked; "" if there is
+        none."""
         picture = self.pictures[turn] if turn < len(self.pictures) else None
         earlier = self.pictures[turn - 1] if turn else None
         return "" if picture is None else drawing.draw(picture, earlier)
@@ -55,11 +55,12 @@ class TranscriptPair:
 
 
 def choose_samples(source: Source) -> list[TranscriptPair]:
-    """For each algorithm, from its first finished seed: transcripts of the first item that is in
-    both evaluations.
+    """Returns two transcripts for each algorithm: the same item at the first and at the last
+    evaluation of the algorithm's first finished seed.
 
-    If no item is in both, the first episode of each evaluation is used. Runs without transcripts
-    are skipped. Errors: CheckpointError for a picture that cannot be read.
+    The item is the first one that is in both evaluations. If no item is in both, the first episode
+    of each evaluation is used. Runs without transcripts are skipped. Errors: CheckpointError for a
+    picture that cannot be read.
     """
     samples = []
     for label in source.compared.algorithms:

@@ -109,7 +109,8 @@ def _html(
 
 
 def _main_curves(summary: Summary, judged: str) -> list[tuple[str, str]]:
-    """(SVG, caption) pairs of the headline metric over each axis, and of the training return."""
+    """Returns (SVG, caption) pairs of the headline metric over each axis, and of the training
+    return."""
     curves = [(panel_svg(summary, axis), f"{judged} {_CAPTIONS[axis]}") for axis in AXES]
     training = training_svg(summary)
     return (
@@ -122,8 +123,8 @@ def _title(compared: Compared) -> str:
 
 
 def _more_curves(summary: Summary) -> dict[str, list[tuple[str, str]]]:
-    """(SVG, caption) pairs of other metrics, the training objective and update diagnostics, by
-    title."""
+    """Returns, by title, (SVG, caption) pairs of other metrics, the training objective and update
+    diagnostics."""
     algorithms = list(summary.algorithms.values())
     names = dict.fromkeys(name for a in algorithms for name in a.metrics_curves)
     drawn = {name: [a.metrics_curves.get(name) for a in algorithms] for name in names}

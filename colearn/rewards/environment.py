@@ -32,7 +32,8 @@ class ToolResult:
 
 
 class EpisodeEnded(Exception):
-    """A tool raised SystemExit or a similar exception, which ends only the tool's episode."""
+    """Raised when a tool has raised SystemExit or a similar exception, which ends only the tool's
+    episode."""
 
 
 class LiveEnvironment:
@@ -79,8 +80,9 @@ class LiveEnvironment:
             return ToolResult(name, str({"error": str(error)}), failed=True)
 
     def rewards(self) -> list[float | None]:
-        """A list with the value of `get_reward`; the value is None if the method did not score the
-        episode, or if a tool has not returned. Empty if the environment has no such method.
+        """Returns a list with the value of `get_reward`, or an empty list if the environment has no
+        such method. The value is None if the method did not score the episode, or if a tool has not
+        returned.
 
         Errors: TaskError for a value that is not a finite number.
         """

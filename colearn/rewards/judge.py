@@ -39,7 +39,7 @@ _READING = "score line"
 
 @dataclass(frozen=True, slots=True)
 class _Judged:
-    """The reward of one completion and how it was determined."""
+    """The reward of one completion, and the way in which that reward was determined."""
 
     reward: float
     unreadable: int = 0
@@ -53,7 +53,7 @@ class Judge(RewardFunction):
     The judge states the score on a line `Score: N`, in a JSON object with the key `score`, or as a
     number alone. A reply that was truncated, states no score in range, or states two scores is
     unreadable, and the judge is asked again. Verdicts are cached on disk, so a resumed run pays the
-    same rewards and asks nothing twice. The API key is read from COLEARN_JUDGE_TOKEN.
+    same rewards and sends no request twice. The API key is read from COLEARN_JUDGE_TOKEN.
 
     Metrics: `unreadable`, the number of unreadable replies per completion, and `failed`, the share
     of completions that were paid `failure_reward`.
@@ -109,8 +109,8 @@ class Judge(RewardFunction):
         return ("unreadable", "failed")
 
     def costs(self) -> Mapping[str, float]:
-        """Totals of calls, cached verdicts, unreadable replies, failures, tokens, calls with
-        unknown tokens and, with `prices`, the price."""
+        """Totals of calls, cached verdicts, unreadable replies, failures, tokens, calls with an
+        unknown number of tokens and, with `prices`, the price."""
         totals = self.spent.totals()
         costs = {f"judge {name.replace('_', ' ')}": total for name, total in totals.items()}
         if self.prices is not None:

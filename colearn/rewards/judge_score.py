@@ -20,7 +20,8 @@ _DECODER = json.JSONDecoder(object_pairs_hook=list)
 
 
 def read_score(reply: str, lowest: float, highest: float) -> float | None:
-    """The score that a reply states; None if the reply states no score, or different scores.
+    """Returns the score that a reply states; None if the reply states no score or several different
+    scores.
 
     A statement is a line `Score: N`, or a JSON object with the key `score`. Without a statement the
     whole reply must be a number. Markdown emphasis is ignored. A number may be followed by the
@@ -46,7 +47,7 @@ def _lines(text: str, highest: float) -> Iterator[float | None]:
 
 
 def _objects(text: str, highest: float) -> Iterator[float | None]:
-    """The score that each JSON object with the key `score` states."""
+    """Returns the score in each JSON object that has the key `score`."""
     start = text.find("{")
     while start >= 0:
         try:

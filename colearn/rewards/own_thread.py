@@ -12,12 +12,12 @@ _Call = tuple[Callable[[], Any], Future[Any]] | None
 
 
 class NotReturned(Exception):
-    """A call did not return within its time limit; it may still be running."""
+    """Raised when a call has not returned within its time limit; the call may still be running."""
 
 
 class CallStopped(Exception):
-    """A call raised SystemExit, KeyboardInterrupt or another BaseException, which is the
-    `__cause__`."""
+    """Raised when a call has raised SystemExit, KeyboardInterrupt or another BaseException;
+    `__cause__` is that exception."""
 
 
 class OwnThread:

@@ -113,7 +113,8 @@ class _Classifier:
     def read(
         self, prompt: PromptOrText, completion: PromptOrText, longest: int
     ) -> tuple[float, int]:
-        """The reward and the number of tokens read; 0 tokens if the text was read before."""
+        """Returns the reward and the number of tokens read, which is 0 if the text was read
+        before."""
         import torch
 
         text = self._text(prompt, completion)

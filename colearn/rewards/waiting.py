@@ -11,8 +11,8 @@ Result = TypeVar("Result")
 
 
 def finish(waiting: Awaitable[Result]) -> Result:
-    """The result of an awaitable. It is computed in another thread if an event loop already runs in
-    this one."""
+    """Returns the result of an awaitable. If an event loop already runs in this thread, another
+    thread computes the result."""
 
     async def main() -> Result:
         return await waiting

@@ -33,7 +33,8 @@ GREETING = b"."
 
 @functools.cache
 def bundle(side: Literal["program", "checker", "script"]) -> bytes:
-    """The modules of one side in import order, preceded by their total length as four bytes."""
+    """The modules of one side of a run (`program`, `checker` or `script`) in import order, preceded
+    by their total length as four bytes."""
     modules = []
     for name in ("_plain", "_apply_limits", f"_{side}"):
         path = Path(__file__).with_name(f"{name}.py")

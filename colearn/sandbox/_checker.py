@@ -1,7 +1,8 @@
 """Runs the tests in a separate sandbox and calls the program in another process.
 
 Every `assert` is evaluated in this process, on plain values created in this process. The program's
-process shares no memory, file or connection with it except two pipes: calls and answers.
+process shares no memory, file or connection with this process except two pipes: one for calls and
+one for answers.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Lost(BaseException):
-    """The program's process has ended, timed out or sent a malformed answer."""
+    """Raised when the program's process has ended, timed out or sent a malformed answer."""
 
 
 class CheckedProgram:
@@ -200,7 +201,8 @@ def _names(value: Any) -> list[str]:
 
 
 def _exception(names: list[str], text: str) -> BaseException:
-    """An exception of the nearest builtin class; the program's own classes are never recreated.
+    """Returns an exception of the nearest builtin class; the classes that the program defines are
+    never recreated.
 
     StopIteration becomes RuntimeError, as in a generator: otherwise `all(map(candidate, ...))`
     would be true for a program that raises StopIteration immediately.

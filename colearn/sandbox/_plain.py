@@ -1,10 +1,10 @@
 """Serialisation of plain values between the processes of a sandbox.
 
 None, bool, int, float, complex, str, bytes, bytearray, list, tuple, dict, set, frozenset and range
-arrive unchanged. An instance of a subclass arrives as its plain base value, an iterator as an
-iterator over its remaining items, anything else as `Opaque`. Reading creates only these types, so
-no class, method or code of the writer is transferred. This module imports little, because every
-program loads it.
+arrive unchanged. An instance of a subclass arrives as its plain base value, and an iterator arrives
+as an iterator over its remaining items. Anything else arrives as `Opaque`. Reading creates only
+these types, so no class, method or code of the writer is transferred. This module imports little,
+because every program loads it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ _SEQUENCES: dict[bytes, type] = {
 
 
 class NotPlain(Exception):
-    """Malformed bytes, or a value that is too deeply nested or too large to be sent."""
+    """Raised for malformed bytes, and for a value that is too deeply nested or too large to be
+    sent."""
 
 
 class Opaque:

@@ -21,9 +21,9 @@ _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 class BareAsserts:
     """Detects asserts that bind no name and call only functions without side effects.
 
-    Such functions are the program's functions, most builtins, imported names, methods of immutable
-    values, and helpers that call only such functions. Every other function counts as having side
-    effects.
+    The following count as free of side effects: the program's functions, most builtins, imported
+    names, and methods of immutable values. A helper also counts if all functions that it calls
+    count. Every other function counts as having side effects.
 
     trees: syntax trees of the trusted code: the tests and the prompt.
     program: names of the program's functions, whose side effects stay in another process.

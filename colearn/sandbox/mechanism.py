@@ -46,7 +46,8 @@ def choose_mechanism(wanted: Mechanism | Literal["auto"] = "auto") -> Mechanism:
 
 @functools.cache
 def works(mechanism: Mechanism) -> bool:
-    """Whether a probe program runs under `mechanism` without root and with an empty folder."""
+    """Whether a probe program runs under `mechanism`, without root privileges and with an empty
+    folder."""
     if mechanism == "bwrap" and shutil.which("bwrap") is None:
         return False
     probe = "import os\nprint(os.getuid() != 0, os.listdir('.'))"

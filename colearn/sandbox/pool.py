@@ -48,11 +48,12 @@ class SandboxPool:
         return self._threads.submit(run_tests, program, entry_point, tests, **settings)
 
     def run_tests(self, jobs: Iterable[Mapping[str, Any]]) -> list[Verdict]:
-        """One verdict per job, in order; a job maps argument names of `run_tests` to values."""
+        """Returns one verdict per job, in order; a job maps argument names of `run_tests` to
+        values."""
         return [future.result() for future in [self.submit_tests(**job) for job in jobs]]
 
     def run_programs(self, jobs: Iterable[tuple[str, str]]) -> list[Output]:
-        """One output per (program, stdin), in order."""
+        """Returns one output per (program, stdin) pair, in order."""
         settings: dict[str, Any] = {"limits": self.limits, "mechanism": self.mechanism}
         futures = [self._threads.submit(run_program, *job, **settings) for job in jobs]
         return [future.result() for future in futures]

@@ -110,8 +110,8 @@ class Spawned(Process):
 
 
 class Forked(Process):
-    """A sandbox of the namespace server. Its socket `line` carries the exit status; closing `line`
-    kills the sandbox."""
+    """A sandbox that the namespace server started. The socket `line` carries the exit status;
+    closing `line` kills the sandbox."""
 
     def __init__(self, line: socket.socket, stdin: int, stdout: int, stderr: int | None) -> None:
         self._line = line

@@ -178,7 +178,8 @@ def _reports(watched: Watched) -> list[Any]:
 
 
 def _loss(how: str, program: Watched) -> tuple[ErrorKind, str]:
-    """Why the program's process could not answer; `how`: the failure that the tests observed."""
+    """Returns why the program's process could not answer; `how` is the failure that the tests
+    observed."""
     if program.ended in ("output", "files"):
         return lost_by(program)
     if how == "timeout":

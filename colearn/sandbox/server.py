@@ -64,7 +64,7 @@ def start_forked(
     """Start a sandbox through the namespace server.
 
     settings: a request of `_namespaces.py`.
-    with_errors: capture standard error separately from standard output.
+    with_errors: whether to capture standard error separately from standard output.
     channel: further descriptors that the sandbox inherits.
     """
     with contextlib.ExitStack() as ours_if_it_fails, contextlib.ExitStack() as theirs:

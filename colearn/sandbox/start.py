@@ -23,7 +23,8 @@ Side = Literal["program", "checker", "script"]
 
 
 def start(side: Side, mechanism: Mechanism, limits: Limits, channel: Sequence[int] = ()) -> Process:
-    """Start one side of a run. The process first reads its bundle from standard input.
+    """Start one side of a run: program, checker or script. The process first reads its bundle from
+    standard input.
 
     channel: descriptors that the process inherits, one to read and one to write.
     """

@@ -35,8 +35,8 @@ def guarded(method: str, call: Callable[[Any], Value], argument: Any) -> Value:
 
 
 def copied(value: Value, what: str, remedy: str) -> Value:
-    """A copy of a value made by pickling. Errors: TaskError if the value does not pickle or the
-    copy differs."""
+    """Returns a copy of a value, made by pickling. Errors: TaskError if the value does not pickle
+    or the copy differs."""
     try:
         copy: Value = pickle.loads(pickle.dumps(value))
     except Exception as error:

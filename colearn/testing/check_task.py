@@ -33,7 +33,7 @@ from .fingerprint import fingerprint
 
 Task = DecPOMDP[Any, Any]
 Actions = Callable[[Any, str, np.random.Generator], str]
-"""A function that chooses an agent's action in a state: (state, agent, rng) to text."""
+"""A function that maps (state, agent, rng) to the text of the agent's action."""
 
 Value = TypeVar("Value")
 
@@ -96,8 +96,8 @@ def check_task(
 
 
 class _Checker:
-    """A task, a copy made before the first call, and the state shared by all episodes of the
-    check."""
+    """State of a check: the task, a copy of the task made before the first call, and the values
+    that all episodes of the check share."""
 
     def __init__(self, task: Task, copy: Task) -> None:
         self.task, self.copy = task, copy

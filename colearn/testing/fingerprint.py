@@ -19,9 +19,9 @@ _PLAIN = (NoneType, bool, int, float, complex, str, bytes)
 
 
 def fingerprint(value: object) -> Fingerprint:
-    """A fingerprint of a value, to be compared with `==`. Caches outside a dataclass's fields do
-    not count. Order counts, except in mappings and sets. NaN equals NaN. For a value that cannot be
-    pickled, only the type counts."""
+    """Returns a fingerprint of a value; fingerprints are compared with `==`. Caches outside a
+    dataclass's fields do not count. Order counts, except in mappings and sets. NaN equals NaN. For
+    a value that cannot be pickled, only the type counts."""
     return _of(value, ())
 
 

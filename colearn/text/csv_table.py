@@ -13,7 +13,7 @@ LARGEST_FIELD = 1 << 24
 
 
 class CsvTable(NamedTuple):
-    """Column names, and the rows, each with the number of the line on which it ends."""
+    """Column names and rows; each row has the number of the line on which the row ends."""
 
     names: list[str]
     rows: list[tuple[int, list[str]]]

@@ -23,7 +23,8 @@ def numbered_lines(text: str) -> Iterator[tuple[int, str]]:
 
 
 def read_row(text: str) -> Any:
-    """`read_json` for a data file: numbers are finite, and an object has each key once.
+    """Parse a row of a data file as `read_json` does, with finite numbers and without repeated
+    keys.
 
     Errors: as for `read_json`.
     """
@@ -31,7 +32,7 @@ def read_row(text: str) -> Any:
 
 
 class _Refused(ValueError):
-    """A text that is valid JSON but holds a value that this parser rejects."""
+    """Raised for text that is valid JSON but contains a value that this parser rejects."""
 
 
 def read_json(text: str, *, finite: bool = False, unique: bool = False) -> Any:

@@ -166,7 +166,7 @@ def _in_query(match: re.Match[str]) -> str:
 
 
 def _named(match: re.Match[str]) -> str:
-    """The match, with its value masked if its name indicates a secret."""
+    """Returns the match, with its value masked if the name in the match indicates a secret."""
     before, name, between, value = match.groups()
     if not is_secret(name):
         return match[0]

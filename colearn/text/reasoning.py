@@ -47,7 +47,7 @@ def opened_reasoning(prompt: str) -> str:
 
 
 class AnswerStream:
-    """The answer, without reasoning, in a text that arrives in parts."""
+    """Extracts the answer, without reasoning, from a text that arrives in parts."""
 
     def __init__(self) -> None:
         self._text = ""
@@ -59,7 +59,7 @@ class AnswerStream:
         return self._give(without_reasoning(self._text[: len(self._text) - _held(self._text)]))
 
     def finish(self, answer: str) -> str:
-        """The part of the complete answer that `push` has not returned yet."""
+        """Returns the part of the complete answer that `push` has not returned."""
         return self._give(answer)
 
     def _give(self, answer: str) -> str:
@@ -69,7 +69,7 @@ class AnswerStream:
 
 
 def _held(text: str) -> int:
-    """Length of the longest end of a text that may be the beginning of a mark."""
+    """Length of the longest suffix of a text that may be the start of a reasoning mark."""
     longest = max(map(len, TOKENS)) - 1
     for length in range(min(longest, len(text)), 0, -1):
         if any(token.startswith(text[-length:]) for token in TOKENS):

@@ -1,4 +1,4 @@
-"""Workflows declared as a graph in YAML, checked before any episode.
+"""Workflows that are declared as a graph in YAML and checked before any episode.
 
     items: questions.jsonl                  # or .csv; the keys of a row are fields
     tools: [search]                         # a subset of the tools given to the task
@@ -53,8 +53,8 @@ class DeclaredWorkflow(Workflow[Mapping[str, Any]]):
     """A task that executes the graph in a YAML file. `tools` maps the graph's tool names to async
     functions, or to `module:function`.
 
-    Errors: ConfigError, one line that names the node and the remedy, for an unreadable file, an
-    unreachable node, a field that is not set, or a loop without `at_most`.
+    Errors: ConfigError for an unreadable file, an unreachable node, a field that is not set, or a
+    loop without `at_most`. The message is one line that names the node and the remedy.
     """
 
     def __init__(

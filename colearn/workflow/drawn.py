@@ -26,8 +26,8 @@ _LONGEST = 400
 
 
 def svg(state: WorkflowState[Any]) -> str | None:
-    """Draws one box per call, each to the right of its sources, in bands of `_BAND` columns; None
-    before the first call.
+    """Draws one box per call, to the right of the boxes of the call's sources, in bands of `_BAND`
+    columns. Returns None before the first call.
 
     Dashed boxes are tools; white boxes are unanswered calls. A box shows the turn and the reward;
     the box's title contains the prompt and the answer.

@@ -96,7 +96,7 @@ class GraphNode(_Section):
 
 
 class Reward(_Section):
-    """A score of a field against the item's gold answers, for the team or for one role."""
+    """A reward for the team or one role: the score of a field against the item's gold answers."""
 
     score: Literal["f1", "em", "accuracy"]
     field: str

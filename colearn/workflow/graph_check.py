@@ -97,7 +97,8 @@ def _known_fields(
 
 
 def _most_turns(nodes: Sequence[GraphNode], place: dict[str, int]) -> int:
-    """Returns an upper bound on the turns: each jump back repeats the nodes in between."""
+    """Returns an upper bound on the number of turns: each jump back repeats all nodes from its
+    target to the jump."""
     times = [1] * len(nodes)
     for number, node in enumerate(nodes):
         back = place.get(node.next or "", number + 1)

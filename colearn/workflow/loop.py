@@ -1,8 +1,8 @@
 """Deterministic event loop of a workflow, without clock, input or output.
 
-A workflow waits only for answers and tool results, which are supplied one at a time. After each one
-the loop runs until nothing is ready. The next calls are therefore a function of the item and the
-results so far, so the workflow can be replayed.
+A workflow waits only for answers and tool results, which are supplied one at a time. After each of
+them, the loop runs until no callback is ready. The next calls are therefore a function of the item
+and the results so far, so the workflow can be replayed.
 """
 
 from __future__ import annotations

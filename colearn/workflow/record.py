@@ -45,7 +45,7 @@ class Payment:
 
     value: float
     actions: Sources | None = None
-    """Actions that each earn the full value; None: the team."""
+    """Actions, each of which earns the full value; None: the team earns the value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

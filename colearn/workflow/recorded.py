@@ -1,4 +1,5 @@
-"""Base task of recorded programs: takes prompts, rewards, metrics and drawings from the record."""
+"""Base task of recorded programs: takes prompts, rewards, metrics and renderings from the
+record."""
 
 from __future__ import annotations
 

@@ -12,7 +12,8 @@ from .tool import ToolError
 
 
 class Recorder(Protocol):
-    """Receives a team's calls; answers each call from the record, or waits for its result."""
+    """Receives a team's calls; returns each call's result from the record, or waits for the
+    result."""
 
     measured: dict[str, float]
 

@@ -74,7 +74,7 @@ class Workflow(RecordedTask[Item, WorkflowState[Item]]):
 
     @property
     def tool_names(self) -> tuple[str, ...]:  # type: ignore[override]
-        """Names of the tools, for drawings."""
+        """Names of the tools, for renderings."""
         return tuple(self._named_tools())
 
     def _named_tools(self) -> dict[str, Tool]:

@@ -30,8 +30,9 @@ class ToolError(str):
 class Tool:
     """An async function that a run or a role may call.
 
-    The state records the result, so it must be plain data or text. For repeatable runs, the result
-    must be deterministic. The schema is derived from signature and docstring, in MCP's format.
+    The state records the result, so the result must be plain data or text. For repeatable runs, the
+    result must be deterministic. The schema is derived from signature and docstring, in MCP's
+    format.
     """
 
     function: Callable[..., Awaitable[Any]]
@@ -114,7 +115,7 @@ def run_tools(calls: Sequence[Call], tools: Mapping[str, Tool]) -> list[CallResu
 
 
 class _Kept(threading.local):
-    """The event loop of a thread's tools, kept because creating an event loop is slow."""
+    """Keeps one event loop per thread for tools, because creating an event loop is slow."""
 
     runner: asyncio.Runner | None = None
     process = 0

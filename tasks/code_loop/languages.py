@@ -128,8 +128,8 @@ class Python:
 
 
 class StepLanguage:
-    """The language of steps that change a number: `times_2 then plus_1` is solved by
-    `times_2 plus_1`."""
+    """The language of steps that change a number. The program `times_2 plus_1` solves the problem
+    `times_2 then plus_1`."""
 
     prompts = prompts.STEPS
 
@@ -159,5 +159,5 @@ class StepLanguage:
         return Report(1.0 - len(wrong) / len(tests), wrong[0] if wrong else "")
 
     def legal_action(self, problem: StepProblem, agent: str, rng: np.random.Generator) -> str:
-        """A guess of the steps, right a quarter of the time."""
+        """A guess of the steps, which is right about a quarter of the time."""
         return guess(problem, rng)

@@ -1,5 +1,5 @@
-"""Prompts of planner, coder and reflector. They are colearn's: the paper does not print its
-prompts."""
+"""Prompts of planner, coder and reflector. They were written for colearn, since the paper does not
+print its prompts."""
 
 from __future__ import annotations
 

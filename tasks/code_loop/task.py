@@ -30,12 +30,12 @@ class ReflectiveVerification(Workflow[Problem], LegalActions):
     early when all tests pass. Rewards (sec. 6): the planner and coder of round 0 earn s_0. The
     reflector of round i-1 and the planner and coder of round i earn s_i - s_{i-1}. In addition, a
     coder whose answer does not define the function gets a format penalty of -1. The team's reward
-    is the last score, which is s_0 plus the margins. If the verifier fails, the score stays as it
-    was and the reflector reads the reason.
+    is the last score, which is s_0 plus the margins. If the verifier fails, the score does not
+    change and the reflector reads the reason.
 
     data: packaged, humaneval, mbpp or hub, or a .jsonl/.csv file, as for `coop_humaneval`. 'steps'
-    is a separate language for models with a small vocabulary; the task runs its programs without a
-    sandbox.
+    selects a separate language for models with a small vocabulary; the task runs programs in this
+    language without a sandbox.
     Errors: ConfigError from the constructor, one line that names the setting; MissingExtra.
     """
 
@@ -66,7 +66,7 @@ class ReflectiveVerification(Workflow[Problem], LegalActions):
         return problems[split]
 
     async def run(self, team: Team, item: Problem) -> None:
-        """Rounds of plan, program, verification and reflection."""
+        """Plays rounds of plan, program, verification and reflection."""
         language, question = self.language, self.language.question(item)
         texts = language.prompts
         before, reflection = 0.0, None

@@ -28,7 +28,8 @@ def load_problems(
     data: str, test_data: str | None, golden: int
 ) -> dict[str, tuple[ProgrammingProblem, ...]]:
     """The problems by split, in a fixed order, with at most `golden` tests each. Without
-    `test_data` the test split is the official one, if there is one, else the last fifth.
+    `test_data`, the test split is the official test split of the data, or the last fifth of the
+    data if there is none.
 
     Errors: ConfigError for data that cannot be read or a row that is not a problem; MissingExtra if
     data from the hub need `datasets`.

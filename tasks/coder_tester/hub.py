@@ -45,7 +45,7 @@ def mbpp_as_row(row: Mapping[str, Any]) -> Row:
 
 
 def apps_row(row: Mapping[str, Any]) -> Row | None:
-    """A problem that asks for a program; None if it asks for a function or has no tests."""
+    """A problem that asks for a program; None if the row asks for a function or has no tests."""
     known = read_json(row["input_output"] or "{}")
     if known.get("fn_name") or not known.get("inputs"):
         return None
@@ -59,8 +59,8 @@ def apps_row(row: Mapping[str, Any]) -> Row | None:
 
 
 def introductory(row: Mapping[str, Any]) -> Row | None:
-    """`apps_row` of the easiest third, on which Stronger-MAS trains its smaller model; else
-    None."""
+    """Converts a row as `apps_row` does if the problem is in the easiest third, on which
+    Stronger-MAS trains its smaller model; else returns None."""
     return apps_row(row) if row["difficulty"] == "introductory" else None
 
 
@@ -79,7 +79,7 @@ def codecontests_row(row: Mapping[str, Any]) -> Row:
 
 
 def livecodebench_row(row: Mapping[str, Any]) -> Row | None:
-    """A problem that asks for a program; None if it asks for a function. The data has no
+    """A problem that asks for a program; None if the row asks for a function. The data has no
     solutions."""
     name = f"LiveCodeBench/{row['question_id']}"
     cases = [*read_json(row["public_test_cases"]), *private_cases(row["private_test_cases"], name)]
@@ -103,7 +103,7 @@ class _Plain(pickle.Unpickler):
 def private_cases(text: str, name: str) -> list[dict[str, str]]:
     """Reads tests stored as JSON, or as pickled JSON, compressed and encoded in base64.
 
-    Errors: ConfigError if they are neither, or the pickle holds more than text.
+    Errors: ConfigError for tests in any other form, and for a pickle that holds more than text.
     """
     try:
         return list(read_json(text))
@@ -119,7 +119,7 @@ def private_cases(text: str, name: str) -> list[dict[str, str]]:
 
 
 def _lines(text: Any) -> str:
-    """The text of an input or output of APPS, some of which are lists of lines."""
+    """Returns an input or output of APPS as text; some of them are lists of lines."""
     return "\n".join(map(str, text)) if isinstance(text, list) else str(text)
 
 

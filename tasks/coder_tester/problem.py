@@ -11,8 +11,8 @@ from ..answers import plain_value
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A test case with input and expected output: text, or for a function its arguments and return
-    value in Python syntax."""
+    """A test case with an input and an expected output. For a program, both are text; for a
+    function, they are its arguments and its return value in Python syntax."""
 
     input: str
     output: str
@@ -20,7 +20,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProgrammingProblem:
-    """A problem whose programs read the input and print the output, or define the function
+    """A programming problem. Its programs read an input and print an output, or define the function
     `entry_point`, or are steps that change a number."""
 
     name: str
@@ -43,7 +43,7 @@ class ProgrammingProblem:
 
 
 def script(problem: ProgrammingProblem, program: str, test: Case) -> tuple[str, str]:
-    """A program that prints the answer to a test, and its standard input."""
+    """Returns a program that prints the answer to a test, and the program's standard input."""
     if problem.entry_point is None:
         return program, test.input
     return f"{program}\nprint(repr({problem.entry_point}(*{arguments(test.input)!r})))\n", ""

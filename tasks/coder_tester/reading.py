@@ -17,9 +17,10 @@ _FENCED = re.compile(r"```\w*[ \t]*\n(.*?)\n?```", re.DOTALL)
 
 
 def read_test(problem: ProgrammingProblem, text: str) -> Case | None:
-    """The texts after the only `**Test Input:**` and the only `**Test Output:**` that follows it,
-    without code fences. None if either is missing, empty or repeated, or is not a Python literal
-    where a function is tested. A test of a program of steps is two whole numbers."""
+    """Parses a test case: the text after `**Test Input:**`, then the text after `**Test Output:**`,
+    both without code fences. Returns None if a mark or a text is missing, if a mark is repeated, or
+    if a function is tested and a text is not a Python literal. For a program of steps, a test case
+    is two whole numbers."""
     text = without_reasoning(text)
     if problem.steps:
         found = _NUMBERS.fullmatch(text.strip())

@@ -10,7 +10,7 @@ from .running import CaseResult, share
 CODER = weights(build=0.10, run=0.10, passes=0.80)
 TESTER = weights(valid=0.20, agrees=0.80)
 SMOKE = 2
-"""Number of golden tests in the smoke subset, which consists of the first ones."""
+"""Number of golden tests in the smoke subset, which consists of the first golden tests."""
 TAU = 0.60
 """tau_mut: a test counts if more than this share of the reference programs pass it."""
 
@@ -22,7 +22,7 @@ def team(trials: Sequence[CaseResult]) -> float:
 
 def margin(before: float, after: float) -> float:
     """The change of p in a turn. Summed over turns, the changes equal the p of the final program.
-    Candidates of one turn differ in this change by as much as they differ in p."""
+    For candidates of one turn, differences in this change equal differences in p."""
     return after - before
 
 
@@ -39,13 +39,13 @@ def run_score(trials: Sequence[CaseResult]) -> float:
 
 
 def pass_score(trials: Sequence[CaseResult]) -> float:
-    """s_nr of the coder: the share of golden tests that it passes."""
+    """s_nr of the coder: the share of golden tests that the coder's program passes."""
     return share(trials)
 
 
 def valid_score(references: Sequence[CaseResult]) -> float:
     """s_valid: 1 if more than TAU of the references run on the test's input without an error. A
-    test is a fixed text, so it is deterministic."""
+    test is a fixed text and therefore deterministic."""
     return float(_share(trial.error is None for trial in references) > TAU)
 
 

@@ -22,13 +22,14 @@ class CaseResult:
 
     passed: bool
     error: ErrorKind | None
-    """The error that ended the program; None if it ran without an error, whatever its output."""
+    """The error that ended the program; None if the program ran without an error, whether or not
+    its output is right."""
     printed: str = ""
     """The program's output, or the error message."""
 
 
 def try_test(problem: ProgrammingProblem, program: str, test: Case, seconds: float) -> CaseResult:
-    """Runs a program on one test of a tester.
+    """Runs a program on a tester's test.
 
     Errors: ConfigError if no sandbox works here.
     """

@@ -44,7 +44,7 @@ class CodeState:
     rounds: tuple[TurnRecord, ...] = ()
     """The turns so far."""
     passed: float = 0.0
-    """p, the share of golden tests passed, of the newest program."""
+    """p of the newest program: the share of golden tests that it passes."""
     answers: int = 0
     valid: int = 0
     """Number of answers in a valid format."""
@@ -52,13 +52,15 @@ class CodeState:
 
 @dataclass(kw_only=True, eq=False)
 class CoderTester(DecPOMDP[ProgrammingProblem, CodeState], Drawable, LegalActions, RewardStructure):
-    """In each turn `coder` writes a program and `tester` one unit test, until the program passes
-    the test, for at most T turns (B.2). Programs run in the sandbox.
+    """One agent writes programs and another writes unit tests, for at most T turns (B.2).
+
+    In each turn `coder` writes a program and `tester` writes one unit test. The episode ends when
+    the program passes the test. Programs run in the sandbox.
 
     The team earns p, the share of golden tests that the program passes. Each turn pays the change
-    of p. The sum over turns is the p of the last program, the paper's r_team. Among the candidates
-    of one turn, p and its change differ by a constant, which cancels in group advantages. Local
-    rewards:
+    of p. The sum over turns is the p of the last program, which is the paper's r_team. Among the
+    candidates of one turn, p and its change differ by a constant, which cancels in group
+    advantages. Local rewards:
 
         coder   0.1 builds + 0.1 runs + 0.8 p       runs: no crash on the first two golden tests
         tester  0.2 valid + 0.8 agrees              valid: references run on it; agrees: pass it
@@ -74,13 +76,13 @@ class CoderTester(DecPOMDP[ProgrammingProblem, CodeState], Drawable, LegalAction
     'codecontests_test'), or the last fifth of the data if there is none. Problems of APPS and
     LiveCodeBench that ask for a function are left out. In HumanEval and MBPP, a program defines a
     function; a test then consists of the function's arguments and its return value, in Python
-    syntax. 'steps' is a separate language for models with a small vocabulary: `times_2 then plus_1`
-    is solved by `times_2 plus_1`, and a test is two numbers.
+    syntax. 'steps' selects a separate language for models with a small vocabulary: the program
+    `times_2 plus_1` solves `times_2 then plus_1`, and a test consists of two numbers.
 
-    Where the paper is silent, this task chooses. "pass > tau_mut" means that more than 0.6 of up to
-    three reference programs pass a test. The smoke subset has two tests. In sequential play a
-    tester sees the new program. A single agent's episode ends when it repeats its program
-    unchanged.
+    Where the paper is silent, this task makes these choices. "pass > tau_mut" means that more than
+    0.6 of up to three reference programs pass a test. The smoke subset, which decides `runs`, has
+    two tests. In sequential play a tester sees the new program. A single agent's episode ends when
+    the agent repeats its program unchanged.
 
     Errors: ConfigError from the constructor, one line that names the setting; MissingExtra.
     """
@@ -103,7 +105,7 @@ class CoderTester(DecPOMDP[ProgrammingProblem, CodeState], Drawable, LegalAction
     golden: int = 10
     """Maximum number of golden tests per problem; the first ones are run."""
     seconds: float = 10.0
-    """Time limit in seconds for a program on all golden tests, and again for each test of the
+    """Time limit in seconds for a program on all golden tests, and separately for each test of the
     tester."""
 
     def __post_init__(self) -> None:
@@ -236,7 +238,7 @@ class CoderTester(DecPOMDP[ProgrammingProblem, CodeState], Drawable, LegalAction
         agent: str,
         rng: np.random.Generator,
     ) -> str:
-        """For steps: a random program or test, sometimes one that fits this problem."""
+        """For steps: returns a random program or test, which sometimes fits this problem."""
         if agent == CODER:
             return guess(StepProblem(item.question), rng)
         known = item if rng.random() < KNOWN else other

@@ -155,7 +155,7 @@ def _compact(role: str, problem: ProgrammingProblem, rounds: Sequence[TurnRecord
 
 
 def history(rounds: Sequence[TurnRecord], *, whole: bool) -> str:
-    """The mismatches so far; with `whole`, the programs too."""
+    """Formats the mismatches so far; with `whole`, also the programs."""
     return "\n\n".join(_told(number, one, whole) for number, one in enumerate(rounds, start=1))
 
 

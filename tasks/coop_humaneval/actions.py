@@ -14,8 +14,8 @@ _MAIN_BODIES = ("return {p}", "return aux({p})", "found = aux({p}); return len(f
 
 
 def legal_function(problem: HumanEvalProblem, agent: str, rng: np.random.Generator) -> str:
-    """A small legal function on one line, chosen independently of the other agent. If the problem
-    has a solution, a quarter of the draws return it."""
+    """Returns a small legal function on one line, chosen independently of the other agent. If the
+    problem has a solution, a quarter of the draws return it."""
     number = 0 if agent == AUX else 1
     if problem.reference is not None and rng.random() < 0.25:
         return one_line(problem.reference[number])

@@ -53,7 +53,7 @@ class HubSet:
     def rows(self) -> list[DataRow]:
         """All rows, in the order of the splits that the data set has.
 
-        Errors: ConfigError if it cannot be read; MissingExtra without `datasets`.
+        Errors: ConfigError if the data set cannot be read; MissingExtra without `datasets`.
         """
 
         def load(datasets: Any) -> list[Any]:

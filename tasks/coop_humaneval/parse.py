@@ -101,7 +101,7 @@ def read_answer(
 
 
 def parse_quietly(source: str) -> ast.Module:
-    """`ast.parse` without warnings and with SyntaxError as its only error."""
+    """Parses as `ast.parse` does, but without warnings and with SyntaxError as the only error."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -111,7 +111,7 @@ def parse_quietly(source: str) -> ast.Module:
 
 
 def surroundings(prompt: str, entry_point: str) -> tuple[ast.FunctionDef | None, str]:
-    """The entry point of a problem's prompt, and the prompt's other statements: imports and
+    """Returns the entry point of a problem's prompt, and the prompt's other statements: imports and
     helpers. Errors: SyntaxError if the prompt does not parse."""
     function, others = None, []
     lines = prompt.split("\n")
@@ -125,8 +125,8 @@ def surroundings(prompt: str, entry_point: str) -> tuple[ast.FunctionDef | None,
 
 
 def _pieces(lines: list[str]) -> Iterator[_Piece]:
-    """The longest runs of lines that parse, each starting at a line that may open a statement, and
-    the definitions that do not parse."""
+    """Returns the longest runs of consecutive lines that parse, each starting at a line that may
+    open a statement, and the definitions that do not parse."""
     attempts = 0
     budget = _MOST_READINGS * sum(len(text) + 1 for text in lines)
     line = 0

@@ -54,9 +54,10 @@ class CoopHumanEval(
     PlayedAlone,
     RewardStructure,
 ):
-    """`aux` writes a helper function named `aux`, and `main` writes the function that the problem
-    asks for. Both see the problem but not each other's answer. Their answers are joined into one
-    program.
+    """Two agents write a helper function and the function that the problem asks for.
+
+    `aux` writes a helper function named `aux`, and `main` writes the requested function. Both see
+    the problem but not each other's answer. Their answers are joined into one program.
 
     The raw reward of a turn, at most 4, is shared by both agents (F.2; the weights are CoMLRL's):
 
@@ -86,22 +87,22 @@ class CoopHumanEval(
       functions, so that imports and helpers in an answer are lost;
     - the deduction: as above in paper; never in comlrl, since CoMLRL's pattern for it matches
       almost nothing;
-    - the end of an episode: in paper, all tests pass and 4 is earned; in comlrl, the raw reward
-      exceeds 3.8, for which nine of ten tests suffice;
+    - the end of an episode: in paper, when all tests pass and the raw reward is 4; in comlrl, when
+      the raw reward exceeds 3.8, for which nine passed tests of ten suffice;
     - the feedback: it shows all tests in paper and the first one in comlrl, unless `feedback_tests`
       sets their number (0 for none). The reward always counts all tests.
 
     Both variants differ from CoMLRL in further points. CoMLRL runs programs inside its own process,
-    allows 10 s for each test, counts only one-line asserts, and extracts functions by pattern. Its
-    test split is the first 16 items; this task uses the paper's slices. It repeats prompts and
-    answers at each turn; here they are in the agent's history.
+    allows 10 s for each test, counts only one-line asserts, and extracts functions by pattern.
+    CoMLRL's test split is the first 16 items; this task uses the paper's slices. CoMLRL repeats
+    prompts and answers at each turn; here both are in the agent's history.
 
     Where the paper is silent, this task chooses: all weights, the points kept after a failed level,
     what else an answer may define, the shift, and m_t as in StrBuild. `seconds` (8) limits all
     tests of a problem together. Any signature that parses is valid: a wrong number of parameters
     fails the tests. A wrapper that does not "effectively utilize" the helper does not end the
-    episode. The feedback shows the test itself and the error, and leaves out the example's
-    "expected 2, got 1". An agent's feedback includes the other agent's syntax errors. An
+    episode. The feedback shows the test and the error, but not values such as "expected 2, got 1"
+    in the paper's example. An agent's feedback includes the other agent's syntax errors. An
     exception's text is shown unchanged. Table 1's "pass" is read as the share of problems whose
     tests all pass, since it equals pass@1 in table 2.
 
@@ -164,8 +165,8 @@ class CoopHumanEval(
         self._items = load_problems(data)
 
     def alone(self) -> CoopHumanEval:
-        """The task without the reward's last level (cooperation), as for the paper's single models
-        (6.2)."""
+        """Returns the task without the reward's last level (cooperation), as the paper's single
+        models are rewarded (6.2)."""
         other = copy.copy(self)
         other._pay_for_cooperation(False)
         return other
@@ -261,7 +262,7 @@ class CoopHumanEval(
     def reference_actions(self, state: CoopHumanEvalState) -> dict[str, str]:
         """The solution in the data; it earns the maximum reward on the packaged problems.
 
-        Errors: ConfigError for a problem without one.
+        Errors: ConfigError for a problem without a solution.
         """
         reference = state.item.reference
         if reference is None:

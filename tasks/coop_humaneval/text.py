@@ -1,4 +1,5 @@
-"""The prompts and the feedback of CoopHumanEval (E.2), in full and for small word-level models."""
+"""Prompts and feedback of CoopHumanEval (E.2): full texts, and short texts for small word-level
+models."""
 
 from __future__ import annotations
 
@@ -67,7 +68,8 @@ def compact_prompt(problem: HumanEvalProblem, agent: str) -> str:
 
 
 def full_feedback(findings: Findings, problem: HumanEvalProblem, agent: str, *, shown: int) -> str:
-    """Static and execution diagnostics with the results of the first `shown` tests."""
+    """Feedback with static diagnostics, execution diagnostics and the results of the first `shown`
+    tests."""
     main = problem.entry_point
     lines = [
         "Static and execution diagnostics:",

@@ -31,7 +31,8 @@ Item = TypeVar("Item", bound=HasPrompt)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentAnswer:
-    """One agent's answer with its token ids, which are empty for a program or a server."""
+    """One agent's answer and its token ids, which are empty if the agent is a program or a
+    server."""
 
     text: str
     """The answer without its reasoning, as other agents read it."""
@@ -42,8 +43,8 @@ class AgentAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerRewards:
-    """The team's reward, rewards of single agents, and metrics; a reward of None means not
-    scored."""
+    """The team's reward, rewards of single agents, and metrics; a reward of None means that the
+    answer is not scored."""
 
     reward: float | None
     local: Mapping[str, float | None] = field(default_factory=dict)
@@ -110,7 +111,7 @@ class Answering(DecPOMDP[Item, AnsweringState[Item]], LegalActions, Generic[Item
         return Outcome(state=after, reward=scores.reward, done=True, local_rewards=scores.local)
 
     def metrics(self, state: AnsweringState[Item]) -> Mapping[str, float | None]:
-        """The metrics from the scores; 0 before the end."""
+        """The metrics from the scores; each is 0 before the end."""
         return {name: state.metrics.get(name, 0.0) for name in self.measures}
 
     def legal_action(

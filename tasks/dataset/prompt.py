@@ -40,7 +40,8 @@ def read_prompt(row: Mapping[str, Any], column: str, where: str) -> AskedPrompt:
     """The prompt of a row.
 
     Errors: ConfigError that names the row: for a missing column, a value that is neither text nor
-    messages, or messages that do not alternate and end with the user's.
+    messages, or messages that do not alternate between user and assistant or do not end with the
+    user.
     """
     if column not in row:
         raise ConfigError(

@@ -160,7 +160,8 @@ class Dataset(Answering[DataItem], ReadsActions, RewardStructure, Services):
         return totals
 
     def _names(self, receiver: str) -> list[str]:
-        """Metric names of a receiver's functions; functions with the same label are numbered."""
+        """Metric names of the reward functions of the team or of an agent; functions with the same
+        label are numbered."""
         prefix = "reward" if receiver == TEAM else f"reward_{receiver}"
         labels = [function.label for function in self.rewards[receiver]]
         return [
@@ -177,7 +178,7 @@ class Dataset(Answering[DataItem], ReadsActions, RewardStructure, Services):
         agent: str,
         metrics: dict[str, float | None],
     ) -> float | None:
-        """One function's reward; its metrics are added to `metrics`."""
+        """Returns one function's reward, and adds the function's metrics to `metrics`."""
 
         def log_metric(measure: str, value: float) -> None:
             metrics[f"{name}_{measure}"] = value

@@ -70,13 +70,14 @@ def letter_of(answer: str) -> str | None:
 
 
 def aqua(row: Mapping[str, Any]) -> Question:
-    """AQUA-RAT: options such as `A)21`, and `correct`, a letter."""
+    """Reads a row of AQUA-RAT, with options such as `A)21` and the right letter in `correct`."""
     options = tuple(re.sub(r"^\s*[A-E]\s*\)\s*", "", option) for option in row["options"])
     return MultipleChoice(row["question"], options, LETTERS.index(row["correct"].strip())).asked()
 
 
 def mmlu(row: Mapping[str, Any]) -> Question:
-    """MMLU as on the hub: `choices`, and `answer`, the index of the right choice."""
+    """Reads a row of MMLU on the hub, with `choices` and the index of the right choice in
+    `answer`."""
     right = row["answer"]
     if isinstance(right, bool) or not isinstance(right, int):
         raise ValueError(f"answer {right!r}")
@@ -84,13 +85,15 @@ def mmlu(row: Mapping[str, Any]) -> Question:
 
 
 def mmlu_line(cells: Sequence[str]) -> Question:
-    """MMLU as in its authors' files, which have no header: question, A, B, C, D, letter."""
+    """Reads a line of the files that MMLU's authors publish, which have no header: question, A, B,
+    C, D, letter."""
     question, *options, right = cells
     return MultipleChoice(question, tuple(options), LETTERS.index(right.strip())).asked()
 
 
 def gpqa(row: Mapping[str, Any]) -> Question:
-    """GPQA: the right answer and three wrong ones, in an order that depends on the question."""
+    """Reads a row of GPQA: the right answer and three wrong ones, in an order that depends on the
+    question."""
     question = row["Question"]
     names = ("Correct Answer", *(f"Incorrect Answer {k}" for k in (1, 2, 3)))
     order = derive_rng("gpqa", question).permutation(4)
@@ -115,8 +118,8 @@ HUB_SETS = {
 def load_choices(
     data: str, test_data: str | None, train: int, test: int, seed: int
 ) -> dict[str, Sequence[Question]]:
-    """The questions by split. Without `test_data` the test split is the official one, if there is
-    one, else the last tenth.
+    """The questions by split. Without `test_data`, the test split is the official test split of the
+    data, or the last tenth of the data if there is none.
 
     Errors: ConfigError for data that cannot be read; MissingExtra if an extra is needed.
     """
@@ -206,7 +209,7 @@ def _of_line(line: str) -> Question:
 
 
 def _of_row(row: Mapping[str, Any]) -> Question:
-    """Reads a row of AQUA-RAT, MMLU or GPQA, told apart by its keys."""
+    """Reads a row of AQUA-RAT, MMLU or GPQA; the keys of the row show which data set it is from."""
     if "options" in row:
         return aqua(row)
     return gpqa(row) if "Correct Answer" in row else mmlu(row)

@@ -1,4 +1,4 @@
-"""Math problems whose answers need not be numbers, such as those of MATH500."""
+"""Math problems whose answers need not be numbers, such as the problems of MATH500."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def tested_on(data: str, train: Sequence[Item], world: World) -> dict[str, Seque
 
 
 class AnswerTeam(Workflow[Item], LegalActions, PrivilegedInfo):
-    """Roles that discuss one problem. The last answer counts: the team earns 1 if it is right.
+    """Roles that discuss one problem. The team earns 1 if the last answer is right.
 
     - `subject`: 'math', a number after `####`, compared within 1e-6; 'expression', anything that
       math-verify compares: expressions, intervals, tuples, matrices (all 500 of MATH500); 'choice',
@@ -157,7 +157,7 @@ class Debate(AnswerTeam):
         return 3 * rounds
 
     async def run(self, team: Team, item: Item) -> None:
-        """Rounds of an argument, a refutation and a verdict."""
+        """Plays rounds of an argument, a refutation and a verdict."""
         question, refuted = self.asked(item), ""
         for turn in range(1, self.rounds + 1):
             if turn == 1:
@@ -189,7 +189,7 @@ class Solver(AnswerTeam):
         return 1
 
     async def run(self, team: Team, item: Item) -> None:
-        """One answer."""
+        """Asks the agent for one answer."""
         said = await team.solver(prompts.SOLVE.format(question=self.asked(item)))
         return self.grade(team, item, said, 1)
 
@@ -207,7 +207,7 @@ class AssistantTeam(AnswerTeam):
         return 2 * rounds - 1
 
     async def run(self, team: Team, item: Item) -> None:
-        """Answers and checks in turn."""
+        """Alternates answers and checks."""
         question = self.asked(item)
         answer = await team.assistant(prompts.SOLVE.format(question=question))
         for turn in range(1, self.rounds):

@@ -133,7 +133,8 @@ class TextDecPOMDP(
         return PlayState(hidden=hidden, turn=0, observations=None, value=0.0, legal=True)
 
     def observe(self, state: PlayState, agent: str) -> str | None:
-        """`shown` of the agent's newest observation; None after the last turn or a rejection."""
+        """The text (`shown`) of the agent's newest observation; None after the last turn or a
+        rejection."""
         if state.turn == self.horizon or not state.legal:
             return None
         if state.observations is None:
@@ -184,7 +185,7 @@ class TextDecPOMDP(
     def shown(self, agent: str, turn: int, observation: int | None) -> str:
         """The text that the agent reads at `turn` (counted from 0); `observation` is an index.
 
-        `observation` is None at turn 0, where there is none.
+        At turn 0 there is no observation yet, so `observation` is None.
         """
         listed = ", ".join(self.action_words(agent))
         if observation is None:
@@ -219,8 +220,8 @@ class TextDecPOMDP(
 
 
 def _draw(probabilities: NDArray[np.float64], rng: np.random.Generator) -> int:
-    """The same draw as `rng.choice(len(probabilities), p=probabilities)`, without that function's
-    checks, which take four fifths of its time."""
+    """Draws the same index as `rng.choice(len(probabilities), p=probabilities)`, but without the
+    checks of `rng.choice`, which take four fifths of its time."""
     below = probabilities.cumsum()
     below /= below[-1]
     return int(below.searchsorted(rng.random(), side="right"))

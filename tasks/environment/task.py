@@ -69,17 +69,17 @@ class Environment(DecPOMDP[EnvironmentItem, EnvironmentState], LegalActions, Ser
 
     factory: `module:Class`, called without arguments. `reset(**row)` returns None or the text of
     the first observation; other public methods are tools, described by type hints and docstrings;
-    `get_reward()` scores the episode at its end; None means not scored.
+    `get_reward()` scores the episode at its end; None means that the episode is not scored.
     path, prompt: rows of data as in the task `dataset`; the prompt column may be missing. Without a
     path all items are equal and `reset` is called without arguments.
     reward: further functions with TRL's signature, which also receive `environments`.
-    horizon: maximum number of answers per episode. An answer without a tool call ends the episode,
-    as does the last answer.
+    horizon: maximum number of answers per episode. An answer without a tool call also ends the
+    episode.
     words: texts on which the embedded model is warm-started.
     threads: whether the tools and rewards of different episodes run concurrently in several threads
     if they wait. Set it to false for an environment that is not thread-safe.
-    timeout: time limit in seconds of a tool call. A call that takes longer fails, as do all later
-    calls of the episode; `get_reward` does not score that episode.
+    timeout: time limit in seconds of a tool call. A call that takes longer fails, and all later
+    calls of the episode fail too; `get_reward` does not score that episode.
 
     An environment with a method `close` is closed at the end of its episode. A tool that raises
     SystemExit or KeyboardInterrupt ends its episode, which is then not scored. Methods of
@@ -146,15 +146,16 @@ class Environment(DecPOMDP[EnvironmentItem, EnvironmentState], LegalActions, Ser
         return self._items[split]
 
     def reset(self, item: EnvironmentItem, rng: np.random.Generator) -> EnvironmentState:
-        """The state of an environment reset with the row, with a seed drawn from `rng`."""
+        """Resets an environment with the row and a seed drawn from `rng`; returns the episode's
+        state."""
         state = EnvironmentState(item=item, seed=int(rng.integers(2**31)), shown="")
         live = self._opened(state)
         self._keep(state, live)
         return replace(state, shown=item.prompt.text + live.opened)
 
     def observe(self, state: EnvironmentState, agent: str) -> Prompt:
-        """At first the prompt with the environment's first text and its tools; later the calls'
-        results."""
+        """Returns at first the prompt with the environment's first text and tools, and later the
+        results of the tool calls."""
         if state.actions:
             return Prompt(state.shown)
         asked = state.item.prompt
@@ -189,7 +190,7 @@ class Environment(DecPOMDP[EnvironmentItem, EnvironmentState], LegalActions, Ser
 
     def metrics(self, state: EnvironmentState) -> Mapping[str, float | None]:
         """`reward`, `calls`, the number of tool calls, and `failures`, the number of calls that
-        raised."""
+        raised an error."""
         results = [result for of_action in state.results for result in of_action]
         return {
             "reward": state.reward,

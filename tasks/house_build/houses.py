@@ -15,7 +15,7 @@ DOORS = ("front", "right", "back", "left")
 
 @dataclass(frozen=True, slots=True)
 class House:
-    """A blueprint: the block of each cell of a box."""
+    """A blueprint: it defines the block of each cell of a box."""
 
     name: str
     size: Cell
@@ -37,7 +37,8 @@ class _Family:
     """Height of the walls."""
     floor: bool
     stride: int
-    """Step size through the combinations of a family, coprime to their number."""
+    """Step size through the combinations of a family; it is coprime to the number of
+    combinations."""
 
     @property
     def count(self) -> int:
@@ -97,8 +98,8 @@ def _walls(width: int, depth: int, family: _Family, side: str) -> Iterator[tuple
 
 
 def _roof(width: int, depth: int, bottom: int, kind: str) -> Iterator[Cell]:
-    """The cells of a roof: solid layers, each inset by one cell on the sloping sides. A flat roof
-    has only the lowest layer."""
+    """Returns the cells of a roof: solid layers, each of which is one cell smaller on the sloping
+    sides. A flat roof has only the lowest layer."""
     along_x, along_z = int(kind in ("ridge_z", "hip")), int(kind in ("ridge_x", "hip"))
     ends = [math.ceil(n / 2) for n, slope in ((width, along_x), (depth, along_z)) if slope]
     for level in range(min(ends, default=1)):

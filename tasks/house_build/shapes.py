@@ -10,7 +10,8 @@ from .world import Box, Cell, upward
 
 
 def rectangles(blocks: Mapping[Cell, str]) -> tuple[Box, ...]:
-    """Disjoint boxes of one layer each that hold exactly `blocks`, layer by layer.
+    """Returns disjoint boxes, layer by layer, that together hold exactly `blocks`; each box is one
+    layer high.
 
     Greedy: each box starts at the first remaining cell and extends along x, then along z, as far as
     the block is the same.
@@ -34,8 +35,8 @@ def rectangles(blocks: Mapping[Cell, str]) -> tuple[Box, ...]:
 
 
 def resource_limit(count: int, agents: int) -> int:
-    """Maximum number of cells of a block that one agent may fill, if the house has `count`: about
-    1.5 shares."""
+    """Maximum number of cells of a block that one agent may fill, if the house has `count` of them:
+    about 1.5 times an equal share."""
     return -(-count // agents) + count // (2 * agents)
 
 
@@ -49,8 +50,8 @@ def block_counts(house: House) -> dict[str, int]:
 
 @lru_cache(maxsize=256)
 def shares(house: House, agents: int) -> tuple[tuple[Box, ...], ...]:
-    """The part of the house that each agent builds if all agents place the same share of each
-    block.
+    """Returns, by agent, the part of the house that the agent builds if all agents place the same
+    share of each block.
 
     The cells of a block, layer by layer, are cut into runs of at most ceil(count / agents), which
     is within `resource_limit`. Each agent's run is then cut into rectangles.
@@ -64,7 +65,7 @@ def shares(house: House, agents: int) -> tuple[tuple[Box, ...], ...]:
 
 
 def pieces(house: House, agents: int) -> tuple[Box, ...]:
-    """The rectangles of all shares, layer by layer: together exactly the house."""
+    """Returns the rectangles of all shares, layer by layer; together they are exactly the house."""
     return in_order(box for boxes in shares(house, agents) for box in boxes)
 
 

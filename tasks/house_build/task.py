@@ -53,7 +53,7 @@ class HouseBuild(DecPOMDP[House, HouseBuildState], Drawable, LegalActions, Rewar
     and only that turn's commands count. Commands run agent by agent, and a later agent overwrites
     an earlier one; then the living spiders attack. Every agent sees the same blueprint and may
     place the same blocks. If the house has c cells of a block, each of N agents may fill ceil(c/N)
-    + floor(c/2N) cells with it in a turn. Filling a cell twice is charged twice. A command that
+    + floor(c/2N) cells with it in a turn. A cell that is filled twice counts twice. A command that
     exceeds the remaining cells is rejected as a whole. Air is free.
 
     Commands, in the paper variant:
@@ -87,21 +87,21 @@ class HouseBuild(DecPOMDP[House, HouseBuildState], Drawable, LegalActions, Rewar
     - the feedback, unless it is set: 'position' in paper, 'score' in comlrl.
 
     'position' lists the missing blocks, the blocks outside the house and the spiders' damage.
-    'perfect' tells each agent what is missing from its share (the share in `reference_actions`),
-    and the last agent which blocks to leave out. 'score' shows only the turn and the reward. CoMLRL
-    has three further kinds of feedback. It repeats the first prompt and the agent's own answer at
-    each turn; here both are in the agent's history. It draws its spiders once per run; here they
-    are drawn once per episode.
+    'perfect' tells each agent which blocks are missing from its share (the share in
+    `reference_actions`). It also tells the last agent which blocks to leave out. 'score' shows only
+    the turn and the reward. CoMLRL has three further kinds of feedback. CoMLRL repeats the first
+    prompt and the agent's own answer at each turn; here both are in the agent's history. CoMLRL
+    draws the spiders once per run; here they are drawn once per episode.
 
-    Where the paper is silent, this task chooses. The paper names a data set of houses; the default
-    houses are made for this task, after figure 3b. A cell with a wrong block is neither covered nor
-    extra; `coverage='occupied'` counts it as covered, as StrBuild does. The numbers of spiders and
-    health are CoMLRL's: 3 spiders, each of which takes 1 to 3 of the players' 5 HP. The players'
-    attack is 6 as in figure 3b. `spider_hp` is 6, so that one hit kills a spider; in Minecraft a
-    spider has 16. Resources and the command limit are CoMLRL's. Builds do not accumulate over
-    turns. The shift, the threshold for stopping and m_t are those of StrBuild. The paper's threat
-    line names `/damage` and its list of commands names only `/fill` and `/kill`: all three are
-    accepted. Spiders have no position, since nothing in the paper depends on it.
+    Where the paper is silent, this task makes these choices. The paper names a data set of houses;
+    the default houses are made for this task, after figure 3b. A cell with a wrong block is neither
+    covered nor extra; `coverage='occupied'` counts it as covered, as StrBuild does. The numbers of
+    spiders and health are CoMLRL's: 3 spiders, each of which takes 1 to 3 of the players' 5 HP. The
+    players' attack is 6 as in figure 3b. `spider_hp` is 6, so that one hit kills a spider; in
+    Minecraft a spider has 16. Resources and the command limit are CoMLRL's. Builds do not
+    accumulate over turns. The shift, the threshold for stopping and m_t are those of StrBuild. The
+    paper's threat line names `/damage` and its list of commands names only `/fill` and `/kill`: all
+    three are accepted. Spiders have no position, since nothing in the paper depends on it.
 
     `prompt='compact'` is for small word-level models. A cell is one word (column and row from above
     as on a chess board, then the layer from 1). The house is listed in pieces, each of which one
@@ -310,9 +310,9 @@ class HouseBuild(DecPOMDP[House, HouseBuildState], Drawable, LegalActions, Rewar
         return {agent: "\n".join(boxes) for agent, boxes in zip(self.agents, lines, strict=True)}
 
     def legal_action(self, state: HouseBuildState, agent: str, rng: np.random.Generator) -> str:
-        """A legal but uncoordinated action for the warm start of the embedded model: a kill half of
-        the time, and a random number of the house's pieces, in random order, within the
-        resources."""
+        """A legal but uncoordinated action for the warm start of the embedded model. It places a
+        random number of the house's pieces, in random order and within the resources. Half of the
+        time, it also kills spiders."""
         parts = pieces(state.item, len(self.agents))
         lines = [self._kill()] if state.spiders and rng.random() < 0.5 else []
         count = int(rng.integers(1, min(self.limit, len(parts)) + 1))

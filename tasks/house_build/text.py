@@ -39,7 +39,7 @@ class Threat:
 
 
 Hint = tuple[str, tuple[Box, ...]]
-"""A heading in the feedback and the boxes listed under it."""
+"""A heading in the feedback, and the boxes listed under the heading."""
 
 
 def full_prompt(
@@ -124,7 +124,7 @@ def compact_prompt(house: House, seat: BuilderFields, threat: Threat) -> str:
 
 
 def short_command(box: Box) -> str:
-    """A box as in the compact prompt: one cell or two corners, and the block."""
+    """Writes a box as in the compact prompt: one cell or two corners, and the block."""
     corners = (box.low,) if box.low == box.high else (box.low, box.high)
     return " ".join((*map(cell_word, corners), box.block))
 
@@ -135,7 +135,7 @@ def long_command(box: Box) -> str:
 
 
 def position_hints(blocks: Sequence[PlacedBlock], house: House, *, exact: bool) -> tuple[Hint, ...]:
-    """Missing blocks and extra blocks, the same for all agents."""
+    """Lists missing blocks and extra blocks; the lists are the same for all agents."""
     return (
         ("missing", rectangles(_lacking(blocks, dict(house.blocks), exact=exact))),
         ("extra", _outside(blocks, house)),
@@ -145,7 +145,8 @@ def position_hints(blocks: Sequence[PlacedBlock], house: House, *, exact: bool) 
 def owner_hints(
     blocks: Sequence[PlacedBlock], house: House, seat: BuilderFields, *, exact: bool
 ) -> tuple[Hint, ...]:
-    """The missing cells of the agent's share. The last agent also reads the extra blocks."""
+    """Lists the missing cells of the agent's share, and for the last agent also the extra
+    blocks."""
     share = {
         cell: box.block for box in shares(house, seat.agents)[seat.number] for cell in box.cells()
     }
@@ -210,8 +211,8 @@ def full_feedback(
 
 
 def compact_feedback(hints: Sequence[Hint], *, reward: float, alive: int) -> str:
-    """The reward, rounded to quarters within [-2, 2], then each heading with its boxes, in one
-    line."""
+    """Returns one line with the reward, rounded to quarters within [-2, 2], and then each heading
+    with its boxes."""
     bounded = min(max(reward, -COMPACT_BOUND), COMPACT_BOUND)
     quarters = round(bounded / COMPACT_STEP) * COMPACT_STEP
     words = [f"reward {quarters:g}"]

@@ -102,12 +102,13 @@ _OTHER_MODE = re.compile(r"(?:keep|hollow|outline)\b|replace\s+\S")
 def parse(text: str, rules: TurnRules) -> Commands:
     """The commands of one agent.
 
-    One command per line; `TurnRules` defines the commands. Bullets, code fences, empty lines, a
-    `minecraft:` prefix and words after the block or the selector are tolerated. Every other line is
-    rejected and changes nothing: prose, unknown commands and blocks, relative or fractional
-    coordinates, corners outside the box, the modes keep, hollow, outline and a filtered replace,
-    selectors that do not select spiders, `/damage` on more than one spider or above the player's
-    attack, a fill that exceeds the remaining cells of a block, and all commands beyond the limit.
+    Each line holds one command; `TurnRules` defines the commands. Bullets, code fences, empty
+    lines, a `minecraft:` prefix and words after the block or the selector are tolerated. Every
+    other line is rejected and changes nothing: prose, unknown commands and blocks, relative or
+    fractional coordinates, corners outside the box, the modes keep, hollow, outline and a filtered
+    replace, selectors that do not select spiders, `/damage` on more than one spider or above the
+    player's attack, a fill that exceeds the remaining cells of a block, and all commands beyond the
+    limit.
     """
     left = dict(rules.resources)
     boxes: list[Box] = []
@@ -186,7 +187,8 @@ def _spiders(selector: str) -> tuple[bool, int | None]:
 
 
 def cell_word(cell: Cell) -> str:
-    """A cell as one word: column and row from above as on a chess board, then the layer from 1."""
+    """Writes a cell as one word: column and row from above as on a chess board, then the layer,
+    from 1."""
     x, y, z = cell
     return f"{cell_name((x, z))}-{y + 1}"
 

@@ -103,6 +103,7 @@ def same_expression(gold: str, answer: str) -> bool:
 
 
 def _without_thousands(text: str) -> str:
-    """The text with ASCII minus signs and spaces, without thousands separators."""
+    """Returns the text with ASCII minus signs and ASCII spaces, and without thousands
+    separators."""
     text = text.translate(_MINUS).strip().rstrip(",;")
     return _THOUSANDS.sub(lambda match: re.sub(r"\D", "", match[0]), text)

@@ -65,9 +65,9 @@ HUB_SETS = {
 def load_problems(
     data: str, test_data: str | None, train: int, test: int, seed: int
 ) -> dict[str, Sequence[MathProblem]]:
-    """The problems by split. Rows whose answer is ambiguous or not a number are left out with a
-    note. Without `test_data` the test split is the official one, if there is one, else the last
-    tenth.
+    """The problems by split. Rows whose answer is ambiguous or not a number are left out, and a
+    note reports their number. Without `test_data`, the test split is the official test split of the
+    data, or the last tenth of the data if there is none.
 
     Errors: ConfigError for data that cannot be read; MissingExtra if an extra is needed.
     """

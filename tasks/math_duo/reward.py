@@ -7,7 +7,7 @@ from .checker import equal
 
 REASONER = weights(format=0.20, tool=0.00, step=0.80)
 TOOL = weights(format=0.10, tool=0.10, step=0.80)
-"""Weights of the tool user, for which the paper prints none. As in the paper's games, a block of
+"""Weights of the tool user, which the paper does not print. As in the paper's games, a block of
 code earns 0.1, and a program that runs without an error earns another 0.1."""
 
 
@@ -27,8 +27,8 @@ def tool_score(ran: bool) -> float:
 
 
 def step_score(value: float | None, truth: float) -> float:
-    """s_step: 1 if the number read equals the truth by NumEq; 0 if it does not or there is no
-    number."""
+    """s_step: 1 if the number in the answer equals the truth by NumEq; 0 if it differs or is
+    missing."""
     return float(value is not None and equal(value, truth))
 
 

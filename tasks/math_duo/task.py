@@ -66,11 +66,11 @@ class MathState:
 class MathDuo(DecPOMDP[MathProblem, MathState], Drawable, LegalActions, RewardStructure):
     """`reasoner` and `tool` answer until their numbers agree, for at most T turns (B.1).
 
-    The team earns 1 if the final answer is right by NumEq (1e-6). The final answer is that of the
-    judge or, without a judge, of the first reasoner or, without either, of the first tool user.
-    Every step pays the change: 1 if the current final answer becomes right and -1 if it becomes
-    wrong. The sum is the paper's r_team, which B.1 broadcasts to all turns. Among the candidates of
-    one turn, r_team and its change differ by a constant, which cancels in group advantages. Local
+    The team earns 1 if the final answer is right by NumEq (1e-6). The final answer is the judge's.
+    Without a judge it is the first reasoner's, and without reasoners the first tool user's. Every
+    step pays the change: 1 if the current final answer becomes right and -1 if it becomes wrong.
+    The sum is the paper's r_team, which B.1 broadcasts to all turns. Among the candidates of one
+    turn, r_team and its change differ by a constant, which cancels in group advantages. Local
     rewards at every turn:
 
         reasoner, judge  0.2 format + 0.8 right
@@ -82,21 +82,21 @@ class MathDuo(DecPOMDP[MathProblem, MathState], Drawable, LegalActions, RewardSt
 
     `reasoners` and `tools` make an ensemble of N + M agents. With `judge`, a further agent reads
     their answers at the end of each turn and decides (Fig. 5). `order`: all agents but the judge
-    answer at the same time (`parallel`, as in the paper), or each sees the earlier answers of the
-    turn (`sequential`). `tools=0, turns=1` makes a single agent; with more turns, the single agent
-    refines its own answer.
+    answer at the same time (`parallel`, as in the paper), or each agent sees the earlier answers of
+    the turn (`sequential`). `tools=0, turns=1` makes a single agent; with more turns, the single
+    agent refines its own answer.
 
     `data`: 'generated' arithmetic, 'polaris' or 'gsm8k' from the hub (extra `tasks`), or a
     .jsonl/.csv file of `problem` and `answer`. `test_data` is the test split; by default it is the
-    official one of `data`, or the last tenth if there is none. 'aime24', 'aime25', 'amc23',
-    'math500', 'olympiad' and 'gsm8k_test' can only be test splits.
+    official test split of `data`, or the last tenth of the data if there is none. 'aime24',
+    'aime25', 'amc23', 'math500', 'olympiad' and 'gsm8k_test' can only be test splits.
 
     `prompt='compact'`: prompts such as `reasoner 7 + 2 * 3`; all agents answer with numbers, and a
     tool user's number is read as the output of a program.
 
-    Where the paper is silent, this task chooses: a tool user's weights (those of the paper's
-    games), which agent's answer is final, the judge's prompt and reward (those of a reasoner), and
-    when an ensemble agrees (when all of its agents do).
+    Where the paper is silent, this task chooses: a tool user's weights (as in the paper's games),
+    which agent's answer is final, the judge's prompt, the judge's reward (the same as a
+    reasoner's), and when an ensemble agrees (when all of its agents agree).
 
     Errors: ConfigError from the constructor, one line that names the setting.
     """

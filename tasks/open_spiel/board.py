@@ -16,7 +16,7 @@ def marked(state: Any, player: int) -> tuple[str, ...]:
 
 
 def board_picture(state: Any) -> Picture:
-    """A picture with one panel; a stone's kind is X or O, its owner player_0 or player_1."""
+    """A picture with one panel; a stone's kind is X or O, and its owner is player_0 or player_1."""
     rows = marked(state, 0)
     stones = {
         (x, y): Cell(kind=mark, owner=f"player_{'XO'.index(mark)}")

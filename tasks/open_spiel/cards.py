@@ -27,7 +27,8 @@ def leduc_picture(state: Any) -> Picture:
 
 
 def _picture(cards: list[str], chips: list[float], public: str | None) -> Picture:
-    """Each card is drawn in the row of its rank, King on top; chips in a row below."""
+    """Draws each card in the row of its rank, with the King on top, and the chips in a row
+    below."""
     panels = []
     for player, face in enumerate(cards):
         owner = f"player_{player}"

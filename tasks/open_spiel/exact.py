@@ -22,7 +22,7 @@ LARGEST = 20_000
 
 @lru_cache(maxsize=4)
 def all_decisions(name: str, form: str) -> tuple[tuple[Decision, ...], ...]:
-    """The decisions of each player; a decision's `key` is OpenSpiel's information state.
+    """Returns the decisions of each player; a decision's `key` is OpenSpiel's information state.
 
     Errors: ConfigError for a game with simultaneous moves, without information states, or too
     large.

@@ -21,8 +21,8 @@ ALIASES = {
 """Short names in addition to OpenSpiel's names (MARSHAL, section 3.3 and appendix I)."""
 
 Move = int | tuple[int, ...]
-"""One entry of a game's history: the action of chance or of the player to move, or one action per
-player if all move at the same time."""
+"""One entry of a game's history: the action of chance or of the player to move. If all players move
+at the same time, the entry has one action per player."""
 
 _NOBODY = 0  # OpenSpiel's input for a player without a choice if all move at once
 
@@ -67,7 +67,8 @@ def load(name: str) -> Any:
 
 @lru_cache(maxsize=8192)
 def position(name: str, moves: tuple[Move, ...]) -> Any:
-    """The `pyspiel.State` after `moves`. It is shared between callers: clone it before a move."""
+    """The `pyspiel.State` after `moves`. The state is shared between callers: clone it before a
+    move."""
     if not moves:
         return load(name).new_initial_state()
     state = position(name, moves[:-1]).clone()
@@ -89,8 +90,8 @@ def after_chance(name: str, moves: tuple[Move, ...], rng: np.random.Generator) -
 
 
 def movers(state: Any) -> tuple[int, ...]:
-    """The players to move: one, or in a game with simultaneous moves all players that have a
-    choice."""
+    """Returns the players to move: one player, or, in a game with simultaneous moves, all players
+    that have a choice."""
     if state.is_terminal():
         return ()
     if state.is_simultaneous_node():

@@ -9,8 +9,8 @@ from .phrasing import Compact, Full
 
 
 def shown(game: Any, state: Any, player: int) -> str:
-    """The information state, which contains everything that the player has seen, if the game prints
-    one; else the observation."""
+    """Returns the information state, which contains everything that the player has seen, if
+    OpenSpiel provides one for the game; otherwise the observation."""
     if game.get_type().provides_information_state_string and state.information_state_string(player):
         return str(state.information_state_string(player))
     if game.get_type().provides_observation_string:

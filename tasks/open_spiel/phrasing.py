@@ -1,7 +1,7 @@
 """Interface for phrasing a game as text, in a full form and a compact form.
 
-The full form follows MARSHAL's appendix I: the rules once, then the state of the game and the legal
-actions at each of the player's turns. The compact form is for small word-level models: the same
+The full form follows MARSHAL's appendix I: the player reads the rules once, and at each turn the
+state of the game and the legal actions. The compact form is for small word-level models: the same
 information in few words, each between single spaces.
 """
 
@@ -13,12 +13,12 @@ from typing import Any
 
 
 class GameText(ABC):
-    """The phrasing of one game in one form. `state` is a `pyspiel.State`; `player` counts from
-    0."""
+    """The phrasing of one game, in the full or the compact form. `state` is a `pyspiel.State`;
+    `player` counts from 0."""
 
     whole: bool = False
-    """Whether each observation contains everything that a player needs, because it opens a new
-    context."""
+    """Whether each observation opens a new context and therefore contains everything that a player
+    needs."""
 
     def __init__(self, game: Any) -> None:
         self.game = game
@@ -41,13 +41,14 @@ class GameText(ABC):
         return ""
 
     def stake(self, state: Any, player: int) -> float:
-        """The payoff that the player forfeits by an invalid reply, in the game's own units."""
+        """The payoff that the player loses through an invalid reply, in the units of the game's
+        payoffs."""
         return float(-self.game.min_utility())
 
 
 class Compact(GameText):
-    """The compact form: the changes since the player's last turn and, where it helps, the legal
-    words."""
+    """The compact form: it shows the changes since the player's last turn and, in some games, the
+    legal words."""
 
     name: str
 
@@ -119,7 +120,7 @@ class Full(GameText):
 
 
 def made(state: Any) -> list[tuple[int, int]]:
-    """(player, action) for all moves so far, including those of chance (a player below 0)."""
+    """Returns (player, action) for all moves so far; a player below 0 means chance."""
     return [(int(move.player), int(move.action)) for move in state.full_history()]
 
 
@@ -129,7 +130,7 @@ def turns(state: Any, player: int) -> int:
 
 
 def words_of_moves(phrasing: GameText, state: Any) -> list[tuple[int, str]]:
-    """(player, word) for all moves of players so far, oldest first."""
+    """Returns (player, word) for all moves of players so far, oldest first."""
     before = phrasing.game.new_initial_state()
     said = []
     for who, action in made(state):
@@ -140,7 +141,7 @@ def words_of_moves(phrasing: GameText, state: Any) -> list[tuple[int, str]]:
 
 
 def since_last_turn(phrasing: GameText, state: Any, player: int) -> list[tuple[int, str]]:
-    """(player, word) for the other players' moves since the player's last move."""
+    """Returns (player, word) for the other players' moves since the player's last move."""
     said = words_of_moves(phrasing, state)
     player_moves = [number for number, (who, _) in enumerate(said) if who == player]
     return said[player_moves[-1] + 1 :] if player_moves else said

@@ -64,7 +64,8 @@ class MCTS:
 
 @dataclass(frozen=True, kw_only=True)
 class Equilibrium:
-    """A policy near an equilibrium: in closed form for Kuhn poker, by CFR+ for other games.
+    """A policy near an equilibrium: a closed form for Kuhn poker, the result of CFR+ for other
+    games.
 
     Errors: ConfigError on other tasks, and for a game without information states.
     """
@@ -98,9 +99,9 @@ class Equilibrium:
 
 
 def kuhn_bet(key: str, alpha: float) -> float:
-    """Probability that Kuhn poker's equilibrium for `alpha` bets, or calls a bet, at an information
-    state (Kuhn 1950). The state `key` is the player's card (0 is the Jack), followed by p or b for
-    each pass or bet so far."""
+    """Probability that Kuhn poker's equilibrium strategy for `alpha` bets, or calls a bet, at an
+    information state (Kuhn 1950). The state `key` is the player's card (0 is the Jack), followed by
+    p or b for each pass or bet so far."""
     first = {"0": alpha, "1": 0.0, "2": 3 * alpha}
     called = {"0": 0.0, "1": alpha + 1 / 3, "2": 1.0}
     card, played = key[0], key[1:]

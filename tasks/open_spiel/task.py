@@ -1,4 +1,4 @@
-"""OpenSpiel's games as text: one task, one or several games, a payoff per player."""
+"""OpenSpiel's games as text: one task with one or several games, and a payoff per player."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class OpenSpiel(
 
     A player first reads the rules and its situation, later only new information. It answers with a
     legal action. Only the players to move get an observation; if all players move at the same time,
-    all of them do. Chance is drawn from the episode's rng. An episode is one complete game.
+    all of them get one. Chance is drawn from the episode's rng. An episode is one complete game.
 
     Each player's payoff is in `Outcome.local_rewards`, step by step, as in OpenSpiel. If all
     players are paid the same (Hanabi), the payoff is also the team's reward. Three settings change
@@ -80,11 +80,11 @@ class OpenSpiel(
     - `valid_reward`: bonus for each valid reply, 0 by default (the paper: 0.05).
     - `invalid_penalty`: penalty for an invalid reply, 10 by default; an invalid reply ends the
       game. The player also forfeits the worst payoff of the game. In poker this is the player's
-      chips in the pot; in Hanabi the team loses the points earned so far. The other players are
-      paid nothing more.
+      chips in the pot; in Hanabi the team loses the points earned so far. The other players receive
+      no further payoff.
 
     Eq. 4's reward for short replies counts tokens, which a task does not see; `algorithm.credit`
-    implements it.
+    implements that reward.
 
     Settings:
 
@@ -101,7 +101,7 @@ class OpenSpiel(
     'immediate loss'.
 
     Metrics by player: `payoff_player_0`, ..., the game's own payoffs, forfeits included. Metrics of
-    the episode: `malformed` and `illegal` are 1 if such a reply ended the game.
+    the episode: `malformed` and `illegal`, each 1 if a reply of this kind ended the game.
 
     Errors: ConfigError from the constructor, one line that names the setting; MissingExtra without
     OpenSpiel.
@@ -233,7 +233,7 @@ class OpenSpiel(
         return self.said(words[int(rng.integers(len(words)))])
 
     def said(self, word: str) -> str:
-        """A word of the phrasing in the format of a reply."""
+        """Formats a word of the phrasing as a reply."""
         return f"<answer>{word}</answer>" if self.prompt == "full" else word
 
     def decisions(self, agent: str) -> Sequence[Decision]:
@@ -254,7 +254,8 @@ class OpenSpiel(
         return str(position(state.game.name, state.moves))
 
     def picture(self, state: GameState) -> Picture:
-        """The board, or hands and chips, for the paper's games; without panels for other games."""
+        """Shows the board, or the hands and chips, of the paper's games; the picture of any other
+        game has no panels."""
         return draw(state.game.name, position(state.game.name, state.moves))
 
     def _only_game(self) -> str:

@@ -26,11 +26,12 @@ class ServerObservation:
 
 
 class RejectedAction(Exception):
-    """The server did not accept an action or could not execute it. The agent reads the reason."""
+    """Raised when the server did not accept an action or could not execute it. The agent reads the
+    reason."""
 
 
 class Closed(Exception):
-    """The server ended the session or has no free session."""
+    """Raised when the server ended the session or has no free session."""
 
 
 class EnvironmentSession:

@@ -21,7 +21,7 @@ _idle: dict[str, list[EnvironmentSession]] = {}
 
 
 def begin(url: str, arguments: Mapping[str, Any]) -> tuple[EnvironmentSession, ServerObservation]:
-    """A session with a freshly reset environment: an idle session or a new one.
+    """Returns a session with a freshly reset environment: an idle session or a new session.
 
     If the server has no free session, the session of the oldest kept episode is reused. That
     episode is replayed if it continues.

@@ -67,9 +67,9 @@ class OpenEnv(DecPOMDP[EnvironmentServer, ServedState], LegalActions):
     horizon: maximum number of actions per episode.
     words: texts on which the embedded model is warm-started.
 
-    The server pays a reward for each action. An action that the server refuses earns nothing; the
-    agent reads the reason next. If branches need an episode, it is replayed from its seed and
-    actions in a separate session.
+    The server pays a reward for each action. An action that the server refuses earns nothing, and
+    the agent's next observation is the reason. If branches need an episode, it is replayed from its
+    seed and actions in a separate session.
 
     An environment that ignores `seed` and draws at random does not work with this task: a replay
     that shows a different text is an error. `rollout: chain` with one chain needs no replay.
@@ -114,7 +114,8 @@ class OpenEnv(DecPOMDP[EnvironmentServer, ServedState], LegalActions):
         return self._items
 
     def reset(self, item: EnvironmentServer, rng: np.random.Generator) -> ServedState:
-        """The state of a session whose environment was reset with a seed drawn from `rng`."""
+        """Resets a session's environment with a seed drawn from `rng`; returns the episode's
+        state."""
         seed = int(rng.integers(2**31))
         session, text = self._opened(seed)
         state = ServedState(seed=seed, shown=(text,))

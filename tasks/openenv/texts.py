@@ -35,7 +35,8 @@ class Form:
 
 
 def action_form(schema: Mapping[str, Any], field: str | None) -> Form:
-    """The format of a server's actions: `field`, or the only field of the schema, or a JSON object.
+    """Returns the format of a server's actions: `field`, or the only field of the schema, or a JSON
+    object.
 
     Errors: ConfigError for a field that the actions do not have.
     """
@@ -50,8 +51,8 @@ def action_form(schema: Mapping[str, Any], field: str | None) -> Form:
 
 
 def read_action(text: str, form: Form) -> Mapping[str, Any]:
-    """The action in an answer. A text field takes the answer unchanged; other fields take it parsed
-    as JSON.
+    """The action in an answer. A text field takes the answer unchanged; any other field takes the
+    answer parsed as JSON.
 
     Errors: ValueError with the reason, which the agent reads.
     """
@@ -65,7 +66,7 @@ def read_action(text: str, form: Form) -> Mapping[str, Any]:
 
 
 def write_observation(observation: Mapping[str, Any], field: str | None) -> str:
-    """The text of an observation: `field`, or its only field, or all fields as JSON.
+    """The text of an observation: `field`, or the observation's only field, or all fields as JSON.
 
     Errors: ConfigError for a field that the observations do not have.
     """

@@ -56,8 +56,8 @@ class RockPaperScissors(Phrasing):
 
 
 class BoardWording(Phrasing):
-    """Words of classic/tictactoe_v3 and connect_four_v3: the reader's stones are X, the other
-    player's O; rows from the top."""
+    """Words of classic/tictactoe_v3 and connect_four_v3: the agent's own stones are X and the other
+    player's are O; rows are listed from the top."""
 
     def observation(self, agent: str, seen: Any) -> str:
         own, other = np.asarray(seen)[..., 0], np.asarray(seen)[..., 1]

@@ -66,7 +66,8 @@ def creator(source: EnvironmentSource) -> Callable[..., Any]:
 
 
 def _registered(pettingzoo: Any, source: EnvironmentSource, name: str) -> Callable[..., Any]:
-    """An environment of the registry, which PettingZoo has since 1.27."""
+    """Returns the function that makes a registered environment; PettingZoo has a registry since
+    version 1.27."""
     key = re.sub(r"_v(?=\d+$)", "-v", name)
     forms = {"aec": pettingzoo.aec_registry, "parallel": pettingzoo.parallel_registry}
     form = "parallel" if source.parallel else "aec"
@@ -84,7 +85,7 @@ def _registered(pettingzoo: Any, source: EnvironmentSource, name: str) -> Callab
 
 
 def _module(source: EnvironmentSource, target: str) -> Any:
-    """The module from which PettingZoo below 1.27 makes an environment."""
+    """Returns the module from which PettingZoo before version 1.27 makes an environment."""
     try:
         return importlib.import_module(target)
     except ModuleNotFoundError as error:
@@ -185,8 +186,8 @@ def _shown(
 def _masked(
     env: Any, agent: str, seen: Any, info: Mapping[str, Any]
 ) -> tuple[Any, tuple[int, ...]]:
-    """The observation without its mask, and the legal actions, from the mask in `seen` or
-    `info`."""
+    """Returns the observation without its action mask, and the legal actions, which are read from
+    the mask in `seen` or `info`."""
     mask = info.get("action_mask")
     if isinstance(seen, Mapping) and "observation" in seen:
         mask = seen.get("action_mask", mask)

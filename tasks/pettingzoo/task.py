@@ -47,14 +47,14 @@ class ZooState:
 class PettingZoo(DecPOMDP[ZooItem, ZooState], LegalActions, RewardStructure):
     """An AEC or parallel environment of PettingZoo with discrete actions, by name.
 
-    The agents are the environment's. In an AEC environment one agent acts at a time; in a parallel
-    one, all remaining agents act. The task itself makes the steps that PettingZoo requires of
-    terminated agents. All randomness follows from the seed that `reset` draws, so the branches of a
-    tree share the randomness.
+    The task's agents are the environment's agents. In an AEC environment one agent acts at a time;
+    in a parallel one, all remaining agents act. The task itself makes the steps that PettingZoo
+    requires of terminated agents. All randomness follows from the seed that `reset` draws, so the
+    branches of a tree share the randomness.
 
     Settings: `env`, family/name (`classic/rps_v2`; the family classic may be left out); `settings`,
-    the environment's constructor arguments; `parallel`, whether to use its parallel form;
-    `horizon`, the maximum number of steps per episode; `phrasing`, module:Class of a custom
+    the environment's constructor arguments; `parallel`, whether to use the environment's parallel
+    form; `horizon`, the maximum number of steps per episode; `phrasing`, module:Class of a custom
     `Phrasing`; `team`, whether the joint reward is the mean over the agents, for cooperative
     environments; `invalid_penalty`, the penalty for a reply that is not a legal action, which ends
     the episode.
@@ -92,7 +92,7 @@ class PettingZoo(DecPOMDP[ZooItem, ZooState], LegalActions, RewardStructure):
         return self._items[split]
 
     def reset(self, item: ZooItem, rng: np.random.Generator) -> ZooState:
-        """The state of a new environment, with a seed drawn from `rng`."""
+        """Returns the state of a new environment, whose seed is drawn from `rng`."""
         return ZooState(seed=int(rng.integers(2**31)), returns=(0.0,) * len(self.agents))
 
     def observe(self, state: ZooState, agent: str) -> str | None:

@@ -31,9 +31,9 @@ def legal_score(world: Map, at: Cell, moves: Moves) -> float:
 
 
 def shortest_score(world: Map, at: Cell, moves: Moves) -> float:
-    """s_sp: the share of moves that are on a shortest path from the cell where they start; for a
-    single move, the paper's SPNext. Moves that are not executed do not count as on a shortest
-    path."""
+    """s_sp: the share of moves that are on a shortest path from the cell where the move starts; for
+    a single move, this is the paper's SPNext. A move that is not executed does not count as on a
+    shortest path."""
     return walk(world, at, moves).shortest / len(moves)
 
 

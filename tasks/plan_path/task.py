@@ -47,11 +47,12 @@ class PlanPath(ToolTeam[Map, Cell, Moves], Drawable):
     cell, with a1 at the top left. Answers have the form `U L`, and the prompt of `plan` ends with
     the tool user's proposal, `... tool U L`.
 
-    Where the paper is silent, this task chooses: a cell is a wall with probability 0.22. The
-    paper's formulas are for one action, but an answer is a list of moves: it is legal if all its
-    moves are legal, and its shortest-path score is the share of its moves on a shortest path. An
-    empty list counts as having no format. A step of the tool user earns the team the reward that
-    its proposal would earn; the planner's step then earns only the rest of the turn's reward.
+    Where the paper is silent, this task makes these choices. A cell is a wall with probability
+    0.22. The paper's formulas are for one action, but an answer is a list of moves: it is legal if
+    all its moves are legal, and its shortest-path score is the share of its moves on a shortest
+    path. An empty list does not count as a valid format. A step of the tool user pays the team the
+    reward that the proposal would earn; the planner's step then pays only the rest of the turn's
+    reward.
 
     Errors: ConfigError from the constructor and from `items`, one line that names the setting.
     """
@@ -79,7 +80,8 @@ class PlanPath(ToolTeam[Map, Cell, Moves], Drawable):
         return world == item.goal
 
     def progress(self, item: Map, world: Cell) -> float:
-        """1 - moves to the goal / moves from the start to the goal, at least 0."""
+        """Returns max(0, 1 - d / D), where d is the number of moves to the goal and D is d at the
+        start."""
         return max(0.0, 1.0 - item.oracle[world] / item.oracle[item.start])
 
     def read(self, item: Map, text: str) -> Moves | None:
@@ -128,7 +130,7 @@ class PlanPath(ToolTeam[Map, Cell, Moves], Drawable):
         return shortest_path(item, world)
 
     def random_answer(self, item: Map, world: Cell, rng: np.random.Generator) -> Moves:
-        """A random walk over free cells, of a length below twice the size of the map."""
+        """A random walk over free cells; its length is less than twice the size of the map."""
         length, way, at = int(rng.integers(1, 2 * self.size - 1)), [], world
         for _ in range(length):
             ways = [move for move in STEPS if moved(at, move) in item.free]

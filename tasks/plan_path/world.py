@@ -30,8 +30,8 @@ class Map:
 
     @cached_property
     def oracle(self) -> dict[Cell, int]:
-        """Number of moves to the goal from each cell: the shortest-path oracle, by breadth-first
-        search."""
+        """Shortest-path oracle: number of moves to the goal from each cell, computed by
+        breadth-first search."""
         return distances(self.goal, self.free)
 
     def drawn(self, at: Cell) -> tuple[str, ...]:

@@ -25,8 +25,9 @@ MOST_QUERIES = 4
 
 
 class SearchTeam(Workflow[Question], LegalActions, PrivilegedInfo):
-    """A team of several roles that answers questions from a corpus. The metric `recall` is the
-    share of supporting passages that the team found.
+    """A team of several roles that answers questions from a corpus.
+
+    The metric `recall` is the share of supporting passages that the team found.
 
     data: generated (questions about an invented country, ready within seconds on any machine),
     packaged (a few general questions), hotpotqa, 2wiki, musique or nq from the hub, or a
@@ -99,8 +100,8 @@ class SearchTeam(Workflow[Question], LegalActions, PrivilegedInfo):
         after: Answer | Iterable[Answer] | None = None,
         **fields: Any,
     ) -> Answer:
-        """A role's answer to its prompt, filled with the passages and the other fields; `prompt`
-        replaces the prompt of the role."""
+        """Asks a role and returns the role's answer. The prompt of the role, or the prompt named
+        `prompt`, is filled with the passages and the other fields."""
         compact = self.prompt == "compact"
         fields["documents"] = (compact_documents if compact else full_documents)(passages)
         fields["limit"] = self.longest
@@ -126,9 +127,9 @@ class SearchTeam(Workflow[Question], LegalActions, PrivilegedInfo):
     def note_search(
         self, team: Team, item: Question, passages: Sequence[Passage], queries: int
     ) -> None:
-        """Records the number of queries, the number of different passages kept, and recall: the
-        share of the supporting passages that were kept; 0 if the supporting passages are
-        unknown."""
+        """Records the number of queries, the number of different passages kept, and recall, which
+        is the share of the supporting passages that were kept. Recall is 0 if the supporting
+        passages are unknown."""
         titles = {passage.title for passage in passages}
         team.measure(queries=queries, documents=len(set(passages)))
         if item.titles:

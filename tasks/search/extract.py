@@ -15,8 +15,9 @@ from .reading import merged, read_queries
 
 
 class RetrieveExtractAnswer(SearchTeam):
-    """Workflow A with an extractor for each query. The extractor keeps the text that the answerer
-    needs.
+    """Workflow A with an extraction step for each query.
+
+    The extractor keeps the text that the answerer needs.
 
     The branches of the queries run at the same time. The extractor is a single role, which answers
     for one branch per turn.
@@ -26,7 +27,7 @@ class RetrieveExtractAnswer(SearchTeam):
     horizon = 2 + MOST_QUERIES
 
     async def run(self, team: Team, item: Question) -> None:
-        """Decompose; search and extract for each query; answer."""
+        """Decomposes the question, searches and extracts for each query, and answers."""
         rewritten = await self.ask(team, "rewriter", question=item.text)
         queries = read_queries(rewritten)
         if not 0 < len(queries) <= MOST_QUERIES:

@@ -18,8 +18,8 @@ WHOLE = 0.5
 def guess(role: str, asked: Sequence[str], lines: Sequence[str], rng: np.random.Generator) -> str:
     """A random legal action of `role`; `lines` are its documents or notes.
 
-    Each word follows a space, as in prompts, so that it has the same tokens and a model can copy
-    it.
+    Each word follows a space, as in prompts, so that the word has the same tokens as in a prompt
+    and a model can copy it.
     """
     if role == "reranker":
         count = int(rng.integers(1, len(lines) + 1)) if lines else 0

@@ -64,7 +64,8 @@ DATA_SETS: Mapping[str, DataSet] = {
 
 
 def hub_questions(data: str, split: str) -> tuple[Question, ...]:
-    """The questions of a split, each with its supporting titles in order and without repetition.
+    """Returns the questions of a split; the supporting titles of each question are in order and
+    without repetition.
 
     Errors: MissingExtra without the extra `tasks`; ConfigError if the hub cannot be read.
     """

@@ -69,9 +69,9 @@ def load_tested(data: str, world: World, kinds: Sequence[str]) -> tuple[Question
 
 
 def load_corpus(path: str | None, packaged: Corpus | None, data: str) -> Corpus:
-    """The corpus in the user's folder, or the one that comes with the questions.
+    """The corpus in the user's folder, or the corpus that comes with the questions.
 
-    Errors: ConfigError if there is neither.
+    Errors: ConfigError if neither corpus exists.
     """
     if path is not None:
         return Folder(path)

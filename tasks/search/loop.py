@@ -16,7 +16,9 @@ END = {"full": "<end>", "compact": "stop"}
 
 
 class IterativeSearch(SearchTeam):
-    """The planner writes a first knowledge state and an answer a_0. Up to three rounds follow: the
+    """A team that searches repeatedly before it answers.
+
+    The planner writes a first knowledge state and an answer a_0. Up to three rounds follow: the
     searcher writes a query, the summarizer reads the results, the updater rewrites the knowledge,
     and the concluder answers.
 
@@ -57,7 +59,8 @@ class IterativeSearch(SearchTeam):
         team.reward(score)
 
     def _read_plan(self, plan: str) -> tuple[str, str]:
-        """Knowledge and first answer; a compact plan is both."""
+        """Parses the knowledge and the first answer; with compact prompts, the whole plan is
+        both."""
         if self.prompt == "compact":
             return plan, plan
         return read_tagged(plan, "knowledge") or "", read_tagged(plan, "answer") or ""

@@ -16,10 +16,12 @@ PENALTY_LENGTH = -1.0
 
 
 class MHGPOTeam(SearchTeam):
-    """The rewriter splits the question into queries. The reranker selects among the found passages.
-    The answerer answers. The team's reward is the answer's F1. Penalties are paid by the role that
-    causes them: -0.5 for more than four queries, -0.5 for ids that repeat or do not exist, -1 for
-    an overlong answer.
+    """A team of a rewriter, a reranker and an answerer.
+
+    The rewriter splits the question into queries. The reranker selects among the found passages.
+    The answerer answers. The team's reward is the answer's F1. The role that causes a penalty pays
+    it: -0.5 for more than four queries, -0.5 for ids that repeat or do not exist, -1 for an
+    overlong answer.
     """
 
     agents = ("rewriter", "reranker", "answerer")
@@ -27,7 +29,7 @@ class MHGPOTeam(SearchTeam):
     horizon = 3
 
     async def run(self, team: Team, item: Question) -> None:
-        """One pass through the three roles."""
+        """Runs the three roles once, in order."""
         rewritten = await self.ask(team, "rewriter", question=item.text)
         queries = read_queries(rewritten)
         if len(queries) > MOST_QUERIES:

@@ -14,15 +14,18 @@ BAD_FORMAT = -1.0
 
 
 class ParallelRetrieval(SearchTeam):
-    """The rewriter decomposes the question into queries, which are searched in parallel; the
-    answerer answers from all passages. The team's reward is the final F1. A role whose format is
-    wrong gets a penalty of -1 (`credit: trajectory` gives r_v = F1 + r_fmt)."""
+    """A team of a rewriter and an answerer.
+
+    The rewriter decomposes the question into queries, which are searched in parallel; the answerer
+    answers from all passages. The team's reward is the final F1. A role whose format is wrong gets
+    a penalty of -1 (`credit: trajectory` gives r_v = F1 + r_fmt).
+    """
 
     agents = ("rewriter", "answerer")
     horizon = 2
 
     async def run(self, team: Team, item: Question) -> None:
-        """One pass through the two roles."""
+        """Runs the two roles once, in order."""
         rewritten = await self.ask(team, "rewriter", question=item.text)
         queries = read_queries(rewritten)
         if not 0 < len(queries) <= MOST_QUERIES:

@@ -1,5 +1,5 @@
-"""Prompts of the roles: MHGPO's prompts (App. B) where the paper prints them, colearn's prompts for
-the other roles, and compact versions of all prompts for small models."""
+"""Prompts of the roles: MHGPO's prompts (App. B) for the roles for which the paper prints a prompt,
+colearn's prompts for the other roles, and compact prompts of all roles for small models."""
 
 from __future__ import annotations
 

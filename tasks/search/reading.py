@@ -59,8 +59,8 @@ def within(text: str, most: int) -> bool:
 
 
 def merged(lists: Sequence[Sequence[Entry]]) -> list[Entry]:
-    """All entries without repetition: first the first entry of every list, then the second entry of
-    every list, and so on."""
+    """Returns all entries without repetition: the first entry of every list, then the second entry
+    of every list, and so on."""
     longest = max((len(entries) for entries in lists), default=0)
     every = [entries[n] for n in range(longest) for entries in lists if n < len(entries)]
     return list(dict.fromkeys(every))

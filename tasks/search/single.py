@@ -13,16 +13,18 @@ PENALTY_LENGTH = -1.0
 
 
 class SingleModel(SearchTeam):
-    """`answerer` alone answers the question. As in the team, the reward is the answer's F1, with a
-    penalty of -1 for an overlong answer. No corpus is read. The paper prints no prompt for its
-    single models."""
+    """`answerer` alone answers the question.
+
+    As in the team, the reward is the answer's F1, with a penalty of -1 for an overlong answer. No
+    corpus is read. The paper prints no prompt for its single models.
+    """
 
     agents = ("answerer",)
     horizon = 1
     searches = False
 
     async def run(self, team: Team, item: Question) -> None:
-        """One answer."""
+        """Asks the agent for one answer."""
         answer = await self.ask(team, "answerer", prompt="single", question=item.text)
         if len(answer.split()) > self.longest:
             team.reward(PENALTY_LENGTH, to=answer)

@@ -56,12 +56,12 @@ class Sokoban(ToolTeam[Room, Board, Moves], Drawable):
     player and of the goals relative to the first box. Answers have the form `U L`, and the prompt
     of `plan` ends with the tool user's proposal, `... tool U L`.
 
-    Where the paper is silent, this task chooses: one box; an inner cell is a wall with probability
-    0.1. The paper's formulas are for one action, but an answer is a list of moves: it is legal and
-    deadlock-free if all its moves are. Play continues in a deadlocked room. An empty list counts as
-    having no format. A step of the tool user earns the team the reward that its proposal would
-    earn; the planner's step then earns only the rest of the turn's reward. The paper's appendix has
-    no prompts for Sokoban, so this task uses those of Plan-Path.
+    Where the paper is silent, this task makes these choices. A room has one box, and an inner cell
+    is a wall with probability 0.1. The paper's formulas are for one action, but an answer is a list
+    of moves: it is legal and deadlock-free if all its moves are. Play continues in a deadlocked
+    room. An empty list does not count as a valid format. A step of the tool user pays the team the
+    reward that the proposal would earn; the planner's step then pays only the rest of the turn's
+    reward. The paper's appendix has no prompts for Sokoban, so this task uses those of Plan-Path.
 
     Errors: ConfigError from the constructor and from `items`, one line that names the setting.
     """

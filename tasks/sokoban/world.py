@@ -1,4 +1,5 @@
-"""Rooms with boxes: pushes, corner deadlocks, a solver, and solvable rooms."""
+"""Rooms with boxes: rules of pushes, corner deadlocks, a solver, and a generator of solvable
+rooms."""
 
 from __future__ import annotations
 
@@ -103,7 +104,7 @@ def potential(room: Room, board: Board) -> int:
 
 
 def seen_from(one: Cell, other: Cell) -> str:
-    """The position of another cell relative to a cell: `D2R1`, `U1`, or `here` for the same
+    """Position of another cell relative to a cell, such as `D2R1` or `U1`; `here` for the same
     cell."""
     down, right = other[0] - one[0], other[1] - one[1]
     vertical = f"{'D' if down > 0 else 'U'}{abs(down)}" if down else ""
@@ -134,7 +135,8 @@ def solve(room: Room, board: Board) -> Moves | None:
 
 
 def ways_to_push(room: Room, board: Board) -> tuple[Moves, ...]:
-    """For every possible push, a shortest walk to the cell behind the box, followed by the push."""
+    """Returns the moves for every possible push: a shortest walk to the cell behind the box, and
+    then the push."""
     span = ((r, c) for r in range(room.rows) for c in range(room.columns))
     floor = {cell for cell in span if cell not in room.walls and cell not in board.boxes}
     ways = []

@@ -1,7 +1,7 @@
 """Two fonts drawn for this library (A-Z and 0-9), and the grids of strings in these fonts.
 
-`large` is 5x5; ICML with two columns between letters fills 46 of the 26x5 cells, as in the paper's
-target. `small` is 3x3, for word-level models with short contexts.
+Letters of `large` have 5x5 cells; with two columns between letters, ICML fills 46 of 26x5 cells, as
+in the paper's target. Letters of `small` have 3x3 cells, for word-level models with short contexts.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def unknown_characters(text: str) -> str:
 
 @lru_cache(maxsize=1024)
 def draw(text: str, font: str, spacing: int) -> tuple[str, ...]:
-    """The rows of `text` from the top, all equally wide, made of '#' (build) and '.' (leave
-    empty)."""
+    """Returns the rows of `text` from the top. All rows are equally wide and consist of '#' (build)
+    and '.' (leave empty)."""
     letters = [FONTS[font][char] for char in text.upper()]
     return tuple(("." * spacing).join(rows) for rows in zip(*letters, strict=True))

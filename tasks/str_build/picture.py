@@ -11,8 +11,8 @@ from ..blocks import Block, target_cells
 
 
 def picture(rows: Sequence[str], blocks: Sequence[Block], agents: Sequence[str]) -> Picture:
-    """A picture with two panels: the '#' cells of a drawing (top row first), and the blocks with
-    their owners."""
+    """A picture with two panels: the '#' cells of the target grid (top row first), and the blocks
+    with their owners."""
     top, target = len(rows) - 1, target_cells(rows)
     wanted = {(x, top - y): Cell() for x, y in target}
     built = {at: Cell(mark="missing") for at in wanted}

@@ -27,7 +27,7 @@ class LetterCounts:
     same_texture: int
     """Pairs of blocks that share a side and a texture."""
     incomplete: int
-    """Number of agents without a block of each kind of their palette."""
+    """Number of agents that did not place a block of each kind in their palette."""
 
     @property
     def adjacency(self) -> float:
@@ -41,7 +41,7 @@ class LetterCounts:
 
 
 def survey(blocks: Sequence[Block], rows: Sequence[str], agents: int) -> LetterCounts:
-    """Compare the blocks with a drawing of the target (top row first) and count them."""
+    """Compare the blocks with the target, given as a text grid (top row first), and count them."""
     wanted = frozenset(target_cells(rows))
     texture = {block.cell: TEXTURES[block.name] for block in blocks}
     pairs = [

@@ -91,9 +91,9 @@ class StrBuild(DecPOMDP[StringItem, StrBuildState], Drawable, LegalActions, Rewa
       comlrl lists all letter positions and tells each agent to choose its share.
 
     'perfect' tells each agent which cells are missing from its part of a fixed checkerboard (the
-    one in `reference_actions`; for two agents, CoMLRL uses the same), and the last agent which
-    blocks to leave out. 'score' shows only the turn and the reward. CoMLRL repeats the first prompt
-    and the agent's own answer at each turn; here both are in the agent's history.
+    one in `reference_actions`; for two agents, CoMLRL uses the same). It also tells the last agent
+    which blocks to leave out. 'score' shows only the turn and the reward. CoMLRL repeats the first
+    prompt and the agent's own answer at each turn; here both are in the agent's history.
 
     Where the paper is silent, this task chooses: the font, the origin (0, 0, 0), the shift, the
     threshold for stopping, the command limit and the words of the feedback (the paper: "a simulated
@@ -288,8 +288,8 @@ class StrBuild(DecPOMDP[StringItem, StrBuildState], Drawable, LegalActions, Rewa
         return self.random_actions(state.item, agent, rng, int(rng.integers(1, self.limit + 1)))
 
     def render(self, state: StrBuildState) -> str:
-        """Shows side by side the target, the owner of each block (1, 2, ...), and the first letter
-        of each block's texture (wood, stone, concrete, obsidian)."""
+        """Shows three grids side by side: the target, the owner of each block (1, 2, ...), and the
+        first letter of each block's texture (wood, stone, concrete, obsidian)."""
         return text.picture(self.rows(state.item), state.blocks)
 
     def picture(self, state: StrBuildState) -> Picture:

@@ -24,7 +24,7 @@ class PlayerFields:
 
 
 Hint = tuple[str, tuple[Cell, ...]]
-"""A heading in the feedback and the cells listed under it."""
+"""A heading in the feedback, and the cells listed under the heading."""
 
 
 def full_prompt(
@@ -101,8 +101,8 @@ def position_hints(blocks: Sequence[Block], target: Sequence[Cell]) -> tuple[Hin
 def owner_hints(
     blocks: Sequence[Block], plan: Mapping[Cell, tuple[int, str]], seat: PlayerFields
 ) -> tuple[Hint, ...]:
-    """The cells of the agent's share that the agent does not own; the last agent also reads the
-    extra blocks."""
+    """Lists the cells of the agent's share that the agent does not own, and for the last agent also
+    the extra blocks."""
     held = {block.cell for block in blocks if block.owner == seat.number}
     wrong = tuple(
         cell
@@ -150,8 +150,8 @@ def share_advice(seat: PlayerFields) -> tuple[str, ...]:
 
 
 def compact_feedback(hints: Sequence[Hint], *, reward: float) -> str:
-    """The reward, rounded to quarters within [-2, 2], then each heading with its cells, in one
-    line."""
+    """Returns one line with the reward, rounded to quarters within [-2, 2], and then each heading
+    with its cells."""
     bounded = min(max(reward, -COMPACT_BOUND), COMPACT_BOUND)
     quarters = round(bounded / COMPACT_STEP) * COMPACT_STEP
     words = [f"reward {quarters:g}"]
@@ -162,8 +162,8 @@ def compact_feedback(hints: Sequence[Hint], *, reward: float) -> str:
 
 
 def picture(rows: Sequence[str], blocks: Sequence[Block]) -> str:
-    """Shows side by side the target, the owners' numbers (from 1) and the first letters of the
-    textures."""
+    """Shows three grids side by side: the target, the owners' numbers (from 1), and the first
+    letters of the textures."""
     owner = {block.cell: str((block.owner + 1) % 10) for block in blocks}
     kind = {block.cell: TEXTURES[block.name][0] for block in blocks}
     lines = []

@@ -49,7 +49,7 @@ def full(grid: Grid) -> bool:
 
 
 def filled(grid: Grid, fills: tuple[Fill, ...]) -> Grid:
-    """The grid after the fills, in order; a fill may overwrite."""
+    """Returns the grid after the fills, applied in order; a fill may overwrite an earlier one."""
     rows = [list(row) for row in grid]
     for r, c, digit in fills:
         rows[r - 1][c - 1] = digit
@@ -57,7 +57,8 @@ def filled(grid: Grid, fills: tuple[Fill, ...]) -> Grid:
 
 
 def solutions(grid: Grid, rng: np.random.Generator | None = None) -> Iterator[Grid]:
-    """Every complete legal grid that keeps the digits of a legal grid; in random order with `rng`.
+    """Yields every complete legal grid that keeps the digits of the legal `grid`; the order is
+    random if `rng` is given.
 
     Backtracks over the blank with the fewest candidates, which are stored as bits.
     """
@@ -102,7 +103,7 @@ def solutions(grid: Grid, rng: np.random.Generator | None = None) -> Iterator[Gr
 
 
 def unique_solution(grid: Grid) -> Grid | None:
-    """The only solution; None if there is none, or more than one."""
+    """Returns the only solution; None if there is no solution or more than one."""
     candidates = solutions(grid)
     first = next(candidates, None)
     return first if first is not None and next(candidates, None) is None else None

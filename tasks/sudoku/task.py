@@ -49,14 +49,15 @@ class Sudoku(ToolTeam[SudokuItem, Grid, Fills], Drawable):
     user's answer is only simulated on the grid.
 
     `prompt='compact'`: the puzzle as constraints on its blanks, which are named a, b, ... in
-    reading order: `tool a_not_1 a_not_3 b_not_2 a_not_b`. Each word names a digit in a blank's row,
-    column or sub-grid, or two blanks that share one of these. Answers have the form `a_4 b_3`. The
-    prompt lists the earlier fills in this form, and then the tool user's fills.
+    reading order: `tool a_not_1 a_not_3 b_not_2 a_not_b`. Each word states either that a blank
+    cannot hold a digit of its row, column or sub-grid, or that two blanks in one row, column or
+    sub-grid must differ. Answers have the form `a_4 b_3`. The prompt lists the earlier fills in
+    this form, and then the tool user's fills.
 
-    Where the paper is silent, this task chooses: 8 blanks. Illegal fills stay and may be
-    overwritten. An empty list counts as having no format. A step of the tool user earns the team
-    the reward that its proposal would earn; the planner's step then earns only the rest of the
-    turn's reward.
+    Where the paper is silent, this task makes these choices. A puzzle has up to 8 blanks. Illegal
+    fills stay and may be overwritten. An empty list does not count as a valid format. A step of the
+    tool user pays the team the reward that the proposal would earn; the planner's step then pays
+    only the rest of the turn's reward.
 
     Errors: ConfigError from the constructor and from `items`, one line that names the setting.
     """

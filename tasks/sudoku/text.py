@@ -110,9 +110,9 @@ def full_prompt(clues: Grid, grid: Grid, agent: str, run: ToolRun[Any] | None, s
 
 
 def compact_prompt(clues: Grid, grid: Grid, agent: str, run: ToolRun[Any] | None) -> str:
-    """The agent's name, then for each blank the digits that are excluded (`a_not_1`), each pair of
-    blanks that must differ (`a_not_b`), the fills so far (`a_4`), and the tool user's fills. These
-    constraints define the puzzle completely, so the prompt does not list cells."""
+    """Returns a prompt that lists the agent's name, the digits excluded for each blank (`a_not_1`),
+    each pair of blanks that must differ (`a_not_b`), the fills so far (`a_4`), and the tool user's
+    fills. These constraints define the puzzle completely, so the prompt does not list cells."""
     names = blank_names(clues)
     words = [agent]
     words += [f"{name}_not_{digit}" for cell, name in names.items() for digit in seen(clues, cell)]
@@ -129,14 +129,15 @@ def compact_prompt(clues: Grid, grid: Grid, agent: str, run: ToolRun[Any] | None
 
 
 def blank_names(clues: Grid) -> dict[tuple[int, int], str]:
-    """The blanks' letters, in reading order, by cell (row, column), from 0."""
+    """Maps each blank's cell (row, column), from 0, to a letter; letters follow the reading
+    order."""
     span = range(len(clues))
     blanks = [(r, c) for r in span for c in span if not clues[r][c]]
     return {cell: letters(number) for number, cell in enumerate(blanks)}
 
 
 def compact(fills: Sequence[Fill], clues: Grid) -> str:
-    """A word for each fill of a blank: `b_4` puts 4 into the puzzle's second blank."""
+    """Writes a word for each fill of a blank: `b_4` puts 4 into the puzzle's second blank."""
     names = blank_names(clues)
     return " ".join(f"{names[r - 1, c - 1]}_{digit}" for r, c, digit in fills)
 

@@ -1,8 +1,8 @@
 """Replays a TextArena game from its seed and actions.
 
-TextArena's games change in place and draw from Python's and numpy's global generators. Here each
-game has its own generators. A replay creates the game again from (seed, actions), or continues a
-kept game that is one step behind.
+TextArena's games change in place and draw from Python's and numpy's global generators. In this
+module, each game has separate generators. A replay creates the game again from (seed, actions), or
+continues a kept game that is one step behind.
 """
 
 from __future__ import annotations

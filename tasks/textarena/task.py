@@ -117,7 +117,8 @@ class TextArena(DecPOMDP[ArenaGame, ArenaState], LegalActions, RewardStructure):
         return {**payoffs, "invalid": float(reached.invalid)}
 
     def legal_action(self, state: ArenaState, agent: str, rng: np.random.Generator) -> str | None:
-        """One of `words`, or of the actions that the last message lists; None without either."""
+        """Returns one of `words`, or one of the actions that the last message lists; None if there
+        is neither."""
         shown = self.observe(state, agent) or ""
         words = self.words or _OFFERED.findall(shown.rpartition("[GAME]")[2])
         return str(words[int(rng.integers(len(words)))]) if words else None

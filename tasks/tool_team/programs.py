@@ -12,7 +12,8 @@ from .task import PLAN, ToolTeam
 
 @dataclass(frozen=True, kw_only=True)
 class Adopts:
-    """A planner that adopts the tool user's proposal; without a proposal, its answer is empty."""
+    """A planner that adopts the tool user's proposal; without a proposal, the planner's answer is
+    empty."""
 
     def act(self, view: View) -> str:
         """The proposal in the format of a planner's answer.

@@ -31,13 +31,15 @@ class ToolTeam(
     RewardStructure,
     Generic[Item, World, Answer],
 ):
-    """The agent `tool` writes a program whose output proposes an answer; `plan` sees the task, the
-    program and its output, and decides. Only the decisions of `plan` change the world.
+    """Base class of games in which one agent proposes an answer and another agent decides.
+
+    The agent `tool` writes a program whose output proposes an answer. The agent `plan` sees the
+    task, the program and its output, and decides. Only the decisions of `plan` change the world.
 
     A game implements the abstract methods below: how answers are read, what they do and what they
     earn. The sandbox runs the only fenced Python block of `tool`'s answer. An answer with no block,
-    or with two, has no format. The answer of `plan` is the text after the last `####` at the start
-    of a line.
+    or with several, does not have a valid format. The answer of `plan` is the text after the last
+    `####` at the start of a line.
     """
 
     pays = frozenset({"team", "local"})
@@ -191,7 +193,7 @@ class ToolTeam(
         return self.said(state.item, agent, answer)
 
     def said(self, item: Item, agent: str, answer: Answer) -> str:
-        """An answer in the format requested from an agent."""
+        """Formats an answer as the prompt of the agent requests."""
         written = self.written(item, answer)
         if self.prompt == "compact":
             return written
@@ -202,7 +204,7 @@ class ToolTeam(
         return self.order == "sequential" and len(self.agents) > 1
 
     def _sources(self, state: TeamState[Item, World, Answer], agent: str) -> Sources:
-        """The actions that determine the world and a prompt: all decisions, and the newest
+        """Returns the actions that determine the world and a prompt: all decisions and the newest
         program."""
         steps, last = (2, 1) if self._in_sequence else (1, 0)
         decided = [(steps * turn + last, PLAN) for turn in range(state.turn)]
@@ -236,8 +238,8 @@ class ToolTeam(
     def _promised(
         self, state: TeamState[Item, World, Answer], run: ToolRun[Answer] | None
     ) -> float:
-        """r_team that this turn's proposal would earn; 0 in parallel play, where `plan` does not
-        see it yet."""
+        """The r_team that this turn's proposal would earn; 0 in parallel play, where `plan` does
+        not see the proposal yet."""
         if not self._in_sequence or run is None or run.answer is None:
             return 0.0
         return self._team(state, self.carried_out(state.item, state.world, run.answer))
@@ -300,4 +302,4 @@ class ToolTeam(
 
     @abstractmethod
     def random_answer(self, item: Item, world: World, rng: np.random.Generator) -> Answer:
-        """A legal answer, of a random length."""
+        """A legal answer of random length."""

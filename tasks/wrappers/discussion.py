@@ -33,7 +33,8 @@ class Discussion(Wrapper[Item, State, DiscussionState[State]]):
 
     Each observation is followed by the other agents' outputs of the previous turn. There are as
     many rounds as the task has turns. A task of one turn is preceded by a round of drafts, which
-    the task neither sees nor pays; in the paper's table 1, a discussion also takes two rounds.
+    the task neither receives nor rewards; in the paper's table 1, a discussion also takes two
+    rounds.
     """
 
     def __init__(self, inner: DecPOMDP[Item, State]) -> None:

@@ -37,9 +37,9 @@ class Pipeline(Wrapper[Item, State, PipelineState[State]]):
 
     In each micro-turn, one agent receives an observation: the task's observation for that agent,
     followed by the outputs of the agents that acted before it in this turn, in the order of
-    `agents`. The task steps, and pays, after the turn's last micro-turn; earlier micro-turns pay 0.
-    The horizon is n H micro-turns for n agents and H turns of the task. If fewer than n agents act
-    in some turn, the episode ends sooner, after H turns of the task.
+    `agents`. The task steps and pays its rewards after the turn's last micro-turn; earlier
+    micro-turns pay 0. The horizon is n H micro-turns for n agents and H turns of the task. If fewer
+    than n agents act in some turn, the episode ends sooner, after H turns of the task.
 
     In the paper agents also observe earlier agents' inputs. Here they see only outputs, since a
     shared input would be repeated for each agent.

@@ -43,8 +43,8 @@ class Single(Wrapper[Item, State, SingleState[State]]):
         ### summary
 
     Text before the first of these lines belongs to the first part; a part without its line is
-    empty. The reward is that of the task returned by `alone()`: as in the paper, it has no terms
-    for cooperation. A task that is configured for one agent is not changed.
+    empty. The reward is computed by the task that `alone()` returns; as in the paper, this reward
+    has no terms for cooperation. A task that is configured for one agent is not changed.
 
     The paper does not say how its single models were prompted.
     """
@@ -88,8 +88,8 @@ class Single(Wrapper[Item, State, SingleState[State]]):
         return Outcome(state=SingleState(outcome.state), reward=outcome.reward, done=outcome.done)
 
     def listener(self, state: SingleState[State], agent: str) -> Listener | None:
-        """The task's listener for a team of one; None for a larger team, since nobody listens to
-        the parts of an answer."""
+        """The task's listener for a team of one; None for a larger team, since the parts of an
+        answer have no listeners."""
         return super().listener(state, agent) if len(self.inner.agents) == 1 else None
 
     def legal_action(

@@ -35,13 +35,14 @@ _PROMPTS = {"background": _BACKGROUND, "method": _METHOD}
 
 
 class ArXiv(WritingTask):
-    """From an abstract, `background` writes the background and motivation of the introduction, and
-    `method` the method and implications. Neither sees the other's text; both are scored in one
-    turn.
+    """Two agents each write one part of an introduction from an abstract.
+
+    `background` writes the background and motivation, and `method` writes the method and
+    implications. Neither agent sees the other's text; both texts are scored in one turn.
 
     The reward, at most 3.0 (paper) or 2.98 (comlrl), is the sum of five parts. The first three are
-    also gates: if a value is outside the range of its part, that part earns nothing and the count
-    ends. Points from earlier parts are kept.
+    also gates: if a value is outside the range of its part, that part and all later parts earn
+    nothing. Points from earlier parts are kept.
 
         bounds     0.5  both texts have 128 to 256 words
         length     1    characters of the second over the first
@@ -61,12 +62,12 @@ class ArXiv(WritingTask):
     - length: in paper a run of white space counts as one character, and as none at the ends; in
       comlrl all white space counts.
 
-    Where the paper is silent, this task chooses. The weights of the "weighted sum", the bounds, the
-    points kept after a failed gate and the abstracts (`OpenMLRL/arXiv_abstract`) come from the
-    paper's code. Diversity leaves out stop words, as in TLDR. The word lists are colearn's. The
-    logarithm is natural: only then can 12 kinds reach 1. Table 1's score is read as the reward
-    divided by its maximum. With 256 new tokens, a minimum of 128 words leaves each agent little
-    room.
+    Where the paper is silent, this task makes these choices. The weights of the "weighted sum", the
+    bounds, the points kept after a failed gate and the abstracts (`OpenMLRL/arXiv_abstract`) come
+    from the paper's code. Diversity leaves out stop words, as in TLDR. The word lists are
+    colearn's. The logarithm is natural: only then can 12 kinds reach 1. Table 1's score is read as
+    the reward divided by its maximum. With 256 new tokens, a minimum of 128 words leaves each agent
+    little room.
 
     `data`: 'packaged', 32 + 8 invented abstracts of about 75 words; 'generated', 256 + 64 abstracts
     of about 35 words from a vocabulary of a few hundred words, for small models; 'hub', the paper's
@@ -103,6 +104,6 @@ class ArXiv(WritingTask):
     prompts: ClassVar[Mapping[str, Mapping[str, str]]] = {"paper": _PROMPTS, "comlrl": _PROMPTS}
 
     def reference_actions(self, state: WritingState) -> dict[str, str]:
-        """A constructed pair with the maximum reward, if `words` allows 26 words and twice the
-        minimum. It is built word by word, not as prose."""
+        """A constructed pair with the maximum reward, if the bounds in `words` allow 26 words and
+        twice the minimum. The pair is built word by word, not as prose."""
         return dict(zip(self.agents, matching_pair(self.rules, state.item.text), strict=True))

@@ -37,7 +37,7 @@ class TextSource:
 
 
 def load_texts(source: TextSource, data: str, field: str | None) -> dict[str, tuple[str, ...]]:
-    """The texts by split, in a fixed order, none of them blank.
+    """Returns the texts by split, in a fixed order; no text is blank.
 
     Errors: ConfigError for a file or a data set that cannot be read or lacks the field;
     MissingExtra if 'hub' needs `datasets`.

@@ -10,9 +10,11 @@ from .words import CONNECTORS, FILLERS, STOP_WORDS
 
 
 def expanding_pair(rules: ScoringRules, text: str) -> tuple[str, str]:
-    """A text, and a second one with twice its length and vocabulary and every kind of transition.
+    """Returns a text, and a second text with twice the length, twice the vocabulary and every kind
+    of transition.
 
-    It earns the maximum reward if `words` allows 48 words and four times the minimum.
+    The pair earns the maximum reward if the bounds in `words` allow 48 words and four times the
+    minimum.
     """
     least, most = rules.words
     words = _content(text)
@@ -24,9 +26,10 @@ def expanding_pair(rules: ScoringRules, text: str) -> tuple[str, str]:
 
 
 def matching_pair(rules: ScoringRules, text: str) -> tuple[str, str]:
-    """Two texts of the same words, with every kind of transition; the second text is longer.
+    """Returns two texts of the same words, with every kind of transition; the second text is
+    longer.
 
-    It earns the maximum reward if `words` allows 26 words and twice the minimum.
+    The pair earns the maximum reward if the bounds in `words` allow 26 words and twice the minimum.
     """
     least, most = rules.words
     size = max(least, min(24, most // 2))
@@ -37,7 +40,8 @@ def matching_pair(rules: ScoringRules, text: str) -> tuple[str, str]:
 
 
 def _extended(words: list[str], pool: list[str], length: float) -> str:
-    """`words` followed by the words of `pool`, repeated up to the given number of characters."""
+    """Returns `words` followed by the words of `pool`, which repeat until the given number of
+    characters is reached."""
     words = list(words)
     size = sum(len(word) + 1 for word in words) - 1
     for word in cycle(pool):
@@ -49,7 +53,8 @@ def _extended(words: list[str], pool: list[str], length: float) -> str:
 
 
 def _content(text: str) -> list[str]:
-    """The text's distinct content words of five to twelve letters, in order, then fillers."""
+    """Returns the text's distinct content words of five to twelve letters, in order, and then
+    fillers."""
     own = (
         word
         for word in words_of(text)

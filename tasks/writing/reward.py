@@ -19,8 +19,8 @@ BOUNDS, LENGTH, DIVERSITY, STYLE, COHERENCE = 0.5, 1.0, 0.5, 0.6, 0.4
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """A ratio's tolerated range [low, high] around the range [full_from, full_to] of full
-    reward."""
+    """Two ranges of a ratio: a ratio in [full_from, full_to] earns the full reward, and a ratio
+    outside [low, high] earns nothing."""
 
     low: float
     full_from: float
@@ -90,7 +90,8 @@ class ScoreParts:
 
 
 def score(rules: ScoringRules, first: str, second: str) -> ScoreParts:
-    """Score two texts. The first failed gate ends the count; points from earlier parts are kept."""
+    """Score two texts. From the first failed gate on, parts earn nothing; points from earlier parts
+    are kept."""
     least, most = rules.words
     if not all(least <= len(text.split()) <= most for text in (first, second)):
         return ScoreParts()

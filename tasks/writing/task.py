@@ -1,5 +1,7 @@
-"""Base class of the writing tasks: one text, two agents, one turn, a reward from text
-statistics."""
+"""Base class of the writing tasks: two agents write about one text in one turn.
+
+The reward is computed from text statistics.
+"""
 
 from __future__ import annotations
 
@@ -120,9 +122,9 @@ class WritingTask(DecPOMDP[WritingItem, WritingState], LegalActions, RewardStruc
         )
 
     def legal_action(self, state: WritingState, agent: str, rng: np.random.Generator) -> str:
-        """An uncoordinated action: a random number, within the bounds, of consecutive words of the
-        text. They begin at a random word and wrap around at the end; one word in ten is replaced by
-        a connector."""
+        """An uncoordinated action: a random number of consecutive words of the text, within the
+        bounds. They begin at a random word and wrap around at the end; one word in ten is replaced
+        by a connector."""
         text = state.item.text
         words = (compact(text) if self.prompt == "compact" else text).split()
         least, most = self.rules.words

@@ -27,7 +27,7 @@ def characters(text: str) -> int:
 
 
 def transition_kinds(words: Sequence[str]) -> frozenset[str]:
-    """The kinds of transitions with an entry that occurs in the text as whole words."""
+    """The kinds of transitions for which an entry occurs in the text as whole words."""
     return frozenset(
         kind
         for position, word in enumerate(words)
@@ -37,7 +37,7 @@ def transition_kinds(words: Sequence[str]) -> frozenset[str]:
 
 
 def transition_kinds_within(text: str) -> frozenset[str]:
-    """The kinds of transitions with an entry that occurs in the text, including inside longer
+    """The kinds of transitions for which an entry occurs in the text, including inside longer
     words."""
     text = text.lower()
     return frozenset(

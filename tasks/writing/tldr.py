@@ -27,12 +27,14 @@ Instructions: You should use transition words to improve flow"""
 
 
 class TLDR(WritingTask):
-    """`summary` writes a concise summary of a post, and `elaboration` a detailed one. Neither sees
-    the other's text; both are scored in one turn.
+    """Two agents each write a summary of the same post.
+
+    `summary` writes a concise summary, and `elaboration` writes a detailed one. Neither agent sees
+    the other's text; both texts are scored in one turn.
 
     The reward, at most 3.0 (paper) or 2.98 (comlrl), is the sum of five parts. The first three are
-    also gates: if a value is outside the range of its part, that part earns nothing and the count
-    ends. Points from earlier parts are kept.
+    also gates: if a value is outside the range of its part, that part and all later parts earn
+    nothing. Points from earlier parts are kept.
 
         bounds     0.5  both texts have 8 to 256 words
         length     1    characters of the second over the first: full in 1.6-3.2, linear down to 0
@@ -52,11 +54,11 @@ class TLDR(WritingTask):
       comlrl all white space counts;
     - the prompt: comlrl also asks for facts, and for different words in the second text.
 
-    Where the paper is silent, this task chooses. The weights of the "weighted sum", the bounds and
-    the points kept after a failed gate come from the paper's code. The word lists are colearn's.
-    The logarithm is natural: only then can 12 kinds reach 1 in `arxiv`. Table 1's score is read as
-    the reward divided by its maximum. A long text is not truncated. CoMLRL's settings file takes
-    its test texts from another split; here both variants use the paper's slices.
+    Where the paper is silent, this task makes these choices. The weights of the "weighted sum", the
+    bounds and the points kept after a failed gate come from the paper's code. The word lists are
+    colearn's. The logarithm is natural: only then can 12 kinds reach 1 in `arxiv`. Table 1's score
+    is read as the reward divided by its maximum. A long text is not truncated. CoMLRL's settings
+    file takes its test texts from another split; here both variants use the paper's slices.
 
     `data`: 'packaged', 32 + 8 invented posts of about 90 words; 'generated', 256 + 64 posts of
     about 40 words from a vocabulary of a few hundred words, for small models; 'hub', the paper's
@@ -98,6 +100,6 @@ class TLDR(WritingTask):
     }
 
     def reference_actions(self, state: WritingState) -> dict[str, str]:
-        """A constructed pair with the maximum reward, if `words` allows 48 words and four times the
-        minimum. It is built word by word, not as prose."""
+        """A constructed pair with the maximum reward, if the bounds in `words` allow 48 words and
+        four times the minimum. The pair is built word by word, not as prose."""
         return dict(zip(self.agents, expanding_pair(self.rules, state.item.text), strict=True))

@@ -13,7 +13,8 @@ _PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
 def normalized(text: str) -> str:
-    """The text in lower case with single spaces, without ASCII punctuation and English articles."""
+    """Returns the text in lower case with single spaces, without ASCII punctuation or English
+    articles."""
     return " ".join(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split())
 
 
@@ -25,8 +26,8 @@ def exact_match(answer: str, gold: Sequence[str]) -> float:
 def f1(answer: str, gold: Sequence[str]) -> float:
     """Harmonic mean of precision and recall over normalised words, counted with multiplicity.
 
-    If normalisation leaves no words in one of the texts, the score is 1 if the other text has none
-    either, else 0.
+    If normalisation removes all words of one text, the score is 1 if it also removes all words of
+    the other text, and 0 otherwise.
     """
     return _best(answer, gold, _overlap)
 

@@ -36,19 +36,19 @@ class Dense(Retriever):
     path: str
     """A sentence encoder: a folder or a hub name, such as facebook/contriever."""
     normalize: bool = False
-    """Scale vectors to length 1, so that dot products are cosines; E5 and other sentence encoders
-    are trained for this."""
+    """Whether to scale vectors to length 1, so that dot products are cosines; E5 and other sentence
+    encoders are trained for this."""
     query_prefix: str = ""
     passage_prefix: str = ""
-    """Prefix that the encoder expects before a passage; `query_prefix` is the one before a query.
-    E5 expects "passage: " and "query: "."""
+    """Prefix that the encoder expects before a passage; `query_prefix` is the prefix of a query. E5
+    expects "passage: " and "query: "."""
     longest: int = 256
     """Maximum number of tokens of a text; the rest of the text is not read."""
     batch: int = 64
 
     def search(self, query: str, k: int) -> tuple[Passage, ...]:
-        """The k passages with the largest dot products, in decreasing order. Ties keep the order of
-        the corpus."""
+        """Returns the k passages with the largest dot products, in decreasing order. Ties keep the
+        order of the corpus."""
         return _answer(self, query, k)
 
 

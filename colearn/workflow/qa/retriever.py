@@ -1,4 +1,4 @@
-"""BM25 retrieval over a corpus, with cached index and results."""
+"""BM25 retrieval over a corpus, with a cached index and cached results."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Retriever(ABC):
 
     @abstractmethod
     def search(self, query: str, k: int) -> tuple[Passage, ...]:
-        """Up to k passages (k >= 1), best first; equal queries return equal passages."""
+        """Returns up to k passages (k >= 1), best first; equal queries return equal passages."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,8 @@ class BM25(Retriever):
     b: float = 0.75
 
     def search(self, query: str, k: int) -> tuple[Passage, ...]:
-        """Up to k passages in decreasing order of scores. Ties keep the order of the corpus."""
+        """Returns up to k passages in decreasing order of scores. Ties keep the order of the
+        corpus."""
         return _answer(self, query, k)
 
 
