@@ -19,17 +19,17 @@ class AgentTurn(Advantage):
     """A = (r - mean) / deviation over a group's immediate credited rewards r; later rewards do not
     count (Stronger-MAS, Eq. 1 and Alg. 1, line 11).
 
-    The group key is (environment, agent, turn) and the prompt's token ids, so only actions sampled
-    from the same prompt are compared, for every rollout shape. For a group of one action, the mean
-    counts as 0 and the deviation as 1, as in public implementations, so the action's advantage is
-    its reward. With the rollout shape `parallel` (the paper's ablation), every group after the
-    first turn has one action.
+    The group key combines (environment, agent, turn) with the prompt's token ids. For every rollout
+    shape, only actions sampled from the same prompt are therefore compared. In a group of one
+    action, the mean counts as 0 and the deviation as 1, as in public implementations: the advantage
+    of that action is its reward. With the rollout shape `parallel` (the paper's ablation), every
+    group after the first turn has one action.
 
     Wrong when the reward of an action arrives later: use `GroupMean`, which compares returns.
     """
 
     normalize_std: bool = True
-    """Divide by the group's population deviation + 1e-6."""
+    """Divide by the group's population standard deviation + 1e-6."""
     clip: Clip | None = None
     """Keep each advantage within [-clip, clip]."""
 
@@ -37,7 +37,7 @@ class AgentTurn(Advantage):
     reads_future = False
 
     def key(self, tree: Tree[Any], before: Node[Any], agent: str) -> Hashable:
-        """The group key: actions with equal keys are compared."""
+        """Return the group key: actions with equal keys are compared."""
         prompt = tree.history(before.index, agent).tokens
         return tree.episode, agent, before.turn, prompt
 

@@ -22,19 +22,19 @@ from .finish import bootstrapped, clipped, normalized, scored
 
 @dataclass(frozen=True, kw_only=True)
 class CounterfactualBaseline(Advantage):
-    """A_i = G - mean over k of Q(h, a_-i, a_i^k), with agent i's alternatives a_i^k from its own
-    policy. This is COMA's Eq. 4 with a sampled sum, and with the return in place of Q of the
-    executed action.
+    """A_i = G - mean over k of Q(h, a_-i, a_i^k); the policy of agent i samples the alternatives
+    a_i^k. This is COMA's Eq. 4, except that samples replace the sum over all actions and the return
+    replaces Q of the executed action.
 
     Unbiased for every critic: the baseline of agent i does not depend on a_i. G is the TD(lambda)
     return r + gamma ((1 - lambda) Q' + lambda G') with lambda = `lam`. Q' is the Q of the next
     executed joint action, averaged over the agents' estimates. A `lam` below 1 lowers the variance
-    but adds the critic's bias. The critic's targets are the same returns. An agent without an
-    alternative has no advantage.
+    but adds the critic's bias. The returns G are also the critic's targets. An agent without
+    alternative actions has no advantage.
 
     With w = `critic_share`, w Q(h, a) + (1 - w) G replaces G; w = 1 is Eq. 4 itself. A larger w
-    removes noise from A: the part of the return that Q does not explain has less weight. It also
-    adds bias where Q misjudges a_i, so use it with a critic that was trained before the run
+    removes noise from A: the part of the return that Q does not explain has less weight. A larger w
+    also adds bias where Q misjudges a_i, so use it with a critic that was trained before the run
     (`critic.from`).
 
     Wrong when Q hardly distinguishes the agent's actions: the baseline then adds variance. Check
@@ -50,7 +50,8 @@ class CounterfactualBaseline(Advantage):
     clip: Clip | None = None
     """Keep each advantage within [-clip, clip]."""
     normalize: bool = False
-    """After clipping, normalise to zero mean and unit deviation over all actions of one agent."""
+    """After clipping, normalise to zero mean and unit standard deviation over all actions of one
+    agent."""
 
     reads = "counterfactual"
 
@@ -87,13 +88,13 @@ class CounterfactualBaseline(Advantage):
         return tuple(rows)
 
     def _worth(self, q: float | None, returned: float) -> float:
-        """Mix an executed action's return with its Q."""
+        """Weighted sum of an executed action's return and its Q (see `critic_share`)."""
         if q is None or self.critic_share == 0.0:
             return returned
         return bootstrapped(q, returned, 1.0 - self.critic_share)
 
     def _returns(self, episode: Credited[Any], agent: str, values: AgentValues) -> list[float]:
-        """TD(lambda) return of every edge, from one agent's credited rewards."""
+        """Compute the TD(lambda) return of every edge from one agent's credited rewards."""
         rewards, returns = episode.rewards_of(agent), [0.0] * len(episode.tree.nodes)
         for node, below in zip(
             reversed(episode.tree.nodes), reversed(episode.tree.below()), strict=True

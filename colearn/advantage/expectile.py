@@ -11,8 +11,8 @@ MEAN = 0.5
 
 
 def faded(level: float, anneal_fraction: float | None, done: float) -> float:
-    """The level after the fraction `done` of the training budget, annealed linearly to the mean at
-    `anneal_fraction`; None keeps it constant."""
+    """Expectile level after the fraction `done` of the training budget. The level anneals linearly
+    to the mean (1/2) until `anneal_fraction` of the budget; with None the level is constant."""
     return MEAN + (level - MEAN) * left(anneal_fraction, done)
 
 
@@ -22,10 +22,10 @@ def weighted(error: float, level: float) -> float:
 
 
 def expectile(numbers: Sequence[float], level: float) -> float:
-    """The exact e at which the weighted errors (number - e) sum to 0.
+    """Compute the exact expectile e: the weighted errors (number - e) sum to 0.
 
-    Between two neighbours of the sorted numbers the sum is linear in e, so the search tries each
-    possible count of numbers below e. Example: 0 and 10 at tau = 0.9 give 9.
+    Between two neighbours in the sorted list of numbers, the sum is linear in e. The search
+    therefore tries each possible count of numbers below e. Example: 0 and 10 at tau = 0.9 give 9.
     """
     ordered = sorted(numbers)
     below, above = 0.0, float(sum(ordered))

@@ -8,7 +8,7 @@ from math import isnan
 from colearn.contract import NodeAdvantages
 
 EPSILON = 1e-6
-"""Added to a standard deviation before dividing by it."""
+"""Constant added to a standard deviation before dividing by the deviation."""
 
 
 def scored(advantages: Sequence[NodeAdvantages]) -> list[NodeAdvantages]:
@@ -25,7 +25,7 @@ def bootstrapped(value: float, later: float, lam: float) -> float:
 
 
 def clipped(advantages: Sequence[NodeAdvantages], clip: float | None) -> list[NodeAdvantages]:
-    """Every advantage clipped to [-clip, clip]; None does not clip."""
+    """Clip every advantage to [-clip, clip]; with None, return the advantages unchanged."""
     if clip is None:
         return list(advantages)
     return [
@@ -37,8 +37,8 @@ def clipped(advantages: Sequence[NodeAdvantages], clip: float | None) -> list[No
 def normalized(advantages: Sequence[NodeAdvantages]) -> list[NodeAdvantages]:
     """Normalise to zero mean and unit deviation over all actions of each agent.
 
-    An agent's only action is left unchanged: it has no deviation, and subtracting its own mean
-    would leave 0.
+    If an agent has only one action, its advantage is left unchanged: a single number has no
+    deviation, and subtracting the mean would leave 0.
     """
     by_agent: dict[str, list[float]] = {}
     for tree in advantages:

@@ -24,13 +24,13 @@ from .finish import bootstrapped, clipped, normalized, scored
 
 @dataclass(frozen=True, kw_only=True)
 class GAE(Advantage):
-    """A = r + gamma worth(h') - V(h), where worth mixes V with the later return. With lambda =
-    `lam`, A_k = delta_k + gamma lambda * mean over children of A (Schulman et al. 2016).
+    """A = r + gamma worth(h') - V(h), where worth is a weighted sum of V and the later return. With
+    lambda = `lam`, A_k = delta_k + gamma lambda * mean over children of A (Schulman et al. 2016).
 
     lam=0 is the TD error delta = r + gamma V(h') - V(h) (CoLLM, Eq. 2 and 4). lam=1 is the return
     minus V (REINFORCE with a baseline), unbiased for any critic. The critic's target at a node is
-    the mean over its edges of r + gamma worth (Eq. 3 and 5). Agents without values (not trained)
-    get no advantage.
+    the mean of r + gamma worth over the node's edges (Eq. 3 and 5). Agents without values (agents
+    that are not trained) get no advantage.
 
     Wrong at lam=0 when the critic is untrained and rewards come late: early turns then learn from
     the critic's guesses alone. Wrong at lam=1 when episodes are long: A has the variance of all
@@ -43,15 +43,15 @@ class GAE(Advantage):
     """lambda of the critic's targets; None: `lam`. At 1 the critic learns from whole returns, while
     the policy's advantages bootstrap from the critic (VC-PPO's decoupled GAE)."""
     steps: Annotated[int, Field(ge=1, description="1 is the TD error")] | None = None
-    """n: bootstrap at the latest from the n-th following node that has a V. The n-th such node is
-    the agent's n-th next decision, or the team's with a central critic. With lam=1 the result is
-    the n-step return."""
+    """n: bootstrap no later than from the n-th following node that has a V. That node is the
+    agent's n-th next decision, or the team's n-th next decision with a centralised critic. With
+    lam=1 the result is the n-step return."""
     clip: Clip | None = None
     """Clip each advantage to [-clip, clip] (the paper's "advantage clip"); targets stay
     unclipped."""
     normalize: bool = False
-    """After clipping, normalise to zero mean and unit deviation over all actions of one agent in
-    the given episodes."""
+    """After clipping, normalise to zero mean and unit standard deviation over all actions of one
+    agent in the given episodes."""
     expectile: Expectile = MEAN
     """tau: before clipping, a positive A is multiplied by 2 tau and a negative A by 2 (1 - tau).
     With a critic trained to the same expectile (`ValueLoss.expectile`), learning is risk-seeking if
@@ -95,8 +95,8 @@ class GAE(Advantage):
         ]
 
     def _worth(self, episode: Credited[Any], agent: str, values: Values) -> list[float]:
-        """Value of each node for one agent; the action that leads to a node bootstraps from its
-        value."""
+        """Value of each node for one agent; an action bootstraps from the value of the node that it
+        leads to."""
         rewards = episode.rewards_of(agent)
         if self.steps is None:
             return worth_of_nodes(episode, rewards, values, self.lam)
@@ -128,19 +128,20 @@ class GAE(Advantage):
 def _ahead(
     below: Sequence[int], rewards: Sequence[float], worth: Sequence[float], discount: float
 ) -> float:
-    """Mean over the scored children of `below` of r + discount * worth; 0 if there is none."""
+    """Mean of r + discount * worth over the scored children of `below`; 0 without scored
+    children."""
     return mean_scored(rewards[c] + discount * worth[c] for c in below)
 
 
 def worth_of_nodes(
     episode: Credited[Any], rewards: Sequence[float], values: Values, lam: float = 0.0
 ) -> list[float]:
-    """Value of each node: 0 if the episode has ended, V where the critic has a value, else the
-    mean over children of r + discount * their value.
+    """Value of each node: 0 if the episode has ended, V if the critic has a value, else the mean
+    over the node's children of r + discount * the child's value.
 
-    With lambda = `lam`, a node that has a V is worth (1 - lambda) V + lambda * that mean, the
-    TD(lambda) return. If the rollout shape cut a branch before its end, the value of the branch's
-    last node is its V.
+    With lambda = `lam`, the value of a node that has a V is the TD(lambda) return (1 - lambda) V +
+    lambda * that mean. If the rollout shape stopped a branch before the episode ended, the branch's
+    last node keeps the critic's V.
     """
     tree = episode.tree
     below = tree.below()
@@ -162,9 +163,10 @@ def worth_of_nodes(
 def backed_up(
     episode: Credited[Any], rewards: Sequence[float], values: Values, worth: Sequence[float]
 ) -> list[float | None]:
-    """The target of each node that has a value: mean over children of r + discount * worth.
+    """Critic target of each node that has a value: mean over children of r + discount * worth.
 
-    The last node of a cut branch has no children, so its target is its own V and the error is 0.
+    If the rollout shape stopped a branch before the episode ended, the last node has no children:
+    its target is the critic's V, so the error is 0.
     """
     return [
         _ahead(below, rewards, worth, episode.discount) if value is not None and below else value

@@ -19,24 +19,24 @@ from .turn_weights import equal_turns
 
 @dataclass(frozen=True, kw_only=True)
 class GroupBaseline(Advantage):
-    """A group contains the sibling joint actions of one history h_t, not all joint actions of one
-    turn: returns from different histories do not share a baseline.
+    """Base of advantages that compare the sibling joint actions of one history h_t. Joint actions
+    after different histories do not share a baseline, even if they occur in the same turn.
 
     A joint action without siblings inherits the advantage of the preceding joint action. In
-    `Parallel`, where only the root branches, every action of a chain thus has the chain's advantage
-    G_0 - b(h_0). This is CoLLM's Eq. 1 with gamma^t G_t and the baseline b(h_0) - (r_0 + ... +
-    gamma^(t-1) r_(t-1)). Given h_t, this baseline does not depend on a_t: the rewards before t are
-    constants.
+    `Parallel`, only the root branches, so every action of a chain has the chain's advantage G_0 -
+    b(h_0). This equals CoLLM's Eq. 1 with gamma^t G_t as the return and b(h_0) - (r_0 + ... +
+    gamma^(t-1) r_(t-1)) as the baseline. Given h_t, this baseline does not depend on a_t: the
+    rewards before t are constants.
 
-    In `Cross` the group is all joint actions of the history. Siblings that share an agent's action
-    scale the expected gradient by a constant and keep its direction.
+    In `Cross`, the group contains all joint actions of the history. Siblings that share an agent's
+    action multiply the expected gradient by a constant; the direction of the gradient is unchanged.
     """
 
     clip: Clip | None = None
     """Keep each advantage within [-clip, clip]."""
     normalize: bool = False
-    """After clipping, normalise to zero mean and unit deviation over all actions of one agent in
-    the iteration."""
+    """After clipping, normalise to zero mean and unit standard deviation over all actions of one
+    agent in the iteration."""
     equal_turns: bool = False
     """Give equal weight to every turn of a tree instead of every joint action
     (`turn_weights.path_weights`)."""
@@ -45,8 +45,8 @@ class GroupBaseline(Advantage):
 
     @abstractmethod
     def compare(self, returns: Sequence[float]) -> Sequence[float]:
-        """Advantages of the scored joint actions of one history, from their returns (at least
-        one)."""
+        """Compute the advantages of the scored joint actions of one history from their returns.
+        There is at least one return."""
 
     def __call__(
         self, episodes: Episodes, values: Sequence[AgentValues] | None = None
@@ -87,14 +87,14 @@ class GroupBaseline(Advantage):
 class GroupMean(GroupBaseline):
     """A = G^k minus the mean of all K siblings' returns, G^k included (MAGRPO, CoLLM Sec. 6.2).
 
-    Wrong when K is small: each return is part of its own baseline, so A is (K-1)/K times the A of
-    `LeaveOneOut`.
+    Wrong when K is small: each return is part of the baseline that it is compared with, so A is
+    (K-1)/K times the A of `LeaveOneOut`.
     """
 
     normalize_std: bool = False
-    """Divide by the siblings' population deviation + 1e-6 (GRPO). The paper does not divide: with
-    the division, an item whose returns hardly vary has as much weight as one whose returns vary
-    widely."""
+    """Divide by the siblings' population standard deviation + 1e-6 (GRPO). The MAGRPO paper does
+    not divide. With the division, items whose returns hardly vary and items whose returns vary
+    widely have equal weight."""
 
     def compare(self, returns: Sequence[float]) -> Sequence[float]:
         mean = sum(returns) / len(returns)
@@ -106,7 +106,7 @@ class GroupMean(GroupBaseline):
 class LeaveOneOut(GroupBaseline):
     """A = G^k minus the mean of the other siblings (RLOO): unbiased at every K.
 
-    Wrong when K is 2 and rewards are heavy-tailed: one sibling alone is the baseline.
+    Wrong when K is 2 and rewards are heavy-tailed: the baseline is the return of a single sibling.
     """
 
     def compare(self, returns: Sequence[float]) -> Sequence[float]:
@@ -118,8 +118,8 @@ class LeaveOneOut(GroupBaseline):
 
 @dataclass(frozen=True, kw_only=True)
 class GroupMax(GroupBaseline):
-    """A = G^k minus the siblings' maximum return (ReMax with a sampled maximum): 0 for the best
-    action, negative for the others.
+    """A = G^k minus the siblings' maximum return (ReMax with a sampled maximum). A is 0 for the
+    best action and negative for the others.
 
     Wrong when gradients must be unbiased: the maximum depends on the action whose advantage is
     computed. No action is ever reinforced, only discouraged.
@@ -132,15 +132,15 @@ class GroupMax(GroupBaseline):
 
 @dataclass(frozen=True, kw_only=True)
 class GroupExpectile(GroupBaseline):
-    """A = w (G^k - e): e is the tau-expectile of the siblings' returns; w is 2 tau for returns
-    above e and 2 (1 - tau) for returns below e.
+    """A = w (G^k - e), where e is the tau-expectile of the siblings' returns. The weight w is 2 tau
+    for returns above e and 2 (1 - tau) for returns below e.
 
     With these weights a group's advantages sum to 0. In expectation, A gives the gradient of the
     return's expectile instead of its mean (Newey and Powell 1987; in value learning Kostrikov et
-    al. 2022). With tau above 1/2, a success with one reply of the other agents outweighs failures
-    with their other replies, as in hysteretic and lenient learning.
+    al. 2022). With tau above 1/2, an action's success with one reply of the other agents outweighs
+    its failures with their other replies, as in hysteretic and lenient learning.
 
-    Wrong when rewards are random: it overestimates lucky outcomes.
+    Wrong when rewards are random: the expectile overestimates actions with lucky outcomes.
     """
 
     level: Expectile = MEAN

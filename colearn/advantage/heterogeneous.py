@@ -30,7 +30,7 @@ class InputOutputPair:
     """The first node that the action leads to."""
     agent: str
     occasion: int
-    """The number of earlier actions of the same agent."""
+    """Number of actions that the same agent took before this one."""
     worth: float
     forked: bool
     """Whether the action has siblings: other answers of the agent to the same prompt."""
@@ -42,12 +42,12 @@ class Heterogeneous(Advantage):
     agent in all branches of a tree. After a fork these actions have different prompts, so the group
     is heterogeneous.
 
-    An action that is alone in its group (an action before the fork) has no advantage, or is
-    compared across the batch (`ungrouped`). With `Backward` credit and discount 0, R is an action's
-    full credit.
+    An action before the fork is alone in its group. Such an action has no advantage, or is compared
+    with actions of other trees in the batch (`ungrouped`). With `Backward` credit and discount 0, R
+    is an action's full credit.
 
-    Wrong when the branches' prompts differ widely: the baseline then rates prompts, which this
-    agent did not choose.
+    Wrong when the branches' prompts differ widely: the advantage then reflects the prompt, which
+    the agent did not choose, more than the action.
     """
 
     keep: Literal["all", "forked"] = "all"
@@ -55,15 +55,15 @@ class Heterogeneous(Advantage):
     actions are not trained."""
     ungrouped: Literal["drop", "shuffle", "same_fork"] = "drop"
     """Treatment of single-action groups. "shuffle": regroup them at random into groups of `size`,
-    across agents; the remainder is dropped (Algorithm 5). "same_fork": one group per agent over
-    the trees that fork at the same agent (the version in the paper's text)."""
+    across agents; the remainder is dropped (Algorithm 5). "same_fork": among the trees that fork at
+    the same agent, form one group for each agent (the version in the paper's text)."""
     size: Annotated[int, Field(ge=2, description="4 is the paper's")] = 4
     """G, the size of shuffled groups."""
     equal_roles: bool = True
-    """Weights of Eq. 6: each of the n roles of a question has the weight 1/n, which its G_k actions
-    share equally. False: equal weight per action."""
+    """Use the weights of Eq. 6: each of the n roles of a question has weight 1/n, divided equally
+    among the role's G_k actions. False: all actions have equal weight."""
     normalize_std: bool = True
-    """Divide by the group's population deviation + 1e-6."""
+    """Divide by the group's population standard deviation + 1e-6."""
     clip: Clip | None = None
     """Keep each advantage within [-clip, clip]."""
 
@@ -87,7 +87,8 @@ class Heterogeneous(Advantage):
         return (episode.tree.episode, agent) if self.equal_roles else None
 
     def groups(self, episodes: Episodes) -> list[list[InputOutputPair]]:
-        """The groups of compared actions, each with at least two actions."""
+        """Return the groups of actions that are compared with each other; every group has at least
+        two actions."""
         together = self._within_trees(episodes)
         groups = [group for group in together if len(group) > 1]
         alone = [group[0] for group in together if len(group) == 1]
@@ -98,8 +99,8 @@ class Heterogeneous(Advantage):
         return groups
 
     def answer_groups(self, episodes: Episodes) -> list[AnswerGroup]:
-        """The groups within trees (MHGPO, Figures 7 and 9), without the groups formed across the
-        batch."""
+        """Return the groups within single trees (MHGPO, Figures 7 and 9), without the groups that
+        combine actions of several trees."""
         groups = []
         for group in self._within_trees(episodes):
             if len(group) < 2:
@@ -116,7 +117,7 @@ class Heterogeneous(Advantage):
         return groups
 
     def _within_trees(self, episodes: Episodes) -> list[list[InputOutputPair]]:
-        """Groups of scored actions by tree, agent and occasion; some groups have one action."""
+        """Group scored actions by tree, agent and occasion; some groups have only one action."""
         together: dict[Group, list[InputOutputPair]] = {}
         for number, episode in enumerate(episodes):
             for pair in _pairs(number, episode):
@@ -135,9 +136,9 @@ class Heterogeneous(Advantage):
 
 
 def _pairs(number: int, episode: Credited[Any]) -> Iterator[InputOutputPair]:
-    """Yield every action once. Siblings that differ only in another agent's action share this
-    agent's action. The action is recorded at the first sibling, with the mean of the siblings'
-    credits."""
+    """Yield every action once. Sibling nodes can share an agent's action and differ only in another
+    agent's action. A shared action is yielded for the first of these siblings, with the mean of
+    their credits."""
     tree = episode.tree
     worths = {agent: episode.returns(agent) for agent in tree.agents}
     acted: list[dict[str, int]] = [{} for _ in tree.nodes]

@@ -19,20 +19,22 @@ from .finish import clipped, normalized
 class QValue(Advantage):
     """A = Q(h, a), or Q minus its mean over the actions sampled at h; SARSA targets.
 
-    Entry k of an agent's values is Q of the edge into node k, None if the agent did not act.
-    Targets are r + gamma * mean over children of Q, and r alone at the end of an episode. Where the
-    rollout shape cut a branch before its end, the target is Q itself, so the error is 0.
+    Entry k of an agent's values is Q of the edge into node k, or None if the agent did not act
+    there. Targets are r + gamma * mean over children of Q, and r alone at the end of an episode. If
+    the rollout shape stopped a branch before the episode ended, the target of the branch's last
+    edge is Q itself, so the error is 0.
 
     Wrong when `baseline` is "none" and rewards have a large mean: the mean then only adds variance.
     """
 
     baseline: Literal["none", "siblings"] = "none"
-    """"siblings": subtract the mean Q of the actions sampled at h. It needs a rollout shape that
-    draws several joint actions per history."""
+    """"siblings": subtract the mean Q of the actions sampled at h. This baseline needs a rollout
+    shape that samples several joint actions per history."""
     clip: Clip | None = None
     """Keep each advantage within [-clip, clip]."""
     normalize: bool = False
-    """After clipping, normalise to zero mean and unit deviation over all actions of one agent."""
+    """After clipping, normalise to zero mean and unit standard deviation over all actions of one
+    agent."""
 
     reads = "q"
 

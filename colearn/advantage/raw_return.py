@@ -18,8 +18,8 @@ from .turn_weights import equal_turns
 class RawReturn(Advantage):
     """A = G_t, the return from turn t on (CoLLM, Eq. 1 with b = 0).
 
-    Wrong when all rewards have the same sign: every action's probability is pushed in the same
-    direction, and the common part of the returns dominates their differences.
+    Wrong when all rewards have the same sign: every update then raises (or lowers) the probability
+    of all sampled actions, and the common part of the returns hides the differences between them.
     """
 
     clip: Clip | None = None

@@ -36,8 +36,8 @@ from .self_play_groups import (
 
 @dataclass(frozen=True, kw_only=True)
 class RoleBaseline(Advantage):
-    """b <- decay b + (1 - decay) R, then A = R - b for all turns of the trajectory, with one b for
-    each game and role: role-conditioned advantage estimation (SPIRAL).
+    """Role-conditioned advantage estimation (SPIRAL): b <- decay b + (1 - decay) R, then A = R - b
+    for all turns of the trajectory. Each game and role has a separate baseline b.
 
     The baseline starts at 0, persists between updates and is saved in checkpoints. Wrong when
     episodes are long: every turn is credited with the return of the whole game.
@@ -85,9 +85,10 @@ class RoleBaseline(Advantage):
 
 @dataclass(frozen=True, kw_only=True)
 class SumThenNormalize(Advantage):
-    """A_k^{p,i} = R_k^{p,i} - mean(R^p). R_k is the sum of the player's rewards from its turn k on;
-    the mean is over all turns of all trajectories of its game and role (MARSHAL, Eq. 3). Roles that
-    share a model, and games that are trained together, have equal weight in the model's loss.
+    """A_k^{p,i} = R_k^{p,i} - mean(R^p). R_k is the sum of a player's rewards from the player's
+    turn k on. The mean is over all turns of all trajectories of the same game and role (MARSHAL,
+    Eq. 3). Roles that share a model, and games that are trained together, have equal weight in the
+    model's loss.
 
     This is GAE with gamma = lambda = 1 and one constant as the value of all states. Wrong when a
     role's returns depend more on the turn than on the chosen action: one mean cannot separate the
@@ -95,19 +96,21 @@ class SumThenNormalize(Advantage):
     """
 
     turn_level: bool = True
-    """False: every turn has the return of its whole trajectory (the ablation; naive GRPO)."""
+    """False: every turn uses the return of the whole trajectory (naive GRPO, an ablation of the
+    paper)."""
     by_role: bool = True
-    """False: one group for all players of a game (the ablation)."""
+    """False: all players of a game form one group (an ablation of the paper)."""
     normalize_std: bool = False
-    """Divide by the group's population deviation + 1e-6; Eq. 3 does not divide."""
+    """Divide by the group's population standard deviation + 1e-6; Eq. 3 does not divide."""
     equal_trajectories: bool = True
-    """Weights of Eq. 2 and 3: 1/P per group of game and role, 1/G^p per trajectory of a group,
-    1/K^i per turn of a trajectory. False: equal weight per turn."""
+    """Use the weights of Eq. 2 and 3: 1/P for each group of a game and role, 1/G^p for each
+    trajectory of a group, 1/K^i for each turn of a trajectory. False: all turns have equal
+    weight."""
     order: Literal["paper", "released"] = "paper"
     """"released": the steps of the authors' code. That code subtracts each role's mean from the
-    turn rewards and whitens the rewards over tokens. Then it sums the rewards from each turn on and
-    subtracts each role's mean of the distinct sums. Finally it whitens the result over the tokens
-    of all roles and games."""
+    turn rewards and whitens the rewards over tokens. Then it sums the rewards from each turn to the
+    end and subtracts, for each role, the mean of the distinct sums. Finally it whitens the result
+    over the tokens of all roles and games."""
 
     def __call__(
         self, episodes: Episodes, values: Sequence[AgentValues] | None = None
@@ -138,7 +141,8 @@ class SumThenNormalize(Advantage):
     def _centred(
         self, episodes: Episodes, actions: Actions, keys: Mapping[tuple[int, str], Key]
     ) -> Actions:
-        """Subtract the group's mean: over all turns with `turn_level`, else over trajectories."""
+        """Subtract the group's mean, taken over all turns if `turn_level` is true, else over
+        trajectories."""
         counted = actions
         if not self.turn_level:
             counted = {
@@ -170,9 +174,9 @@ class TurnByTurn(Advantage):
     """
 
     by_role: bool = True
-    """False: one group for all players of a game."""
+    """False: all players of a game form one group."""
     accumulate: bool = True
-    """False: r~_k alone, without later turns."""
+    """False: the advantage is r~_k alone, without the r~ of later turns."""
 
     def __call__(
         self, episodes: Episodes, values: Sequence[AgentValues] | None = None
@@ -218,8 +222,8 @@ def _less(
 
 
 def _whitened(episodes: Episodes, actions: Actions) -> Actions:
-    """Normalise to zero mean and unit deviation over tokens; every token of an action has the
-    action's value."""
+    """Normalise to zero mean and unit standard deviation over tokens. Every token of an action
+    counts with the action's value."""
     tokens = {
         (place, node, agent): max(1, len(episodes[place].tree.nodes[node].actions[agent].tokens))
         for place, node, agent in actions

@@ -1,9 +1,9 @@
 """Groups of a batch's actions by game and role, and the weights of actions.
 
 An item is a game (or a problem), and an agent is a role in the game. Payoffs of different games and
-roles have different scales and means: the first player of Tic-Tac-Toe wins more often at equal
-skill. Payoffs also depend on the opponent: an agent's loss to a tree search is not compared with
-the tree search's win.
+roles have different scales and means: between equally skilled players of Tic-Tac-Toe, the first
+player wins more often. Payoffs also depend on the opponent: an agent's loss to a tree search is not
+compared with the tree search's win.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from colearn.statistics.scored import mean_scored
 from colearn.types import Credited
 
 Key = tuple[str, str]
-"""(item, role): the role is the agent's name ('' if roles are pooled), followed by the rivals, if
-any."""
+"""Pair (item, role). The role is the agent's name ('' if roles are pooled), followed by the names
+of rivals, if any."""
 
 Actions = dict[tuple[int, int, str], float]
-"""One number for each action, by (index of the episode, node that the action led to, agent)."""
+"""One number for each action. Keys: (index of the episode, node that the action led to, agent)."""
 
 
 def group_of(episode: Credited[Any], agent: str, *, by_role: bool) -> Key:
-    """The sub-group G^p of an agent's actions in an episode. Rivals are players from outside the
-    team: games against different rivals form different groups, and a rival's own actions form
+    """Return the sub-group G^p of an agent's actions in an episode. Rivals are players from outside
+    the team. Games against different rivals form different groups, and the actions of a rival form
     another group."""
     tree = episode.tree
     role = agent if by_role else ""
@@ -40,8 +40,8 @@ def group_of(episode: Credited[Any], agent: str, *, by_role: bool) -> Key:
 
 
 def weight_group_of(episode: Credited[Any], agent: str, *, by_role: bool) -> Key:
-    """The weight group of an agent's actions: game and role, regardless of the opponents. A rival
-    that plays the role has a separate group."""
+    """Return the weight group of an agent's actions: game and role, regardless of the opponents. A
+    rival that plays the role has a separate group."""
     tree = episode.tree
     role, player = agent if by_role else "", tree.player(agent)
     return repr(tree.item), role if player in tree.agents else f"{role} by {player}"
@@ -62,8 +62,8 @@ def of_actions(
 
 
 def turn_rewards(episode: Credited[Any], agent: str) -> tuple[float, ...]:
-    """r_k of each of the agent's actions: the agent's discounted reward from this action until its
-    next action, averaged over branches. The return at k is the sum of r from k on."""
+    """Reward r_k of each of the agent's actions: the agent's discounted reward from action k until
+    its next action, averaged over branches. The return at k is the sum of r_k and all later r."""
     tree = episode.tree
     below = tree.below()
     paid = [0.0] * len(tree.nodes)
@@ -78,7 +78,7 @@ def turn_rewards(episode: Credited[Any], agent: str) -> tuple[float, ...]:
 
 
 def whole_returns(episode: Credited[Any], agent: str) -> list[float]:
-    """By node, the agent's mean return R over the trajectories that pass through the node."""
+    """The agent's mean return R, by node, over the trajectories that pass through the node."""
     returns, below = episode.returns(agent), episode.tree.below()
     whole = [returns[0]] * len(returns)
     for node, children in zip(episode.tree.nodes, below, strict=True):
@@ -90,16 +90,15 @@ def whole_returns(episode: Credited[Any], agent: str) -> list[float]:
 
 
 def own_turn(episode: Credited[Any], agent: str, index: int) -> int:
-    """The number of the agent's actions before the one that led to node `index`."""
+    """Number of actions that the agent took before the action that led to node `index`."""
     chain = episode.tree.ancestry(index)
     return sum(agent in node.actions for node in chain) - 1
 
 
 def equal_trajectories(actions: Actions, keys: Mapping[tuple[int, str], Key]) -> Actions:
-    """Multiply each action's number by N / (T n): the action's group has N actions in T
-    trajectories, and n of these actions are in the action's own trajectory. The mean over actions
-    then equals Eq. 3's mean over trajectories of means over turns. `keys`: the group by (index of
-    the episode, agent)."""
+    """Multiply the number of each action by N / (T n). Its group has N actions in T trajectories,
+    and its trajectory has n of these actions. The mean over actions then equals Eq. 3: the mean
+    over trajectories of the mean over turns. `keys`: the group by (index of the episode, agent)."""
     actions_of_seat: dict[tuple[int, str], int] = {}
     for place, _, agent in actions:
         actions_of_seat[place, agent] = actions_of_seat.get((place, agent), 0) + 1
@@ -118,7 +117,7 @@ def equal_trajectories(actions: Actions, keys: Mapping[tuple[int, str], Key]) ->
 
 
 def by_node(episodes: Episodes, actions: Actions) -> list[NodeAdvantages]:
-    """Advantages by node, in the format that `Advantage` requires, from numbers by action."""
+    """Convert numbers by action to advantages by node, the format that `Advantage` requires."""
     rows: list[list[dict[str, float]]] = [[{} for _ in one.tree.nodes] for one in episodes]
     for (place, node, agent), value in actions.items():
         rows[place][node][agent] = value
@@ -126,14 +125,14 @@ def by_node(episodes: Episodes, actions: Actions) -> list[NodeAdvantages]:
 
 
 def grouped(actions: Actions, keys: Mapping[tuple[int, str], Key]) -> dict[Key, list[float]]:
-    """Values of the actions in each group."""
+    """Collect the values of the actions in each group."""
     return grouped_by(actions, {at: keys[at[0], at[2]] for at in actions})
 
 
 def grouped_by(
     actions: Actions, keys: Mapping[tuple[int, int, str], Any]
 ) -> dict[Any, list[float]]:
-    """Values of the actions in each group. `keys`: the group of each action."""
+    """Collect the values of the actions in each group. `keys`: the group of each action."""
     groups: dict[Any, list[float]] = {}
     for at, value in actions.items():
         groups.setdefault(keys[at], []).append(value)
@@ -141,9 +140,9 @@ def grouped_by(
 
 
 def summed(episodes: Episodes, rewards: Actions) -> Actions:
-    """The sum of rewards from each action on; actions whose sum is not scored are left out. Later
-    rewards are averaged over branches and discounted by the number of turns in between, including
-    turns of other agents."""
+    """Sum of rewards from each action to the end of the episode; actions whose sum is not scored
+    are left out. Later rewards are averaged over branches, and discounted by the number of turns
+    since the action, including turns of other agents."""
     sums: Actions = {}
     for place, node, agent in sorted(rewards, key=lambda at: at[1], reverse=True):
         nodes, discount = episodes[place].tree.nodes, episodes[place].discount

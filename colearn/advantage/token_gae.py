@@ -19,7 +19,8 @@ from .finish import EPSILON, bootstrapped, deviation
 Decay = Annotated[float, Field(ge=0.0, le=1.0, description="1.0 is the paper's")]
 
 Worths = tuple[tuple[float, ...], ...]
-"""By node: a number for each token of the agent's action that led to the node."""
+"""One tuple for each node, with a number for each token of the agent's action that led to the
+node."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,8 +28,8 @@ class TokenGAE(Advantage):
     """A_l = delta_l + gamma lambda A_{l+1}, delta_l = R_l + gamma V_{l+1} - V_l over the tokens l
     of an agent's actions (MHGPO, Eq. 2). R is the action's credited reward at the action's last
     token and 0 at the other tokens. The last token bootstraps from the first token of the agent's
-    next action, with the algorithm's `discount` as gamma: with `discount` 0, every action is a
-    separate episode. In a tree the bootstrap is the mean over branches.
+    next action, with the algorithm's `discount` as gamma. With `discount` 0, every action is
+    therefore a separate episode. In a tree the bootstrap is the mean over branches.
 
     The critic's target at a token is A + V. Wrong at `discount` 1 with credit that already includes
     later rewards (`invocation`): later rewards then count twice.
@@ -48,8 +49,8 @@ class TokenGAE(Advantage):
     clip: Clip | None = None
     """Clip each advantage to [-clip, clip]; targets stay unclipped."""
     normalize: bool = False
-    """After clipping, normalise to zero mean and unit deviation over all tokens of one agent in the
-    given episodes."""
+    """After clipping, normalise to zero mean and unit standard deviation over all tokens of one
+    agent in the given episodes."""
 
     reads = "token"
     by_token = True
@@ -93,7 +94,7 @@ class TokenGAE(Advantage):
         ]
 
     def _errors(self, episode: Credited[Any], values: AgentValues) -> dict[str, Worths]:
-        """Advantages of every token, by agent; an action that is not scored has none."""
+        """Compute the advantage of every token, by agent; unscored actions have no advantages."""
         errors = {}
         for agent, own in values.items():
             read = _tokens(own)
@@ -104,7 +105,8 @@ class TokenGAE(Advantage):
         return errors
 
     def _worths(self, episode: Credited[Any], agent: str, values: TokenValues) -> Worths:
-        """The TD(lambda) return of every token; NaN for all tokens of an unscored action."""
+        """Compute the TD(lambda) return of every token; NaN for all tokens of an unscored
+        action."""
         tree, rewards = episode.tree, episode.rewards_of(agent)
         below = tree.below()
         worths: list[tuple[float, ...]] = [()] * len(tree.nodes)
@@ -127,7 +129,7 @@ class TokenGAE(Advantage):
         return tuple(worths)
 
     def _lam(self, tokens: int) -> float:
-        """lambda for an action with this number of tokens."""
+        """Return lambda for an action with this number of tokens."""
         if self.length_lam is None or not tokens:
             return self.lam
         return max(0.0, 1.0 - 1.0 / (self.length_lam * tokens))
@@ -140,8 +142,8 @@ class TokenGAE(Advantage):
 
 
 def _less(worths: tuple[float, ...], values: TokenValues, node: Node[Any]) -> tuple[float, ...]:
-    """Advantages of the tokens of the action into a node: each token's return minus the V before
-    it. Empty if the action is not scored."""
+    """Advantages of the tokens of the action that leads to a node: each token's return minus the V
+    before that token. Empty if the action is not scored."""
     if not worths or isnan(worths[0]):
         return ()
     assert node.parent is not None, "an action leads from somewhere"
@@ -151,8 +153,8 @@ def _less(worths: tuple[float, ...], values: TokenValues, node: Node[Any]) -> tu
 
 
 def _targets(episode: Credited[Any], values: TokenValues, worths: Worths) -> TokenValues:
-    """Targets A + V. The end of a cut branch has no next action, so its target is its own V and the
-    error is 0."""
+    """Compute the targets A + V. If the rollout shape stopped a branch before the episode ended,
+    the target at the end of the branch is V itself, so the error is 0."""
     seen = list(values.by_node)
     for node, children in zip(episode.tree.nodes, episode.tree.below(), strict=True):
         first = [worths[child][0] for child in children if worths[child]]

@@ -10,13 +10,14 @@ from colearn.types import Tree
 
 
 def path_weights(trees: Sequence[Tree[Any]]) -> list[list[float]]:
-    """For each node of each tree: the probability of the path to the node under uniform choice of
-    children, divided by the mean of that probability over all trees; 0 at the root.
+    """Compute the weight of each node of each tree: the probability of the path to the node if
+    children are chosen uniformly, divided by the mean of that probability over all trees; 0 at the
+    root.
 
-    The mean over all joint actions of weight * x then equals, up to one factor for all trees, the
-    sum over turns of the mean of x over that turn's K^(t+1) samples. This is the estimator of
-    CoLLM's Propositions 4.1 and 4.2. It also holds if some branches end early. Where only the root
-    branches, and in chains, all weights are 1.
+    The mean of weight * x over all joint actions then equals, up to a factor common to all trees, a
+    sum over turns t: the mean of x over the K^(t+1) samples of turn t. This is the estimator of
+    CoLLM's Propositions 4.1 and 4.2. The equality also holds if some branches end early. In chains,
+    and in trees that branch only at the root, all weights are 1.
     """
     probabilities = [_path_probabilities(tree) for tree in trees]
     edges = sum(len(tree.nodes) - 1 for tree in trees)
@@ -34,7 +35,7 @@ def _path_probabilities(tree: Tree[Any]) -> list[float]:
 
 
 def equal_turns(episodes: Episodes, advantages: Sequence[NodeAdvantages]) -> list[NodeAdvantages]:
-    """Advantages multiplied by `path_weights`."""
+    """Multiply advantages by `path_weights`."""
     weights = path_weights([episode.tree for episode in episodes])
     return [
         tuple(

@@ -1,4 +1,5 @@
-"""Agents: chat formats as append-only histories, language models, programs."""
+"""Agents: append-only chat formats, players that are language models, and players that are
+programs."""
 
 from .agent_spec import AgentSpec
 from .chat_format import ChatFormat, QuotingChat

@@ -1,4 +1,4 @@
-"""AgentSpec: an agent's sampling, window, model, adapter and chat format in one record."""
+"""AgentSpec: a record of an agent's sampling, window, model, adapter and chat format."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .chat_format import ChatFormat
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentSpec:
     """Settings of an agent that a language model plays. The generator, the update, exact evaluation
-    and the dry run each read the fields they need."""
+    and the dry run read these settings."""
 
     sampling: Sampling = field(default_factory=Sampling)
     window: int | None = None
@@ -37,6 +37,6 @@ class AgentSpec:
 
     @property
     def chat_format(self) -> ChatFormat:
-        """`chat`, which must be set."""
+        """The value of `chat`, which must be set."""
         assert self.chat is not None, "this spec was made without a tokenizer"
         return self.chat

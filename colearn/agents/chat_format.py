@@ -1,9 +1,9 @@
 """Chat templates as an append-only format: each turn continues the token ids before it.
 
-A template renders a whole conversation, and some rewrite earlier turns (Qwen3 drops past
-reasoning). Rendering again would change sampled ids. The template is therefore rendered once, on a
-conversation of placeholders, and split at the placeholders. Every turn is then written by appending
-the resulting pieces, so the old ids remain a prefix.
+A template renders a whole conversation, and some templates rewrite earlier turns (Qwen3's drops
+past reasoning). Rendering again would change sampled ids. The template is therefore rendered once,
+on a conversation of placeholders, and split at the placeholders. Every turn is then written by
+appending the resulting pieces, so the old ids remain a prefix.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ class ChatFormat:
     """Converts observations into the token ids that extend an agent's history.
 
     `chat` is 'auto' (the tokenizer's template, or plain text without one), 'plain', or the path of
-    a .jinja file. `template` holds additional template arguments; `today` is the date passed to the
-    template (None: this machine's date). In plain format, an observation is followed by a line
+    a .jinja file. `template` contains additional template arguments; `today` is the date passed to
+    the template (None: this machine's date). In plain format, an observation is followed by a line
     break and an action ends with the tokenizer's end token. `model_end_ids` are additional ids that
     end an action, from the model's generation config.
 
@@ -61,8 +61,8 @@ class ChatFormat:
             "model_end_ids": model_end_ids,
         }
         self.under = lru_cache(maxsize=_SYSTEMS)(self._under)
-        """The same format with another system text, in which special tokens stay text. For the
-        format's own system text, it returns the format itself.
+        """Returns this format with another system text. Spellings of special tokens in that text
+        are encoded as plain text. For the current system text, it returns the format itself.
 
         Errors: ConfigError if the template drops or repeats the system text.
         """
@@ -95,7 +95,7 @@ class ChatFormat:
             *model_end_ids,
         ]
         self.end_ids: frozenset[int] = frozenset(ends)
-        """Ids that end an action; the sampled end id is part of the action and is trained."""
+        """Token ids that end an action; the sampled end id is part of the action and is trained."""
         if not self.end_ids:
             raise ConfigError(
                 "agents.chat: the tokenizer has no end token and the template closes a turn "
@@ -115,11 +115,11 @@ class ChatFormat:
         """The text of reasoning tags by token id, for tags that decoding would omit."""
 
     def open(self, text: str) -> Observation:
-        """o_0: the ids with which a history begins."""
+        """Token ids of o_0, with which a history begins."""
         return Observation(text, self._turn(self._opening, text))
 
     def continuation(self, text: str, last: Action) -> Observation:
-        """o_t for t > 0: the ids that follow the action `last`, however that action ended."""
+        """Token ids of o_t for t > 0. They follow the action `last`, however that action ended."""
         closing = self._between
         ended = last.tokens[-1:]
         if ended and ended == self._between_ids[:1]:
@@ -129,13 +129,15 @@ class ChatFormat:
         return Observation(text, self._turn(closing, text))
 
     def open_conversation(self, prompt: Prompt) -> Observation:
-        """o_0 of a context with a system text or earlier turns; nothing in it is trained."""
+        """Token ids of o_0 for a context with a system text or earlier turns; none of these tokens
+        is trained."""
         chat = self if prompt.system is None else self.under(prompt.system)
         spans = dialogue_spans(chat, prompt.turns, prompt.text)
         return Observation(prompt.whole, tuple(token for span in spans for token in span.tokens))
 
     def spell(self, text: str) -> tuple[int, ...]:
-        """Ids of a text that was not sampled by this model; special tokens in it stay text."""
+        """Token ids of a text that this model did not sample; spellings of special tokens are
+        encoded as plain text."""
         spelt = self.tokenizer(text, add_special_tokens=False, split_special_tokens=True)
         return tuple(spelt["input_ids"])
 
@@ -146,11 +148,12 @@ class ChatFormat:
 
     @property
     def prompting(self) -> str:
-        """The template's text between a user message and the answer to it."""
+        """The template's text between a user message and the following answer."""
         return self._after
 
     def encode(self, parts: Sequence[Part]) -> tuple[int, ...]:
-        """Ids of consecutive texts; special tokens in message texts stay text."""
+        """Token ids of consecutive texts; spellings of special tokens in message texts are encoded
+        as plain text."""
         tokens: tuple[int, ...] = ()
         joined = ""
         for part in parts:
@@ -162,15 +165,16 @@ class ChatFormat:
         return (*tokens, *self._ids(joined))
 
     def split_end(self, closing: str) -> tuple[int | None, str]:
-        """Split the text after an answer into the special token at its beginning, if any, and the
-        rest."""
+        """Split the text after an answer into two parts: the special token at the beginning, if
+        any, and the rest."""
         first = self._ids(closing)[:1]
         if not first or first[0] not in self.end_ids | self._special_ids:
             return None, closing
         return first[0], closing[len(self.tokenizer.convert_ids_to_tokens(first[0])) :]
 
     def whole(self, contents: tuple[str, ...]) -> tuple[str, ...]:
-        """Template texts and placeholders of a whole dialogue, for these message contents."""
+        """Render a whole dialogue with these message contents; return its template texts and
+        placeholders."""
         return self._rendered(contents)
 
     def _whole(self, contents: tuple[str, ...]) -> tuple[str, ...]:
@@ -213,10 +217,10 @@ class ChatFormat:
         return self.tokenizer.decode(list(tokens), skip_special_tokens=True) if tokens else ""
 
     def _turn(self, before: str, text: str) -> tuple[int, ...]:
-        """Ids of an observation and the template around it.
+        """Token ids of an observation and of the template text around it.
 
-        A text that spells a special token (such as a quoted answer of another agent) must not
-        become that token. It is then tokenised separately, as plain text.
+        If the text spells a special token (for example in a quoted answer of another agent), the
+        spelling must not become that token. The text is then tokenised separately, as plain text.
         """
         if not any(token in text for token in self._special):
             return self._ids(before + text + self._after)
@@ -228,7 +232,8 @@ class ChatFormat:
 
 
 class QuotingChat(ChatFormat):
-    """A chat format with an untrusted system text, in which special tokens stay text.
+    """A chat format with an untrusted system text, in which spellings of special tokens are encoded
+    as plain text.
 
     Errors: ConfigError if the template drops or repeats the system text.
     """
@@ -245,7 +250,7 @@ class QuotingChat(ChatFormat):
             self._quoted = system
 
     def open(self, text: str) -> Observation:
-        """o_0: the ids with which a history begins."""
+        """Token ids of o_0, with which a history begins."""
         if self._quoted is None:
             return super().open(text)
         before, after = self._opening.split(_MARK)
@@ -253,7 +258,8 @@ class QuotingChat(ChatFormat):
         return Observation(text, tokens)
 
     def encode(self, parts: Sequence[Part]) -> tuple[int, ...]:
-        """Ids of consecutive texts; special tokens in message texts stay text."""
+        """Token ids of consecutive texts; spellings of special tokens in message texts are encoded
+        as plain text."""
         if self._quoted is None:
             return super().encode(parts)
         whole: list[Part] = []

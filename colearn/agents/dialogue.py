@@ -1,4 +1,4 @@
-"""Token ids of dialogues given as texts, rendered as the template renders the whole
+"""Converts dialogues in text form to token ids, exactly as the template renders the whole
 conversation."""
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class Span:
 
 
 class Part(NamedTuple):
-    """A piece of text, from the template or from a message; in a message, special tokens stay
-    text."""
+    """A piece of text from the template or from a message. In a message, spellings of special
+    tokens are encoded as plain text."""
 
     text: str
     said: bool = False
@@ -51,26 +51,29 @@ class Format(Protocol):
 
     @property
     def prompting(self) -> str:
-        """The template's text between a user message and the answer to it."""
+        """The template's text between a user message and the following answer."""
 
     def whole(self, contents: tuple[str, ...]) -> tuple[str, ...]:
-        """Template texts and placeholders of a dialogue, for these message contents."""
+        """Render a dialogue with these message contents; return its template texts and
+        placeholders."""
 
     def encode(self, parts: Sequence[Part]) -> tuple[int, ...]:
-        """Ids of consecutive texts; special tokens in message texts stay text."""
+        """Token ids of consecutive texts; spellings of special tokens in message texts are encoded
+        as plain text."""
 
     def split_end(self, closing: str) -> tuple[int | None, str]:
-        """Split the text after an answer into the special token at its beginning, if any, and the
-        rest."""
+        """Split the text after an answer into two parts: the special token at the beginning, if
+        any, and the rest."""
 
 
 def dialogue_spans(
     chat: Format, turns: Sequence[Turn], said: str | None = None, *, ended: bool = False
 ) -> list[Span]:
-    """The ids of earlier turns and, with `said`, of the prompt for the next answer.
+    """Return the token ids of earlier turns and, with `said`, those of the prompt for the next
+    answer.
 
     Prompts and answers alternate. `ended` adds the end token after an answer that the template
-    closes without an end token. Earlier reasoning is kept or dropped as by the template.
+    closes without an end token. The template decides whether earlier reasoning is kept or dropped.
 
     Errors: ConfigError if the template drops or repeats a message.
     """
@@ -110,20 +113,20 @@ def split_places(text: str, messages: int) -> tuple[str, ...]:
 
 
 def place(side: str, number: int) -> str:
-    """Placeholder of a text while a template is rendered."""
+    """Placeholder that replaces a text while a template is rendered."""
     return f"\ue000{side}{number}\ue000"
 
 
 def _user(number: int, text: str) -> tuple[str, dict[str, str]]:
-    """A user message's content with a placeholder for its text, and the text. The tags of a tool
-    result stay, since templates recognise tool results by their tags."""
+    """Return a user message's content with a placeholder for its text, and the text. The tags of a
+    tool result are kept in the content, since templates recognise tool results by their tags."""
     tool = _RESPONSE.fullmatch(text)
     opens, inner, closes = ("", text, "") if tool is None else tool.groups()
     return opens + place("u", number) + closes, {f"u{number}": inner}
 
 
 def _assistant(number: int, answer: str, *, reasons: bool) -> tuple[str, dict[str, str]]:
-    """An assistant message's content with placeholders for its texts, and the texts."""
+    """Return an assistant message's content with placeholders for its texts, and these texts."""
     thought = _THOUGHT.fullmatch(answer) if reasons else None
     cut = _CUT.fullmatch(answer) if reasons and thought is None else None
     if cut is not None:

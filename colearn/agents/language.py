@@ -1,4 +1,5 @@
-"""Language-model players, which read prompts in a chat format and sample from a token engine."""
+"""Language-model players: convert prompts to tokens with a chat format and sample actions from a
+token engine."""
 
 from __future__ import annotations
 
@@ -25,25 +26,25 @@ from .token_limit import within_limits
 
 
 def no_version() -> int:
-    """The version of untrained weights."""
+    """Version number of untrained weights: 0."""
     return 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Language(Player):
-    """One agent of an engine, prompted in its chat format."""
+    """A player that is one agent of an engine and is prompted in the agent's chat format."""
 
     engine: TokenEngine
     agent: str
     """The agent's name in the engine."""
     spec: AgentSpec
     weights_version: Callable[[], int] = no_version
-    """Returns the number of updates of the agent's model so far."""
+    """Returns how many times the agent's model has been updated so far."""
     temperature: float | None = None
     """Temperature that replaces the one in the spec; None: no replacement."""
     truncates: bool = True
-    """Whether a history that does not fit the agent's model ends only the episode. False: it ends
-    the run."""
+    """Whether a history that is too long for the agent's model ends only the episode. False: such a
+    history ends the run."""
 
     @property
     def positions(self) -> int | None:
@@ -110,8 +111,8 @@ class Language(Player):
 def extended(
     agent: str, history: TokenHistory | None, tokens: Sequence[int], window: int | None
 ) -> TokenHistory:
-    """An agent's history with its next observation. Errors: ConfigError if the window is shorter
-    than the observation."""
+    """Extend an agent's history by the next observation. Errors: ConfigError if the window is
+    shorter than the observation."""
     try:
         return (TokenHistory() if history is None else history).observe(tokens, window)
     except WindowExceeded:
@@ -122,7 +123,7 @@ def extended(
 
 
 def read_prompt(chat: ChatFormat, prompt: Prompt, last: Action | None) -> Observation:
-    """A prompt as the token ids that it adds to a history in this format."""
+    """Convert a prompt to the token ids that it adds to a history in this format."""
     text = prompt.text
     if last is not None:
         observation = chat.continuation(text, last)
@@ -142,13 +143,13 @@ def read_prompt(chat: ChatFormat, prompt: Prompt, last: Action | None) -> Observ
 
 
 def language_players(engine: TokenEngine, specs: Mapping[str, AgentSpec]) -> dict[str, Language]:
-    """Players of one engine, one for each name in `specs`."""
+    """Create the players of one engine, one player for each name in `specs`."""
     return {name: Language(engine=engine, agent=name, spec=spec) for name, spec in specs.items()}
 
 
 def _completed(action: Action, version: int, opened: str) -> Action:
-    """The action with the version of its weights, and with the reasoning tag that its prompt
-    opened."""
+    """Complete an action with the version of the weights that sampled it, and with the reasoning
+    tag that its prompt opened."""
     if action.version == version and not opened:
         return action
     return Action(

@@ -1,4 +1,4 @@
-"""Program players: a scripted bot, a game-tree search, an equilibrium policy."""
+"""Program players, for example a scripted bot, a game-tree search or an equilibrium policy."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def _one_thread() -> ThreadPoolExecutor:
 
 @dataclass(frozen=True, slots=True)
 class Program(Player):
-    """A player that runs code in a separate thread, one call at a time. Its actions have no tokens
-    and are never trained."""
+    """A player that runs a program in a separate thread, one call at a time. Its actions have no
+    tokens and are never trained."""
 
     program: Acts
     _thread: ThreadPoolExecutor = field(init=False, default_factory=_one_thread, compare=False)

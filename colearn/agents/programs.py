@@ -41,4 +41,4 @@ NAMES = {
     "mcts": "colearn.tasks.open_spiel.programs:MCTS",
     "says": "colearn.agents.programs:Says",
 }
-"""Shipped programs, by name; other packages add theirs as entry points `colearn.programs`."""
+"""Shipped programs, by name; other packages add programs as entry points `colearn.programs`."""

@@ -33,13 +33,13 @@ _CLOCK = """\
 
 
 class _TooLong(BaseException):
-    """Raised in a rendering thread to end it; no template can catch it."""
+    """Raised in a rendering thread to end the thread; templates cannot catch this exception."""
 
 
 def read_template(
     tokenizer: PreTrainedTokenizerBase, chat: str, settings: Mapping[str, Any]
 ) -> str | None:
-    """The template that `agents.*.chat` names; None: plain text.
+    """Read the template that `agents.*.chat` names; None means plain text.
 
     Errors: ConfigError for a file that is missing or not UTF-8, and for a template that does not
     accept these settings.
@@ -68,7 +68,7 @@ def read_template(
 
 
 def dated(source: str, today: date) -> str:
-    """The template with a fixed date: a macro replaces transformers' `strftime_now`."""
+    """Fix the date of a template: a macro replaces transformers' `strftime_now`."""
     if "strftime_now" not in source:
         return source
     directives = ((f"%{letter}", today.strftime(f"%{letter}")) for letter in _DIRECTIVES)
@@ -85,7 +85,7 @@ def render(
     *,
     prompted: bool = True,
 ) -> str:
-    """The rendered `messages`, followed by the opening of an answer if `prompted`.
+    """Render `messages`, followed by the opening of an answer if `prompted` is true.
 
     Errors: ConfigError for a template that does not parse, raises, or takes too long.
     """
@@ -129,8 +129,8 @@ def split_turns(
     system: str | None,
     arguments: Mapping[str, Any],
 ) -> tuple[str, str, str]:
-    """The template's text before the first user message, between an answer and the next user
-    message, and between a user message and its answer.
+    """Return three texts of the template: before the first user message, between an answer and the
+    next user message, and between a user message and the following answer.
 
     Errors: as for `render`; ConfigError for a template that drops or repeats a message, and for
     arguments that the tokenizer sets itself.
@@ -159,7 +159,7 @@ def split_turns(
 
 
 def _end(thread: threading.Thread) -> None:
-    """Raises `_TooLong` in a thread at its next Python instruction."""
+    """Raises `_TooLong` in a thread at the thread's next Python instruction."""
     assert thread.ident is not None
     ctypes.pythonapi.PyThreadState_SetAsyncExc(
         ctypes.c_ulong(thread.ident), ctypes.py_object(_TooLong)

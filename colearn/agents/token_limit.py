@@ -9,9 +9,9 @@ from colearn.types import AnswerLimits
 
 
 def within_limits(sampling: Sampling, limits: AnswerLimits | None, room: int | None) -> Sampling:
-    """Sampling parameters with the smallest of three token limits: the agent's
-    `sampling.max_tokens`, the observation's limit, and `room`, the number of tokens that the
-    history leaves within the model's maximum length (None: unlimited). The observation's stop
+    """Return sampling parameters with the smallest of three token limits: the agent's
+    `sampling.max_tokens`, the observation's limit, and `room`. `room` is the number of tokens that
+    the history leaves within the model's maximum length (None: unlimited). The observation's stop
     strings are added to the agent's."""
     most, stop = sampling.max_tokens, sampling.stop
     if room is not None:

@@ -15,8 +15,8 @@ from .payoff import Payoff
 
 @dataclass(frozen=True, kw_only=True)
 class Concise(Credit):
-    """The credit given by `of`, plus weight * max(0, 1 - (l - shortest) / (longest - shortest)) for
-    each reply of l tokens (MARSHAL, Eq. 4).
+    """Adds a bonus to the credit that `of` computes: weight * max(0, 1 - (l - shortest) / (longest
+    - shortest)) for each reply of l tokens (MARSHAL, Eq. 4).
 
     Wrong when good replies are long: the bonus then rewards omissions. Actions of programs have no
     tokens and get no bonus.
@@ -45,7 +45,8 @@ class Concise(Credit):
         object.__setattr__(self, "reads", self.of.reads)
 
     def step(self, paid: Rewarded, agents: Sequence[str]) -> Mapping[str, float]:
-        """The credit given by `of`, without the bonus: rewards of a step do not include lengths."""
+        """Return the credit that `of` computes, without the bonus: the lengths of replies are
+        unknown here."""
         return self.of.step(paid, agents)
 
     def __call__(self, tree: Tree[Any]) -> Rewards:

@@ -18,10 +18,10 @@ class Invocation(Credit):
     """r_v = l_node r_v^node + l_turn r_v^turn + l_traj r^traj (UnityMAS-O, Eq. 12).
 
     r^node is the agent's local reward, including delayed rewards. r^turn is the team's reward at
-    this turn. r^traj is the team's reward over the trajectory, averaged over the branches that
-    follow the action. Only acting agents are credited. Each credit already includes later rewards,
-    so set the discount to 0. Wrong when the team is paid at every turn: `turn` and `trajectory`
-    together then count a reward twice.
+    this turn. r^traj is the team's total reward over the trajectory, averaged over the branches
+    that follow the action. Only the agents that act at a node are credited. Each credit already
+    includes later rewards, so set the discount to 0. Wrong when the team is paid at every turn:
+    `turn` and `trajectory` together then count a reward twice.
     """
 
     node: float = 1.0

@@ -11,7 +11,8 @@ from colearn.statistics.scored import as_number
 
 @dataclass(frozen=True, kw_only=True)
 class Payoff(Credit):
-    """r_i is only the agent's local reward, for players of a game, zero-sum or not (MARSHAL).
+    """r_i is the agent's local reward alone. Intended for players of a game, zero-sum or not
+    (MARSHAL).
 
     Wrong when the team shares one reward: every credit is then 0.
     """

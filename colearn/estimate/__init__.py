@@ -1,4 +1,4 @@
-"""Estimates of a run's memory and tokens, before any weight is loaded."""
+"""Estimates the memory, tokens and time of a run before any weight is loaded."""
 
 from .run_estimate import Estimate, IterationBounds, estimate
 

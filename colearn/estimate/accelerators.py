@@ -1,4 +1,5 @@
-"""Published figures of accelerators, for time estimates on devices that this machine lacks."""
+"""Published memory sizes and rates of accelerators, for time estimates on devices that this machine
+lacks."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ _TERA = 1e12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accelerator:
-    """One device according to its data sheet; rates are peak rates for dense matrices."""
+    """Data-sheet values of one device; rates are peak rates for dense matrices."""
 
     name: str
     sold: float
@@ -96,8 +97,8 @@ ACCELERATORS = (
 
 
 def accelerator(name: str, sold: float) -> Accelerator | None:
-    """The device with this name (such as `H100-SXM` or `RTX-4090`) and this memory in GB; None if
-    its figures are not known."""
+    """Return the device with this name (for example `H100-SXM` or `RTX-4090`) and this memory in
+    GB; None if the device is not in the table."""
     plain = name.upper().replace("-", "").replace("_", "")
     for one in ACCELERATORS:
         if sold == one.sold and plain.startswith(one.name):

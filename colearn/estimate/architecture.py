@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class NotHere(Exception):
-    """A model whose config.json is not on this machine; the message names the remedy."""
+    """Raised when a model's config.json is not on this machine; the message names the remedy."""
 
     def __init__(self, path: str, field: str) -> None:
         super().__init__(
@@ -44,7 +44,7 @@ class Architectures:
         """Resident bytes of each tokenizer, by path: the growth of this process when the tokenizer
         was loaded."""
         self.without_tokenizer: set[str] = set()
-        """Paths of models for whose tokenizer a stand-in is used."""
+        """Paths of models whose tokenizer is replaced by a stand-in."""
         self._assumed: dict[str, dict[str, None]] = {}
         self._tokenizers: dict[str, PreTrainedTokenizerBase] = {}
         self._task_key = json.dumps(chosen, sort_keys=True)
@@ -59,7 +59,8 @@ class Architectures:
         self._assumed.setdefault(field, {})[text] = None
 
     def config(self, path: str, field: str) -> PretrainedConfig:
-        """Errors: NotHere; ConfigError naming `field` for a folder or size that does not exist."""
+        """Errors: NotHere; ConfigError naming `field` for a folder or embedded size that does not
+        exist."""
         if path.startswith(EMBEDDED):
             return self._embedded(path, field)[0]
         from huggingface_hub.errors import HFValidationError
@@ -133,7 +134,7 @@ def _resident() -> int:
 
 
 class _Hidden:
-    """Wraps a task so that a function cache ignores it in the key."""
+    """Wraps a task so that a cached function ignores the task in its cache key."""
 
     def __init__(self, task: Any) -> None:
         self.task = task

@@ -1,9 +1,10 @@
-"""Peak memory of a deep model from rehearsals of two and of three of its layers.
+"""Peak memory of a deep model, extrapolated from two rehearsals: with two and with three of its
+layers.
 
 In each stage of a pass, each additional layer of the same kind raises the peak by the same number
-of bytes. These bytes hold saved activations or a cache before the backward pass reaches the layers,
-and gradients after the backward pass has left them. Two short rehearsals therefore give the peak of
-each stage at any depth.
+of bytes. Before the backward pass reaches the layers, these bytes hold saved activations or a
+cache; after the backward pass has left them, they hold gradients. Two short rehearsals therefore
+give the peak of each stage at any depth.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ one."""
 
 
 def peak_of(ledger: Ledger, base: Base, rehearse: Callable[[], None]) -> int:
-    """Peak bytes of `rehearse` beyond those already live, at the model's full depth. Call this
+    """Peak bytes that `rehearse` would add to the live bytes at the model's full depth. Call this
     function inside a rehearsal. `rehearse` must end the ledger's stages and leave no tensor
     behind."""
     before = ledger.live

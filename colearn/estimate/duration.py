@@ -1,10 +1,11 @@
-"""Estimates the seconds of an iteration on accelerators, by phase, from published rates; nothing is
+"""Estimates the seconds of an iteration on accelerators, by phase, from published rates. Nothing is
 measured.
 
-A pass takes the longer of two times: its matrix multiplications at a fraction of the device's peak
-rate, or the host's launches of its kernels, one by one. A decoded token takes the longer of two
-times: its kernel launches, or the reads of all weights and cached keys. Networks on different
-devices work concurrently; the host of one process launches the kernels of all of them.
+A pass takes the longer of two times: the time of its matrix multiplications at a fraction of the
+device's peak rate, or the time in which the host launches its kernels one by one. A decoded token
+takes the longer of two times: that of its kernel launches, or that of reading all weights and
+cached keys. Networks on different devices work concurrently; the host of one process launches the
+kernels of all of them.
 """
 
 from __future__ import annotations
@@ -28,15 +29,15 @@ from .work import Totals
 PRODUCTS = 0.4
 """Fraction of a device's peak matrix rate that passes reach."""
 READS = 0.7
-"""Fraction of the memory bandwidth that decoding and optimiser steps reach."""
+"""Fraction of a device's memory bandwidth that decoding and optimiser steps reach."""
 LAUNCH = 5e-6
 """Seconds that the host needs to launch a kernel."""
 DECODED = {0: 1017 / 28, 1: 1271 / 28, 2: 1467 / 28}
-"""Number of kernels per decoded token and layer, by number of adapters (2: two or more), as counted
-in a rehearsal of 28 layers."""
+"""Number of kernels per decoded token and layer, by number of adapters (2: two or more). Counted in
+a rehearsal of 28 layers."""
 UPDATED = 1350 / 4
-"""Number of kernels per micro-batch and layer, forward and backward: an upper bound from a
-rehearsal. A third of them belong to the forward pass."""
+"""Number of kernels per micro-batch and layer in the forward and backward pass together: an upper
+bound from a rehearsal. A third of them belong to the forward pass."""
 CAPTURED = 1.5e-3
 """Seconds of a vLLM step in addition to the device's work: the scheduler and the launch of a
 captured graph."""
@@ -45,17 +46,17 @@ LINK = 0.7
 PCIE = 25e9
 """Bytes per second between a device and the host."""
 HOST = 150e9
-"""Bandwidth of the host's memory in bytes per second, for the steps of an offloaded optimiser."""
+"""Bytes per second of the host's memory, for the steps of an offloaded optimiser."""
 FILES = 1e9
-"""Bytes per second when weights are written to files and when they are read."""
+"""Bytes per second at which weights are written to files, and at which they are read."""
 _STEPPED = 28
-"""Bytes that an AdamW step reads or writes per weight: the weight and both moments are read and
-written, the gradient is only read."""
+"""Number of bytes per weight that an AdamW step reads or writes: the step reads and writes the
+weight and both moments, and only reads the gradient."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seconds:
-    """Seconds of one iteration by phase, and of one evaluation."""
+    """Seconds of each phase of an iteration, and of one evaluation."""
 
     rollout: float
     scoring: float
@@ -72,7 +73,7 @@ class Seconds:
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """Sizes of a model on which the time of its passes depends."""
+    """Sizes that determine the time of a model's passes."""
 
     layers: int
     body: int
@@ -110,7 +111,8 @@ class Sizes:
         )
 
     def products(self, tokens: float, pairs: float, scored: float) -> float:
-        """Seconds of a forward pass's matrix multiplications; half of `pairs` is masked."""
+        """Seconds of a forward pass's matrix multiplications. Half of the position pairs `pairs`
+        are masked."""
         flops = 2 * self.body * tokens + self.pair * pairs / 2 + 2 * self.head * scored
         return flops / (PRODUCTS * self.rate)
 
@@ -137,7 +139,7 @@ def together(spent: Iterable[TimeSpent], *, one_host: bool) -> float:
 
 @dataclass(frozen=True)
 class Clock:
-    """Estimates the time of a run on devices of one kind, for one of its processes."""
+    """Estimates the time that one process of a run takes on devices of one kind."""
 
     run: ResolvedRun
     networks: Mapping[NetworkKey, Network]
@@ -204,7 +206,7 @@ class Clock:
         return TimeSpent(place, worked + rows / at_once * call.tokens * each, 0.0)
 
     def _token(self, sizes: Sizes, rows: int, positions: float) -> float:
-        """Seconds of the device to decode one token of every row."""
+        """Seconds that the device needs to decode one token of every row."""
         read = sizes.weights + rows * positions * sizes.position
         return max(
             read / (READS * self.card.bandwidth),
@@ -233,7 +235,7 @@ class Clock:
         )
 
     def _forward(self, network: NetworkKey, learner: NetworkKey, total: Totals) -> TimeSpent:
-        """Time of one pass without gradient of a network over a learner's rows of one epoch."""
+        """Time of one pass of a network, without gradient, over a learner's rows of one epoch."""
         sizes, share = self._sizes(network), total.epochs * self.processes
         scored = 0 if learner.kind == "critic" else total.scored
         return TimeSpent(
@@ -243,7 +245,8 @@ class Clock:
         )
 
     def _update(self, totals: Mapping[NetworkKey, Totals]) -> float:
-        """Seconds of the critics' passes and steps, followed by the actors'."""
+        """Seconds of the critics' passes and steps, plus the seconds of the actors' passes and
+        steps."""
         spent: dict[str, list[TimeSpent]] = {"critic": [], "actor": []}
         for key, total in totals.items():
             spent[key.kind].append(self._learn(key, total))
@@ -263,7 +266,8 @@ class Clock:
         )
 
     def _exchanged(self, memory: NetworkMemory, micro: float, steps: int) -> float:
-        """Seconds of optimiser steps, and of the communication between processes for them."""
+        """Seconds of the optimiser steps and of the communication between processes that the steps
+        need."""
         kept, whole = memory.kept, 4 * memory.trained
         divided, offloads = kept.master > 0 or kept.offloaded > 0, kept.offloaded > 0
         owners = self.processes if divided else 1

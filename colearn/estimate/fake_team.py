@@ -24,17 +24,17 @@ from .architecture import Architectures, NotHere
 from .machine import Machine
 
 _BLOCKS = 4
-"""Number of blocks of logits in a rehearsed pass: a first, a last and two in between."""
+"""Number of blocks of logits in a rehearsed pass: the first, the last and two in between."""
 
 
 class DescribedBase(Base):
-    """A base on a device that this machine lacks, whose passes are rehearsed on the CPU. Small
-    packed trees use a dense attention mask, as on every accelerator. Large ones use attention block
-    by block, which needs the same memory as FlexAttention: the result, and one number for each
-    query."""
+    """A base whose passes are rehearsed on the CPU, because this machine lacks the base's device.
+    Small packed trees use a dense attention mask, as on every accelerator. Large packed trees
+    compute attention block by block. This needs the same memory as FlexAttention: the result, and
+    one number for each query."""
 
     memory = 0
-    """Bytes of the device's memory; 0: the device belongs to this machine."""
+    """Memory of the device in bytes; 0 if this machine has the device."""
 
     @property
     def logits_at_once(self) -> int:
@@ -66,7 +66,8 @@ class RehearsedNetwork(Network):
 class FakeTeamBuilder(TeamBuilder):
     """Shares bases as `TeamBuilder` does, with weights on the meta device.
 
-    `missing` maps fields to models that were not found; each is replaced by a minimal model.
+    `missing` maps config fields to models that were not found; each of these models is replaced by
+    a minimal model.
     """
 
     kind = RehearsedNetwork

@@ -17,15 +17,15 @@ from .spread import spread
 
 _STAGES = {"zero2": "ZeRO 2", "zero3": "ZeRO 3", "zero3_offload": "ZeRO 3 with offload"}
 _LEAST_CACHE = 1
-"""Initial cache of a vLLM engine in GiB, before it receives the remaining memory."""
+"""Initial size in GiB of a vLLM engine's cache, before the cache receives the remaining memory."""
 _FILLED = 0.9
 """Fraction of a device that engines may fill, since fragmentation is not counted."""
 
 
 def layouts(estimated: Estimate) -> Iterator[Proposal]:
-    """Layouts of a run: first the layout in one process, then layouts that partition the optimiser
-    state, in increasing degree of partitioning. If the config names devices or a learner, all
-    layouts keep them."""
+    """Yield the possible layouts of a run: first those with a full optimiser state in every
+    process, then layouts that partition the optimiser state, in increasing degree of partitioning.
+    If the config names devices or a learner, all layouts keep them."""
     run, machine, processes = estimated.run, estimated.machine, estimated.processes
     assert machine is not None
     start = Proposal({}, estimated)
@@ -51,10 +51,10 @@ def layouts(estimated: Estimate) -> Iterator[Proposal]:
 
 
 def with_engines(layout: Proposal, share: float) -> Proposal | None:
-    """The layout with vLLM engines, whose caches take the fraction `share` of a device, or 1 GiB
-    each if that is more.
+    """Return the layout with vLLM engines. The caches of the engines take the fraction `share` of a
+    device, but at least 1 GiB each.
 
-    None if the layout has such engines already, the time is not known, or the run cannot have such
+    None if the layout already has vLLM engines, the time is not known, or the run cannot use vLLM
     engines.
     """
     one, machine = layout.estimate, layout.estimate.machine
@@ -73,8 +73,8 @@ def with_engines(layout: Proposal, share: float) -> Proposal | None:
 
 
 def larger_caches(proposal: Proposal) -> Proposal:
-    """The proposal with vLLM caches that fill the memory that other phases leave free on their
-    device."""
+    """Return the proposal with larger vLLM caches: each cache fills the memory that other phases
+    leave free on the device."""
     one, changed = proposal.estimate, proposal.changes.get("run.generator")
     if changed is None or not proposal.fits or not one.engines:
         return proposal
@@ -92,5 +92,5 @@ def _cached(layout: Proposal, gib: int) -> Proposal:
 
 
 def _useful(proposal: Proposal) -> int:
-    """Size in GiB of a cache that holds all rows of a turn."""
+    """Size in GiB of a KV cache that holds all rows of a turn."""
     return -(-proposal.estimate.wanted // 2**30)

@@ -17,9 +17,9 @@ from torch.utils._pytree import tree_leaves
 
 class Ledger(TorchDispatchMode):
     """Counts the bytes of all storages created in its context: `live` is the current number and
-    `peak` the maximum. Views cost nothing.
+    `peak` the maximum. Views add no bytes.
 
-    `end_stage` appends the peak since the last call to `stages`.
+    `end_stage` appends the peak since the previous stage to `stages`.
     """
 
     def __init__(self) -> None:

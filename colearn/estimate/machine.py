@@ -10,15 +10,15 @@ from colearn.errors import ConfigError
 from .accelerators import ACCELERATORS, Accelerator, accelerator
 
 CONTEXT = 1_000_000_000
-"""Bytes of each device that are unavailable to tensors: the CUDA context, libraries,
-collectives."""
+"""Bytes of each device that tensors cannot use. The CUDA context, libraries and collectives take
+them."""
 _GIB = 2**30
 _DEVICES = re.compile(r"(?:([1-9]\d{0,3})x)?(?:([A-Za-z][\w.-]*)-)?(\d{1,5}(?:\.\d+)?)GB", re.I)
 
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """CUDA devices of one kind, and a CPU whose memory is not stated."""
+    """Description of a machine: CUDA devices of one kind, and a CPU whose memory is not stated."""
 
     count: int
     memory: int
@@ -28,7 +28,8 @@ class Machine:
     """Rates of each device; None if they are not known."""
 
     def device(self, name: str, field: str) -> str:
-        """The device that a setting names on the described machine; `auto` is the first one.
+        """Return the device that a setting names on the described machine; `auto` selects the first
+        device.
 
         Errors: ConfigError naming `field` for a device that the machine does not have.
         """
@@ -69,5 +70,5 @@ def read_machine(text: str) -> Machine:
 
 
 def known_devices() -> str:
-    """The devices whose rates are known, as `--devices` names them."""
+    """Names of the devices whose rates are known, in the form that `--devices` accepts."""
     return ", ".join(f"{one.name}-{one.sold:g}GB" for one in ACCELERATORS)

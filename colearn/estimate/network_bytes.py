@@ -24,9 +24,9 @@ class NetworkMemory:
     trained: int
     """Number of trained parameters."""
     kept: MemoryFootprint
-    """The network's memory, without weights that it shares with an earlier network."""
+    """The network's memory. Excludes weights that are shared with an earlier network."""
     missing: str | None = None
-    """Why the network was not counted, with the remedy; None if it was."""
+    """Reason why the network was not counted, with the remedy; None if the network was counted."""
 
     @property
     def weights(self) -> int:
@@ -38,7 +38,7 @@ class NetworkMemory:
 
     @property
     def adam(self) -> int:
-        """Bytes of both moments, and of ZeRO's copy of the weights."""
+        """Bytes of Adam's two moments and of ZeRO's copy of the weights."""
         return self.kept.adam + self.kept.master
 
     @property

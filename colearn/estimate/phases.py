@@ -39,7 +39,7 @@ a run's imports and one AdamW step."""
 
 @dataclass(frozen=True, slots=True)
 class PhasePlay:
-    """Episodes of one phase."""
+    """The episodes of one phase, which is a rollout or an evaluation."""
 
     scripts: Sequence[Script]
     shape: Rollout
@@ -66,8 +66,8 @@ class Phases:
         rehearsed: Rehearsed,
         machine: Machine | None = None,
     ) -> None:
-        """rehearsed: peaks of the same models from another estimate; new peaks are added to it.
-        machine: the machine on which the run will take place; None for this machine."""
+        """rehearsed: peaks of the same models from another estimate; new peaks are added to this
+        mapping. machine: the machine on which the run will take place; None for this machine."""
         self.run, self.networks, self.specs = run, networks, specs
         self.memory = {network.key: network for network in memory}
         self.static = {network.device: 0 for network in memory} | {"cpu": FIXED_BYTES + resident}
@@ -97,7 +97,8 @@ class Phases:
 
     @property
     def wanted(self) -> int:
-        """Bytes of the largest cache that all rows of a turn would fill."""
+        """Bytes that the rows of a turn need in the KV cache, for the turn with the largest
+        need."""
         return max(
             (
                 len(call.rows) * (call.used + call.tokens) * position_bytes(one.base)
@@ -114,7 +115,7 @@ class Phases:
 
     def add_play(self, phase: str, play: PhasePlay) -> None:
         """Add the memory of a rollout or an evaluation: the caches of two consecutive turns, and
-        one call."""
+        the peak of one generator call."""
         chains = [
             rehearse(number, script, Chain(), self.specs).trees[0]
             for number, script in enumerate(play.scripts)
@@ -151,7 +152,8 @@ class Phases:
             self._note(device, phase, caches + max(0, calls_of[device]))
 
     def add_updates(self, works: Mapping[NetworkKey, Work], *, entropy: bool) -> None:
-        """Add the memory of the update: gradients and steps of the critics and of the actors."""
+        """Add the memory of the update: the gradients and optimiser steps of the critics and of the
+        actors."""
         needed = self._passes(works, entropy)
         for kind in ("critic", "actor"):
             for key in works:
@@ -169,8 +171,8 @@ class Phases:
             self._note("cpu", "checkpoint", 8 * network.trained)
 
     def _generators(self) -> list[dict[str, AgentSpec]]:
-        """Agents of these networks by generator; there is one generator per base, or one per
-        agent."""
+        """Group the agents of these networks by generator; there is one generator per base, or one
+        per agent."""
         groups: dict[object, dict[str, AgentSpec]] = {}
         for agent, spec in self.specs.items():
             if self._actor(agent) not in self.networks:
@@ -238,7 +240,7 @@ class Phases:
         return passing if whole or kept.gradients_stay else passing + kept.gradients
 
     def _kind(self, key: NetworkKey) -> str:
-        """A key of the settings, other than the device, on which a network's memory depends."""
+        """Key of all settings, except the device, that determine a network's memory."""
         chosen = self.run.settings(key).model_dump(
             mode="json",
             include={"path", "dtype", "lora", "quantization", "trained", "checkpointing"},
@@ -247,7 +249,7 @@ class Phases:
 
 
 def _rehearsal_device(name: str) -> torch.device:
-    """The named device if this machine has a device of its kind, else the CPU."""
+    """Return the named device if this machine has such a kind of device, else the CPU."""
     device = torch.device(name)
     accelerator = (
         torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None

@@ -1,4 +1,4 @@
-"""A layout of a run on a described machine, with the settings that it changes."""
+"""Proposed layout of a run on a described machine, and the settings that the layout changes."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Proposal:
 
     @property
     def devices(self) -> int:
-        """Number of devices in use."""
+        """Number of devices that the layout uses."""
         used = [one for one, phases in (self.estimate.phases or {}).items() if phases]
         return self.estimate.processes * sum(device != "cpu" for device in used)
 
@@ -60,9 +60,9 @@ class Proposal:
         return replace(self, changes={**self.changes, **changes}, estimate=after)
 
     def excess(self, phases: Sequence[str], filled: float = 1.0) -> float:
-        """Non-resident bytes that these phases need, divided by the bytes available for them, on
-        the fullest device. A fraction `filled` of a device's memory counts as available. The phases
-        do not fit if the result is above 1."""
+        """Non-resident bytes that these phases need, divided by the bytes that are available to
+        them, on the fullest device. Only the fraction `filled` of a device's memory counts as
+        available. If the result is above 1, the phases do not fit."""
         one, worst = self.estimate, 0.0
         for device, peaks in (one.phases or {}).items():
             capacity = one.capacity(device)

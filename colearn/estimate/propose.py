@@ -1,8 +1,9 @@
 """Proposes the settings with which a run fits a described machine and takes the least time.
 
-No change affects the experience or, up to the order of sums, the gradient; vLLM samples from the
-same distributions with different random numbers. The changes within a layout are, from cheap to
-expensive: fewer episodes at once, a smaller token budget, and checkpointed activations.
+No change affects the experience, except that vLLM samples from the same distributions with
+different random numbers. No change affects the gradient, except for the order of sums. The changes
+within a layout, from cheap to expensive, are: fewer concurrent episodes, a smaller token budget,
+and activation checkpointing.
 """
 
 from __future__ import annotations
@@ -19,20 +20,20 @@ LEAST_BUDGET = 1024
 _PLAYS = {"evaluation": "evaluation.at_once", "rollout": "train.at_once"}
 _UPDATES = ("critic update", "actor update")
 _CACHES = (0.0, 0.3)
-"""Fractions of a device for the caches of vLLM engines."""
+"""Fractions of a device's memory to try for the caches of vLLM engines."""
 _FILLED = 0.9
-"""Fraction of a device that a reduced number of episodes may fill, since fragmentation is not
-counted."""
+"""Fraction of a device's memory that a reduced number of episodes may fill, since fragmentation is
+not counted."""
 
 
 def propose(estimated: Estimate) -> Proposal | None:
-    """The layout that fits and takes the least time, with the cheapest settings that make it fit.
-    If the devices' rates are not known, it is the first layout that fits. If no layout fits, it is
-    the one that comes closest.
+    """Propose the layout that fits and takes the least time, with the cheapest settings that make
+    it fit. If the devices' rates are not known, propose the first layout that fits. If no layout
+    fits, propose the layout that exceeds the memory least.
 
     None if there is nothing to change: no machine is described, a model was not counted, a cluster
-    places the models (`workers_too_large` proposes their share of a GPU), or the unchanged run is
-    the best.
+    places the models, or the unchanged run is the best. For models on a cluster,
+    `workers_too_large` proposes a share of a GPU.
     Errors: as for `estimate`.
     """
     if estimated.machine is None or estimated.phases is None or estimated.workers:
@@ -63,9 +64,9 @@ def _fullest(proposal: Proposal) -> float:
 
 
 def _with_engines(layout: Proposal) -> Proposal | None:
-    """The faster of two layouts with vLLM engines: one with caches that use only the memory left by
-    updates, and one with larger caches that leave less memory for updates. If only one of them
-    fits, that one. None if the run cannot have vLLM engines."""
+    """Return the faster of two layouts with vLLM engines. In the first layout, caches use only the
+    memory left by updates; in the second, caches are larger and leave less memory for updates. If
+    only one of the two layouts fits, it is returned. None if the run cannot use vLLM engines."""
     tried = []
     for share in _CACHES:
         proposal = with_engines(layout, share)
@@ -76,8 +77,7 @@ def _with_engines(layout: Proposal) -> Proposal | None:
 
 
 def _tuned(proposal: Proposal) -> Proposal:
-    """The same layout with the changes that its phases need to fit; stops at a phase that cannot
-    fit."""
+    """Apply the changes that the layout's phases need to fit; stop at a phase that cannot fit."""
     if proposal.excess(("optimizer step",)) > 1:
         return proposal
     for phase, key in _PLAYS.items():
@@ -88,8 +88,8 @@ def _tuned(proposal: Proposal) -> Proposal:
 
 
 def _fewer_at_once(proposal: Proposal, phase: str, key: str) -> Proposal:
-    """The proposal with as few concurrent episodes in a phase as it needs to fit. The phase's
-    caches and activations grow with this number."""
+    """Reduce the number of concurrent episodes of a phase until the phase fits. The phase's caches
+    and activations grow with this number."""
     if proposal.excess((phase,)) <= 1:
         return proposal
     filled = _FILLED if proposal.excess((phase,), _FILLED) < inf else 1.0
@@ -101,8 +101,8 @@ def _fewer_at_once(proposal: Proposal, phase: str, key: str) -> Proposal:
 
 
 def _smaller_updates(proposal: Proposal) -> Proposal:
-    """The proposal with a smaller token budget and, if no budget is small enough, also with
-    checkpointed activations."""
+    """Reduce the token budget; if no token budget is small enough, also use activation
+    checkpointing."""
     first = proposal
     proposal = _smaller_budget(proposal)
     if proposal.excess(_UPDATES) <= 1 or not (checkpointing := _checkpointing(proposal.estimate)):

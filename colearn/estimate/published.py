@@ -29,7 +29,7 @@ _GEMMA3 = {
 def _sizes(
     hidden: int, inner: int, layers: int, heads: int, shared: int | None = None, *, tied: bool
 ) -> dict[str, Any]:
-    """Fields of config.json; `shared` is the number of key-value heads."""
+    """Return size fields of config.json; `shared` is the number of key-value heads."""
     fields = {
         "hidden_size": hidden,
         "intermediate_size": inner,
@@ -65,7 +65,7 @@ _VARIANTS = ("-Instruct", "-Base", "-it", "-pt")
 
 @cache
 def published_config(name: str) -> PretrainedConfig | None:
-    """The config of a published model by its hub name; None for an unknown model.
+    """Return the config of a published model by its hub name; None for an unknown model.
 
     Only fields that affect memory and lengths are set; the others keep transformers' defaults.
     """

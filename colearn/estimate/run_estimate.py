@@ -32,15 +32,16 @@ from .workload import Workload, read_workload
 
 @dataclass(frozen=True, slots=True)
 class IterationBounds:
-    """Upper bounds for one iteration; None if a tokenizer is not on this machine."""
+    """Upper bounds for the work of one iteration. A bound is None if a tokenizer is not on this
+    machine."""
 
     episodes: int
     generations: int
     joint_actions: int
     new_tokens: int
     prompt_tokens: int | None
-    """Number of prefilled observation tokens, counted once per history, based on the items that
-    were read."""
+    """Number of prefilled observation tokens, counted once per history. The number is based on the
+    items that were read."""
     padded_tokens: Mapping[NetworkKey, int] | None
     """Number of padded tokens that each learner processes, over all epochs."""
 
@@ -50,7 +51,7 @@ class Estimate:
     """Memory and work of a resolved run that has not started."""
 
     given: Config = field(repr=False)
-    """The config, unresolved."""
+    """The config before it was resolved."""
     run: ResolvedRun
     workload: Workload = field(repr=False)
     steps: IterationBounds | None
@@ -79,13 +80,13 @@ class Estimate:
     engines: Mapping[str, int] = field(default_factory=dict)
     """Number of engines that hold a separate copy of the weights, by device."""
     wanted: int = 0
-    """Bytes of the largest cache that all rows of a turn would fill."""
+    """Bytes that the rows of a turn need in the KV cache, for the turn with the largest need."""
     seconds: Seconds | None = None
     """Seconds by phase; None without learning, or if the devices' rates are not known."""
 
     @property
     def iterations(self) -> int:
-        """Number of iterations of the whole run if no episode ends early; 0 if nothing is
+        """Number of iterations in the whole run if no episode ends early; 0 if nothing is
         learned."""
         if self.steps is None or not self.steps.joint_actions:
             return 0
@@ -95,7 +96,7 @@ class Estimate:
 
     @property
     def hours(self) -> float | None:
-        """Hours of the whole run including its evaluations; None if the time is not known."""
+        """Hours that the whole run takes, including evaluations; None if the time is not known."""
         if self.seconds is None:
             return None
         evaluations = 1 + -(-self.iterations // self.run.config.evaluation.every)
@@ -103,13 +104,15 @@ class Estimate:
         return seconds / 3600
 
     def peak(self, device: str) -> int:
-        """Highest peak of any phase in bytes. Errors: ValueError if a model was not counted."""
+        """Highest memory peak of any phase, in bytes. Errors: ValueError if a model was not
+        counted."""
         if self.phases is None:
             raise ValueError("no peak: " + "; ".join(self.missing.values()))
         return max(self.phases[device].values())
 
     def capacity(self, device: str) -> int | None:
-        """Memory of a device of `machine` in bytes; None if the machine does not state it."""
+        """Memory of a device of `machine` in bytes; None if the description of the machine does not
+        state it."""
         return None if self.machine is None or device == "cpu" else self.machine.memory
 
     @property
@@ -130,11 +133,12 @@ def estimate(
     rehearsed: Rehearsed | None = None,
     workload: Workload | None = None,
 ) -> Estimate:
-    """Resolve a run and estimate the needs of each of its `processes` processes.
+    """Resolve a run and estimate what each of its `processes` processes needs.
 
     machine: the machine on which the run will take place, by default this one.
-    rehearsed: `Estimate.rehearsed` of the same models, whose passes are not rehearsed again.
-    workload: the workload of the same task, agents and algorithm, which is not read again.
+    rehearsed: `Estimate.rehearsed` of an earlier estimate of the same models; passes in it are not
+    rehearsed again. workload: the workload of an earlier estimate with the same task, agents and
+    algorithm; the task is then not read again.
 
     Nothing is written and no weight is read. Errors: ConfigError or TaskError, as in the run.
     """

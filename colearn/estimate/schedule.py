@@ -1,7 +1,7 @@
 """Simulation of a run's schedule: when iterations are rolled out, updated and published.
 
-It models a run as `colearn.experiment` executes it: one rollout at a time, one update at a time,
-and weights published after every S-th update. Nothing is measured: durations are inputs and
+The simulated run has the order of `colearn.experiment`: one rollout at a time, one update at a
+time, and weights published after every S-th update. Nothing is measured: durations are inputs and
 outputs.
 """
 
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Simulated:
-    """The outcome of a schedule, in seconds from its start."""
+    """The outcome of a simulated schedule. Times are in seconds from the start."""
 
     ends: tuple[float, ...]
     """Times at which each iteration's update was published."""
@@ -26,12 +26,13 @@ class Simulated:
 
     @property
     def seconds(self) -> float:
-        """Mean time of an iteration, without the first, which has no predecessor."""
+        """Mean time of an iteration; the first iteration is not counted, because it has no
+        predecessor."""
         return (self.ends[-1] - self.ends[0]) / (len(self.ends) - 1)
 
     @property
     def bottleneck(self) -> str:
-        """The part that takes most of the time: `generation`, `update` or `transfer`."""
+        """The activity that takes the most time: `generation`, `update` or `transfer`."""
         parts = {
             "generation": self.generating,
             "update": self.updating,
@@ -49,10 +50,10 @@ def simulate(
 ) -> Simulated:
     """Simulate iterations whose rollouts and updates take these seconds.
 
-    With staleness 0, an iteration is a rollout, an update and a transfer in sequence. With S > 0, a
-    thread rolls out S iterations with the same weights while models update. After every S-th
-    update, the run waits for the rollouts in flight, and generators receive the weights. Rollouts
-    beyond the last update are those still in flight at that time.
+    With staleness 0, an iteration is a rollout, an update and a transfer in sequence. With
+    staleness S > 0, a thread rolls out S iterations with the same weights while models update.
+    After every S-th update, the run waits for the rollouts in flight, and generators receive the
+    weights. Rollouts beyond the number of updates are those still in flight at the last update.
     Errors: ValueError for fewer than two updates, or fewer rollouts than updates.
     """
     if len(rollouts) < len(updates) or len(updates) < 2:
@@ -84,7 +85,7 @@ def simulate(
 
 def lockstep(answers: Sequence[Sequence[float]]) -> float:
     """Seconds of a rollout whose episodes advance together, turn by turn. `answers` holds the
-    seconds of each turn, by episode; in each turn, all episodes wait for the slowest."""
+    seconds of each turn, by episode. In each turn, all episodes wait for the slowest episode."""
     turns = max(map(len, answers), default=0)
     return sum(max(one[turn] for one in answers if turn < len(one)) for turn in range(turns))
 

@@ -1,4 +1,5 @@
-"""Scripted episodes: a task's prompts by turn, and trees with every action at maximum length."""
+"""Scripted episodes: a task's prompts by turn, and trees in which every action has maximum
+length."""
 
 from __future__ import annotations
 
@@ -40,13 +41,13 @@ from colearn.rollout.transition import (
 from colearn.types import Action, Observation, Outcome, Prompt, Tree
 
 _WORD = "\ue000"
-"""Character that stands for one token of an action's text in a critic's stream, with any
+"""Placeholder character for one token of an action's text in a critic's input, whatever the
 tokenizer."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScriptedTurn:
-    """Texts of one scripted turn."""
+    """The texts of one scripted turn."""
 
     seen: Mapping[str, Prompt]
     """Prompts of the acting agents."""
@@ -57,21 +58,22 @@ class ScriptedTurn:
 
 
 Script = tuple[ScriptedTurn, ...]
-"""The turns of one item, up to the end of its longest episode."""
+"""The turns of one item, up to the end of the item's longest possible episode."""
 
 
 Readings = dict[tuple[str, str, bool], Observation]
-"""Tokenized prompts by agent, prompt and whether an action came before."""
+"""Tokenized prompts. The key is the agent, the prompt, and whether an action came before the
+prompt."""
 
 ONE_TOKEN = AgentSpec(sampling=Sampling(max_tokens=1))
 """Agent spec for rehearsals that only count calls."""
 
 
 def read_script(task: DecPOMDP[Any, Any], item: Any, number: int) -> Script:
-    """Play one item with legal actions where the task offers them, else with empty ones.
+    """Play one item with legal actions if the task offers them, else with empty actions.
 
-    A turn that the episode does not reach repeats the last turn that was reached or, if agents act
-    in turn, the last turn of the same agents."""
+    If the episode ends before the horizon, the missing turns repeat the last turn that was reached.
+    If agents act in sequence, each missing turn repeats the last turn of the same agents."""
     rng = derive_rng("estimate", number)
     name = item_name(item)
     state = begin(task, item, rng, name)
@@ -96,7 +98,7 @@ def read_script(task: DecPOMDP[Any, Any], item: Any, number: int) -> Script:
 
 @dataclass(frozen=True, slots=True)
 class Rehearsed:
-    """An episode as long as its script, with every action at maximum length."""
+    """An episode as long as its script, in which every action has maximum length."""
 
     trees: list[Tree[Any]]
     counts: Counts
@@ -112,7 +114,7 @@ def check_lengths(
     scripts: Sequence[Script],
     specs: Mapping[str, AgentSpec],
 ) -> None:
-    """Errors: TaskError if a prompt exceeds its model's length."""
+    """Errors: TaskError if a prompt exceeds the maximum length of its agent's model."""
     for item, script in zip(items, scripts, strict=False):
         for turn in script:
             for agent, prompt in turn.seen.items():
@@ -127,9 +129,9 @@ def check_lengths(
 def overflows(
     scripts: Sequence[Script], specs: Mapping[str, AgentSpec], limits: Mapping[str, str]
 ) -> dict[str, str]:
-    """Warnings, by field, for agents whose histories may leave no room for an answer within the
-    model's maximum length, if every action has its maximum length. `limits` is each agent's
-    `overflow`."""
+    """Return warnings, by field, for agents whose histories may leave no room for an answer within
+    the model's maximum length. The check assumes that every action has maximum length. `limits` is
+    each agent's `overflow`."""
     longest: Counter[str] = Counter()
     for script in scripts:
         lengths: Counter[str] = Counter()
@@ -173,8 +175,8 @@ def rehearse(
 ) -> Rehearsed:
     """Grow the trees of one item as a run does, with empty actions of maximum length. Programs act
     for agents without specs. Their actions are as long as the longest action of the other agents,
-    since some programs repeat it. Prompts in `read` are not tokenized again; new ones are added to
-    it."""
+    since some programs repeat that action. Prompts in `read` are not tokenized again; new prompts
+    are added to `read`."""
     calls = _Calls(Counter(), Counter())
     known: Readings = {} if read is None else read
     players: dict[str, Player] = {
@@ -200,14 +202,14 @@ def live_nodes(shape: Rollout, script: Script) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class _ScriptPlace:
-    """A script and its current turn."""
+    """A script and the current turn in it."""
 
     script: Script
     turn: int
 
 
 class _Played(DecPOMDP[Script, _ScriptPlace], PrivilegedInfo):
-    """A script as a task; actions have no effect."""
+    """A task that replays a script; actions have no effect."""
 
     def __init__(self, agents: tuple[str, ...], horizon: int) -> None:
         self.agents, self.horizon = agents, horizon
@@ -247,7 +249,7 @@ class _Calls:
 
 
 class _Silent(Player):
-    """Answers with actions of maximum length, and counts them."""
+    """A player that answers with actions of maximum length and counts these actions."""
 
     def __init__(self, agent: str, calls: _Calls, spec: AgentSpec, read: Readings) -> None:
         self._agent, self._calls, self.chat, self._read = agent, calls, spec.chat, read
@@ -272,7 +274,8 @@ class _Silent(Player):
 
 @dataclass(frozen=True, slots=True)
 class _Program(Player):
-    """Answers like a program: all actions of a request are equal and have no tokens."""
+    """A player that answers like a program: all actions of a request are equal and have no
+    tokens."""
 
     said: Action
 
@@ -294,5 +297,5 @@ def limit_tokens(tokenize: Tokenize) -> Tokenize:
 
 
 def prompt(tree: Tree[Any], agent: str, turn: int) -> Observation | None:
-    """The observation of `agent` at the first node of a turn."""
+    """Return the observation of `agent` at the first node of a turn."""
     return next((node.observations.get(agent) for node in tree.nodes if node.turn == turn), None)

@@ -25,8 +25,8 @@ from .script import ONE_TOKEN, Script, rehearse
 
 _SAMPLED, _CUT = 16, 36
 """Bytes that sampling needs per row and vocabulary entry, in addition to the logits. They hold
-scaled logits and probabilities in float32 and their cumulative sum in float64; top-k and top-p add
-a sort."""
+scaled logits and probabilities in float32, and the cumulative sum of the probabilities in float64.
+The second number includes the sort for top-k and top-p."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +42,10 @@ class GeneratorCall:
     used: int
     """Maximum number of cached positions of a history after the prefill."""
     capacity: int
-    """Number of cache slots per history, including those of its action unless histories are
-    forked."""
+    """Number of cache slots per history. Includes the slots of the history's action unless
+    histories are forked."""
     reserve: int
-    """Number of cache slots per row for its action if histories are forked; else 0."""
+    """Number of cache slots per row for the row's action if histories are forked; else 0."""
     turn: int
     tokens: int
     """Maximum number of new tokens of an action."""
@@ -60,8 +60,8 @@ def plan_calls(
     *,
     agents: Iterable[str],
 ) -> list[GeneratorCall]:
-    """Generator calls of a rollout of `episodes` items, with histories as long as in `chains`.
-    Every item is counted with the turns of `script`, the longest script.
+    """Plan the generator calls of a rollout of `episodes` items, with histories as long as in
+    `chains`. Every item is assumed to have the turns of `script`, the longest script.
 
     agents: the agents that language models play, including `speakers`.
     """
@@ -116,7 +116,8 @@ class PlacedEngine:
 
     device: str
     needs: EngineNeeds | None
-    """Memory needs; None: the engine decodes with the model itself, or with a copy of it."""
+    """Memory needs; None if the engine decodes with the trained model itself or with a copy of the
+    model."""
     held: int
     """Bytes that the engine holds in every phase."""
 
@@ -133,12 +134,12 @@ class PlacedEngine:
 
 @dataclass(frozen=True, slots=True)
 class Speaking:
-    """Generator calls of one engine in a phase."""
+    """The generator calls of one engine in a phase."""
 
     engine: PlacedEngine
     base: Base
     adapters: int
-    """Number of adapters that its agents use."""
+    """Number of adapters that the engine's agents use."""
     calls: Sequence[GeneratorCall]
 
 
@@ -151,7 +152,7 @@ def position_bytes(base: Base) -> int:
 
 
 def cache_bytes(base: Base, call: GeneratorCall) -> int:
-    """KV cache bytes of all rows. A fork has a copy of its history."""
+    """KV cache bytes of all rows. Every fork of a history has a copy of the history's cache."""
     slots = _in_blocks(call.used + call.reserve) if call.reserve else call.capacity
     return position_bytes(base) * len(call.rows) * slots
 
@@ -165,9 +166,9 @@ def rehearse_call(
     *,
     on_accelerator: bool,
 ) -> int:
-    """Peak bytes of a call beyond those already live. These bytes include the call's caches, and
-    copies of weights that the call needs in another type or memory order. Call this function inside
-    a rehearsal."""
+    """Peak bytes that a call adds to the live bytes. They include the call's caches, and copies of
+    weights that the call needs in another type or memory order. Call this function inside a
+    rehearsal."""
     packed = packed_bytes(base.causal) if worthwhile(base.device, base.compute) else 0
     if on_accelerator:
         packed = compute_bytes(base.causal, base.compute)
@@ -188,7 +189,8 @@ def _rehearse(
 
 
 def _owners(call: GeneratorCall) -> list[int]:
-    """Index of each row's history; an agent's rows are divided equally among its histories."""
+    """Index of each row's history; an agent's rows are divided equally among the agent's
+    histories."""
     owners: list[int] = []
     for agent in dict.fromkeys(call.rows):
         histories = [n for n, asked in enumerate(call.requests) if asked == agent]
@@ -206,7 +208,7 @@ def _forward(
     speakers: Mapping[str, AgentSpec],
     slab: Slab | None = None,
 ) -> tuple[Slab, Any]:
-    """The prefill (without a slab) or one decoding step, followed by sampling."""
+    """Run the prefill (without a slab) or one decoding step (with a slab), then sample."""
     prefill = slab is None
     if slab is None:
         slab = Slab(len(rows), call.capacity, base.device)

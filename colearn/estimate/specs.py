@@ -1,4 +1,4 @@
-"""Agent specs of a run without weights, and the memory of its tokenizers."""
+"""Agent specs of a run, read without weights, and the memory of the run's tokenizers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def read_specs(run: ResolvedRun, architectures: Architectures) -> dict[str, Agen
 
 
 def tokenizer_bytes(run: ResolvedRun, architectures: Architectures) -> int:
-    """Resident bytes of a run's tokenizers, one per path; those of embedded models are
-    negligible."""
+    """Resident bytes of a run's tokenizers, counted once per path. The tokenizers of embedded
+    models are negligible."""
     uses = {run.path(key) for key in run.networks}
     return sum(architectures.tokenizer_bytes.get(path, 0) for path in uses)

@@ -14,8 +14,8 @@ _Base = tuple[str | None, ...]
 
 
 def spread(estimated: Estimate) -> dict[str, str]:
-    """A placement: each network, starting with the largest, is placed on the device with the fewest
-    bytes so far. Networks that share a base stay together."""
+    """Compute a placement: starting with the largest network, place each network on the device with
+    the fewest bytes so far. Networks that share a base are placed on the same device."""
     machine = estimated.machine
     assert machine is not None
     names = _names(estimated.run)
@@ -35,7 +35,8 @@ def spread(estimated: Estimate) -> dict[str, str]:
 
 
 def _names(run: ResolvedRun) -> Mapping[NetworkKey, str]:
-    """Each network's name in a placement; references and past selves follow their model."""
+    """Name of each network in a placement; reference policies and past selves have the name of
+    their model."""
     critics = [key for key in run.networks if key.kind == "critic"]
     names = {key: key.model for key in run.networks}
     return names | {key: "critic" if len(critics) == 1 else str(key) for key in critics}

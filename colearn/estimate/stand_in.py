@@ -1,4 +1,5 @@
-"""Stand-in for tokenizers that are not on this machine: one token per three characters."""
+"""Stand-in for tokenizers that are not on this machine. It counts one token per three
+characters."""
 
 from __future__ import annotations
 
@@ -9,8 +10,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 CHARACTERS_PER_TOKEN = 3
-"""Characters per token, below the four to five of English text, so that lengths are
-overestimated."""
+"""Number of characters per token. English text has four to five, so lengths are overestimated."""
 _TEMPLATE = (
     "{% for message in messages %}<|im_start|>{{ message['role'] }}\n{{ message['content'] }}"
     "<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
@@ -21,7 +21,7 @@ models."""
 
 @cache
 def stand_in_tokenizer() -> PreTrainedTokenizerBase:
-    """A tokenizer that gives only lengths: all ids of a text are equal."""
+    """Return a tokenizer that is correct only in the number of ids: all ids of a text are equal."""
     from tokenizers import Regex, Tokenizer
     from tokenizers.models import WordLevel
     from tokenizers.pre_tokenizers import Split

@@ -1,4 +1,4 @@
-"""An estimate as tables for a terminal."""
+"""Formats an estimate as tables for a terminal."""
 
 from __future__ import annotations
 
@@ -85,8 +85,8 @@ def idle_line(proposal: Proposal, machine: Machine) -> str | None:
 
 
 def proposal_text(proposal: Proposal) -> Text:
-    """Proposed settings as arguments of the command line, each device's peak, and whether the peak
-    fits the device."""
+    """Format the proposed settings as command-line arguments, followed by the peak of each device
+    and whether this peak fits the device."""
     estimate = proposal.estimate
     lines = ["proposed:"]
     if estimate.processes > 1:
@@ -120,7 +120,8 @@ def proposal_text(proposal: Proposal) -> Text:
 
 
 def comparison_table(title: str, estimates: Mapping[str, Estimate]) -> Group:
-    """A table with one row per entry of a comparison, followed by what could not be estimated."""
+    """Return a table with one row per entry of a comparison, followed by the fields that could not
+    be estimated."""
     table = Table("entry", "peak memory", "episodes", "joint actions", "new tokens", title=title)
     for label, one in estimates.items():
         devices = one.phases or {}

@@ -1,4 +1,5 @@
-"""Rows of an iteration's update, cut into minibatches and micro-batches as in the run."""
+"""Plans the rows of an iteration's update, and cuts them into minibatches and micro-batches as in
+the run."""
 
 from __future__ import annotations
 
@@ -55,7 +56,7 @@ class Updates:
 def plan_updates(run: ResolvedRun, trees: Trees, architectures: Architectures) -> Updates | None:
     """Plan an iteration's updates; None if the critic's tokenizer is not on this machine.
 
-    Errors: ConfigError if a stream exceeds the critic's length.
+    Errors: ConfigError if a critic's input exceeds the critic's maximum length.
     """
     try:
         rows = _actor_rows(run, trees) | _critic_rows(run, trees, architectures)

@@ -33,9 +33,9 @@ def workers_table(estimate: Estimate) -> Group:
 
 
 def workers_too_large(estimate: Estimate) -> list[str]:
-    """Lines about workers that do not fit the described machine: one line if there are too few
-    GPUs, one for each worker that needs more than its share of a GPU, and a last one with the
-    remedy. The remedy is a share with which all workers fit, or another change."""
+    """Return lines about workers that do not fit the described machine: a line if there are too few
+    GPUs, a line for each worker that needs more than its share of a GPU, and a last line with the
+    remedy. The remedy is a GPU share with which all workers fit, or another change."""
     machine = estimate.machine
     if machine is None:
         return []

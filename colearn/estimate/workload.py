@@ -1,4 +1,5 @@
-"""Workload of a run's task (texts, trees and updates), computed once for all estimates."""
+"""Workload of a run's task: texts, trees and updates. The workload is computed once for all
+estimates."""
 
 from __future__ import annotations
 
@@ -21,34 +22,38 @@ from .work import Updates, plan_updates
 _DATA = ("data", "test_data", "corpus", "encoder")
 """Task settings that name data, or models that read the data."""
 _PROBES = 4
-"""Number of items read for the lengths of observations, in addition to the longest item."""
+"""Number of items, in addition to the longest item, from which the lengths of observations are
+read."""
 
 
 @dataclass
 class Workload:
-    """Work of a run that does not depend on its placement, processes or episodes at once."""
+    """The part of a run's work that does not depend on placement, number of processes or number of
+    concurrent episodes."""
 
     task: DecPOMDP[Any, Any]
     train: Sequence[Any]
     held_out: Sequence[Any]
     missing: Mapping[str, str]
-    """Data that are not on this machine, by field, each with its replacement."""
+    """Replacement for each data set that is not on this machine, by field."""
     architectures: Architectures
     _trees: list[Tree[Any]] = field(default_factory=list)
     _updates: dict[int, Updates | None] = field(default_factory=dict)
 
     @cached_property
     def scripts(self) -> list[Script]:
-        """The first training items. Errors: TaskError if no agent acts in any of them."""
+        """Scripts of the first training items. Errors: TaskError if no agent acts in any of these
+        items."""
         return _scripts(self.task, self.train)
 
     @cached_property
     def held_out_scripts(self) -> list[Script]:
-        """The first evaluation items. Errors: TaskError if no agent acts in any of them."""
+        """Scripts of the first evaluation items. Errors: TaskError if no agent acts in any of these
+        items."""
         return _scripts(self.task, self.held_out)
 
     def grow(self, run: ResolvedRun, specs: Mapping[str, AgentSpec]) -> None:
-        """Grow an iteration's trees, once."""
+        """Grow the trees of an iteration; later calls have no effect."""
         if self._trees:
             return
         read: Readings = {}
@@ -66,7 +71,7 @@ class Workload:
 
 
 def read_workload(config: Config) -> Workload:
-    """Read the task. If a hub's data are missing, the task's default data replace them.
+    """Read the task. If data from a hub are missing, the task's default data are used.
 
     Errors: ConfigError or TaskError, as in the run.
     """
@@ -90,8 +95,8 @@ def read_workload(config: Config) -> Workload:
 
 
 def _longest(task: DecPOMDP[Any, Any], items: Sequence[Any]) -> Any:
-    """The first item with the largest number of turns. The search ends at an item with
-    `task.horizon` turns, since some tasks generate an item, at a cost, when it is read."""
+    """The first item with the largest number of turns. The search ends at the first item with
+    `task.horizon` turns, since reading an item can be slow: some tasks generate items on demand."""
     longest = items[0]
     for item in items:
         if horizon_of(task, item) > horizon_of(task, longest):

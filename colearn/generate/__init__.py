@@ -1,4 +1,4 @@
-"""Generators: transformers (default), vLLM in this process, or a vLLM server; available by name."""
+"""Generators, by name: transformers (the default), vLLM in this process, or a vLLM server."""
 
 NAMES = {
     "transformers": "kinds:Transformers",

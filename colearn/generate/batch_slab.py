@@ -1,9 +1,9 @@
 """KV caches of histories of unequal length: one preallocated slab, one row per history.
 
 Slot s of a row holds position s + offset of the row's history, so there is no padding between
-tokens. Rows write at different slots, and the mask separates them. Forking, compaction and context
-windows gather rows and slots; they never need a new prefill. `Running.join` decides which rows are
-forked.
+tokens. Rows write to different slots, and the mask hides slots that a row does not use. Forking,
+compaction and context windows only copy rows and slots; they never need a new prefill.
+`Running.join` decides which rows are forked.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ BLOCK = 64
 """Number of slots per block: slabs grow in blocks, so that shapes repeat and memory is reused."""
 
 HEADS_BEFORE_SLOTS = "row head slot width -> row slot head width"
-"""einops pattern for a tensor that is assigned by row and slot indices: torch moves the indexed
-slots to the second dimension."""
+"""einops pattern for a tensor that is assigned to row and slot indices: torch moves the indexed
+slot dimension to the second place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class CachedRow:
 
     @property
     def end(self) -> int:
-        """The first position after the cached ones."""
+        """First position after the cached positions."""
         return self.offset + self.length
 
 
@@ -61,13 +61,14 @@ class Slab:
         self._device_lengths: Tensor | None
         self._device_offsets: Tensor | None
         self.lengths = [0] * rows
-        """Number of positions in each row. Set on the host and never read from the device."""
+        """Number of positions in each row. These numbers are set on the host and never read from
+        the device."""
         self.offsets = [0] * rows
         self._slots = torch.zeros((rows, 0), dtype=torch.long, device=device)
         self._used = 0
         self._level: int | None = None
-        """Index of the first new slot, if all rows have the same one and add one token each; else
-        None."""
+        """Index of the first new slot if this index is the same for all rows and each row adds one
+        token; else None."""
         self._places: dict[int, int] | None = None
         """After `split`: current row index by earlier row index."""
 
@@ -89,21 +90,21 @@ class Slab:
 
     @property
     def device_lengths(self) -> Tensor:
-        """[R] The lengths on the device; copied once after each change."""
+        """[R] `lengths` as a tensor on the device; copied once after each change."""
         if self._device_lengths is None:
             self._device_lengths = self._integers(self._lengths)
         return self._device_lengths
 
     @property
     def device_offsets(self) -> Tensor:
-        """[R] The offsets on the device, as `device_lengths`."""
+        """[R] The rows' offsets as a tensor on the device; copied once after each change."""
         if self._device_offsets is None:
             self._device_offsets = self._integers(self._offsets)
         return self._device_offsets
 
     def grow(self, places: Sequence[int] | None = None, held: Tensor | None = None) -> None:
-        """Count one more position in each row, or only in the rows `places`; `held` has the same
-        rows as a tensor on the device."""
+        """Count one more position in each row, or only in the rows `places`; `held` contains the
+        same row indices as a tensor on the device."""
         lengths = self.device_lengths
         if places is None or held is None:
             self.lengths = [length + 1 for length in self._lengths]
@@ -131,7 +132,7 @@ class Slab:
         return self._slots + self.device_offsets[:, None]
 
     def mask(self, positions: Tensor, visible_from: Tensor) -> Tensor:
-        """[R, 1, T, used] Causal mask of queries at `positions` [R, T]; excludes keys before
+        """[R, 1, T, used] Causal mask for queries at `positions` [R, T]. Excludes keys before
         `visible_from` [R, T]."""
         keys = rearrange(self.key_positions(), "row key -> row 1 1 key")
         last, first = (
@@ -174,8 +175,8 @@ class Slab:
         return sum(layer.numel() * layer.element_size() for layer in (*self.keys, *self.values))
 
     def select(self, rows: Sequence[int], used: int, capacity: int) -> Slab:
-        """A new slab with copies of the given rows, which may repeat; `used` is the length of the
-        longest row."""
+        """Return a new slab with copies of the given rows, which may repeat; `used` is the length
+        of the longest row."""
         picked = self._integers(rows)
         taken = Slab(len(rows), capacity, self.device)
         taken._copy_lengths(self, rows)
@@ -188,7 +189,7 @@ class Slab:
         for holders of a `CachedRow`, and cannot be written any more.
 
         Rows are moved layer by layer. If `room` is the number of moved rows and `capacity` is
-        unchanged, the two slabs together are no larger than this slab was.
+        unchanged, the two slabs together are no larger than this slab was before the split.
         """
         gone = set(rows)
         kept = [row for row in range(self.rows) if row not in gone]
@@ -213,7 +214,7 @@ class Slab:
         return row if self._places is None else self._places[row]
 
     def handed_out(self, places: Sequence[int]) -> list[CachedRow]:
-        """Cache locations of the histories at `places`."""
+        """Return the cache locations of the histories in the rows `places`."""
         return [CachedRow(self, row, self.lengths[row], self.offsets[row]) for row in places]
 
     def append(self, source: Slab, rows: Sequence[int]) -> None:
@@ -246,14 +247,14 @@ class Slab:
 
 
 def _read_as(new: Tensor) -> torch.dtype:
-    """The type in which attention reads keys and values: autocast casts float32 tensors."""
+    """Type in which attention reads keys and values. Under autocast, float32 tensors are cast."""
     kind = new.device.type
     return torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else new.dtype
 
 
 def _copied(layer: Tensor, rows: Tensor, used: int, into: Slab) -> Tensor:
-    """Copy of the first `used` slots of `rows` in a layer, in a tensor shaped for the slab
-    `into`."""
+    """Copy the first `used` slots of `rows` in a layer to a tensor with the shape that the slab
+    `into` needs."""
     if into.capacity == layer.shape[2] and into.room == into.rows:
         return layer.index_select(0, rows)  # one pass over the memory
     copy = layer.new_zeros(into.room, layer.shape[1], into.capacity, layer.shape[3])
@@ -264,8 +265,8 @@ def _copied(layer: Tensor, rows: Tensor, used: int, into: Slab) -> Tensor:
 def gather(
     sources: Sequence[CachedRow | None], cuts: Sequence[int], capacity: int, device: torch.device
 ) -> Slab:
-    """A slab with one row per source (None: an empty history). Row r omits the first `cuts[r]`
-    positions of its source."""
+    """Build a slab with one row for each source (None: an empty history). Row r omits the first
+    `cuts[r]` positions of source r."""
     slab = Slab(len(sources), capacity, device)
     both = list(zip(sources, cuts, strict=True))
     slab.lengths = [0 if source is None else source.length - cut for source, cut in both]
@@ -287,13 +288,13 @@ def gather(
 
 
 Copy = tuple[int, int, int, int]
-"""New row, old row, first old slot, number of slots."""
+"""One copy: new row, old row, first old slot, number of slots."""
 
 
 def _copies(
     sources: Sequence[CachedRow | None], cuts: Sequence[int]
 ) -> Iterator[tuple[Slab, list[Copy]]]:
-    """The copies that `gather` makes, grouped by source slab."""
+    """List the copies that `gather` makes, grouped by source slab."""
     by_slab: dict[int, tuple[Slab, list[Copy]]] = {}
     for number, (source, cut) in enumerate(zip(sources, cuts, strict=True)):
         if source is not None and cut < source.length:

@@ -1,4 +1,5 @@
-"""Base of engines with a separate copy of the weights: versions, ends of actions, parity checks."""
+"""Base of engines with a separate copy of the weights: tracks weight versions, validates where
+actions end, and checks log-probabilities against the live model."""
 
 from __future__ import annotations
 
@@ -27,24 +28,25 @@ TF32_TOLERANCE = 0.05
 TF32."""
 
 _PROBE_TOKENS = 144
-"""Number of tokens in the probe: more than one cache block, so that a cache block computed with old
-weights is detected."""
+"""Number of tokens in the prompt of a parity check. More than one cache block, so that the check
+detects a cache block computed with old weights."""
 _PROBE_ACTION, _PROBE_SEEDS = 16, (1, 2)
 
 
 class ParityError(ColearnError, RuntimeError):
-    """The engine's log-probabilities differ from those of the trained model."""
+    """Raised when the engine's log-probabilities differ from those of the trained model."""
 
 
 class BadSample(ValueError):
-    """An engine's sample is not an action that the request allows."""
+    """Raised when an engine returns a sample that the request does not allow."""
 
 
 class CheckedEngine(LoadedWeights, BatchEngine):
-    """An engine that starts with the weights of `base`. The wrapped engine does its own caching.
+    """An engine that starts with the weights of `base`. The wrapped engine (vLLM) manages its KV
+    caches.
 
     `sync` updates the engine, compares its log-probabilities with the live model's and raises an
-    error if they differ. `tolerance` replaces the entry of `TOLERANCES`.
+    error if the gap exceeds the tolerance. `tolerance` replaces the entry of `TOLERANCES`.
     """
 
     name: str
@@ -91,7 +93,8 @@ class CheckedEngine(LoadedWeights, BatchEngine):
             )
 
     def checked(self) -> Self:
-        """Run the first check and return this engine. Errors: ParityError, after `close`."""
+        """Run the first parity check and return this engine. Errors: ParityError, after the engine
+        has been closed."""
         try:
             self.check()
         except BaseException:
@@ -172,7 +175,7 @@ class CheckedEngine(LoadedWeights, BatchEngine):
         return [replace(request, seeds=(seed,)) for seed in request.seeds]
 
     def end_ids(self, request: TokenRequest) -> frozenset[int]:
-        """Ids that end the action and belong to it."""
+        """Token ids that end the action and are part of the action."""
         return self.roles[request.agent].chat_format.end_ids
 
     def answer(
@@ -183,8 +186,8 @@ class CheckedEngine(LoadedWeights, BatchEngine):
         *,
         cached: int = 0,
     ) -> TokenAnswer:
-        """The answer with these tokens; `cached` is the number of the history's tokens that the
-        prefix cache held.
+        """Build the answer with these tokens. `cached` is the number of tokens of the history that
+        were in the prefix cache.
 
         Errors: BadSample if the tokens are not exactly one action of the request.
         """

@@ -1,4 +1,4 @@
-"""One action during decoding: random draws, growing text and end of the action."""
+"""State of one action during decoding: random numbers, growing text and end of the action."""
 
 from __future__ import annotations
 
@@ -70,12 +70,13 @@ class DecodingRow:
 
 
 def draw_uniforms(rows: Sequence[DecodingRow], device: torch.device) -> Tensor:
-    """[rows] The next uniform random number of each row."""
+    """[rows] Draw the next uniform random number of each row."""
     return torch.tensor([row.uniform() for row in rows], dtype=torch.float64, device=device)
 
 
 def likeliest(rows: Sequence[DecodingRow], logits: Tensor, drawing: TokenDrawing) -> dict[int, Top]:
-    """The most likely tokens from logits [rows, V], for rows whose job requests them."""
+    """Return the most likely tokens, from logits [rows, V], for each row whose job requests
+    them."""
     asking = [number for number, row in enumerate(rows) if row.job.top_logprobs]
     if not asking:
         return {}

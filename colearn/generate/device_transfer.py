@@ -1,4 +1,5 @@
-"""Transfer of full weights from the trainer's device to a server's, by vLLM's transfer engines.
+"""Transfer of full weights from the trainer's device to the server's device, by vLLM's transfer
+engines.
 
 `ipc` shares memory between processes on one device; `nccl` broadcasts to other devices. Neither has
 been tested on hardware.
@@ -33,15 +34,15 @@ FIELD = "run.generator.transfer"
 
 @dataclass(frozen=True)
 class TransferChoice:
-    """A transfer method, and the reason for it as the end of a sentence; empty if there was no
-    choice."""
+    """A transfer method, and the reason for it as the end of a sentence. The reason is empty if
+    there was no choice."""
 
     way: Transfer
     reason: str = ""
 
 
 def transfer_to_start(base: Base, start: ServerStart, *, processes: int) -> TransferChoice:
-    """How full weights reach a server that the run starts.
+    """Choose how full weights reach a server that the run starts.
 
     Errors: ConfigError or MissingExtra for a configured method that is not possible.
     """
@@ -62,7 +63,7 @@ def transfer_to_start(base: Base, start: ServerStart, *, processes: int) -> Tran
 def transfer_to_running(
     base: Base, wanted: Transfer | None, served: str | None, *, processes: int
 ) -> TransferChoice:
-    """How full weights reach a running server whose transfer engine is `served`.
+    """Choose how full weights reach a running server whose transfer engine is `served`.
 
     Errors: as `transfer_to_start`; ConfigError for a server without the configured engine.
     """
@@ -110,8 +111,8 @@ def _possible(way: Transfer, base: Base, processes: int) -> Transfer:
 
 
 class DeviceTransfer:
-    """The trainer's side of vLLM's `ipc` or `nccl` engine, in one process. If the run has several
-    processes, the first one sends.
+    """The trainer's side of vLLM's `ipc` or `nccl` engine. If the run has several processes, only
+    the first process sends.
 
     Errors: ServerLost or ServerRefused, also in `send`, if the server does not participate.
     """
@@ -126,7 +127,7 @@ class DeviceTransfer:
             )
 
     def send(self, weights: Mapping[str, Tensor]) -> None:
-        """Send full weights in the compute type; each tied tensor is sent once."""
+        """Send full weights in the compute type; a tied tensor is sent only once."""
         self._source.weights = each_once(weights)
         with self._lost_by_engine(), _on(self._device):
             self._engine.send_weights()
@@ -140,8 +141,8 @@ class DeviceTransfer:
 
 
 class _LostByEngine(AbstractContextManager[None]):
-    """Converts an error of the transfer engine to ServerLost: the communication group cannot be
-    reused."""
+    """Converts an error of the transfer engine to ServerLost, because the communication group
+    cannot be reused."""
 
     def __init__(self, link: ServerLink, way: Transfer) -> None:
         self._link, self._way = link, way
@@ -171,7 +172,8 @@ class LiveWeights:
 
 
 class LinkClient:
-    """vLLM's `VLLMWeightSyncClient` over a `ServerLink`, which adds the token and one-line errors.
+    """vLLM's `VLLMWeightSyncClient` over a `ServerLink`. The link adds the bearer token and
+    one-line errors.
 
     Handles of `ipc` are sent pickled, as in vLLM's client; the server unpickles them only with
     VLLM_ALLOW_INSECURE_SERIALIZATION=1.
@@ -203,8 +205,8 @@ class LinkClient:
 def trainer_engine(
     way: Transfer, client: LinkClient, source: LiveWeights, *, address: str, workers: int
 ) -> Any:
-    """vLLM's trainer-side engine, connected with the server's `workers` processes; `address` is
-    this machine's address as the server sees it."""
+    """Create vLLM's trainer-side engine, connected to the server's `workers` processes; `address`
+    is this machine's address as the server sees it."""
     from vllm.distributed.weight_transfer.factory import WeightTransferTrainerFactory
 
     info: Any
@@ -230,7 +232,7 @@ def _plain(update: dict[str, Any]) -> dict[str, Any]:
 
 
 def _address(url: str) -> str:
-    """This machine's address on the route to a server; no packet is sent."""
+    """Return this machine's address on the route to a server, without sending a packet."""
     place = urlsplit(url)
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         probe.connect((place.hostname or "127.0.0.1", place.port or 80))

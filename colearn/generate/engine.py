@@ -26,7 +26,8 @@ from .running import Running
 from .sampling import TokenDrawing, read
 
 SPARE = 2
-"""Ratio of allocated to used memory of a batch: leaves room for spare rows and for new slots."""
+"""Ratio of allocated to used memory of a batch. The unused part is room for additional rows and new
+slots."""
 
 
 class Engine:
@@ -34,8 +35,9 @@ class Engine:
 
     `max_rows` is the maximum number of rows that decode at once. `memory` is the maximum size in
     bytes of all KV caches: those of running rows and those of histories that may be continued.
-    `cache_bytes` is the maximum for the latter. `piece` is the maximum number of tokens per row in
-    one prefill pass, so that a long prompt does not stall the running rows. None sets no limit.
+    `cache_bytes` is the maximum size of the caches of histories that may be continued. `piece` is
+    the maximum number of tokens per row in one prefill pass, so that a long prompt does not stall
+    the running rows. None sets no limit.
 
     Without `piece`, all jobs of a step are prefilled in one pass, in order: the result of `step`
     then depends only on its jobs.
@@ -90,7 +92,7 @@ class Engine:
 
     @property
     def at_work(self) -> list[Job]:
-        """Jobs in the phase that is running or has failed."""
+        """Jobs of the phase that is running or that has failed."""
         return [*self._handled, *(self._decoding() if self._handles_rows else ())]
 
     @property
@@ -107,7 +109,7 @@ class Engine:
         return self.memory is None or self._need(job.rows, job.longest) <= self.memory
 
     def take_events(self) -> list[tuple[Job, Event]]:
-        """Events for the jobs since the last call."""
+        """Return the events of all jobs since the last call."""
         events, self._events = self._events, []
         return events
 
@@ -122,8 +124,8 @@ class Engine:
             phase()
 
     def drop(self, jobs: Iterable[Job]) -> list[Job]:
-        """Remove jobs in any phase, and return all removed jobs. If one of the jobs is decoding,
-        all decoding jobs are removed."""
+        """Remove the given jobs, whatever their phase, and return all removed jobs. If one of the
+        given jobs is decoding, every job that is decoding is removed."""
         dropped = dict.fromkeys(jobs)
         if any(row.job in dropped for row in self._running.rows):
             dropped |= dict.fromkeys(self._decoding())
@@ -152,7 +154,7 @@ class Engine:
         return slab.bytes // slab.capacity
 
     def _admit(self) -> None:
-        """Remove cancelled prefills, then start waiting jobs in order, as many as rows and memory
+        """Remove cancelled prefills, then start as many waiting jobs, in order, as rows and memory
         allow."""
         needed = (p for p in self._prefills if not all(job.cancelled for job in p.jobs))
         self._prefills = deque(needed)
@@ -283,11 +285,12 @@ class Engine:
             self._events.append((job, Done()))
 
     def _need(self, rows: int, longest: int) -> int:
-        """Upper bound on the bytes of a batch of rows that all reach length `longest`."""
+        """Upper bound on the bytes of a batch whose rows all reach length `longest`."""
         return SPARE * rows * longest * self.position_bytes
 
     def _make_room(self) -> None:
-        """Evict cached histories that are not being decoded: running rows have priority."""
+        """Evict the caches of histories that are not being decoded, since running rows have
+        priority."""
         if self._most_cached is not None:
             self.prefixes.evict(self._most_cached)
         if self.memory is not None:

@@ -1,5 +1,5 @@
-"""Incremental decoding of an answer: emits whole characters, and no text that a stop string may
-remove."""
+"""Incremental decoding of an answer: emits only whole characters, and only text that no stop string
+can remove."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def held_back(text: str, stops: Sequence[str]) -> int:
 class GrowingText:
     """Decodes one answer token by token.
 
-    `own_stops` end the answer and stay in its text, as in training; `cut_stops` end the answer and
-    are removed. The parts returned by `push` and `finish` concatenate to the final `text`, which
-    equals the decoded answer if nothing was cut. Each step decodes only the tokens after the last
-    whole character.
+    Stop strings in `own_stops` end the answer and stay in its text, as in training. Stop strings in
+    `cut_stops` end the answer and are removed from its text. The parts returned by `push` and
+    `finish` concatenate to the final `text`, which equals the decoded answer if nothing was cut.
+    Each step decodes only the tokens after the last whole character.
     """
 
     def __init__(self, decode: Decode, own_stops: Sequence[str], cut_stops: Sequence[str]) -> None:
@@ -42,7 +42,8 @@ class GrowingText:
         self.stopped = False
         """Whether the text contains a complete stop string."""
         self.cut_at: int | None = None
-        """Length of the text before the cut stop that ended it, if any."""
+        """Length of the text before the `cut_stops` string that ended the answer; None if no such
+        string did."""
 
     @property
     def text(self) -> str:
@@ -79,7 +80,7 @@ class GrowingText:
         self.stopped = bool(cuts) or any(text.find(stop, searched) >= 0 for stop in self._own)
 
     def _safe(self) -> int:
-        """Length of the text that a cut stop can no longer remove."""
+        """Length of the text that no string in `cut_stops` can still remove."""
         if self.cut_at is not None:
             return min(self.cut_at, len(self._settled))
         return len(self._settled) - held_back(self._settled, self._cut)

@@ -1,4 +1,4 @@
-"""Decode jobs and the events that the engine reports for them."""
+"""Decode jobs, and the events that the engine reports for these jobs."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Choice:
     tokens: list[int] = field(default_factory=list)
     logprobs: list[float] = field(default_factory=list)
     top: list[Top] = field(default_factory=list)
-    """The most likely tokens at each step, if the job requests them."""
+    """The most likely tokens at each step, if the job requests these tokens."""
     text: str = ""
     finish: Finish = "length"
     history: TokenHistory | None = None
@@ -43,7 +43,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class ChoiceEnd:
-    """End of a choice in a stream; `text` is the part that was held back."""
+    """End of a choice in a stream; `text` is the part of the text that was held back."""
 
     choice: int
     text: str

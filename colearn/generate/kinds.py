@@ -24,9 +24,9 @@ class Transformers(GeneratorKind):
     """Decodes with the trained model itself, in this process."""
 
     batch_agents: bool = True
-    """Agents on one base decode in one batch. False: each agent has separate batches. An agent's
-    logits are then bit-identical whatever other agents sample, but decoding takes 1.1 to 1.9 times
-    as long."""
+    """Decode all agents on one base in one batch. False: each agent has separate batches. In that
+    case an agent's logits are bit-identical whatever other agents sample, but decoding takes 1.1 to
+    1.9 times as long."""
     max_rows: int | None = None
     """Maximum number of rows decoded together; waiting rows join as rows end. None decodes all rows
     of a call at once."""
@@ -128,20 +128,19 @@ class VLLMServer(GeneratorKind):
     """A vLLM server: one that is already running, or one that the run starts for each base."""
 
     url: str | tuple[str, ...] | Mapping[str, str | tuple[str, ...]] | None = None
-    """URL of a running server, or a list of URLs of servers that share the requests, or a mapping
-    from each agent to one of these. None starts a server, which ends with the run."""
+    """URL of a running server, a list of URLs of servers that share the requests, or a mapping from
+    each agent to a URL or such a list. None: the run starts a server and stops it at the end."""
     folder: str | None = None
     """Folder on a file system that trainer and server share; None: this machine's temporary
     folder."""
     python: str | None = None
-    """Python interpreter of the environment that has vLLM, for a started server; None: the current
-    interpreter."""
+    """Python interpreter with which the run starts a server; its environment must have vLLM. None:
+    the current interpreter."""
     gpus: str | None = None
     """GPUs of a started server, as in CUDA_VISIBLE_DEVICES; None: the GPUs of this process."""
     cache_gib: float | None = None
-    """Memory of a started server's key/value cache in GiB; None: 1 GiB on the CPU, a tenth of the
-    memory of a device that the server shares with its trainer, and vLLM's default on separate
-    devices."""
+    """Memory of a started server's key/value cache in GiB; None: 1 GiB on the CPU; a tenth of the
+    device's memory if server and trainer share a device; vLLM's default on separate devices."""
     max_length: int | None = None
     """Maximum length of a history in tokens; None: the server's limit."""
     max_rows: int = 256
@@ -150,7 +149,7 @@ class VLLMServer(GeneratorKind):
     """Further command-line arguments of a started server."""
     transfer: Literal["files", "ipc", "nccl"] | None = None
     """How full weights reach a server: through files, through shared memory on one device, or
-    through NCCL. None chooses the fastest method that is available and prints the choice. Adapters
+    through NCCL. None: the run chooses the fastest available method and prints the choice. Adapters
     are always sent as files."""
     sleep: bool | None = None
     """Whether a started server releases device memory during updates. None: only on a CUDA device
@@ -158,7 +157,7 @@ class VLLMServer(GeneratorKind):
     tolerance: float | None = None
     """Maximum gap in nats to the trained model's log-probabilities; None: depends on the dtype."""
     start_minutes: float = 15.0
-    """Timeout in minutes for a started server to become ready."""
+    """Maximum number of minutes until a started server is ready."""
     request_minutes: float = 15.0
     """Timeout in minutes for a single request."""
 
@@ -260,9 +259,9 @@ class VLLMServer(GeneratorKind):
         return SeveralServers(base, roles, connect, urls, tolerance=self.tolerance).checked()
 
     def _servers_of(self, agents: Sequence[str]) -> tuple[str, ...] | None:
-        """URLs of the servers of agents on one base; None if the run starts one.
+        """URLs of the servers for the agents on one base; None if the run starts the server.
 
-        Errors: ConfigError if the agents have different servers or if one has none.
+        Errors: ConfigError if the agents have different servers, or if an agent has no server.
         """
         if self.url is None or not isinstance(self.url, Mapping):
             return None if self.url is None else _listed(self.url)

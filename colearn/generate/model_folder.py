@@ -69,8 +69,8 @@ def write_zeros(adapter: Path, folder: Path) -> None:
 
 
 def rank_limit(base: Base, adapters: Sequence[str]) -> int:
-    """The smallest valid max_lora_rank for these adapters. Errors: ConfigError above vLLM's
-    maximum."""
+    """Return the smallest max_lora_rank that vLLM accepts and that these adapters fit. Errors:
+    ConfigError above vLLM's maximum."""
     rank = max(base.model.peft_config[name].r for name in adapters)
     if rank > _RANKS[-1]:
         raise ConfigError(

@@ -13,7 +13,8 @@ from .batch_slab import CachedRow, gather
 from .job import Job
 
 AREA = 8192
-"""Maximum number of rows times tokens in a group prefilled in pieces, padding included."""
+"""Maximum size of a group that is prefilled in pieces: number of rows times number of tokens per
+row, padding included."""
 
 Entry = tuple[Job, CachedRow | None]
 """A job and the cached part of its history."""
@@ -22,10 +23,10 @@ Entry = tuple[Job, CachedRow | None]
 class Prefill:
     """Extends the histories of a group of jobs together.
 
-    `piece` is the maximum number of tokens per row in one forward pass. None runs all tokens in one
-    pass and also allocates slots for the longest action, unless histories are forked. A history
-    without a cache is computed completely, each turn with the context window of that turn. Without
-    pieces, equal histories are computed once.
+    `piece` is the maximum number of tokens per row in one forward pass. With None, all tokens run
+    in one pass, and slots for the longest action are also allocated unless histories are forked. A
+    history without a cache is computed completely; each of its turns uses the context window of
+    that turn. Without pieces, equal histories are computed once.
     """
 
     def __init__(self, base: Base, entries: Sequence[Entry], piece: int | None) -> None:
@@ -72,7 +73,7 @@ class Prefill:
         return sum(job.rows for job in self.jobs)
 
     def advance(self) -> Tensor | None:
-        """Run one piece; after the last piece returns next-token logits [jobs, V], else None."""
+        """Run one piece. Returns next-token logits [jobs, V] after the last piece, else None."""
         start, slab = self._done, self.slab
         end = self._ids.shape[1] if self.piece is None else start + self.piece
         ids, visible = self._ids[:, start:end], self._visible[:, start:end]
@@ -97,7 +98,8 @@ class Prefill:
 
 
 def _different(entries: Sequence[Entry]) -> tuple[list[Entry], list[int]]:
-    """The entries without duplicate histories, and for each given entry its index in that list."""
+    """Return the entries without duplicate histories, and the index of each given entry in that
+    list."""
     rows: dict[Hashable, int] = {}
     distinct: list[Entry] = []
     places: list[int] = []

@@ -1,4 +1,5 @@
-"""KV caches of the histories that an engine has returned, looked up by history object."""
+"""KV caches of the histories that an engine has returned, looked up by the identity of the history
+object."""
 
 from __future__ import annotations
 
@@ -24,10 +25,10 @@ class PrefixCache:
     """Holds weak references to histories, so a KV cache is freed with its history. New weights of
     the base clear all entries.
 
-    With `copies` each row is copied to a separate slab, which `evict` can free. `take` then removes
-    the row, because its continuation will be stored instead. Without `copies` rows stay in the
-    batch in which they were decoded. A missing KV cache costs only time: the history is recomputed
-    from its token ids.
+    With `copies`, each row is copied to a separate slab, which `evict` can free. In this mode
+    `take` removes the row, because the row of the continued history will be stored instead. Without
+    `copies`, rows stay in the batch in which they were decoded. A missing KV cache costs only time:
+    the history is recomputed from its token ids.
     """
 
     def __init__(self, base: Base, *, copies: bool) -> None:
@@ -44,7 +45,7 @@ class PrefixCache:
         return len(self._entries)
 
     def take(self, history: TokenHistory, adapter: str | None) -> CachedRow | None:
-        """The KV cache of a history under an adapter; None if it is not stored."""
+        """Return the KV cache of a history under an adapter; None if this cache is not stored."""
         with self._lock:
             self._check_weights()
             entry = self._entries.get(id(history))
@@ -55,7 +56,7 @@ class PrefixCache:
             return entry.row
 
     def put(self, history: TokenHistory, row: CachedRow, adapter: str | None) -> None:
-        """Store the KV cache of a history. The cache lacks the history's last token."""
+        """Store the KV cache of a history. The cache does not contain the history's last token."""
         if self.copies:
             cut = max(0, history.visible_from - row.offset)  # no later turn sees what is before
             slab = gather([row], [cut], row.length - cut, self.base.device)

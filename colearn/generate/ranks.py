@@ -1,5 +1,5 @@
-"""Processes of a run that share generation servers: the first process writes, and all processes
-receive the outcome."""
+"""Coordinates the processes of a run that share generation servers: the first process writes, and
+all processes receive the outcome."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from colearn.errors import ColearnError
 Given = TypeVar("Given")
 
 _LONGEST = timedelta(days=1)
-"""Timeout for the other processes; the first process's work has separate time limits."""
+"""Timeout of the waiting processes. The work of the first process has separate time limits."""
 
 
 class Ranks:
@@ -36,8 +36,8 @@ class Ranks:
         return self._group is None or torch.distributed.get_rank() == 0
 
     def by_first(self, work: Callable[[], Given]) -> Given:
-        """The result of `work`, which only the first process runs. All processes must call this
-        method and wait for the result.
+        """Return the result of `work`, which only the first process runs. All processes must call
+        this method, and all wait for the result.
 
         Errors: a ColearnError of `work`, in every process.
         """

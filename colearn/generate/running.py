@@ -1,4 +1,5 @@
-"""The running batch: rows decode together, join between steps, and leave when they end."""
+"""The running batch. Its rows decode together, join between steps, and leave when they have
+ended."""
 
 from __future__ import annotations
 
@@ -16,9 +17,9 @@ from .decoding_row import DecodingRow
 class Running:
     """Rows and their KV caches, in one slab that grows and shrinks.
 
-    When a row leaves, the last row takes its place. With `in_place` a row whose history may be
-    continued stays in the slab: steps compute the row and ignore the result. Once at least half of
-    the slab's rows have left the batch, the running rows move to a new slab.
+    When a row leaves, the last row takes its place. With `in_place`, an ended row whose history may
+    be continued stays in the slab: steps compute this row and ignore the result. Once at least half
+    of the slab's rows have left the batch, the running rows move to a new slab.
     """
 
     def __init__(self, base: Base, *, in_place: bool) -> None:
@@ -52,9 +53,9 @@ class Running:
         drawn: Tensor,
         reserve: int = 0,
     ) -> None:
-        """Append `rows` with their first sampled tokens. Row n continues row owners[n] of `source`;
-        a source row that occurs several times is forked, with `reserve` free slots per fork. The
-        source must not be used afterwards."""
+        """Append `rows` with their first sampled tokens. Row n continues row owners[n] of `source`.
+        A source row that occurs several times in `owners` is forked, with `reserve` free slots per
+        fork. `source` must not be used afterwards."""
         if not self.rows:
             forks = list(owners) != list(range(source.rows))
             used = max(source.lengths)
@@ -80,8 +81,8 @@ class Running:
         self._sees = None
 
     def cached(self, numbers: Sequence[int]) -> list[CachedRow]:
-        """Cache locations of rows; valid until the next `join` or `leave`, unless the rows stay in
-        the slab."""
+        """Return the cache locations of rows. If the rows do not stay in the slab, the locations
+        are valid until the next `join` or `leave`."""
         return self._slab.handed_out([self._places[number] for number in numbers])
 
     def leave(self, numbers: Sequence[int]) -> None:
@@ -125,7 +126,7 @@ class Running:
                 self._move(min(slab.room, 2 * slab.rows), longest)
 
     def step(self) -> Tensor:
-        """Logits [rows, V] after the last sampled tokens; the slab must have room for these
+        """Compute logits [rows, V] after the last sampled tokens; the slab must have room for these
         tokens."""
         slab, held, drawn = self._slab, self._held, self.drawn
         if self._sees is None:
@@ -162,7 +163,7 @@ class Running:
         self._take(self._places, slots + slots // 4 + 1, room)
 
     def _take(self, places: Sequence[int], capacity: int, room: int) -> None:
-        """Move to a new slab; the old slab remains for holders of its other rows."""
+        """Move to a new slab; the old slab remains valid for cache locations of its other rows."""
         self._slab = self._slab.split(places, capacity, room)
         self._rearrange(places)
 

@@ -19,7 +19,8 @@ class TokenDrawing:
 
     def __init__(self, settings: Sequence[Sampling], device: torch.device) -> None:
         self.alike = len(set(settings)) == 1
-        """Whether all rows share one setting; the object then works for any number of rows."""
+        """Whether all rows have the same settings. If so, this object works for any number of
+        rows."""
         if self.alike:
             settings = settings[:1]
         hot = [setting.temperature and max(setting.temperature, COLDEST) for setting in settings]
@@ -35,13 +36,14 @@ class TokenDrawing:
             self._greedy = torch.tensor([value == 0 for value in hot], device=device)
 
     def scaled(self, logits: Tensor) -> Tensor:
-        """[R, V] logits under each row's temperature; temperature 0 is treated as 1."""
+        """Divide logits [R, V] by each row's temperature; temperature 0 is treated as 1."""
         return logits.float() / self._temperatures if self._scales else logits.float()
 
     def choose(self, logits: Tensor, uniforms: Tensor) -> tuple[Tensor, Tensor]:
-        """Tokens [R] and log-probabilities [R] from logits [R, V] and float64 uniforms [R].
+        """Sample tokens [R], with their log-probabilities [R], from logits [R, V] and float64
+        uniform numbers [R].
 
-        Log-probabilities are under the temperature, before top-k and top-p.
+        Log-probabilities include the temperature, but not top-k and top-p.
         """
         logits = self.scaled(logits)
         normaliser = logits.logsumexp(-1)
@@ -58,8 +60,8 @@ class TokenDrawing:
         return tokens, logits.gather(-1, tokens[:, None]).squeeze(-1) - normaliser
 
     def cut(self, logits: Tensor) -> Tensor:
-        """Logits after truncation by top-k and then by top-p (the smallest set of tokens whose
-        total probability reaches top-p); -inf for all other tokens."""
+        """Truncate logits by top-k, then by top-p (the smallest set of tokens whose total
+        probability reaches top-p). All other tokens get -inf."""
         ordered, order = logits.sort(-1, descending=True)
         rank = torch.arange(logits.shape[-1], device=logits.device)
         drop = (self._top_k > 0) & (rank >= self._top_k)
@@ -72,8 +74,8 @@ class TokenDrawing:
 
 
 def read(tokens: Tensor, scores: Tensor) -> tuple[list[int], list[float]]:
-    """Tokens [R] and log-probabilities [R] as Python numbers. Both are copied from the device in
-    one float64 tensor, which is exact, so that the host waits only once."""
+    """Return tokens [R] and log-probabilities [R] as Python numbers. A single float64 tensor, which
+    holds both exactly, is copied from the device, so that the host waits only once."""
     if tokens.device.type == "cpu":
         return tokens.tolist(), scores.tolist()
     numbers, values = torch.stack([tokens.double(), scores.double()]).tolist()

@@ -1,4 +1,5 @@
-"""LoRA adapters on a vLLM server: one name per version; the previous version is unloaded."""
+"""LoRA adapters on a vLLM server: each version has a separate name, and the previous version is
+unloaded."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ _LOAD, _UNLOAD = "/v1/load_lora_adapter", "/v1/unload_lora_adapter"
 
 
 class ServedAdapters:
-    """The adapters `names` of a base, written to `folder` and loaded by the server.
+    """Writes the adapters `names` of a base to `folder` and makes the server load them.
 
     `run` is part of each name and distinguishes different runs on one server.
     """
@@ -32,11 +33,11 @@ class ServedAdapters:
         self._folder, self._run = folder, run
         self._count = 0
         self.loaded: dict[str, str] = {}
-        """The server's name of each adapter."""
+        """Name of each adapter on the server."""
 
     def begin(self, *, zeros: bool) -> None:
-        """Load all adapters from the live weights; with `zeros`, also an adapter of zeros for roles
-        without an adapter.
+        """Load all adapters from the live weights. With `zeros`, also load an adapter with zero
+        weights for roles without an adapter.
 
         Errors: ServerLost, as in `write`.
         """
@@ -64,7 +65,7 @@ class ServedAdapters:
             self._load(name, folder)
 
     def unload(self) -> None:
-        """Unload all adapters that the server still has."""
+        """Unload all adapters that the server still holds."""
         for name in self.loaded.values():
             try:
                 self._unload(name)
@@ -79,7 +80,7 @@ class ServedAdapters:
         return self._folder / f"adapter-{self._count}"
 
     def _template(self, name: str) -> Path:
-        """The peft folder whose settings every version of an adapter shares."""
+        """Return the peft folder that contains the settings of every version of an adapter."""
         folder = self._folder / f"template-{self._names.index(name)}"
         return folder / name if folder.exists() else write_adapter(folder, self._base, name)
 
@@ -103,8 +104,8 @@ class ServedAdapters:
         """Add or remove one name in the server's list of adapters.
 
         If the connection ends before the answer, the link sends the request again. If the first
-        request succeeded, the server refuses the second. The server's list of models then shows
-        that the change was made.
+        request had succeeded, the server refuses the second. In this case the server's list of
+        models shows that the change was made.
 
         Errors: ServerRefused if the list does not show the requested change.
         """

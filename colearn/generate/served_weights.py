@@ -1,4 +1,5 @@
-"""The weights of a vLLM server: full weights or adapters, written by the run's first process."""
+"""The weights of a vLLM server: full weights or adapters. The first process of the run writes
+them."""
 
 from __future__ import annotations
 
@@ -22,10 +23,11 @@ from .server_link import ServerLink, ServerRefused
 
 
 class ServedWeights:
-    """Writes live weights and updates to a server, and tracks the version that the server has.
+    """Writes live weights and weight updates to a server, and tracks the version of the server's
+    weights.
 
-    The first of `ranks` writes; the other processes wait and then receive the same state. Files are
-    written to `folder`, which trainer and server share.
+    The first process of `ranks` writes; the other processes wait and then receive the same state.
+    Files are written to `folder`, which trainer and server share.
     """
 
     def __init__(
@@ -41,8 +43,8 @@ class ServedWeights:
         """Version name of the server's weights, unique to this run."""
 
     def begin(self, way: Transfer, *, zeros: bool) -> None:
-        """Send the live weights to the server. Full weights are sent by `way` from now on. `zeros`:
-        also load an adapter of zeros for roles without an adapter.
+        """Send the live weights to the server. Full weights are sent by the method `way` from now
+        on. `zeros`: also load an adapter with zero weights for roles without an adapter.
 
         Errors: ServerLost, as for `write`.
         """

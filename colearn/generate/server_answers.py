@@ -1,4 +1,5 @@
-"""Schemas of a vLLM server's answers, with bounds: answers outside the bounds are rejected."""
+"""Schemas of a vLLM server's answers. Values have bounds, and an answer with a value outside its
+bounds is rejected."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from colearn.errors import printable
 LONGEST_ANSWER = 64 * 2**20
 """Maximum number of bytes in an answer: a generation of 2^17 tokens takes about 20 MiB."""
 _HIGHEST = 1e-5
-"""Maximum log-probability: 0, plus a margin for rounding in a GPU's fast logarithm."""
+"""Maximum log-probability: 0, plus a margin for the rounding of a GPU's fast logarithm."""
 _IMPOSSIBLE = -9000.0
 """Lower bound for log-probabilities: vLLM reports -9999 for a token whose log-probability is
 missing or NaN."""
@@ -23,7 +24,8 @@ Name = Annotated[str, Field(max_length=4096)]
 
 
 class BadAnswer(ValueError):
-    """An answer outside of its schema; the message follows "the server at URL"."""
+    """Raised when an answer does not match its schema. The message is the continuation of "the
+    server at URL"."""
 
 
 class ServerAnswer(BaseModel):
@@ -127,7 +129,7 @@ Schema = TypeVar("Schema", bound=ServerAnswer)
 
 
 def decode_json(content: bytes) -> Any:
-    """The JSON value of an answer; None if the answer is not JSON, not Unicode or nested too
+    """Decode an answer as JSON; None if the answer is not JSON, not Unicode or nested too
     deeply."""
     try:
         return from_json(content, allow_inf_nan=False)
@@ -147,7 +149,7 @@ def read_as(schema: type[Schema], answer: Any) -> Schema:
 
 
 class Draw(NamedTuple):
-    """A sample, and the number of its prompt's tokens in the server's prefix cache."""
+    """A sample, and the number of tokens of its prompt that were in the server's prefix cache."""
 
     tokens: tuple[int, ...]
     logprobs: tuple[float, ...]
@@ -155,7 +157,8 @@ class Draw(NamedTuple):
 
 
 def read_generated(answer: Any, *, prompt: int, vocabulary: int, version: str | None) -> Draw:
-    """The sample in an answer to a prompt of `prompt` tokens, generated with weights of `version`.
+    """Read the sample from an answer to a prompt of `prompt` tokens. The server must have used
+    weights of `version`.
 
     Errors: BadAnswer if the answer does not match its schema, or if its sample is invalid.
     """

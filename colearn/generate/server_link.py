@@ -26,8 +26,9 @@ PULSE = 8.0
 _MISSED = 2
 """Number of consecutive unanswered health checks after which the server counts as lost."""
 _CUT = (httpx.ReadError, httpx.WriteError, httpx.RemoteProtocolError)
-"""Errors of a connection that closes before the answer. A server that was suspended for longer than
-its keep-alive timeout (5 s for vLLM) may close a connection on which a request is already waiting.
+"""Errors that mean that a connection closed before the answer. A server that was suspended for
+longer than its keep-alive timeout (5 s for vLLM) may close a connection on which a request is
+already waiting.
 """
 _SHOWN = 300
 
@@ -35,7 +36,7 @@ Result = TypeVar("Result")
 
 
 class ServerRefused(ColearnError):
-    """A generation server answered a request with an error."""
+    """Raised when a generation server has answered a request with an error."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(f"status {status}: {message}")
@@ -43,7 +44,7 @@ class ServerRefused(ColearnError):
 
 
 class ServerLink:
-    """Connections to one server, in an event loop in a separate thread.
+    """Connections to one server, managed by an event loop in a separate thread.
 
     `timeout` is the limit for each request in seconds; `token` is sent as a bearer token and never
     shown. A request whose connection closes before the answer is sent once more, on a new
@@ -75,16 +76,17 @@ class ServerLink:
     def call(
         self, method: str, path: str, body: Any = None, *, timeout: float | None = None
     ) -> Any:
-        """The decoded answer to one request; None if the answer is not JSON. The answer is not
-        validated: `server_answers` has the schemas.
+        """Send one request and return the decoded answer; None if the answer is not JSON. The
+        answer is not validated here: `server_answers` has the schemas.
 
-        Errors: ServerLost without an answer, or for an answer that is compressed or longer than
+        Errors: ServerLost if there is no answer, or if the answer is compressed or longer than
         `LONGEST_ANSWER`; ServerRefused for an error status.
         """
         return self._run(self._call(method, path, body, timeout or self.timeout))
 
     def all(self, path: str, bodies: Sequence[Mapping[str, Any]]) -> list[Any]:
-        """Answers to concurrent POST requests, in order. The first failure cancels the others.
+        """Send concurrent POST requests and return the answers in order. The first failure cancels
+        the other requests.
 
         Errors: as for `call`; ServerLost also if health checks remain unanswered while requests
         run.
@@ -198,8 +200,8 @@ class ServerLink:
 
 
 def _message(decoded: Any, text: str) -> str:
-    """The error message of an OpenAI-style answer, a FastAPI answer or any other answer, on one
-    line."""
+    """Return the error message of an answer on one line. The answer may have the format of OpenAI,
+    of FastAPI, or any other."""
     if isinstance(decoded, dict):
         error = decoded.get("error", decoded.get("detail", text))
         text = str(error.get("message", error)) if isinstance(error, dict) else str(error)

@@ -1,8 +1,8 @@
-"""A generation server that a run starts and that ends with the run.
+"""Starts a generation server for a run; the server ends with the run.
 
 Run as a program, this module runs a command until the command ends or the parent process has ended:
 
-    python -m colearn.generate.server_process PARENT COMMAND...
+python -m colearn.generate.server_process PARENT COMMAND...
 """
 
 from __future__ import annotations
@@ -75,7 +75,8 @@ class ServerProcess:
         return self._keeper.poll() is None
 
     def failed(self) -> ColearnError:
-        """The error to raise, with the last line of the log that names a cause."""
+        """Return the error to raise. Its message includes the last line of the log that names a
+        cause."""
         lines = [line for line in self.log.read_text(errors="replace").splitlines() if line.strip()]
         causes = [line for line in lines if "error" in line.lower() and ": " in line]
         cause = " ".join((causes or lines or ["no output"])[-1].split())[-300:]
@@ -97,7 +98,7 @@ class ServerProcess:
 
 
 def free_port() -> int:
-    """A free port of the loopback interface."""
+    """Find a free port of the loopback interface."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]

@@ -1,4 +1,4 @@
-"""Several vLLM servers for one base: each server has all weights and answers a share of the
+"""Several vLLM servers for one base. Each server has all weights and answers part of the
 requests."""
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from .vllm_server import VLLMServerEngine
 
 
 class SeveralServers(CheckedEngine):
-    """Sends each history to the server whose prefix cache holds it, and new histories to the
-    servers in turn.
+    """Sends a continued history to the server whose prefix cache holds the history, and new
+    histories to the servers in turn.
 
     Samples are a function of seeds, prompts and weights, so the number of servers does not change
     samples, except for rounding within batches.
@@ -108,9 +108,9 @@ class SeveralServers(CheckedEngine):
         self._opened.close()
 
     def _servers(self, requests: Sequence[TokenRequest]) -> list[int]:
-        """Index of the server for each request; each request has one seed. A continued history
-        stays on its server. New histories go to the servers in turn, starting with the server
-        determined by the first seed."""
+        """Choose the index of the server for each request; each request has one seed. A continued
+        history stays on its server. New histories go to the servers in turn, starting with the
+        server determined by the first seed."""
         servers: dict[int, int] = {}
         first: int | None = None
         for request in requests:

@@ -31,7 +31,7 @@ from .job import Choice, ChoiceEnd, Done, Event, Job, TokenDrawn
 class TransformersEngine(LoadedWeights, TokenEngine):
     """Runs the requests of one iteration of the event loop as one batch: prefills the new tokens
     once, forks rows, and decodes all rows together. Ended rows are removed, and later requests can
-    join. A worker thread drives the batch.
+    join the batch. A worker thread drives the batch.
 
     Agents with different adapters, sampling and windows share the batch, but not KV caches.
     `max_rows` is the maximum number of rows decoded together; waiting rows join as rows end. None
@@ -56,8 +56,8 @@ class TransformersEngine(LoadedWeights, TokenEngine):
         self.base = _copied(base, device) if copies else base
         self.roles = dict(roles)
         self.threads: tuple[int, int] | None = None
-        """Number of torch's CPU threads for this engine, and the total number; None: the engine
-        takes turns with other engines."""
+        """Number of torch's CPU threads that this engine uses, and the total number of threads.
+        None: the engine takes turns with other engines."""
         self._decoder = decoder = Engine(self.base, max_rows=max_rows, cache_bytes=cache_bytes)
         self._worker: Worker[Job, Event] = Worker(
             decoder,
@@ -78,15 +78,15 @@ class TransformersEngine(LoadedWeights, TokenEngine):
     @property
     def place(self) -> Hashable:
         """Key of the place where the engine runs; engines with equal keys take turns. All engines
-        on the CPU share one key, because threads would compete for the same cores, unless each
-        engine has a share of the threads."""
+        on the CPU share one key, because their threads would compete for the same cores. If each
+        engine has a share of the threads, the keys differ."""
         device = self.base.device.type
         return device if device == "cpu" and self.threads is None else id(self.base)
 
     async def submit(self, request: TokenRequest) -> list[TokenAnswer]:
-        """Answer a request. Waiting requests join the running batch once there are at least as many
-        of them as of running requests. Joining one by one would prefill each request in a separate
-        pass."""
+        """Answer a request. Waiting requests join the running batch once they are at least as many
+        as the running requests. If requests joined one by one, each would be prefilled in a
+        separate pass."""
         if not request.seeds:
             return []
         answer: asyncio.Future[list[TokenAnswer]] = asyncio.get_running_loop().create_future()
@@ -94,7 +94,7 @@ class TransformersEngine(LoadedWeights, TokenEngine):
         return await answer
 
     def generate(self, requests: Sequence[TokenRequest]) -> list[list[TokenAnswer]]:
-        """As `submit`, for all requests at once, outside an event loop."""
+        """Do the work of `submit` for all requests at once, outside an event loop."""
         answers: list[Future[list[TokenAnswer]]] = [Future() for _ in requests]
         jobs = map(self._job, requests, answers)
         self._worker.submit(*(job for job in jobs if job.rows))
@@ -109,8 +109,8 @@ class TransformersEngine(LoadedWeights, TokenEngine):
             raise
 
     def follow(self, sources: Sequence[Publish]) -> None:
-        """Let the copy follow the sources. Without a copy, the weights are those of the
-        learners."""
+        """Let the copy of the weights follow `sources`. Without a copy, the engine uses the
+        learners' weights directly."""
         super().follow(sources if self.copies else ())
 
     def adapter(self, agent: str) -> str | None:
@@ -158,7 +158,7 @@ class TransformersEngine(LoadedWeights, TokenEngine):
 
 
 def _copied(base: Base, device: torch.device | None) -> Base:
-    """A new base with the same weights and adapters, without training state."""
+    """Create a new base with the same weights and adapters, without training state."""
     with torch.random.fork_rng():
         copied = Base(type(base.causal)(copy.deepcopy(base.causal.config)), base.compute)
         for name in base.adapters:

@@ -1,4 +1,4 @@
-"""vLLM in this process, with prefix caching and one LoRA adapter per request."""
+"""vLLM engine in this process, with prefix caching and at most one LoRA adapter per request."""
 
 from __future__ import annotations
 
@@ -46,7 +46,8 @@ _DEFAULTS = {
 
 _SHARE = "gpu_memory_utilization"
 _LOWEST_TEMPERATURE = 0.01
-"""Minimum temperature: vLLM silently raises lower temperatures to this value; 0 is greedy."""
+"""Minimum temperature, except for 0 (greedy decoding). vLLM silently raises lower temperatures to
+this value."""
 _CPU_HEAD_SIZES = (32, 64, 80, 96, 112, 128, 160, 192, 224, 256, 512)
 """Head sizes that vLLM 0.32's CPU attention supports. With other sizes an engine fails at its first
 request."""
@@ -144,8 +145,8 @@ class VLLMEngine(CheckedEngine):
 
     @property
     def place(self) -> Hashable:
-        """One place for all engines: they share vLLM's forward context, and two concurrent engines
-        crash with a bus error."""
+        """The same key for all engines, so that they take turns: engines share vLLM's forward
+        context, and two concurrent engines crash with a bus error."""
         return "vllm"
 
     @property

@@ -1,4 +1,4 @@
-"""Memory of a vLLM engine on an accelerator that it shares with a trainer."""
+"""Memory of a vLLM engine on an accelerator that the engine shares with a trainer."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def device_memory(device: torch.device) -> int | None:
 
 
 def cache_bytes(cache_gib: float | None, device: torch.device) -> int:
-    """`vllm_cache` for a device; prints a note if the default on an accelerator is used."""
+    """Return `vllm_cache` for a device; print a note if the default for accelerators is used."""
     memory = device_memory(device)
     cache = vllm_cache(cache_gib, memory=memory)
     if cache_gib is None and memory is not None:
@@ -32,9 +32,8 @@ def cache_bytes(cache_gib: float | None, device: torch.device) -> int:
 
 def memory_share(base: Base, cache: int) -> float | None:
     """`gpu_memory_utilization` for an engine of this base: the memory that the engine needs, as a
-    fraction of the device. vLLM's default is nearly the whole device; with a trainer on the same
-    device that much memory is not free, and the engine would not start. None on devices other than
-    CUDA.
+    fraction of the device. vLLM's default is nearly the whole device. A trainer on the same device
+    leaves less memory free, so the engine would not start. None on devices other than CUDA.
 
     Errors: ConfigError if less memory is free than the engine needs.
     """

@@ -1,4 +1,4 @@
-"""Choice between vLLM's two model runners for sampling actions."""
+"""Chooses between vLLM's two model runners for sampling actions."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ def runner_variables(roles: Mapping[str, AgentSpec], *, on_cpu: bool) -> dict[st
     top-p or top-k, else vLLM's default.
 
     The current runner of vLLM 0.32 reports scores before the temperature ('raw') or after top-p and
-    top-k ('processed'). Without top-p and top-k, a run records the 'processed' scores. With them,
-    colearn wraps the previous runner's sampler (`vllm_worker.py`); the current runner has no hook
-    for that.
+    top-k ('processed'). Without top-p and top-k, a run records the 'processed' scores. With top-p
+    or top-k, colearn wraps the previous runner's sampler (`vllm_worker.py`); the current runner has
+    no hook for such a wrapper.
     """
     if on_cpu:
         return dict(_PREVIOUS)

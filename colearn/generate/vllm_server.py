@@ -1,5 +1,5 @@
-"""A vLLM server as an engine: token ids over HTTP, LoRA adapters by name, full weights through
-files or a device transfer."""
+"""Engine that uses a vLLM server. Token ids are sent over HTTP, LoRA adapters are selected by name,
+and full weights are sent through files or a device transfer."""
 
 from __future__ import annotations
 
@@ -47,7 +47,8 @@ class VLLMServerEngine(CheckedEngine):
     """One vLLM server for one base: a running server at `url`, or a server that this engine starts.
 
     Each version of an adapter has a separate name, so a restarted server does not know the current
-    name and reports an error. Full weights have a version that every answer repeats.
+    name and reports an error. Full weights have a version name, and every answer of the server
+    contains this name.
 
     The processes of a run share the server. The first process starts, checks and writes; the other
     processes wait. Each process sends its own requests.
@@ -163,8 +164,8 @@ class VLLMServerEngine(CheckedEngine):
             self._asleep = True
 
     def _wake(self) -> None:
-        """Wake the server, from whichever process sends the first request; a second call has no
-        effect."""
+        """Wake the server. The process that sends the first request calls this method; a second
+        call has no effect."""
         if self._asleep:
             with self._log_kept():
                 self._told("/wake_up")
@@ -200,8 +201,8 @@ class VLLMServerEngine(CheckedEngine):
         self._temporary.cleanup()
 
     def _begin(self, start: ServerStart) -> tuple[str, int, Transfer]:
-        """The name of the served base, its maximum history length in tokens, and the transfer
-        method for full weights.
+        """Start the server if necessary, and check it. Returns the name of the served base, the
+        maximum history length in tokens, and the transfer method for full weights.
 
         Errors: as for this class.
         """
@@ -250,8 +251,8 @@ class VLLMServerEngine(CheckedEngine):
 
     @contextmanager
     def _log_kept(self) -> Iterator[None]:
-        """If a server that this engine started is lost, keep its log and name the log in the
-        error."""
+        """If a server that this engine started is lost, keep the server's log and name the log file
+        in the error."""
         try:
             yield
         except ServerLost as error:

@@ -27,8 +27,8 @@ from .server_link import ServerLink, ServerRefused
 URL = "run.generator.url"
 GENERATE = "/inference/v1/generate"
 _TEXT = "\u00dcbung 1: def f(x): return x+1 \u4e2d\n\t end"
-"""Text that both tokenizers encode for comparison: letters, digits, signs, spaces and multi-byte
-characters."""
+"""Text that the run's and the server's tokenizers both encode, to compare the token ids. It
+contains letters, digits, signs, spaces and multi-byte characters."""
 
 
 def adapters_of(roles: Mapping[str, AgentSpec]) -> list[str]:
@@ -37,14 +37,14 @@ def adapters_of(roles: Mapping[str, AgentSpec]) -> list[str]:
 
 
 def slots_of(roles: Mapping[str, AgentSpec]) -> int:
-    """Number of adapters that the server holds at once, including an adapter of zeros if some roles
-    have no adapter."""
+    """Number of adapters that the server holds at once. Includes an adapter with zero weights if
+    some roles have no adapter."""
     names = adapters_of(roles)
     return len(names) + (bool(names) and any(role.adapter is None for role in roles.values()))
 
 
 class Served(NamedTuple):
-    """Model, maximum length and transfer engine of a server."""
+    """A server's model name, maximum length and transfer engine."""
 
     name: str
     """Name of the served base."""

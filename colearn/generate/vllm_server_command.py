@@ -44,7 +44,7 @@ def server_command(
     *,
     transfer: Transfer = "files",
 ) -> list[str]:
-    """The command that serves the folder `model` to these roles."""
+    """Build the command that serves the folder `model` to these roles."""
     on_cpu = base.device.type == "cpu"
     command = [
         start.python or sys.executable,

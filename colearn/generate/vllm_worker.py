@@ -9,8 +9,9 @@ from torch import Tensor, nn
 
 
 def on_device(index: int) -> type[Any]:
-    """An executor class whose worker runs on CUDA device `index`, the device of its model. Each
-    process and each placed model can then generate on the device on which it trains."""
+    """Return an executor class whose worker runs on CUDA device `index`, the device of the engine's
+    model. Every process, and every model with a configured device, can then generate on the device
+    on which it trains."""
     from vllm.v1.executor.uniproc_executor import UniProcExecutor
 
     class OnDevice(UniProcExecutor):

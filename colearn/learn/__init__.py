@@ -1,4 +1,5 @@
-"""Learners: one optimiser each, trained on packed token rows; the shipped kinds by name."""
+"""Learners, by name of their kind. A learner trains one network with one optimiser on packed token
+rows."""
 
 NAMES = {
     "deepspeed": "kinds:DeepSpeed",

@@ -1,4 +1,4 @@
-"""Cuts rows into micro-batches by a token budget, pads them to tensors, and assigns micro-batches
+"""Cuts rows into micro-batches by a token budget, pads micro-batches to tensors, and assigns them
 to ranks in rounds, so that collectives stay in step."""
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from colearn.contract.rows import Row, RowBatch
 from colearn.models.tree_mask import TreeMask
 
 Micro = list[tuple[int, int, Row]]
-"""A micro-batch: (group, index in the group, row) for each row."""
+"""A micro-batch: a list of (group, index in the group, row)."""
 Numbered = tuple[int, Micro]
 """A micro-batch with its index in the minibatch."""
 Round = list[Numbered]
@@ -20,7 +20,7 @@ Round = list[Numbered]
 
 
 def make_batch(rows: Sequence[Row], pad: int, device: torch.device) -> RowBatch:
-    """Pad rows to one batch; rows with equal passages are stored once.
+    """Pad rows to one batch; rows with equal passages (equal model inputs) are stored once.
 
     Outputs are never read at padding, and no real token attends to padding.
     """
@@ -98,11 +98,11 @@ def _positions(row: Row, width: int) -> list[int]:
 
 
 def micro_batches(groups: Sequence[Sequence[Row]], token_budget: int) -> Iterator[Micro]:
-    """Cut groups, widest first, into lists of (group, index in the group, row) within the budget,
-    which counts padding.
+    """Cut groups, starting with the widest, into lists of (group, index in the group, row). Each
+    list fits the token budget, padding included.
 
-    Rows of one group stay together if they fit the budget; a larger group is cut between its rows,
-    and a row that exceeds the budget is a separate micro-batch. Rows with equal passages are
+    Rows of one group stay together if they fit the budget. A larger group is cut between rows, and
+    a row that exceeds the budget becomes a separate micro-batch. Rows with equal passages are
     adjacent and count once.
     """
     units = [
@@ -136,7 +136,8 @@ class _Unit:
 
 
 def _units(rows: Micro, token_budget: int) -> list[_Unit]:
-    """A group's rows as one unit if they fit the budget, else one for each distinct row."""
+    """Return a group's rows as one unit if they fit the budget, else one unit for each distinct
+    row."""
     whole = _Unit(rows)
     if whole.width * len(whole.passages) <= token_budget:
         return [whole]
@@ -149,9 +150,9 @@ def _units(rows: Micro, token_budget: int) -> list[_Unit]:
 def rounds(micros: Iterable[Numbered], processes: int, *, alike: bool) -> Iterator[Round]:
     """Yields rounds of up to `processes` micro-batches, in order.
 
-    With `alike`, all micro-batches of a round are of the same kind: actions, marks, both or
-    neither. Gradients then arrive in the same order in every process. ZeRO-2 fills its buckets in
-    this order; different orders would sum gradients of different weights.
+    With `alike`, all micro-batches of a round are of the same kind: with actions, with marks, with
+    both or with neither. Gradients then arrive in the same order in every process. ZeRO-2 fills its
+    buckets in this order; different orders would sum gradients of different weights.
     """
     kinds: dict[tuple[bool, bool], Round] = {}
     for number, micro in micros:

@@ -1,4 +1,4 @@
-"""A network of a run with the weights of a checkpoint, without its learner."""
+"""Builds a network of a run with the weights of a checkpoint, without a learner."""
 
 from __future__ import annotations
 
@@ -19,9 +19,11 @@ from .checkpoint_files import WEIGHTS
 
 
 def checkpoint_network(run: ResolvedRun, key: NetworkKey, checkpoint: Path) -> Network:
-    """The network `key` with a checkpoint's weights; an untrained network keeps its base's weights.
+    """Build the network `key` with a checkpoint's weights; an untrained network keeps the weights
+    of its base model.
 
-    Errors: ConfigError for a missing base, CheckpointError for a damaged or foreign checkpoint.
+    Errors: ConfigError for a missing base model; CheckpointError for a damaged checkpoint, or one
+    from another model.
     """
     network = TeamBuilder(run).network(key)
     if key in run.learners:

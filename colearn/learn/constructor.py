@@ -1,4 +1,4 @@
-"""The class of a run's learners."""
+"""Selects the class of a run's learners."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from colearn.contract import LearnerConstructor
 
 
 def constructor(run: ResolvedRun, settings: ModelSettings | CriticSettings) -> LearnerConstructor:
-    """The constructor of the run's kind of learner, or of the ridge learner for a critic whose head
-    is solved in closed form."""
+    """Return the constructor of the run's kind of learner. For a critic whose head is solved in
+    closed form, this is the ridge learner."""
     if isinstance(settings, CriticSettings) and settings.head == "ridge":
         from .ridge import RidgeLearner
 

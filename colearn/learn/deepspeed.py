@@ -28,7 +28,8 @@ from .rate_schedule import rate_factor
 
 
 class DeepSpeedLearner(NetworkLearner):
-    """One network with one engine and one AdamW in float32; makes the same steps as `LocalLearner`.
+    """Trains one network with one engine and one AdamW in float32; makes the same steps as
+    `LocalLearner`.
 
     Processes run in lockstep because ZeRO-2 reduces gradients during the backward pass.
     """
@@ -80,8 +81,8 @@ class DeepSpeedLearner(NetworkLearner):
 
     @contextmanager
     def _divided(self) -> Iterator[None]:
-        """Context in which stage 3 shards the weights; outside of this context the weights are
-        whole."""
+        """Context in which stage 3 shards the weights; outside this context, every process has the
+        whole weights."""
         if self._shards is None:
             yield
             return
@@ -155,7 +156,7 @@ _FIELDS = ("logprobs", "entropy", "values")
 
 
 class _Pass(nn.Module):
-    """The trained weights, with the network's forward pass.
+    """Module with the trained weights as parameters and the network's forward pass.
 
     The network is not a submodule, since DeepSpeed would broadcast a shared frozen base once per
     engine.
@@ -173,8 +174,8 @@ class _Pass(nn.Module):
 
 
 class _Layers(nn.Module):
-    """The network as a submodule; stage 3 gathers the weights of each of its modules for that
-    module's pass."""
+    """Module with the network as a submodule. Stage 3 gathers the weights of each module of the
+    network for that module's pass."""
 
     def __init__(self, network: Network) -> None:
         super().__init__()

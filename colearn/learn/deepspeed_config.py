@@ -54,10 +54,11 @@ _NOT_YET = ("zenflow", "zero_hpz_partition_size")
 def engine_config(
     source: str, settings: OptimizerSettings, *, adapter: bool = False
 ) -> dict[str, Any]:
-    """The complete config of one engine, from a shipped name or the path of a JSON file.
+    """Return the complete config of one engine, from a shipped name or the path of a JSON file.
 
-    `adapter`: whether the engine trains a LoRA adapter, whose weights stage 3 keeps whole. Errors:
-    ConfigError for a missing file, an unknown stage, or a key set by the learner.
+    `adapter`: whether the engine trains a LoRA adapter; stage 3 does not shard the weights of
+    adapters. Errors: ConfigError for a missing file, an unknown stage, or a key that the learner
+    sets.
     """
     config = _read(source)
     for key in config:

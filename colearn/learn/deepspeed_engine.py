@@ -20,8 +20,8 @@ from .deepspeed_config import FIELD
 def start_engine(name: str, module: nn.Module, device: torch.device, config: dict[str, Any]) -> Any:
     """Start an engine over all parameters of `module`.
 
-    Errors: MissingExtra without DeepSpeed; ConfigError if DeepSpeed is too old, runs on another
-    device than the model, or rejects the config.
+    Errors: MissingExtra without DeepSpeed; ConfigError if DeepSpeed is too old, uses another device
+    than the model, or rejects the config.
     """
     deepspeed = required("deepspeed", "deepspeed")
     from deepspeed.accelerator import get_accelerator
@@ -54,9 +54,9 @@ def start_engine(name: str, module: nn.Module, device: torch.device, config: dic
 
 
 def has_cpu_adam() -> bool:
-    """Whether DeepSpeed's Adam for offloaded state, which makes one pass over memory per step, can
-    be built on this machine. It needs a C++ compiler and ninja; without them, torch's Adam is
-    used."""
+    """Whether DeepSpeed's Adam for offloaded state can be built on this machine. The build needs a
+    C++ compiler and ninja; without them, torch's Adam is used. DeepSpeed's Adam is faster: it makes
+    one pass over memory per step."""
     required("deepspeed", "deepspeed")
     from deepspeed.ops.op_builder import CPUAdamBuilder
 
@@ -65,7 +65,7 @@ def has_cpu_adam() -> bool:
 
 
 def gathered(value: Any) -> list[Any]:
-    """The values of all processes, by rank."""
+    """Gather the values of all processes, by rank."""
     processes = torch.distributed.get_world_size()
     if processes == 1:
         return [value]
@@ -75,8 +75,8 @@ def gathered(value: Any) -> list[Any]:
 
 
 def _indexed(device: torch.device) -> torch.device:
-    """The device with an index, since DeepSpeed always uses an index; `cuda` means the current
-    device."""
+    """Return the device with an index, since DeepSpeed always uses an index; `cuda` means the
+    current device."""
     if device.type == "cpu" or device.index is not None:
         return device
     return torch.device(device.type, torch.accelerator.current_device_index())

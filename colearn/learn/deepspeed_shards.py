@@ -1,4 +1,5 @@
-"""ZeRO-3 weights of one engine: sharded during an update, whole at all other times."""
+"""ZeRO-3 weights of one engine: sharded during an update, complete in every process at all other
+times."""
 
 from __future__ import annotations
 
@@ -12,13 +13,14 @@ _GRADIENTS = "_DeepSpeedZeroOptimizer_Stage3__param_id_to_grad_partition"
 
 
 class Shards:
-    """Shards an engine's weights over processes before its passes and gathers them afterwards.
+    """Shards an engine's weights over processes before the engine's passes, and gathers the weights
+    afterwards.
 
     DeepSpeed's hooks gather a layer's weights for its pass and are active only while the weights
     are sharded. Generation, evaluation and checkpoints run the same modules on whole weights,
-    without collectives. With `hooked` False, the weights stay whole. Adapters need this, since
-    their modules belong to a base that several engines share; their optimiser state is still
-    sharded.
+    without collectives. With `hooked` False, the weights stay whole. Adapters need this setting,
+    since an adapter's modules belong to a base that several engines share. The optimiser state of
+    adapters is still sharded.
     """
 
     def __init__(self, engine: Any, parameters: Sequence[nn.Parameter], *, hooked: bool) -> None:
@@ -29,8 +31,7 @@ class Shards:
         self.gather()
 
     def divide(self) -> None:
-        """Keep only this process's shard of every weight's current value. Every process must call
-        this method."""
+        """Keep only this process's shard of every weight. Every process must call this method."""
         self._parameters[0].partition(param_list=self._parameters, has_been_updated=True)
         self._copy_to_masters()
         if self._hooked:
@@ -55,13 +56,13 @@ class Shards:
 
     def clear_gradients(self) -> None:
         """Zero this process's gradients after a step. DeepSpeed overwrites a gradient only if the
-        first pass of the next step reaches its weight."""
+        first pass of the next step uses the gradient's weight."""
         for part in getattr(self._optimizer, _GRADIENTS).values():
             part.zero_()
 
     def write(self, parameter: nn.Parameter, value: Tensor, key: str | None) -> None:
-        """Write this process's shard of a whole value to a master weight (`key` None) or to one of
-        its moments."""
+        """Write this process's shard of a whole value to a master weight (`key` None), or to the
+        moment `key` of a master weight."""
         part, _ = self._optimizer._get_fp32_opt_state_partition(
             parameter, release_swap_buffers=False, optim_state_key=key
         )

@@ -22,8 +22,8 @@ _MOMENTS = ("exp_avg", "exp_avg_sq")
 def read_state(
     engine: Any, parameters: Sequence[nn.Parameter], *, keep: bool = True
 ) -> dict[str, Any]:
-    """The full state in CPU memory, without moments if `keep` is False; all processes must call
-    this function.
+    """Return the full state in CPU memory, without moments if `keep` is False; all processes must
+    call this function.
 
     The device holds the full moment of only one parameter at a time, since Adam's moments of all
     parameters are together twice as large as the weights.
@@ -71,7 +71,8 @@ def write_state(engine: Any, parameters: Sequence[nn.Parameter], saved: dict[str
 def write_shards(
     engine: Any, shards: Shards, parameters: Sequence[nn.Parameter], saved: dict[str, Any]
 ) -> None:
-    """`write_state` for stage 3, after this process's shards of the weights have been replaced.
+    """Does the work of `write_state` for stage 3, after this process's shards of the weights have
+    been replaced.
 
     Errors: as for `write_state`.
     """
@@ -126,9 +127,10 @@ def _write_moments(
 
 
 def _count_again(adam: Any, steps: int) -> None:
-    """Advance DeepSpeed's Adam to a number of steps, by steps on empty tensors. In each step, Adam
-    multiplies the powers of its betas by one more beta. If Adam began at a later step, it would
-    compute these powers directly, with other rounding (one bit at step 3 for beta 0.999)."""
+    """Advance DeepSpeed's Adam to a given step count by making steps on empty tensors. Adam updates
+    the powers of its betas by one multiplication in each step. If Adam started directly at a later
+    step, it would compute these powers at once, with different rounding (one bit at step 3 for beta
+    0.999)."""
     group, nothing = adam.param_groups[0], [torch.empty(0) for _ in range(4)]
     for step in range(1, steps + 1):
         adam.ds_opt_adam.adam_update(
@@ -144,5 +146,6 @@ def _count_again(adam: Any, steps: int) -> None:
 
 
 def _adam(engine: Any) -> Any:
-    """The engine's AdamW optimiser, unwrapped from ZeRO's; stage 0 does not wrap it."""
+    """Return the engine's AdamW optimiser without ZeRO's wrapper; at stage 0 there is no
+    wrapper."""
     return getattr(engine.optimizer, "optimizer", engine.optimizer)

@@ -17,7 +17,7 @@ from .score import evaluate
 
 
 class NetworkCopy(FrozenCopy):
-    """A copy with separate weights or a separate adapter, in this process."""
+    """A copy of a network in this process, with separate weights or with a separate adapter."""
 
     def __init__(
         self, learner: Learner, policy: Network, network: Network, *, token_budget: int
@@ -47,6 +47,6 @@ class NetworkCopy(FrozenCopy):
         return self.network.trained()
 
     def _renamed(self, name: str) -> str:
-        """The copy's name for one of the policy's weights."""
+        """Name, in the copy, of one of the policy's weights."""
         own, other = self.network.adapter, self.policy.adapter
         return ".".join(str(own) if part == other else part for part in name.split("."))

@@ -13,13 +13,13 @@ ENOUGH = 10
 def grad_signal(
     optimizer: torch.optim.Optimizer, betas: tuple[float, float], steps: int
 ) -> float | None:
-    """|E g|^2 / E |g|^2 of the clipped gradients of `steps` steps: 1 without noise, 0 for noise
-    alone. Synchronises with the device once.
+    """Estimate |E g|^2 / E |g|^2 of the clipped gradients g of `steps` steps: 1 if gradients have
+    no noise, 0 if they are only noise. Synchronises with the device once.
 
-    The first moment is a mean of gradients with weights w; the variance of its noise is sum w^2
-    times that of a single gradient. The second moment is a mean of squared gradients. The result is
-    None in the first steps, without a first moment, and without any gradient. If several steps use
-    one batch, the batch's noise counts as signal.
+    The first moment is a weighted mean of gradients with weights w. The variance of its noise is
+    therefore sum w^2 times the variance of a single gradient's noise. The second moment is a mean
+    of squared gradients. The result is None in the first steps, without a first moment, and without
+    any gradient. If several steps use the same batch, the noise of this batch counts as signal.
     """
     parameters = (one for group in optimizer.param_groups for one in group["params"])
     states = [

@@ -22,10 +22,10 @@ from .rate_schedule import rate_factor
 
 
 class LocalLearner(NetworkLearner):
-    """One network with one AdamW in float32 and one schedule.
+    """Trains one network with one AdamW in float32 and one learning-rate schedule.
 
-    Losses are parts of one sum. Gradients are summed over processes, never averaged, so results do
-    not depend on the number of processes.
+    The losses of all processes are parts of one sum. Gradients are summed over processes, never
+    averaged, so results do not depend on the number of processes.
     """
 
     def __init__(
@@ -93,8 +93,9 @@ class LocalLearner(NetworkLearner):
         return values
 
     def _share_gradients(self) -> None:
-        """Sum gradients over processes. A parameter that has no gradient in any process keeps none,
-        as in a single process. A zero gradient would still apply weight decay and momentum."""
+        """Sum gradients over processes. If no process has a gradient for a parameter, the gradient
+        stays `None`, as in a single process: with a zero gradient, weight decay and momentum would
+        still apply."""
         if self.processes == 1:
             return
         parameters = list(self.parameters.values())
@@ -114,7 +115,8 @@ class LocalLearner(NetworkLearner):
 def _groups(
     parameters: Mapping[str, nn.Parameter], body: float, head: float
 ) -> list[dict[str, Any]]:
-    """Parameter groups in order: one for each sequence of parameters with equal learning rates."""
+    """Return parameter groups in order: one group for each run of consecutive parameters with equal
+    learning rates."""
     groups: list[dict[str, Any]] = []
     for name, parameter in parameters.items():
         rate = head if name.startswith("head.") else body

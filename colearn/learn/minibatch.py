@@ -33,12 +33,12 @@ class UpdateSchedule:
 def minibatches(
     trees: Sequence[Tree[Any]], size: int | None, order: Sequence[int]
 ) -> Iterator[list[int]]:
-    """Tree indices in `order`, cut into minibatches of about `size` joint transitions; None: one
-    minibatch.
+    """Cut tree indices, in the sequence `order`, into minibatches of about `size` joint
+    transitions. With None, there is one minibatch.
 
     Episodes stay whole, since a critic reads all turns of an episode in one pass. Minibatches have
-    about equal size, since a small last minibatch would make an equally large step from much less
-    data.
+    about equal size, since a small last minibatch would cause an equally large optimiser step with
+    much less data.
     """
     if size is None:
         yield list(range(len(trees)))

@@ -33,10 +33,11 @@ class MicroBatches(Prepared):
 
 
 class NetworkLearner(Learner):
-    """A network and its forward passes; the subclass owns the optimiser and its settings.
+    """A network and its forward passes. The subclass owns the optimiser and the optimiser's
+    settings.
 
     Every process receives the same rows. A round assigns one micro-batch to each process; the
-    losses are parts of one sum.
+    losses of all processes are parts of one sum.
     """
 
     lockstep: ClassVar[bool] = False
@@ -150,7 +151,7 @@ class NetworkLearner(Learner):
 
     @abstractmethod
     def _gathered(self, value: Any) -> list[Any]:
-        """The values of all processes, by rank."""
+        """Gather the values of all processes, by rank."""
 
     def _merged(
         self,

@@ -1,4 +1,5 @@
-"""Next-token probabilities of a network at the marks of packed rows, in float64."""
+"""Computes a network's next-token probabilities, in float64, at the marked positions of packed
+rows."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ _AT_ONCE = 2**26
 """Maximum number of elements in one block of float64 logits."""
 
 QueriedIds = Mapping[int, Sequence[int]]
-"""For each node, the token ids to evaluate after it."""
+"""Token ids whose probabilities are computed after each node, by node."""
 
 
 @torch.no_grad()
@@ -31,8 +32,9 @@ def next_probabilities(
 ) -> list[dict[int, Array]]:
     """For each group and node, p(token | tokens up to the node's mark): [temperatures, ids].
 
-    Each mark has one float64 softmax, so its probabilities sum to at most 1, however sharp they
-    are. Temperature 0 is greedy decoding: probability 1 for the likeliest token.
+    All probabilities at a mark come from one float64 softmax, so they sum to at most 1, however
+    peaked the distribution is. Temperature 0 is greedy decoding: probability 1 for the likeliest
+    token.
     """
     tables_by_group: list[dict[int, Array]] = [{} for _ in groups]
     for micro in micro_batches(groups, token_budget):
@@ -63,8 +65,8 @@ def _tables(
     wanted: Sequence[Sequence[int]],
     temperatures: Sequence[float],
 ) -> Iterator[Array]:
-    """For each mark, the probabilities of its ids, padded: [temperatures, maximum number of ids per
-    mark]."""
+    """Compute the probabilities of each mark's ids, padded: [temperatures, maximum number of ids
+    per mark]."""
     block = max(1, _AT_ONCE // network.base.config.vocab_size)
     width = max(map(len, wanted), default=0)
     padded = [[*ids, *[0] * (width - len(ids))] for ids in wanted]

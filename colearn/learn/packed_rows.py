@@ -17,8 +17,8 @@ from colearn.types import Tree
 
 
 def window_start(previous: int, length: int, window: int | None) -> int:
-    """First visible position of a turn: the start of the last C of `length` positions, but never
-    before `previous`."""
+    """First visible position of a turn: the start of the last C of `length` positions (C: the
+    window), but never before `previous`."""
     return previous if window is None else max(previous, length - window)
 
 
@@ -32,14 +32,14 @@ def actor_rows(
     budget: int | None = None,
     value: ReadAt | Literal["next"] | None = None,
 ) -> list[Row]:
-    """Rows of `agent`'s histories in tree `number`; each of the agent's actions is a span in
-    exactly one row.
+    """Build the rows of `agent`'s histories in tree `number`. Each of the agent's actions is a span
+    (a range of trained tokens) in exactly one row.
 
-    Every context (`Observation.fresh`) has separate rows. A context within `budget` tokens is one
-    row; a larger one is cut at its leaves into several rows. These rows repeat the shared prefix as
-    context but train it only once. With `value`, each V(h) after an observation, or each Q(h, a)
-    after an action, is a mark in exactly one row, for a value head on the actor; "next" marks the
-    end of every node.
+    Every context (`Observation.fresh`) has separate rows. A context of at most `budget` tokens is
+    one row; a larger context is split into several rows with different leaves. These rows repeat
+    the shared prefix as context, but each action in it is trained only once. `value` sets the marks
+    for a value head on the actor: each V(h) after an observation, or each Q(h, a) after an action,
+    is a mark in exactly one row; "next" marks the end of every node.
     """
     rows = []
     trained: set[int] = set()
@@ -105,8 +105,8 @@ _REPEATED = 1.25
 
 
 def _bunches(context: Sequence[NodeTokens], budget: int | None) -> Iterable[Sequence[NodeTokens]]:
-    """Subsets of a context's nodes, parents first, that together cover all leaves; each fits the
-    budget if possible.
+    """Return subsets of a context's nodes, parents first, that together cover all leaves. If
+    possible, each subset fits the budget.
 
     Branches that share few tokens are separated, since a joint row would need a mask.
     """

@@ -8,11 +8,12 @@ from colearn.config import OptimizerSettings
 
 
 def rate_factor(settings: OptimizerSettings, step: int, done: float) -> float:
-    """Learning-rate factor at optimiser step `step` (from 0) at fraction `done` of the budget: a
-    warm-up, followed by a constant rate or by linear or cosine decay to zero.
+    """Learning-rate factor at optimiser step `step` (counted from 0), after the fraction `done` of
+    the training budget. A warm-up is followed by a constant rate, or by linear or cosine decay to
+    zero.
 
-    The budget counts environment steps, so the decay does not depend on the algorithm's number of
-    optimiser steps.
+    The training budget is a number of environment steps, so the decay does not depend on how many
+    optimiser steps an algorithm makes.
     """
     if step < settings.warmup_steps:
         return (step + 1) / settings.warmup_steps

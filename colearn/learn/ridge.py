@@ -22,24 +22,26 @@ from . import checkpoint_files
 from .network_learner import NetworkLearner
 
 _PENALTIES = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)
-"""Candidate penalties, in units of the largest eigenvalue of the states' scatter matrix."""
+"""Candidate ridge penalties, in units of the largest eigenvalue of the hidden states' scatter
+matrix."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScoredStates:
-    """The states at the marks of one update, [N, D], and their value targets, [N]."""
+    """Hidden states at the marks of one update, [N, D], and their value targets, [N]."""
 
     states: Tensor
     targets: Tensor
 
 
 class RidgeLearner(NetworkLearner):
-    """Each step solves one ridge regression of the targets on the hidden states at the marks.
+    """Solves, in each step, one ridge regression of the value targets on the hidden states at the
+    marks.
 
-    The regression uses the experience of the last `critic.replay` updates. All but the newest
-    update are off-policy, since their returns come from earlier policies. The penalty is the
-    candidate with the smallest leave-one-out error; if a constant has an even smaller error, the
-    states are not used.
+    The regression uses the experience of the last `critic.replay` updates. Except for the newest
+    update, this experience is off-policy, since its returns come from earlier policies. The penalty
+    is the candidate with the smallest leave-one-out error. If a constant prediction has an even
+    smaller error, the hidden states are not used.
 
     Wrong when the trunk's states do not contain what the return depends on, since only the head is
     learned.
@@ -128,8 +130,8 @@ class RidgeLearner(NetworkLearner):
 
 
 def ridge(states: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
-    """Weights [D] and bias [] of the ridge regression of `targets` [N] on `states` [N, D] with the
-    smallest leave-one-out error among the candidate penalties.
+    """Return weights [D] and bias [] of the ridge regression of `targets` [N] on `states` [N, D].
+    The penalty is the candidate with the smallest leave-one-out error.
 
     The leave-one-out error of row i is its residual divided by 1 - h_ii, where h is the
     regression's hat matrix.

@@ -1,4 +1,5 @@
-"""Teacher-forced passes without gradient: old and reference log-probabilities, values."""
+"""Teacher-forced passes without gradient, for old and reference log-probabilities and for
+values."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ def evaluate(
     pad: int = 0,
     reference: bool = False,
 ) -> list[list[Outputs]]:
-    """Outputs on the CPU for each row, in the given groups; `reference` disables adapters."""
+    """Compute the outputs of each row, on the CPU, in the given groups; `reference` disables
+    adapters."""
     outputs_by_group: list[list[Outputs | None]] = [[None] * len(group) for group in groups]
     for micro in micro_batches(groups, token_budget):
         batch = make_batch([row for _, _, row in micro], pad, network.base.device)

@@ -1,4 +1,4 @@
-"""A learner's trained weights as they were at one time, in this process."""
+"""Snapshot of a learner's trained weights, in this process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Memory of one network in one process, under the local learner and under ZeRO."""
+"""Memory that one network needs in one process, with the local learner and with ZeRO."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LIVE, _PREFETCHED, _STEPPED = 1_000_000_000, 50_000_000, 1_000_000_000
 
 
 def kept_locally(trained: int, frozen_bytes: int) -> MemoryFootprint:
-    """Memory of a learner whose full state is held in every process. A step needs no additional
+    """Memory of a learner that holds its full state in every process. A step needs no additional
     memory, since AdamW is fused."""
     return MemoryFootprint(
         weights=_FLOAT * trained + frozen_bytes,
@@ -35,13 +35,13 @@ def kept_by_zero(
     """Bytes per process under DeepSpeed's section `zero_optimization`.
 
     Stage 0 partitions nothing. Stage 1 partitions Adam's moments, and adds a copy of the weights
-    that this process updates. Stage 2 also partitions the gradients, except two buckets. Stage 3
-    also partitions the trained weights during an update, except those that DeepSpeed has gathered,
-    and never frees the gradients' memory. A step allocates a flat copy of the gradients and the
-    square roots of the second moments; at stage 3 it handles one sub-group of weights at a time. If
-    offloaded, the optimiser state is in CPU memory.
+    that this process updates. Stage 2 also partitions the gradients, except for two buckets. During
+    an update, stage 3 also partitions the trained weights, except for the weights that DeepSpeed
+    has gathered. Stage 3 never frees the memory of the gradients. A step allocates a flat copy of
+    the gradients and the square roots of the second moments; at stage 3 it handles one sub-group of
+    weights at a time. If offloaded, the optimiser state is in CPU memory.
 
-    whole: whether stage 3 keeps the weights whole, as it does for an adapter.
+    whole: whether stage 3 leaves the weights unpartitioned, as for an adapter.
     """
     stage: int = zero["stage"]
     if not stage:

@@ -41,21 +41,22 @@ class PolicyGradient(PolicyLoss):
     dual_clip: Annotated[float, Field(gt=1.0, description="3 is usual")] | None = None
     """c > 1: with A < 0 the loss is at most -c A (Ye et al. 2020)."""
     mask: Annotated[float, Field(gt=0.0, lt=1.0, description="0.2 is usual")] | None = None
-    """Leave out terms whose ratio is below 1 - mask or above 1 + mask, whatever the sign of their
-    advantage: nothing is learned outside this trust region. `clip`, in contrast, keeps terms that
-    lead back into the trust region. With `old_logprobs: behaviour` the ratio is relative to the
-    behaviour policy."""
+    """Leave out every term whose ratio is below 1 - mask or above 1 + mask, whatever the sign of
+    the advantage: nothing is learned outside this trust region. `clip`, in contrast, keeps terms
+    whose gradient leads back into the trust region. With `old_logprobs: behaviour` the ratio is
+    relative to the behaviour policy."""
     mask_high: Annotated[float, Field(gt=0.0, description="0.28 is usual")] | None = None
-    """mask for the upper bound; None: `mask`."""
+    """Mask value for the upper bound; None: the value of `mask`."""
     kl: Weight = 0.0
     """Weight of the penalty k3 = exp(d) - d - 1 per sampled token, d = log(reference / policy). The
-    mean of k3 over the policy's samples is KL(policy || reference), the metric `kl`. The gradient
-    of k3 is that of KL(reference || policy), since samples are not differentiated: it penalises
-    dropping tokens that are likely under the reference more than adding unlikely ones."""
+    mean of k3 over the policy's samples is KL(policy || reference), the metric `kl`. Since samples
+    are not differentiated, the gradient of k3 equals that of KL(reference || policy). This gradient
+    mainly penalises dropping tokens that are likely under the reference, and penalises adding
+    unlikely tokens less."""
     reference_update_every: Count | None = None
     """Number of iterations after which the policy is copied to the reference; None: never. In
-    self-play a policy gradient cycles around a mixed equilibrium; regularised towards a recent
-    policy it converges (R-NaD, magnetic mirror descent)."""
+    self-play, a policy gradient cycles around a mixed equilibrium; with regularisation towards a
+    recent policy, it converges (R-NaD, magnetic mirror descent)."""
     entropy: Weight = 0.0
     """Weight of the entropy bonus: the entropy over the whole vocabulary, per token."""
     old_logprobs: Literal["recompute", "behaviour"] = "recompute"
@@ -63,9 +64,9 @@ class PolicyGradient(PolicyLoss):
     steps. "behaviour": the generator's log-probabilities. This saves a forward pass, but the
     generator's arithmetic and weights may differ from the trainer's."""
     importance_cap: Annotated[float, Field(gt=0.0, description="2 is usual")] | None = None
-    """C: truncated importance weights for samples from an older or different policy. The term of an
-    action (of a token with ratio "token") has weight min(C, pi_old / pi_behaviour). The terms of
-    `kl` have the same weights."""
+    """C, the cap of truncated importance weights, for samples from an older or different policy.
+    The term of an action (with ratio "token", of a token) has weight min(C, pi_old / pi_behaviour).
+    The terms of `kl` have the same weights."""
     anneal_fraction: Anneal | None = None
     """Fraction of the training budget over which `kl` and `entropy` anneal to 0; None: never. Early
     in training the two terms keep answers valid during exploration; late in training they prevent
@@ -165,7 +166,8 @@ class PolicyGradient(PolicyLoss):
         return (ratio.detach() >= 1.0 - self.mask) & (ratio.detach() <= 1.0 + high)
 
     def _per_term(self, log_ratio: Tensor, batch: PolicyBatch) -> Tensor:
-        """Log-ratio of each term: [N] for tokens, else [S], summed over an action's tokens."""
+        """Log-ratio of each term. Shape [N] with ratio "token"; else [S], summed over each action's
+        tokens."""
         if self.ratio == "token":
             return log_ratio
         return torch.zeros_like(batch.advantages, dtype=log_ratio.dtype).index_add(
@@ -185,15 +187,16 @@ class PolicyGradient(PolicyLoss):
 def bounded(log_ratio: Tensor) -> Tensor:
     """Log-ratios clipped to at most 80, with the gradient of the unclipped log-ratios.
 
-    In float32 the exponential of a number above 88 is infinite, and 0 times its gradient is NaN: a
-    term that `clip` or `mask` leaves out would still make the sum NaN. With the bound, a term that
-    is kept yields a gradient of infinite norm, which the learner reports.
+    In float32 the exponential of a number above 88 is infinite, and 0 times its gradient is NaN.
+    Without the bound, a term that `clip` or `mask` leaves out could therefore make the sum NaN.
+    With the bound, a very large term that is kept yields a gradient of infinite norm, which the
+    learner reports.
     """
     return log_ratio - (log_ratio - _LARGEST).clamp(min=0.0).detach()
 
 
 def floats(metrics: dict[str, Tensor]) -> dict[str, float]:
-    """Metrics as floats, with one copy from the device."""
+    """Convert metrics to floats with a single copy from the device."""
     numbers = torch.stack([value.detach().float() for value in metrics.values()]).tolist()
     return dict(zip(metrics, numbers, strict=True))
 

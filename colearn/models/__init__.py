@@ -1,1 +1,1 @@
-"""Models: loading, adapters on shared base weights, value heads, embedded small models."""
+"""Models: loading, adapters on shared base weights, value heads, and small embedded models."""

@@ -1,4 +1,5 @@
-"""Reads the folder of a peft adapter: its base model, and whether the adapter can be merged."""
+"""Reads the folder of a peft adapter: the adapter's base model, and whether the adapter can be
+merged."""
 
 from __future__ import annotations
 
@@ -15,13 +16,13 @@ _PROMPTS = ("PROMPT_TUNING", "MULTITASK_PROMPT_TUNING", "PREFIX_TUNING", "P_TUNI
 
 
 def is_adapter(path: str) -> bool:
-    """Whether a path is the folder of an adapter. Like transformers, treats a folder as an adapter
-    even if it also contains a config.json."""
+    """Whether a path is the folder of an adapter. As in transformers, a folder with an adapter
+    counts as an adapter even if it also contains a config.json."""
     return os.path.isfile(os.path.join(path, CONFIG))  # False for a name that no file can have
 
 
 def adapter_base(path: str, field: str) -> str:
-    """The folder or hub name of an adapter's base model.
+    """Return the folder or hub name of an adapter's base model.
 
     Errors: ConfigError naming `field` for an adapter that cannot be merged into a base.
     """
@@ -71,8 +72,8 @@ def adapter_config(path: str, field: str) -> dict[str, Any]:
 
 
 def bottom(path: str, field: str) -> str:
-    """The model at the bottom of a chain of adapters; returns a path that is not an adapter
-    unchanged.
+    """Return the model at the bottom of a chain of adapters. A path that is not an adapter is
+    returned unchanged.
 
     Errors: as for `adapter_base`, and ConfigError for a circular chain.
     """
@@ -86,7 +87,8 @@ def bottom(path: str, field: str) -> str:
 
 
 def tokenizer_path(path: str, field: str) -> str:
-    """Location of a model's tokenizer: the adapter's folder if it has one, else the base's folder.
+    """Location of a model's tokenizer: the adapter's folder if it contains a tokenizer, else the
+    base's folder.
 
     Errors: as for `bottom`.
     """

@@ -66,14 +66,15 @@ class Adapted(nn.Module):
         self.model.eval()
 
     def add_seeded_adapter(self, name: str, lora: LoRASettings, seed: int) -> None:
-        """`add_adapter` with initial weights determined by `seed` and `name`. Errors: as
-        `add_adapter`."""
+        """Inject a new adapter as `add_adapter` does, with initial weights determined by `seed` and
+        `name`. Errors: as `add_adapter`."""
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(derive_seed(seed, "adapter", name))
             self.add_adapter(name, lora)
 
     def check_headless(self, adapter: str, user: str) -> None:
-        """Errors: ConfigError for an adapter on the LM head, because `user` never runs the head."""
+        """Errors: ConfigError for an adapter on the LM head, because the network `user` never runs
+        the head."""
         from peft.tuners.lora import LoraLayer
 
         head = self._causal.get_output_embeddings()
@@ -86,11 +87,12 @@ class Adapted(nn.Module):
     @property
     def row_adapters(self) -> list[str] | None:
         """peft's adapter name for each row of a mixed batch; None if all rows share one adapter or
-        none."""
+        no row has an adapter."""
         return self._row_adapters
 
     def _check_targets(self, adapter: str, targets: str | Sequence[str]) -> None:
-        """Errors: ConfigError for a listed name that matches no layer; peft ignores such names."""
+        """Errors: ConfigError for a listed target name that matches no layer; peft ignores such
+        names."""
         layers = [f".{name}" for name in self.targeted(adapter)]
         for target in [] if isinstance(targets, str) else targets:
             if not any(layer.endswith(f".{target}") for layer in layers):

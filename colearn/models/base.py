@@ -1,4 +1,4 @@
-"""One set of base weights: backbone and LM head with separate forward passes."""
+"""A set of base weights, with separate forward passes for the backbone and the LM head."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 class Base(Adapted):
     """A causal language model split into backbone, LM head and selectable adapters.
 
-    A critic never runs the head; an actor runs the head at its action tokens only. `compute` is the
+    A critic never runs the head; an actor runs the head only at action tokens. `compute` is the
     autocast type; trained weights stay float32.
     """
 
@@ -43,8 +43,8 @@ class Base(Adapted):
         if model.config._attn_implementation == "sdpa":
             model.set_attn_implementation(NAME)
         self.revision = 0
-        """Number of times a learner has written the weights or an adapter. Needed because fused
-        optimisers do not increment torch's version counter."""
+        """Number of times that a learner has written the weights or an adapter. This counter is
+        needed because fused optimisers do not increment torch's version counter."""
         self.in_use = threading.RLock()
         """Lock held while a generator runs: only one thread at a time may select an adapter."""
         self._packed: PackedProducts | None = None
@@ -57,8 +57,9 @@ class Base(Adapted):
 
     @property
     def positions(self) -> int | None:
-        """Maximum number of positions, if the model's config names one. If rotary frequencies
-        depend on the longest row of a batch, the number of positions up to which they are constant.
+        """Maximum number of positions; None if the model's config does not name one. If rotary
+        frequencies depend on the longest row of a batch, this is the number of positions up to
+        which the frequencies are constant.
         """
         return steady_positions(self.config)
 
@@ -81,8 +82,9 @@ class Base(Adapted):
         cache: Any = None,
         checkpointing: bool = False,
     ) -> Tensor:
-        """Last hidden states [B, T, D]. `mask` is bool [B, 1, T, keys] over the cache's keys, or
-        the attention pattern of packed trees. `checkpointing` recomputes activations in backward.
+        """Compute the last hidden states [B, T, D]. `mask` is bool [B, 1, T, keys] over the cache's
+        keys, or the attention pattern of packed trees. `checkpointing` recomputes activations in
+        backward.
         """
         lean = self._keeping_inputs(input_ids.numel(), checkpointing)
         with self.autocast(), lean, self._recomputing(checkpointing):
@@ -96,8 +98,8 @@ class Base(Adapted):
         return states
 
     def logits(self, hidden: Tensor, rows: Sequence[int] | None = None) -> Tensor:
-        """Float32 logits [..., V] of hidden states, with the model's scaling. `rows`: batch rows to
-        which the states belong, if not all rows."""
+        """Compute float32 logits [..., V] of hidden states, with the model's scaling. `rows`: the
+        batch rows of the states, if these are not all rows."""
         with self.autocast(), self.of_rows(rows):
             logits: Tensor = self._causal.get_output_embeddings()(hidden)
         return scaled_logits(self.config, logits.float())
@@ -107,9 +109,9 @@ class Base(Adapted):
         return bool(self._causal.config._attn_implementation == NAME)
 
     def packed(self) -> AbstractContextManager[None]:
-        """Run layers on copies of the weights in the fastest layout for this device; for inference
-        only, inside `using`. The copies are kept until `unpack`, which must be called before the
-        weights change."""
+        """Run layers on copies of the weights in the layout that is fastest on this device. Use it
+        only for inference, inside `using`. The copies are kept until `unpack`, which must be called
+        before the weights change."""
         if self.device.type != "cpu":
             if self._device_layers is None:
                 self._device_layers = DeviceLayers(self, self.compute)
@@ -125,8 +127,8 @@ class Base(Adapted):
         self._packed = self._device_layers = None
 
     def _keeping_inputs(self, positions: int, checkpointing: bool) -> AbstractContextManager[None]:
-        """A context in which norms and MLPs save only their inputs for the backward pass. No effect
-        with checkpointing, where whole layers save only their inputs."""
+        """Context in which norms and MLPs save only their inputs for the backward pass. With
+        activation checkpointing it has no effect: whole layers then save only their inputs."""
         small = positions * self.config.hidden_size < LARGE
         if small or checkpointing or not torch.is_grad_enabled():
             return nullcontext()
@@ -138,8 +140,8 @@ class Base(Adapted):
         return recomputing(self._causal, partial(self.using, self.selected))
 
     def autocast(self) -> Any:
-        """Autocast without its weight cache: the cache would hold a copy of all weights during a
-        pass that uses each weight once."""
+        """Autocast with its weight cache disabled. The cache would hold a copy of all weights
+        during a pass, although the pass uses each weight only once."""
         return torch.autocast(
             self.device.type,
             dtype=self.compute,
@@ -148,7 +150,8 @@ class Base(Adapted):
         )
 
     def _masks(self, mask: Tensor | Visibility, position_ids: Tensor | None, cache: Any) -> Any:
-        """The mask in the architecture's form: a single mask, or one for each kind of layer."""
+        """Convert the mask to the architecture's form: a single mask, or one mask for each kind of
+        layer."""
         kinds = set(getattr(self.config, "layer_types", None) or ())
         unknown = kinds - {"full_attention", "sliding_attention"}
         if unknown:
@@ -180,7 +183,8 @@ class Base(Adapted):
         return {"full_attention": self._form(mask), "sliding_attention": self._form(near)}
 
     def _blocks(self, mask: Visibility, window: int | None) -> Tensor | None:
-        """Block attention for packed trees, or None if the model or device does not support it."""
+        """Return the blocks of a packed tree's mask; None if the model or device does not support
+        block attention."""
         if not isinstance(mask, TreeMask) or not self._by_blocks:
             return None
         if window is not None and mask.longest > window:
@@ -197,8 +201,8 @@ class Base(Adapted):
         return self.device.type == "cuda" and too_large(mask)
 
     def _form(self, mask: Tensor) -> Tensor:
-        """The mask as bool for scaled-dot-product attention, or as an additive mask for eager
-        attention."""
+        """Return the mask as bool for scaled-dot-product attention, or as an additive mask for
+        eager attention."""
         if self._causal.config._attn_implementation != "eager":
             return mask
         added = torch.zeros(mask.shape, dtype=self.compute, device=mask.device)

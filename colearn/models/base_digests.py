@@ -1,5 +1,5 @@
-"""Digests of the files that a checkpoint depends on: saved with the checkpoint, and compared when
-the checkpoint is used."""
+"""Digests of the files that a checkpoint depends on. They are saved with the checkpoint, and
+compared when the checkpoint is used."""
 
 from __future__ import annotations
 
@@ -15,16 +15,17 @@ from .adapter_folder import is_adapter
 from .digest import digest, file_digests
 
 Bases = Mapping[str, Mapping[str, str]]
-"""For each config field that names a path: the digests of its files, by file name."""
+"""Digests of the files at each path that the config names: by config field, then by file name."""
 
 
 def bases_of(run: ResolvedRun, folders: Mapping[str, str]) -> Bases:
-    """Digests of a run's models: settings and tokenizers of all models, and weights of the models
-    that checkpoints do not save completely. `folders`: the result of `base_folders`; models missing
-    from it are skipped.
+    """Compute digests of a run's models: the settings and tokenizers of all models, and the weights
+    of those models that checkpoints do not save completely. `folders`: the result of
+    `base_folders`; models missing from it are skipped.
 
-    Also includes model folders and single files, such as data and chat templates, that the task or
-    another section names: if a data file changed, a resumed run would draw different rows.
+    The digests also include model folders and single files (for example data and chat templates)
+    that the task or another config section names. If a data file changed, a resumed run would draw
+    different rows.
     """
     weights: dict[str, tuple[str, bool]] = {}
     for key in run.networks:
@@ -46,9 +47,9 @@ def bases_of(run: ResolvedRun, folders: Mapping[str, str]) -> Bases:
 
 def check_bases(checkpoint: Path, kept: Bases, bases: Bases, *, rows: bool = False) -> None:
     """Errors: CheckpointError, one line, if files differ from those that the checkpoint was trained
-    on. `kept`: the checkpoint's digests, empty for an earlier version of colearn. `rows`: whether
-    to compare the task's data files too. A resumed run draws further rows from these files; a
-    checkpoint's weights may also be used with other data."""
+    on. `kept`: the checkpoint's digests; empty if an earlier version of colearn wrote the
+    checkpoint. `rows`: whether to compare the task's data files, too. A resumed run draws further
+    rows from these files; a checkpoint's weights may also be used with other data."""
     for field in sorted(kept.keys() & bases.keys()):
         if field.startswith("task.") and not (rows or "config.json" in bases[field]):
             continue
@@ -64,8 +65,8 @@ def check_bases(checkpoint: Path, kept: Bases, bases: Bases, *, rows: bool = Fal
 
 
 def _kept_whole(run: ResolvedRun, key: NetworkKey) -> bool:
-    """Whether checkpoints hold all weights of a network, so that its base weights are not read
-    again."""
+    """Whether checkpoints hold all weights of a network, so that the base model's weights are not
+    read again."""
     if run.settings(key).lora is not None:
         return False
     saved = key in run.learners or key.kind == "past"

@@ -1,4 +1,5 @@
-"""The folder of a saved critic: weights as a one-label classifier, value head, critic.json."""
+"""Reads and writes the folder of a saved critic: weights as a one-label classifier, the value head,
+and critic.json."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ _AGAIN = "export it again with: colearn export RUN --critics --to DIR"
 
 
 class TurnWorth(BaseModel):
-    """A critic's explained variance at one turn, on held-out episodes."""
+    """Explained variance of a critic at one turn, on held-out episodes."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -59,7 +60,8 @@ class CriticManifest(BaseModel):
     agents: tuple[str, ...]
     """The team, in the task's order."""
     readers: dict[str, tuple[str, ...]]
-    """The readers of this value model, each with the agents whose values it predicts."""
+    """The readers of this value model, each with the agents whose values the reader predicts. A
+    reader is one input of the model: the history of an agent, or of the whole team."""
     horizon: int | None = None
     """Maximum number of turns of the task."""
     task: str
@@ -75,12 +77,12 @@ class CriticManifest(BaseModel):
     bias: float
     """A value is centre + deviation * (logit + bias), plus the mean of `item_means`, if any."""
     item_means: dict[str, tuple[float, float]] = {}
-    """For a critic with `critic.baseline: item`: weighted sum and total weight of the returns by
-    reader and turn, and by reader, turn and item (`ItemMeans.state`)."""
+    """Set for a critic with `critic.baseline: item`: weighted sum and total weight of the returns,
+    by reader and turn, and by reader, turn and item (`ItemMeans.state`)."""
     observations: int = Field(default=0, ge=0)
     """Number of iterations whose returns have updated centre and deviation."""
     max_length: int
-    """Maximum length of a stream in tokens."""
+    """Maximum length of the critic's input in tokens."""
     joint_actions: int = Field(ge=0)
     """Number of joint actions that the critic was trained on."""
     dtype: Literal["float32", "bfloat16", "float16"] = "float32"
@@ -103,7 +105,7 @@ class CriticManifest(BaseModel):
 
 
 def named_part(part: object) -> tuple[str, dict[str, Any]]:
-    """The name of a part in a config, and all of its settings."""
+    """Return the name of a part in a config, and all settings of the part."""
     name = part_name(part)
     assert name is not None, "every part has a name"
     settings = {
@@ -120,7 +122,7 @@ def is_critic(path: str | Path) -> bool:
 
 
 def read_critic(folder: Path, field: str) -> CriticManifest:
-    """The manifest of a saved critic.
+    """Read the manifest of a saved critic.
 
     Errors: ConfigError naming `field`, one line, if `folder` is not a critic's or the file is
     damaged.
@@ -150,7 +152,8 @@ def head_numbers(head: ValueHead) -> dict[str, Any]:
 def save_critic(
     network: Network, folder: Path, *, dtype: str, base: str | None, pad: int | None
 ) -> None:
-    """Write a critic's weights for transformers' classifiers with one label, or for peft on `base`.
+    """Write a critic's weights in the format of transformers' one-label classifiers, or as a peft
+    adapter on `base`.
 
     `network` cannot be used afterwards. `pad` is the tokenizer's padding id: the label is read at
     the last token that is not `pad`. Errors: ConfigError for an architecture without such a

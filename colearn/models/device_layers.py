@@ -1,7 +1,8 @@
 """Inference layers for accelerators, where kernel launches dominate the cost of a token.
 
 Linear layers keep their weights in the compute type instead of casting them in every pass. A norm
-is one kernel. The adapters of a mixed batch of agents take two matrix multiplications in total.
+runs as one kernel. The adapters of a layer take two matrix multiplications in total, even in a
+mixed batch of agents.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ Forward = Callable[..., Tensor]
 
 
 class DeviceLayers:
-    """Forward functions of a base's layers for inference. They copy weights on first use; the
-    copies are valid until a weight changes."""
+    """Forward functions of a base's layers for inference. The functions copy weights on first use;
+    the copies are valid until a weight changes."""
 
     def __init__(self, base: Adapted, compute: torch.dtype) -> None:
         from peft.tuners.lora import Linear
@@ -39,7 +40,8 @@ class DeviceLayers:
 
     @contextmanager
     def used(self) -> Iterator[None]:
-        """Run the layers through these functions, with the currently selected adapters."""
+        """Context in which the layers run through these functions, with the currently selected
+        adapters."""
         self.selection.read()
         before = [layer.__dict__.get("forward") for layer, _ in self._forwards]
         for layer, forward in self._forwards:
@@ -54,7 +56,8 @@ class DeviceLayers:
 
 
 def compute_bytes(model: nn.Module, compute: torch.dtype) -> int:
-    """Bytes of compute-type copies of the linear weights that are stored in another type."""
+    """Bytes of the copies that are made, in the compute type, of linear weights stored in another
+    type."""
     return sum(
         layer.weight.numel() * compute.itemsize
         for layer in filter(_plain, model.modules())
@@ -63,7 +66,7 @@ def compute_bytes(model: nn.Module, compute: torch.dtype) -> int:
 
 
 Columns = tuple[tuple[str, int], ...]
-"""Adapters of a layer in the order of the layer's stacked factors, each with its rank."""
+"""Name and rank of each adapter of a layer, in the order of the layer's stacked factors."""
 
 
 @dataclass
@@ -78,7 +81,8 @@ class _Selection:
     _masks: dict[Columns, Tensor] = field(default_factory=dict)
 
     def read(self) -> None:
-        """Read the base's adapter selection; masks are kept while the rows' adapters stay equal."""
+        """Read which adapters are selected on the base. Masks are kept as long as the rows'
+        adapters do not change."""
         given = self.base.row_adapters
         rows = None if given is None else tuple(given)
         if rows != self.rows:
@@ -88,7 +92,8 @@ class _Selection:
         self.single = chosen if chosen is None or isinstance(chosen, str) else chosen[0]
 
     def mask(self, columns: Columns, like: Tensor) -> Tensor:
-        """Mask [rows, ranks]: 1 where a column belongs to the row's adapter, else 0."""
+        """Mask [rows, columns] (columns: the ranks of all adapters, side by side): 1 if the column
+        belongs to the row's adapter, else 0."""
         if self.base.row_adapters is not self._given:  # some rows of the batch, for the LM head
             self.read()
         mask = self._masks.get(columns)
@@ -155,8 +160,8 @@ def _adapted(layer: Any, compute: torch.dtype, selection: _Selection) -> Forward
 
 
 def _norm(norm: Any, shifted: bool, compute: torch.dtype) -> Forward:
-    """RMSNorm with sums in float32. Float32 states are rounded to the compute type once here, not
-    once in each of the linear layers that follow."""
+    """RMSNorm with sums in float32. Float32 states are rounded to the compute type only once, here,
+    instead of in each of the following linear layers."""
     exact: Tensor | None = None
 
     def forward(states: Tensor) -> Tensor:
@@ -176,5 +181,6 @@ def _norm(norm: Any, shifted: bool, compute: torch.dtype) -> Forward:
 
 
 def _plain(layer: nn.Module) -> TypeGuard[nn.Linear]:
-    """Whether the layer is an unmodified `nn.Linear`, whose call only multiplies by the weights."""
+    """Whether the layer is an unmodified `nn.Linear`, so that a call only multiplies by the weights
+    and adds the bias."""
     return type(layer) is nn.Linear and "forward" not in layer.__dict__

@@ -29,14 +29,15 @@ SETTINGS = (
 
 
 def settings_digests(folder: Path) -> dict[str, str]:
-    """Digests by name of the settings and tokenizer files at the top level of a model's folder."""
+    """Digests, by file name, of the settings and tokenizer files at the top level of a model's
+    folder."""
     return {name: digest(folder / name) for name in SETTINGS if (folder / name).is_file()}
 
 
 def file_digests(path: str, field: str, *, weights: bool = True) -> dict[str, str]:
-    """Digests by file name; without `weights`, of settings and tokenizer files only. For an
-    adapter, the base's files are included as base/NAME. Empty for a hub name that is not in the
-    cache.
+    """Digests of a model's files, by file name; without `weights`, only those of settings and
+    tokenizer files. For an adapter, the base's files are included as base/NAME. Empty for a hub
+    name that is not in the cache.
 
     Errors: ConfigError naming `field` for an adapter whose base is not known.
     """
@@ -57,7 +58,7 @@ def file_digests(path: str, field: str, *, weights: bool = True) -> dict[str, st
 
 
 def model_folder(path: str) -> Path | None:
-    """A path's folder, or the snapshot of a hub name in the cache."""
+    """Return a path's folder, or the cached snapshot of a hub name."""
     if os.path.isdir(path):
         return Path(path)
     from huggingface_hub import try_to_load_from_cache
@@ -78,7 +79,7 @@ def digest(path: Path) -> str:
 
 @lru_cache(maxsize=4096)
 def _content(path: Path, *status: int) -> str:
-    """Digest cached per process by the file's status. The status includes ctime, which a program
-    cannot set back."""
+    """Digest of a file's content, cached in this process by the file's status. The status includes
+    ctime, which a program cannot set back."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,15 +1,16 @@
 """Embedded models: small transformers models built locally for one task, without a download.
 
 The vocabulary holds the task's words, including those that only critics read. Other words are
-split into characters. The warm start is maximum likelihood on legal but uncoordinated actions:
-the agents know the task's language and do not yet coordinate. Models are seeded and cached: the
-same task and settings give the same folder. `embedded:3` has other initial weights than `embedded`.
+split into characters. The warm start trains by maximum likelihood on legal but uncoordinated
+actions: afterwards the agents know the task's language but do not yet coordinate. Models are seeded
+and cached: the same task and settings give the same folder. `embedded:3` has other initial weights
+than `embedded`.
 
 If all agents start with the same uniform policy, an action carries no information about the agent's
-observation, so other agents gain nothing by reacting to it: a saddle point with zero gradient.
-`embedded-tiny-varied:3` starts from legal play that differs, at random, by agent, turn and
-observation. The first turn is uniform: nothing has been observed, and an initial preference there
-can hold a team in a local optimum.
+observation. Other agents then gain nothing by reacting to the action, and training starts at a
+saddle point with zero gradient. `embedded-tiny-varied:3` starts from legal play that differs, at
+random, by agent, turn and observation. Play in the first turn is uniform: no action has been
+observed yet, and an initial preference can hold a team in a local optimum.
 
 `embedded-tiny-untrained` has no warm start, for a critic.
 """
@@ -65,7 +66,7 @@ POSITIONS = 32768
 
 
 def embedded_model(task: DecPOMDP[Any, Any], name: str, field: str) -> Path:
-    """The folder of the model for `task`; builds the model if it is not cached.
+    """Return the folder of the model for `task`; build the model if it is not cached.
 
     The cache is $COLEARN_CACHE, or colearn/ under the user's cache folder.
     Errors: ConfigError naming `field` for an unknown size or a task without `legal_action`.
@@ -118,7 +119,8 @@ def _lock(name: str, folder: Path) -> Iterator[None]:
 def embedded_parts(
     task: DecPOMDP[Any, Any], name: str, field: str
 ) -> tuple[PretrainedConfig, PreTrainedTokenizerBase]:
-    """Config and tokenizer of the model that `embedded_model` builds, without weights.
+    """Return config and tokenizer of the model that `embedded_model` builds, without building
+    weights.
 
     Errors: as `embedded_model`.
     """
@@ -128,7 +130,7 @@ def embedded_parts(
 
 
 def embedded_recipe(task: DecPOMDP[Any, Any], name: str, field: str) -> Recipe:
-    """The recipe of an embedded model's name. Errors: as `embedded_model`."""
+    """Return the recipe that an embedded model's name stands for. Errors: as `embedded_model`."""
     size, _, draw = name.partition(":")
     if size not in RECIPES:
         raise ConfigError(f"{field}: no embedded model '{size}'; {nearest(size, RECIPES)}")
@@ -160,8 +162,8 @@ def _draws_actions(task: DecPOMDP[Any, Any]) -> bool:
 def _play(
     task: DecPOMDP[Any, Any], recipe: Recipe, model: str, field: str
 ) -> tuple[list[Episode], list[str]]:
-    """Episodes of uncoordinated legal actions on the training items, and all global and privileged
-    texts that occur in these episodes.
+    """Play episodes of uncoordinated legal actions on the training items. Returns the episodes, and
+    all global and privileged texts in them.
 
     Errors: ConfigError if no agent acts in any episode.
     """
@@ -206,8 +208,8 @@ def _play(
 
 
 def _plain(episodes: Sequence[Episode]) -> list[Any]:
-    """Episodes as plain JSON data that determines the folder's name: texts, with system text and
-    earlier turns if any."""
+    """Convert episodes to plain JSON data, which determines the folder's name: texts, with the
+    system text and earlier turns, if any."""
     return [
         [[(_shown(prompt), done) for prompt, done in turns] for turns in episode]
         for episode in episodes
@@ -230,7 +232,7 @@ def _legal(
     rng: np.random.Generator,
     item: str,
 ) -> str:
-    """A legal action, sampled from the recipe's distribution."""
+    """Sample a legal action from the recipe's distribution."""
     if not recipe.concentration or turn == 0:
         return legal_action(task, state, agent, rng, item) or ""
     words: Sequence[str] = task.action_words(agent)

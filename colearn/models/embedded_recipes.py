@@ -19,26 +19,28 @@ class Recipe:
     batch: int = 32
     learning_rate: float = 5e-3
     spread: float = 0.1
-    """Standard deviation of initial weights. The model learns to copy sooner than with
+    """Standard deviation of initial weights. With 0.1 the model learns to copy sooner than with
     transformers' default of 0.02."""
     draw: tuple[int, ...] = ()
-    """The N of `embedded:N`: selects the initial weights and the warm-start batches."""
+    """The N of `embedded:N`, which selects the initial weights and the warm-start batches."""
     version: int = 5
     copies: bool = False
     """Initialise the last attention layer to output the words that it attends to, and keep the
-    other weights small: the model can copy from the start and only has to learn which words."""
+    other weights small. The model can then copy from the start, and only has to learn which words
+    to copy."""
     drills: float = 0.0
     """Fraction of warm-start examples that are drills: random words of the task, with a contiguous
-    run of them as the answer. The model then learns to copy every word, even words that do not
+    run of them as the answer. Drills teach the model to copy every word, even words that do not
     occur in play."""
     concentration: float = 0.0
-    """Above 0, legal play is not uniform after the first turn: for each agent, turn and observation
-    the action probabilities are drawn once from a symmetric Dirichlet distribution of this
-    concentration."""
+    """If above 0, legal play is not uniform after the first turn. For each agent, turn and
+    observation, the action probabilities are drawn once from a symmetric Dirichlet distribution
+    with this concentration."""
 
     @property
     def key(self) -> dict[str, Any]:
-        """The fields that determine the folder's name; disabled options are left out."""
+        """The fields that determine the name of the model's folder; disabled options are left
+        out."""
         return {
             k: v
             for k, v in asdict(self).items()

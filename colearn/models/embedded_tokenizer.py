@@ -23,16 +23,16 @@ _SPECIAL = ("<pad>", "<unk>", "<end>", "<user>", "<system>", "<answer>")
 
 
 def stream_turns(task: DecPOMDP[Any, Any]) -> range:
-    """Turn numbers that may occur in a critic's stream."""
+    """Turn numbers that may occur in a critic's input."""
     return range(max(10, task.horizon))
 
 
 def embedded_tokenizer(
     task: DecPOMDP[Any, Any], episodes: Sequence[Episode], information: Sequence[str]
 ) -> PreTrainedTokenizerBase:
-    """A tokenizer with one token for each word including its leading space, and one for each
-    heading in a critic's stream. Unknown words are split into the longest known pieces, down to
-    characters."""
+    """Build a tokenizer with one token for each word (including the leading space) and one token
+    for each heading in a critic's input. Unknown words are split into the longest known pieces,
+    down to characters."""
     from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
     from transformers import PreTrainedTokenizerFast
 

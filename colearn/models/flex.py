@@ -18,7 +18,8 @@ is not worth its time."""
 
 
 class FlexMask(Tensor):
-    """An empty 4-d mask tensor that carries a block mask through transformers to attention."""
+    """An empty 4-d mask tensor that carries a block mask through transformers to the attention
+    function."""
 
     blocks: BlockMask
 
@@ -35,7 +36,7 @@ def too_large(mask: TreeMask) -> bool:
 
 
 def attend(query: Tensor, key: Tensor, value: Tensor, blocks: BlockMask, scale: float) -> Tensor:
-    """Attention output [B, heads, T, D] for `key` and `value` [B, key heads, T, D]."""
+    """Compute the attention output [B, heads, T, D] for `key` and `value` [B, key heads, T, D]."""
     kind = query.device.type
     if torch.is_autocast_enabled(kind):
         compute = torch.get_autocast_dtype(kind)
@@ -47,5 +48,6 @@ def attend(query: Tensor, key: Tensor, value: Tensor, blocks: BlockMask, scale: 
 
 @cache
 def kernel() -> Any:
-    """The compiled FlexAttention kernel; uncompiled, it would hold all scores in memory at once."""
+    """Return the compiled FlexAttention kernel; an uncompiled kernel would hold all scores in
+    memory at once."""
     return torch.compile(flex_attention)

@@ -1,4 +1,5 @@
-"""Model folders of a run: builds its embedded models, merges adapters, resolves every path."""
+"""Prepares the model folders of a run: builds embedded models, merges adapters, resolves every
+path."""
 
 from __future__ import annotations
 
@@ -31,8 +32,8 @@ def base_folders(run: ResolvedRun, keys: Iterable[NetworkKey]) -> dict[str, str]
 
 
 def with_folders(run: ResolvedRun, folders: Mapping[str, str] | None = None) -> ResolvedRun:
-    """The run with each path in `folders` replaced by its folder; `folders` defaults to the result
-    of `base_folders`. Errors: as `base_folders`."""
+    """Return the run with each model path that is a key of `folders` replaced by the value;
+    `folders` defaults to the result of `base_folders`. Errors: as `base_folders`."""
     folders, config = folders or base_folders(run, run.networks), run.config
     models = {
         name: model.model_copy(update={"path": folders.get(model.path, model.path)})

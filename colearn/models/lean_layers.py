@@ -1,4 +1,5 @@
-"""RMSNorm and gated MLP that save only their inputs for backward and recompute the rest.
+"""RMSNorm and gated MLP that save only their inputs for the backward pass and recompute everything
+else.
 
 Autograd saves each operator's operands: five tensors for a norm, and four tensors of the inner
 width for an MLP. These functions save one tensor for a norm and two for an MLP. Forward passes
@@ -22,13 +23,13 @@ Lean = Sequence[tuple[nn.Module, Forward]]
 """Modules of a model, each with a forward function that saves fewer tensors."""
 
 LARGE = 2**19
-"""Minimum number of elements in a pass's hidden states. In smaller passes memory does not matter,
-and the overhead of a Python function costs more time than the function saves."""
+"""Minimum number of elements in a pass's hidden states. In smaller passes the saved memory does not
+matter, and the overhead of a Python function costs time."""
 
 
 def lean_layers(model: nn.Module) -> Lean:
-    """The norms and MLPs that these functions can replace: their classes' bytecode matches a known
-    class."""
+    """Find the norms and MLPs that these functions can replace. The bytecode of their classes must
+    match that of a known class."""
     found: list[tuple[nn.Module, Forward]] = []
     for module in model.modules():
         kind = _kind(type(module))
@@ -74,8 +75,8 @@ def norm_kind(module: type[nn.Module]) -> Literal["llama", "gemma"] | None:
 
 
 def _same_code(one: type, other: type, *names: str) -> bool:
-    """Whether the named methods have equal bytecode: transformers repeats a layer's code for each
-    architecture."""
+    """Whether the named methods of two classes have equal bytecode. transformers repeats a layer's
+    code for each architecture."""
     codes = []
     for kind in (one, other):
         methods = [getattr(kind, name, None) for name in names or ("forward",)]
@@ -109,7 +110,8 @@ def _mlp(mlp: Any, states: Tensor) -> Tensor:
 
 
 def _plain(layer: nn.Module) -> bool:
-    """Whether the layer is an unmodified `nn.Linear`, whose call only multiplies by the weights."""
+    """Whether the layer is an unmodified `nn.Linear`, so that a call only multiplies by the weights
+    and adds the bias."""
     return (
         type(layer) is nn.Linear
         and layer.bias is None
@@ -120,7 +122,7 @@ def _plain(layer: nn.Module) -> bool:
 
 
 class _RMSNorm(torch.autograd.Function):
-    """RMSNorm. `shifted`: Gemma's norm, which multiplies by 1 + weight in float32 and casts
+    """RMSNorm. With `shifted`, Gemma's norm, which multiplies by 1 + weight in float32 and casts
     afterwards."""
 
     @staticmethod

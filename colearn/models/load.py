@@ -1,4 +1,4 @@
-"""Loads base weights (safetensors only) and tokenizers; errors name the config key."""
+"""Loads base weights (only from safetensors files) and tokenizers; errors name the config key."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch
 
 
 def resolve_device(name: str, field: str = "run.device") -> torch.device:
-    """The torch device of a name; 'auto' is the first accelerator, or the CPU.
+    """Return the torch device with this name; 'auto' selects the first accelerator, or the CPU if
+    there is no accelerator.
 
     Errors: ConfigError naming `field` if the machine has no such device.
     """
@@ -72,7 +73,8 @@ def _check_accelerator(device: torch.device, field: str) -> None:
 
 
 def check_model(path: str, *, field: str) -> None:
-    """Check that a folder or hub name holds config, tokenizer and safetensors, without loading.
+    """Check that a folder or hub name has a config, a tokenizer and safetensors files, without
+    loading them.
 
     Errors: ConfigError naming `field`.
     """
@@ -126,8 +128,8 @@ def load_tokenizer(path: str, *, field: str) -> PreTrainedTokenizerBase:
 
 
 def load_end_ids(path: str, *, field: str) -> tuple[int, ...]:
-    """The ids that end an answer, in the order of the model's generation_config.json. Without that
-    file they are read from config.json, as in transformers and vLLM.
+    """Read the token ids that end an answer, in the order of the model's generation_config.json.
+    Without that file, the ids are read from config.json, as in transformers and vLLM.
 
     Errors: ConfigError naming `field`.
     """
@@ -150,20 +152,21 @@ def load_end_ids(path: str, *, field: str) -> tuple[int, ...]:
 
 
 class Tokenizers:
-    """Cache of a run's tokenizers: a tokenizer with 256,000 tokens takes hundreds of megabytes."""
+    """Cache of a run's tokenizers. Sharing them saves memory: a tokenizer with 256,000 tokens takes
+    hundreds of megabytes."""
 
     def __init__(self) -> None:
         self._loaded: dict[str, PreTrainedTokenizerBase] = {}
         self._end_ids: dict[str, tuple[int, ...]] = {}
 
     def load(self, path: str, *, field: str) -> PreTrainedTokenizerBase:
-        """The cached tokenizer; loads it on first use. Errors: as `load_tokenizer`."""
+        """Return the cached tokenizer; load it on first use. Errors: as `load_tokenizer`."""
         if path not in self._loaded:
             self._loaded[path] = load_tokenizer(path, field=field)
         return self._loaded[path]
 
     def end_ids(self, path: str, *, field: str) -> tuple[int, ...]:
-        """The cached end ids; reads them on first use. Errors: as `load_end_ids`."""
+        """Return the cached end ids; read them on first use. Errors: as `load_end_ids`."""
         if path not in self._end_ids:
             self._end_ids[path] = load_end_ids(path, field=field)
         return self._end_ids[path]
@@ -180,10 +183,10 @@ def load_base(
     quantized: bool = False,
     adapted: bool = False,
 ) -> Base:
-    """Load a base model. Full fine-tuning keeps float32 weights for every compute type; a frozen
-    base is stored in the compute type, or `quantized` in 4 bits. Without `head` the LM head is
-    dropped. `adapted`: if the path is an adapter's folder, the adapter is loaded on its base
-    unmerged.
+    """Load a base model. For full fine-tuning, weights stay float32 for every compute type; a
+    frozen base is stored in the compute type or, if `quantized`, in 4 bits. Without `head` the LM
+    head is dropped. `adapted`: if the path is an adapter's folder, the adapter is loaded onto its
+    base but not merged.
 
     Errors: ConfigError naming `field` for a missing or unsafe (pickled) model, and for an
     architecture with unknown scaling of logits; MissingExtra.
@@ -237,8 +240,8 @@ def _align(model: nn.Module) -> None:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Suppress transformers' tables of weights; `_check_whole` reports missing and mismatched
-    weights."""
+    """Suppress the tables of weights that transformers prints; `_check_whole` reports missing and
+    mismatched weights."""
     from transformers.utils import logging
 
     before = logging.get_verbosity()
@@ -289,8 +292,8 @@ def _fetch_settings(name: str) -> None:
 
 
 def _check_whole(model: Any, loading: Mapping[str, Any], *, head: bool) -> None:
-    """Errors: ValueError for a weight that is missing (it would be random) or has the wrong shape.
-    The LM head may be missing if it is dropped."""
+    """Errors: ValueError for a weight that is missing (its values would be random) or has the wrong
+    shape. A missing LM head is allowed if the head is dropped."""
     for name, stored, expected in sorted(loading["mismatched_keys"]):
         raise ValueError(
             f"{name} has shape {tuple(stored)} in the file and {tuple(expected)} by config.json"
@@ -305,7 +308,7 @@ def _check_whole(model: Any, loading: Mapping[str, Any], *, head: bool) -> None:
 def check_vocabulary(tokenizer: PreTrainedTokenizerBase, words: int, field: str) -> None:
     """Check that the model has an embedding for each token in the tokenizer's base vocabulary.
 
-    `words` is the number of the model's embeddings; ids of added tokens may exceed it.
+    `words` is the number of the model's embeddings; ids of added tokens may exceed this number.
     Errors: ConfigError naming `field`.
     """
     if tokenizer.vocab_size > words:

@@ -1,5 +1,5 @@
-"""Logits and log-probabilities from the LM head's output: scaling by architecture, the block size
-of logits, and the log-probabilities of chosen tokens."""
+"""Logits and log-probabilities from the LM head's output: scaling for each architecture, the size
+of a block of logits, and the log-probabilities of chosen tokens."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from torch.autograd.function import once_differentiable
 _FACTORS = ("logit_scale", "lm_head_multiplier", "output_multiplier")
 """Config fields that multiply logits, in Cohere, Falcon H1 and Muse."""
 LEAST = 2**24
-"""Number of elements of a block of logits on a CPU; the minimum on any device."""
+"""Number of elements of a block of logits on a CPU, and the minimum number on any device."""
 MOST = 2**29
 _PART = 256
 """Bytes of device memory per element of a block. A block with its float32 copy and its softmax
@@ -23,8 +23,8 @@ _ROWS = 256
 
 
 def scaled_logits(config: Any, logits: Tensor) -> Tensor:
-    """Logits [..., V] of the LM head with the scaling and soft cap named by a text model's config,
-    without the padding entries of the vocabulary."""
+    """Apply the scaling and soft cap in a text model's config to the LM head's output. Returns
+    logits [..., V] without the padding entries of the vocabulary."""
     for name in _FACTORS:
         factor = getattr(config, name, None)
         if factor is not None:
@@ -43,24 +43,24 @@ def scaled_logits(config: Any, logits: Tensor) -> Tensor:
 @cache
 def logits_at_once(device: torch.device) -> int:
     """Number of elements of a block of logits. The head's weights are read once for each block, so
-    blocks are as large as the device's memory allows. Longer batches are computed block by block
-    and recomputed in backward."""
+    blocks are as large as the device's memory allows. Batches of more than one block are computed
+    block by block, and recomputed in the backward pass."""
     if device.type != "cuda":
         return LEAST
     return for_memory(torch.cuda.mem_get_info(device)[1])
 
 
 def for_memory(size: int) -> int:
-    """`logits_at_once` for an accelerator with `size` bytes of memory."""
+    """Value of `logits_at_once` for an accelerator with `size` bytes of memory."""
     return min(max(LEAST, size // _PART), MOST)
 
 
 def chosen_logprobs(logits: Tensor, ids: Tensor) -> Tensor:
     """[N] log-softmax of `logits` [N, V] at `ids` [N].
 
-    Values and gradients equal those of `logsumexp` and `gather` bit for bit, but their backward
-    passes allocate three [N, V] tensors. This backward pass overwrites `logits`, so it can run only
-    once.
+    Values and gradients equal those of `logsumexp` and `gather` bit for bit. The backward passes of
+    these two functions allocate three [N, V] tensors; the backward pass here overwrites `logits`
+    instead, so it can run only once.
     """
     logprobs: Tensor = _ChosenLogprobs.apply(logits, ids)
     return logprobs

@@ -26,7 +26,8 @@ _NAME = "merged"
 
 
 def merged_folder(path: str, field: str) -> str:
-    """The folder of an adapter merged into its base, in float32; returns any other path unchanged.
+    """Return the folder of an adapter merged into its base, in float32; return any other path
+    unchanged.
 
     Errors: ConfigError naming `field` for an adapter that cannot be merged.
     """
@@ -76,7 +77,7 @@ def _write(path: str, base: str, folder: Path, field: str) -> None:
 
 
 def _adapted(causal: Any, path: str) -> Any:
-    """The base with the adapter. Errors: ValueError if the adapter does not fit the base."""
+    """Load the base with the adapter. Errors: ValueError if the adapter does not fit the base."""
     from peft import PeftConfig, PeftModel
 
     model = PeftModel(causal, PeftConfig.from_pretrained(path), adapter_name=_NAME)

@@ -11,10 +11,10 @@ from torch import nn
 
 
 def merged(model: Any, adapter: str) -> Any:
-    """The transformers model of a `PeftModel` with `adapter` merged. `model` cannot be used
+    """Merge `adapter` in a `PeftModel` and return the transformers model. `model` cannot be used
     afterwards.
 
-    Unties embeddings and LM head first: with tied weights, merging an adapter on one of the two
+    Embeddings and LM head are untied first: with tied weights, merging an adapter on one of the two
     layers would also change the other.
     """
     causal = model.get_base_model()
@@ -43,14 +43,14 @@ def _untie(causal: Any) -> None:
 
 
 def _own(layer: Any) -> Any:
-    """The model's original layer inside peft's wrapper."""
+    """Return the model's original layer from inside peft's wrapper."""
     while hasattr(layer, "base_layer") or hasattr(layer, "original_module"):
         layer = getattr(layer, "base_layer", None) or layer.original_module
     return layer
 
 
 def _say(causal: Any, *, tied: bool) -> None:
-    """Set in the config whether embeddings and head are tied; a file stores a tied weight once,
-    under one of its names."""
+    """Set in the config whether embeddings and head are tied. A weights file stores a tied weight
+    only once, under one of its names."""
     for config in (causal.config, causal.config.get_text_config()):
         config.tie_word_embeddings = tied

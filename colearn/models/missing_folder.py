@@ -1,4 +1,5 @@
-"""Model paths that are not folders: an error if they cannot be a hub name, else a note."""
+"""Handles model paths that are not folders: raises an error if the path cannot be a hub name, else
+prints a note."""
 
 from __future__ import annotations
 
@@ -12,8 +13,8 @@ from colearn.text.notes import note
 
 def refuse_missing_folder(path: str, field: str) -> None:
     """Errors: ConfigError for a path that is neither a folder nor a hub name, or that is close to
-    the name of a local folder. A request to the hub would fail; without a connection, only after a
-    timeout."""
+    the name of a local folder. A request to the hub for such a path would fail; without a
+    connection, it would fail only after a timeout."""
     if os.path.isdir(path):
         return
     above, name = os.path.split(path)
@@ -30,7 +31,8 @@ def refuse_missing_folder(path: str, field: str) -> None:
 
 @lru_cache(maxsize=64)
 def _say_asking(path: str) -> None:
-    """Print a note, once per path, that the hub is asked for a model; the request can be slow."""
+    """Print a note, once per path, that a model is requested from the hub; the request can be
+    slow."""
     from huggingface_hub import try_to_load_from_cache
     from huggingface_hub.constants import is_offline_mode
     from huggingface_hub.errors import HFValidationError

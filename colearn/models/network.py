@@ -15,7 +15,7 @@ from .logits import chosen_logprobs
 from .value_head import ValueHead
 
 Scores = tuple[Tensor, Tensor]
-"""Log-probabilities and entropies of the tokens of a block of logits."""
+"""Log-probabilities and entropies of the tokens in a block of logits."""
 Score = Callable[[slice], Scores]
 
 
@@ -24,7 +24,8 @@ class Network(nn.Module):
     tokens.
 
     `adapter` None trains all weights of the base; a name trains only that adapter. With
-    `checkpointing` a training pass saves only the inputs of layers and recomputes the rest.
+    `checkpointing`, a training pass saves only the inputs of layers and recomputes everything else
+    in the backward pass.
     """
 
     def __init__(
@@ -57,7 +58,7 @@ class Network(nn.Module):
         return parameters
 
     def state(self) -> dict[str, Tensor]:
-        """Tensors of a checkpoint: the trained parameters and the value head's scale."""
+        """Tensors that a checkpoint contains: the trained parameters and the value head's scale."""
         tensors: dict[str, Tensor] = {**self.trained()}
         if self.head is not None:
             tensors["head.scale"] = self.head.scale
@@ -66,7 +67,7 @@ class Network(nn.Module):
     def forward(
         self, batch: RowBatch, *, entropy: bool = False, reference: bool = False
     ) -> Outputs:
-        """Outputs in the order of the batch's rows; `reference` disables adapters.
+        """Compute outputs in the order of the batch's rows; `reference` disables adapters.
 
         Errors: ValueError for marks without a value head.
         """
@@ -128,8 +129,8 @@ class Network(nn.Module):
         return logprobs, torch.cat([spread for _, spread in parts]) if entropy else None
 
     def _parts(self, score: Score, slices: Sequence[slice], count: int) -> list[Scores]:
-        """Scores of `count` tokens, block by block; if there are several blocks, backward
-        recomputes them."""
+        """Compute the scores of `count` tokens, block by block. If there are several blocks, the
+        backward pass recomputes them."""
         if len(slices) > 1 and torch.is_grad_enabled():
             return [checkpoint(score, part, use_reentrant=False) for part in slices]
         return [score(part) for part in slices]

@@ -1,4 +1,5 @@
-"""Linear layers on oneDNN with weights in oneDNN's blocked layout: for CPU inference with few rows.
+"""Linear layers that run on oneDNN with weights in oneDNN's blocked layout, for CPU inference with
+few rows.
 
 torch's matrix multiplication packs the weights again in every call; with few rows, packing costs as
 much as the multiplication. Values differ from torch's in the last bits.
@@ -17,8 +18,8 @@ SMALLEST = 2**16
 """Number of weights in the smallest layer for which calling oneDNN saves time."""
 
 PATIENCE = 8
-"""Number of calls of a layer before it is packed: for only a few calls the copy costs more than it
-saves."""
+"""Number of calls of a layer before the layer is packed. For only a few calls, the copy would cost
+more time than it saves."""
 
 PACKED_BYTES = 2**28
 """Maximum memory in bytes of the packed copies of one model. Beyond this limit, layers run on
@@ -26,10 +27,10 @@ oneDNN with plain weights."""
 
 
 class PackedProducts:
-    """The linear layers of a model, each packed once it has been used several times.
+    """The linear layers of a model. A layer is packed once it has been called several times.
 
-    Dropping the last reference frees the copies. A reference cycle would keep them through updates,
-    until Python's garbage collector runs.
+    Dropping the last reference to this object frees the copies. A reference cycle would keep the
+    copies in memory during updates, until Python's garbage collector runs.
     """
 
     def __init__(self, model: nn.Module) -> None:
@@ -46,7 +47,8 @@ class PackedProducts:
 
     @contextmanager
     def used(self) -> Iterator[None]:
-        """Run the layers on oneDNN; for inference only, because no gradient flows."""
+        """Context in which the layers run on oneDNN. Only for inference, because no gradient is
+        computed."""
         for layer, forward in self._forwards:
             layer.__dict__["forward"] = forward
         try:
@@ -57,7 +59,7 @@ class PackedProducts:
 
 
 class _Copies:
-    """Packs weights until `PACKED_BYTES` is reached."""
+    """Packs weights until the copies take `PACKED_BYTES`."""
 
     def __init__(self) -> None:
         self.bytes = 0
@@ -88,7 +90,7 @@ def _forward(layer: nn.Linear, copies: _Copies) -> Callable[[Tensor], Tensor]:
 
 
 def _eligible(layer: nn.Module) -> TypeGuard[nn.Linear]:
-    """Whether the layer is a plain linear layer: a subclass or a patched forward may compute
+    """Whether the layer is a plain linear layer. A subclass or a patched `forward` may compute
     something else."""
     return (
         type(layer) is nn.Linear
@@ -108,7 +110,7 @@ def packed_bytes(model: nn.Module) -> int:
 
 
 def worthwhile(device: torch.device, compute: torch.dtype) -> bool:
-    """Whether this machine has the kernels: float32 on an x86 CPU."""
+    """Whether oneDNN has fast kernels for these layers: for float32 on an x86 CPU."""
     return (
         device.type == "cpu"
         and compute == torch.float32

@@ -15,14 +15,15 @@ if TYPE_CHECKING:
 BLOCK = 64
 """Number of weights that share a scale."""
 SCALES = 256
-"""Number of scales that are quantised to 8 bits with one common second-level scale."""
+"""Number of scales that share a second-level scale; each scale is quantised to 8 bits."""
 _REPACKS = "support_avx512bf16_for_cpu"
-"""The attribute that makes bitsandbytes' layers repack their weights."""
+"""Name of the attribute that makes bitsandbytes' layers repack their weights."""
 
 
 def nf4(compute: torch.dtype) -> BitsAndBytesConfig:
-    """transformers' settings: linear layers in the 4-bit normal-float format with quantised scales;
-    embeddings and the LM head keep their type. Matrix multiplications run in `compute`.
+    """Return transformers' quantization settings. Linear layers use the 4-bit normal-float format
+    with quantised scales; embeddings and the LM head keep their type. Matrix multiplications run in
+    `compute`.
 
     Errors: MissingExtra.
     """
@@ -49,7 +50,8 @@ def keep_layout(model: nn.Module) -> None:
 
 
 class DescribedLinear(nn.Linear):
-    """A 4-bit layer as large as bitsandbytes' but without values, for memory estimates."""
+    """A 4-bit layer with the size of bitsandbytes' layer but without values, for memory
+    estimates."""
 
     def __init__(self, like: nn.Linear) -> None:
         super().__init__(like.in_features, like.out_features, bias=False, device="meta")

@@ -1,4 +1,5 @@
-"""Activation checkpointing: decoder layers save only their inputs and run again in backward."""
+"""Activation checkpointing: decoder layers save only their inputs and run again in the backward
+pass."""
 
 from __future__ import annotations
 
@@ -23,8 +24,8 @@ def recomputing(
     """Checkpoint the layers of forward passes inside this context. The context that `again` returns
     is active during the second run of the layers, in the backward pass.
 
-    transformers' own switch works in training mode only, in which dropout is active. Here models
-    stay in evaluation mode, so both runs are identical without saving the random state.
+    transformers' own setting works only in training mode, in which dropout is active. Here models
+    stay in evaluation mode, so both runs of a layer are identical without saving the random state.
     """
     run = partial(
         checkpoint,

@@ -6,8 +6,8 @@ from typing import Any
 
 _BY_LENGTH = ("dynamic", "longrope")
 """RoPE types whose frequencies transformers recomputes once a pass reaches positions beyond the
-trained range. A cached key then has other frequencies than its query, and a row's result depends on
-its batch."""
+trained range. In such a pass, cached keys have other frequencies than new queries, and a row's
+result depends on the other rows of the batch."""
 
 
 def steady_positions(config: Any) -> int | None:

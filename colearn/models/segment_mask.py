@@ -1,8 +1,9 @@
-"""Attention patterns of packed trees for FlexAttention: a segment for each token, and block pairs.
+"""Attention patterns of packed trees for FlexAttention: the segment of each token, and the visible
+pairs of blocks.
 
 A pattern of T tokens is stored as three numbers for each token and one bit for each pair of
-segments, so that no T x T tensor is allocated. The host computes from the segments which pairs of
-token blocks are visible in part and which are visible completely.
+segments, so that no T x T tensor is allocated. From the segments, the host computes which pairs of
+token blocks are partly visible and which are completely visible.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ Visible = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
 
 
 def block_mask(mask: TreeMask, device: torch.device, window: int | None) -> BlockMask:
-    """The pattern of a batch, the same for all heads. `window`: a token attends only to keys at a
-    distance of less than `window` positions."""
+    """Build the block mask of a batch, which is the same for all heads. `window`: a token attends
+    only to keys at a distance of less than `window` positions."""
     rows = [segments_of(pieces) for pieces in mask.pieces]
     count = -(-mask.width // BLOCK)
     pairs = [_pairs(row, count, window) for row in rows]
@@ -41,8 +42,8 @@ def block_mask(mask: TreeMask, device: torch.device, window: int | None) -> Bloc
 def visible(
     rows: Sequence[Sequence[PieceRun]], width: int, device: torch.device, window: int | None
 ) -> Visible:
-    """A function that tells whether a query of a row sees a key: the key is an ancestor within the
-    query's window. Padding sees itself."""
+    """Return a function that decides whether a query of a row attends to a key: the key must be an
+    ancestor within the query's window. Padding attends to itself."""
     most = max(map(len, rows), default=0)
     above = np.zeros((len(rows), most + 1, most + 1), dtype=bool)  # the last one is padding
     segment = np.full((len(rows), width), most, dtype=np.int32)
@@ -74,8 +75,9 @@ def visible(
 def _pairs(
     segments: Sequence[PieceRun], count: int, window: int | None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Two bool arrays [query blocks, key blocks] of a row: blocks in which some pair of tokens may
-    be visible, and blocks in which all pairs are. The diagonal is set, because padding sees itself.
+    """Return two bool arrays [query blocks, key blocks] of a row: block pairs in which some token
+    pairs may be visible, and block pairs in which all token pairs are visible. The diagonal of the
+    first array is set, because padding attends to itself.
     """
     numbers = np.arange(count)
     seen = np.zeros((count, count), dtype=np.int64)
@@ -107,8 +109,8 @@ def _overlap(start: int, end: int, numbers: np.ndarray) -> np.ndarray:
 
 
 def _listed(pairs: np.ndarray, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Number [B, 1, query blocks] and indices [B, 1, query blocks, key blocks] of the key blocks;
-    the selected key blocks of each query block come first."""
+    """Return the number [B, 1, query blocks] and the indices [B, 1, query blocks, key blocks] of
+    the selected key blocks of each query block. Indices of selected key blocks come first."""
     number = pairs.sum(-1, dtype=np.int32)
     order = np.argsort(~pairs, axis=-1, kind="stable").astype(np.int32)
     return (

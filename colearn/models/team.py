@@ -1,4 +1,4 @@
-"""Builds a run's networks from its settings and shares base weights among them.
+"""Builds a run's networks from the run's settings and shares base weights among the networks.
 
 Models with the same path, compute type, quantization and device share one frozen base if they use
 LoRA or are not trained. A critic with LoRA on the same path shares this base, too. All other models
@@ -34,7 +34,7 @@ class TeamBuilder:
         self._frozen: dict[tuple[str | None, ...], Base] = {}
 
     def build(self, keys: Collection[NetworkKey] | None = None) -> dict[NetworkKey, Network]:
-        """The run's networks in loading order: those in `keys`, or all of them.
+        """Build the run's networks in `keys`, or all networks, in loading order.
 
         Errors: ConfigError for a missing model or device.
         """

@@ -1,4 +1,4 @@
-"""Number of torch's CPU threads, chosen by the size of a process's models."""
+"""Sets the number of torch's CPU threads according to the size of a process's models."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def parameter_count(model: nn.Module) -> int:
 
 @contextmanager
 def threads(count: int) -> Iterator[None]:
-    """Set the number of torch's threads within the block."""
+    """Context that sets the number of torch's threads."""
     before = torch.get_num_threads()
     torch.set_num_threads(count)
     try:

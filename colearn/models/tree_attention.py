@@ -2,7 +2,7 @@
 
 Each block is one call of torch's fused kernel. The outputs of a query's blocks are merged by their
 log-sum-exp, and the backward kernels run block by block on the merged result. Ring attention (Liu
-et al. 2023, arXiv 2310.01889) merges across devices in the same way.
+et al. 2023, arXiv 2310.01889) merges the outputs of several devices in the same way.
 """
 
 from __future__ import annotations
@@ -26,15 +26,17 @@ NAME = "colearn_tree"
 """Name of the attention implementation, set in a model's config while it is in memory."""
 
 _CALL = 2**19
-"""Fixed cost of one block's call, as a number of multiplications of dense attention. A query-key
-pair costs heads * head size multiplications. Measured by `benchmarks/tree_attention.py`."""
+"""Fixed cost of the call for one block, expressed as a number of multiplications in dense
+attention. A query-key pair costs heads * head size multiplications. Measured by
+`benchmarks/tree_attention.py`."""
 
 _forward = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
 _backward = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward
 
 
 class Carrier(Tensor):
-    """An empty 4-d mask tensor that carries a batch's blocks through transformers to attention."""
+    """An empty 4-d mask tensor that carries a batch's blocks through transformers to the attention
+    function."""
 
     rows: tuple[Rows, ...]
 
@@ -47,8 +49,8 @@ class Carrier(Tensor):
 
 
 def by_blocks(mask: TreeMask, device: torch.device, width: int) -> Carrier | None:
-    """A batch's blocks as a mask, or None if the device does not support blocks or a dense mask is
-    faster. `width` is heads * head size."""
+    """Return a batch's blocks as a mask; None if the device does not support blocks or a dense mask
+    is faster. `width` is heads * head size."""
     if device.type != "cpu" or mask.rows is None:
         return None
     calls = pairs = 0
@@ -68,8 +70,8 @@ def tree_attention(
     scaling: float | None = None,
     **settings: Any,
 ) -> tuple[Tensor, None]:
-    """transformers' attention interface: block attention for a `Carrier`, FlexAttention for a
-    `FlexMask`, else sdpa.
+    """Implements transformers' attention interface: block attention for a `Carrier`, FlexAttention
+    for a `FlexMask`, else sdpa.
 
     `query` [B, heads, T, D], `key` and `value` [B, key heads, T, D]; the result is
     [B, T, heads, D].

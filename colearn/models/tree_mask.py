@@ -1,4 +1,4 @@
-"""Attention patterns of packed trees: as a dense mask and as blocks."""
+"""Attention patterns of packed trees, as a dense mask and as blocks."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class AttentionRange(NamedTuple):
 
     @property
     def pairs(self) -> int:
-        """Number of query-key pairs that are computed for the block."""
+        """Number of query-key pairs that attention computes for this block."""
         whole = (self.last - self.first) * (self.end - self.start)
         return whole // 2 if self.causal else whole
 
@@ -56,7 +56,7 @@ class TreeMask:
 
     @cached_property
     def rows(self) -> tuple[Rows, ...] | None:
-        """The pattern as blocks; None if a window is shorter than its piece."""
+        """The pattern as blocks; None if the window of a piece is shorter than the piece."""
         runs: list[Rows] = []
         for number, pieces in enumerate(self.pieces):
             blocks = tree_blocks(pieces)
@@ -92,8 +92,9 @@ class PieceRun(NamedTuple):
 
 
 def tree_blocks(pieces: Sequence[Piece]) -> tuple[AttentionRange, ...] | None:
-    """A row's attention as blocks: each piece attends causally to itself, and the tokens of all its
-    descendants attend to its visible keys. No key is copied and no invisible pair is computed.
+    """Convert a row's attention to blocks. Each piece attends causally to itself, and the tokens of
+    all descendants of a piece attend to the visible keys of the piece. No key is copied and no
+    invisible pair is computed.
 
     None if a piece's window is shorter than the piece.
     """
@@ -122,8 +123,8 @@ def tree_blocks(pieces: Sequence[Piece]) -> tuple[AttentionRange, ...] | None:
 
 
 def segments_of(pieces: Sequence[Piece]) -> list[PieceRun]:
-    """Non-empty runs of pieces, parents first. In a run, each piece is the only child of the piece
-    before."""
+    """Non-empty runs of pieces, parents first. In a run, each piece after the first is the only
+    child of the previous piece."""
     children = [0] * len(pieces)
     for piece in pieces:
         if piece.parent >= 0:

@@ -13,7 +13,8 @@ _LEAST_SPREAD = 1e-3
 
 
 class ValueHead(nn.Module):
-    """A scalar head in float32. Its initial output is 0, or the centre of the observed returns."""
+    """A scalar head in float32. Before training, its output is the centre of the observed returns,
+    or 0 if no returns have been observed."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -31,8 +32,8 @@ class ValueHead(nn.Module):
             return self.scale[0] + self.scale[1] * values
 
     def observe(self, returns: Sequence[float], centre: float) -> None:
-        """Update the scale with these returns: call n has weight max(1/n, 1/20). `centre` is the
-        target of V over these returns: the mean or another expectile."""
+        """Update the scale with these returns; the n-th call has weight max(1/n, 1/20). `centre` is
+        the value that V should predict for these returns: the mean or another expectile."""
         before, deviation, calls = self.scale.tolist()
         part = max(1.0 / (calls + 1.0), 0.05)
         spread = max(pstdev(returns), _LEAST_SPREAD)

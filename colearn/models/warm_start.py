@@ -23,7 +23,8 @@ DRILLS = 4096
 """Number of distinct drills that the warm start samples from."""
 
 CALL = 256
-"""Number of padded tokens that take as long as one additional call of the model."""
+"""Number of tokens, padding included, whose processing takes as long as one additional call of the
+model."""
 
 Row = tuple[list[int], list[int]]
 """Token ids and labels of one history."""
@@ -82,9 +83,9 @@ def warm_start(
 
 
 def by_length(rows: Sequence[Row]) -> list[list[Row]]:
-    """Divide rows into the groups that take the least time, counting padding and calls. If a single
-    group is fastest, the rows keep their order. A single group pads all rows to the length of the
-    longest row."""
+    """Divide rows into groups such that the total time, estimated from padding and number of calls,
+    is smallest. If a single group is fastest, the rows keep their order. A single group pads all
+    rows to the length of the longest row."""
     ordered = sorted(rows, key=lambda row: len(row[0]), reverse=True)
     best = [0.0]  # least cost of the first n rows, longest first
     begins = [0]
@@ -102,7 +103,7 @@ def by_length(rows: Sequence[Row]) -> list[list[Row]]:
 
 
 def _loss(model: Any, rows: Sequence[Row], count: int) -> torch.Tensor:
-    """The rows' contribution to a batch's mean loss over `count` labels."""
+    """Contribution of these rows to a batch's mean loss over `count` labels."""
     width = max(len(ids) for ids, _ in rows)
     inputs = torch.zeros((len(rows), width), dtype=torch.long)
     targets = torch.full((len(rows), width), -100)
@@ -114,7 +115,8 @@ def _loss(model: Any, rows: Sequence[Row], count: int) -> torch.Tensor:
 
 
 def _drill(chat: ChatFormat, tokenizer: PreTrainedTokenizerBase, rng: np.random.Generator) -> Row:
-    """Token ids and labels: up to 24 random words, then one to three consecutive words of these."""
+    """Return token ids and labels of a drill: up to 24 random words, followed by one to three
+    consecutive words from these."""
     known = sorted(word for word in tokenizer.get_vocab() if word[0] == " " and word[1:].isalpha())
     words = [known[n] for n in rng.integers(len(known), size=int(rng.integers(4, 25)))]
     count = int(rng.integers(1, 4))

@@ -13,7 +13,7 @@ from .network import Network
 
 
 def weight_update(network: Network, version: int) -> WeightUpdate:
-    """The weights that generation needs, without the value head."""
+    """Return the weights that generation needs, without the value head."""
     base, adapter = network.base, network.adapter
     if adapter is None:
         weights = {name: tensor.detach() for name, tensor in plain_weights(base).items()}
@@ -22,7 +22,8 @@ def weight_update(network: Network, version: int) -> WeightUpdate:
 
 
 def plain_weights(base: Base) -> dict[str, Tensor]:
-    """The base's weights by checkpoint name; tied weights appear under each of their names."""
+    """Return the base's weights by checkpoint name; a tied weight appears under each of its
+    names."""
     return {
         name.replace(".base_layer.", "."): tensor
         for name, tensor in base.causal.state_dict(keep_vars=True).items()
@@ -31,7 +32,8 @@ def plain_weights(base: Base) -> dict[str, Tensor]:
 
 
 def each_once(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Weights as in a checkpoint: a tied tensor under its first name only."""
+    """Return the weights as stored in a checkpoint: a tied tensor appears only under its first
+    name."""
     first: dict[tuple[int, tuple[int, ...]], str] = {}
     for name, tensor in weights.items():
         first.setdefault((tensor.data_ptr(), tuple(tensor.shape)), name)
@@ -39,7 +41,7 @@ def each_once(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def adapter_weights(base: Base, name: str) -> dict[str, Tensor]:
-    """One adapter's weights, keyed by the names in peft's files."""
+    """Return one adapter's weights, keyed by the names that peft's files use."""
     from peft import get_peft_model_state_dict
 
     weights: dict[str, Tensor] = get_peft_model_state_dict(

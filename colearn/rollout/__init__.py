@@ -1,4 +1,4 @@
-"""Rollout shapes, available by name, and tree growth."""
+"""Rollout shapes, by name, and the growth of trees."""
 
 NAMES = {
     "chain": "shapes:Chain",

@@ -1,8 +1,8 @@
 """Asynchronous growth of one tree.
 
 The tree's branches advance independently of each other and of other trees, unless a barrier holds
-their requests. A branch waits for its siblings if the shape compares siblings to select which of
-them continue.
+their requests. If the shape compares siblings to select the branches that continue, a branch waits
+for its siblings.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .growth import Growth
 from .transition import transition
 
 Act = Callable[[ActionRequest], Awaitable[list[TokenAnswer]]]
-"""Answers a request; returns one answer for each of the request's seeds."""
+"""Function that answers a request. Returns one answer for each of the request's seeds."""
 
 
 class GrowthListener(Protocol):
@@ -43,11 +43,12 @@ async def advance(
     barrier: TreeBarrier | None = None,
     listener: GrowthListener | None = None,
 ) -> None:
-    """Grow one tree to its end. `step` runs the task's transitions and `beside` its other methods.
-    `barrier` holds the requests of a branch until all other branches have reached the same turn.
+    """Grow one tree to its end. `step` runs the task's transitions, and `beside` runs the task's
+    other methods. `barrier` holds the requests of a branch until all other branches have reached
+    the same turn.
 
-    Errors: TaskError if the task breaks its contract; errors of `act`. The first error withdraws
-    all other requests.
+    Errors: TaskError if the task breaks its contract; errors of `act`. After the first error, all
+    other requests are withdrawn.
     """
     root: list[FrontierNode] = await beside(growth.start)
     if listener is not None:
@@ -73,7 +74,7 @@ class _Branches:
     group: asyncio.TaskGroup
 
     def go_on(self, live: Sequence[FrontierNode]) -> None:
-        """Continue a branch at these nodes; without nodes the branch has ended."""
+        """Continue a branch at these nodes; with no nodes, the branch has ended."""
         self._split(self._turn(at) for at in live)
 
     def _split(self, branches: Iterable[Coroutine[Any, Any, None]]) -> None:

@@ -1,4 +1,4 @@
-"""Barrier for lockstep order: branches request actions together, turn by turn."""
+"""Barrier for lockstep order: all branches request their actions of a turn together."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ class Barrier:
 
     def __init__(self, trees: int) -> None:
         self.turn = 0
-        """Number of releases."""
+        """Number of times that the barrier has released the branches."""
         self._branches = trees
         self._waiting: dict[tuple[int, tuple[int, ...]], asyncio.Future[None]] = {}
 
     def of_tree(self, number: int) -> TreeBarrier:
-        """The view of this barrier for the branches of one tree."""
+        """Return this barrier's interface for the branches of one tree."""
         return TreeBarrier(self, number)
 
     async def wait(self, tree: int, path: tuple[int, ...]) -> None:
@@ -32,7 +32,7 @@ class Barrier:
         await released
 
     def split(self, count: int) -> None:
-        """Replaces a branch by `count` branches; 0 if the branch has ended."""
+        """Replaces a branch by `count` branches; `count` is 0 if the branch has ended."""
         self._branches += count - 1
         self._release()
 
@@ -47,13 +47,13 @@ class Barrier:
 
 @dataclass(frozen=True, slots=True)
 class TreeBarrier:
-    """A barrier for the branches of one tree."""
+    """Interface of the common barrier for the branches of one tree."""
 
     all_trees: Barrier
     tree: int
 
     async def wait(self, path: tuple[int, ...]) -> None:
-        """Waits at the node with this path for all other branches."""
+        """Waits, at the node with this path, for the branches of all trees."""
         await self.all_trees.wait(self.tree, path)
 
     def split(self, count: int) -> None:

@@ -19,24 +19,24 @@ class Counts:
     tokens: int = 0
     """Number of tokens sampled, summed over agents."""
     response_seconds: list[float] = field(default_factory=list)
-    """In lockstep, the duration of each turn's slowest request in seconds, because engines run
-    concurrently. In the free order, the duration of each request, from joining a batch to the
+    """Durations of requests in seconds. In lockstep: the slowest request of each turn, because
+    engines run concurrently. In the free order: every request, from joining a batch to the
     answer."""
 
     @property
     def tokens_per_action(self) -> float:
-        """Mean number of tokens per action; 0 without actions, for example if programs ask no
-        agent."""
+        """Mean number of tokens per action; 0 if there are no actions, for example because programs
+        ask no agent."""
         return self.tokens / max(self.generations, 1)
 
     def answered(self, answers: Iterable[TokenAnswer]) -> None:
-        """Count the answers of one seat."""
+        """Count the answers that one agent's player gave."""
         for answer in answers:
             self.generations += 1
             self.tokens += len(answer.action.tokens)
 
     def add(self, other: Counts) -> None:
-        """Add another collection's counts; its turns are appended."""
+        """Add the counts of another collection; its response times are appended."""
         self.generations += other.generations
         self.joint_actions += other.joint_actions
         self.tokens += other.tokens

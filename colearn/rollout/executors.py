@@ -1,4 +1,5 @@
-"""Executors for a task's methods: the calling thread, or threads for steps that mostly wait."""
+"""Executors for a task's methods: the calling thread, or a thread pool for steps that mostly
+wait."""
 
 from __future__ import annotations
 
@@ -15,13 +16,14 @@ from colearn.errors import TaskError
 
 Result = TypeVar("Result")
 Call = tuple["asyncio.Future[Any]", Callable[..., Any], tuple[Any, ...]]
-"""A future, and the function and arguments whose result it receives."""
+"""A future, followed by the function and arguments whose result the future receives."""
 Beside = Callable[..., Awaitable[Any]]
-"""Runs a possibly slow function outside the event loop: (function, arguments)."""
+"""Function that runs a possibly slow function outside the event loop. Arguments: the slow function
+and its arguments."""
 
 IDLE = 0.05
-"""Minimum idle time in seconds for a step to count as waiting; at least half of the step's time
-must also be idle."""
+"""Minimum idle time in seconds of a step that counts as waiting. Such a step must also be idle for
+at least half of its time."""
 
 
 async def run_in(pool: Executor, work: Callable[..., Any], *arguments: Any) -> Any:
@@ -30,12 +32,13 @@ async def run_in(pool: Executor, work: Callable[..., Any], *arguments: Any) -> A
 
 
 class CallingThread:
-    """Runs a coroutine in a new event loop, and the functions it awaits in the calling thread.
+    """Runs a coroutine in a new event loop, and the functions that the coroutine awaits in the
+    calling thread.
 
     The loop has a separate thread, because a notebook's thread already has a loop and a task's
-    methods may start one. The task's methods run in the calling thread, usually the main thread: a
-    reward function can set an alarm only there. Results of functions that are queued together are
-    returned together.
+    methods may start one. The task's methods run in the calling thread, which is usually the main
+    thread. Only in the main thread can a reward function set an alarm. Results of functions that
+    are queued together are returned together.
     """
 
     def __init__(self) -> None:
@@ -82,12 +85,12 @@ class CallingThread:
 
 class TurnSteps:
     """Runs steps in the calling thread. If the task allows concurrent steps
-    (`Services.steps_at_once`), they run in `threads` after one step was observed to wait, for
-    example for a judge or a server.
+    (`Services.steps_at_once`), all steps run in `threads` once one step has been observed to wait,
+    for example for a judge or a server.
 
-    Threads do not speed up a step that computes. A step that sets an alarm needs the main thread:
-    the first such step ends the use of threads. Outcomes do not depend on threads, since the random
-    numbers of a step depend only on its place in the tree.
+    Threads do not speed up a step that computes. A step that sets an alarm needs the main thread,
+    so the first such step ends the use of threads. Outcomes do not depend on threads, since the
+    random numbers of a step depend only on the step's place in the tree.
     """
 
     def __init__(self, caller: Beside, threads: Executor, *, at_once: bool) -> None:
@@ -120,7 +123,8 @@ def _ended(future: asyncio.Future[Any], work: Callable[..., Any], arguments: Any
 
 
 def _timed(work: Callable[..., Any], arguments: tuple[Any, ...]) -> tuple[Any, float, float]:
-    """The outcome of the work, this thread's idle time and the total time, both in seconds."""
+    """Return the outcome of the work, then this thread's idle time and the total time in
+    seconds."""
     began, worked = time.perf_counter(), time.thread_time()
     outcome = work(*arguments)
     seconds = time.perf_counter() - began
@@ -128,7 +132,7 @@ def _timed(work: Callable[..., Any], arguments: tuple[Any, ...]) -> tuple[Any, f
 
 
 def _needs_main_thread(error: BaseException | None) -> bool:
-    """Whether `signal` refused a call outside the main thread."""
+    """Whether an error means that `signal` refused a call outside the main thread."""
     while error is not None:
         if isinstance(error, ValueError) and "main thread" in str(error):
             return True

@@ -1,5 +1,5 @@
-"""Chains that fork at one agent's action, and MHGPO's three group-sampling strategies (Algorithms
-2 to 5)."""
+"""Rollout shapes that fork a chain at one agent's action, among them MHGPO's three group-sampling
+strategies (Algorithms 2 to 5)."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class ForkOn(Group, Aligned):
     action of every other agent. The K branches continue as chains (MHGPO's forks).
 
     In simultaneous play, each of the K actions is paired with the other agents' single action.
-    Wrong when all agents should learn from one episode: only actions from the fork on have siblings
-    to compare with.
+    Wrong when all agents should learn from one episode: actions before the fork have no siblings to
+    be compared with.
     """
 
     agent: str
@@ -40,17 +40,18 @@ class ForkOn(Group, Aligned):
 
 @dataclass(frozen=True)
 class ForkOnFirst(Parallel):
-    """FoF (Algorithm 3): the entry agent answers G times, and each later agent once per branch. An
-    item has one tree, and n G generations if n agents act in sequence.
+    """FoF (Algorithm 3): the entry agent answers G times, and each later agent once per branch.
+    Each item has one tree. With n agents in sequence, an item costs n G generations.
 
-    Wrong when the last agents decide the reward: only the entry agent has siblings with equal
-    prompts.
+    Wrong when the last agents decide the reward: only the entry agent's answers have siblings with
+    equal prompts.
     """
 
 
 @dataclass(frozen=True)
 class _Forest(Group, Aligned):
-    """Base of strategies with one shape per tree, returned by `trees`; the default is a chain."""
+    """Base of strategies that assign a shape to each tree. `trees` returns the shapes; the default
+    shape is a chain."""
 
     def samples(self, at: FrontierNode) -> Mapping[str, int]:
         return dict.fromkeys(at.acting, 1)
@@ -58,8 +59,9 @@ class _Forest(Group, Aligned):
 
 @dataclass(frozen=True)
 class Independent(_Forest):
-    """IS (Algorithm 4): one tree per agent, which forks at this agent's first action. With `forked`
-    groups, n G actions are kept, G for each agent, and the rest of the trees is dropped.
+    """IS (Algorithm 4): one tree per agent, which forks at this agent's first action. If groups use
+    only `forked` actions, n G actions are trained, G for each agent; the rest of the trees is
+    dropped.
 
     Wrong when generation is expensive: with n agents in sequence the trees cost
     G (n + ... + 1) + (0 + ... + n-1) generations, of which n G are trained.
@@ -78,13 +80,13 @@ class RoundRobin(_Forest):
     (`ungrouped: shuffle`).
 
     With agents 1..n in sequence, the expected cost of an item is the sum over i of p_i ((i - 1) + G
-    (n - i + 1)) generations, at most FoF's n G. Wrong when a batch is small: its few ungrouped
-    actions form few groups.
+    (n - i + 1)) generations, at most FoF's n G. Wrong when a batch is small: few actions are
+    ungrouped, so they form few groups.
     """
 
     probabilities: Mapping[str, float] = field(default_factory=dict)
-    """Fork probability of each agent, summing to 1; empty: uniform. The MHGPO paper uses 0.7, 0.1,
-    0.2 for its search team."""
+    """Fork probability of each agent, summing to 1; empty: uniform. For a search team, the MHGPO
+    paper uses 0.7, 0.1, 0.2."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -19,17 +19,17 @@ class GreedyTree(Group):
     score is selected only if no candidate has a score.
 
     Agents that act simultaneously sample in parallel, and their candidates are scored in the
-    agents' order (Alg. 1, lines 9 to 14): each candidate of agent i together with the selected
-    action of each earlier agent and the first sample of each later agent. Rewards in an agent's
-    group then differ only because of that agent's candidates. The last agent's best joint action
-    continues.
+    agents' order (Alg. 1, lines 9 to 14). Each candidate of agent i is executed together with the
+    selected action of each earlier agent and the first sample of each later agent. Rewards in an
+    agent's group then differ only because of that agent's candidates. Play continues from the last
+    agent's best joint action.
 
     An episode of N agents over T turns costs N T K generations and N T K environment steps, for
     simultaneous and sequential play; a full tree needs K^(N T) generations. A program among the
     agents acts once per turn.
 
     Wrong when an action's immediate reward predicts later turns poorly: selection is greedy, so
-    training visits the histories of a better team than the evaluated team.
+    training visits histories that a better team than the evaluated one would reach.
     """
 
     def samples(self, at: FrontierNode) -> Mapping[str, int]:
@@ -38,8 +38,8 @@ class GreedyTree(Group):
     def joint_actions(
         self, at: FrontierNode, counts: Mapping[str, int]
     ) -> Sequence[Mapping[str, int]]:
-        """The joint actions that combine each candidate of the first agent with the first sample of
-        every other agent."""
+        """Return the joint actions that combine each candidate of the first agent with the first
+        sample of every other agent."""
         return _candidates_of(_compared(counts)[0], dict.fromkeys(counts, 0), counts)
 
     def next_round(
@@ -59,7 +59,8 @@ class GreedyTree(Group):
 
 
 def _compared(counts: Mapping[str, int]) -> list[str]:
-    """The agents whose candidates are scored; if only programs act, the first program."""
+    """Return the agents whose candidates are scored. If only programs act, this is the first
+    program."""
     return [agent for agent, count in counts.items() if count > 1] or list(counts)[:1]
 
 

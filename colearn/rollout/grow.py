@@ -56,10 +56,10 @@ def grow(
 ) -> tuple[list[Tree[Any]], Counts]:
     """Play every item to its end. The seed and the episode numbers determine all randomness.
 
-    `cast` assigns `players`, by name, to the task's agents. With `order` "lockstep" all trees
-    advance turn by turn, and results are repeatable bit for bit; with "free" no tree waits for
-    another. `at_once` limits the number of items whose trees grow together, and so the size of the
-    generators' caches; None sets no limit.
+    `cast` assigns `players`, by name, to the task's agents. With `order` "lockstep", all trees
+    advance turn by turn, and results are repeatable bit for bit; with "free", no tree waits for
+    another tree. `at_once` limits the number of items whose trees grow together, which also limits
+    the size of the generators' caches; None sets no limit.
 
     Errors: TaskError if the task breaks its contract, ConfigError from a generator.
     """
@@ -89,7 +89,7 @@ def plant(
     cast: Cast,
     first: int,
 ) -> Iterator[Growth]:
-    """The trees of every item, before growth; `first` is the first episode's number."""
+    """Create the trees of every item, before growth; `first` is the number of the first episode."""
     agents = tuple(task.agents)
     for episode, item in enumerate(items, start=first):
         seats = cast.seats(item, episode, agents, tuple(players), derive_rng(seed, "cast", episode))

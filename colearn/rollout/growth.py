@@ -71,8 +71,8 @@ class Growth:
 
     @property
     def compares(self) -> bool:
-        """Whether the shape reads the outcomes of a node's joint actions, to choose further joint
-        actions or the children that continue."""
+        """Whether the shape uses the outcomes of a node's joint actions to choose further joint
+        actions, or to choose the children that continue."""
         return self.shape.cuts or type(self.shape).next_round is not Rollout.next_round
 
     def start(self) -> list[FrontierNode]:
@@ -84,8 +84,8 @@ class Growth:
         return [] if root.terminal else [self._frontier(root, {}, {})]
 
     def requests(self, at: FrontierNode) -> list[ActionRequest]:
-        """The requests to the acting seats of a node. Errors: ConfigError for a tree that is too
-        large."""
+        """Return the requests to the players of a node's acting agents. Errors: ConfigError for a
+        tree that is too large."""
         node = at.node
         counts = self.shape.samples(at)
         self._drawn += sum(counts.values())
@@ -115,8 +115,8 @@ class Growth:
         drawn: Mapping[str, Sequence[TokenAnswer]],
         tried: Sequence[Child] = (),
     ) -> list[Child]:
-        """The next round of joint actions to execute, given each seat's answers and the joint
-        actions already executed; empty if none is left."""
+        """Return the next round of joint actions to execute, given each agent's answers and the
+        joint actions already executed. Empty if no joint action is left."""
         counts = {seat: len(options) for seat, options in drawn.items()}
         following = self.shape.next_round(at, counts, tried)
         if following is None:
@@ -142,13 +142,13 @@ class Growth:
         ]
 
     def step_arguments(self, at: FrontierNode, child: Child) -> StepArguments:
-        """The arguments of `transition` that execute a joint action."""
+        """Return the arguments with which `transition` executes a joint action."""
         keys = (self.seed, "step", self.key, *at.node.path, child.number)
         actions = self._as_read(at.node, child.answers)
         return self.task, at.node.state, actions, keys, self.item_name
 
     def executed(self, child: Child, outcome: Outcome[Any]) -> Child:
-        """The joint action with its outcome, and with its credit if `compares` is true."""
+        """Return the joint action with its outcome and, if `compares` is true, with its credit."""
         rewards = self.credit.step(outcome, self.task.agents) if self.compares else {}
         return replace(child, outcome=outcome, rewards=rewards)
 
@@ -172,15 +172,15 @@ class Growth:
         return following
 
     def end_overlong(self, seat: str) -> None:
-        """End a chain at its last node because the seat's server refuses the history as too
-        long."""
+        """End a chain at its last node because the server of an agent's player refuses the history
+        as too long."""
         last = self.nodes[-1]
         ProgramEpisodes.of(self.task).abandon(last.state)
         final = measured(self.task, last.state, self.item_name)
         self.nodes[-1] = replace(last, observations={}, overlong=seat, metrics=final)
 
     def tree(self) -> Tree[Any]:
-        """The finished tree, with nodes ordered by turn and path."""
+        """Return the finished tree, with nodes ordered by turn and path."""
         nodes = sorted(self.nodes, key=lambda node: (node.turn, node.path))
         if any(node.index != number for number, node in enumerate(nodes)):
             place = {node.index: number for number, node in enumerate(nodes)}
@@ -202,7 +202,7 @@ class Growth:
         )
 
     def _as_read(self, at: Node[Any], answers: Mapping[str, TokenAnswer]) -> dict[str, Any]:
-        """The joint action as the task's `step` receives it."""
+        """Convert a joint action to the form that the task's `step` receives."""
         if not ReadsActions.of(self.task).reads_actions:
             return {seat: without_reasoning(one.action.text) for seat, one in answers.items()}
         return {
@@ -211,7 +211,7 @@ class Growth:
         }
 
     def _context_tokens(self, node: Node[Any], seat: str) -> int:
-        """Number of tokens in a seat's context at a node, the node's observation included."""
+        """Number of tokens in an agent's context at a node, including the node's observation."""
         count = 0
         while True:
             observation = node.observations.get(seat)
@@ -255,8 +255,8 @@ class Growth:
         *,
         cut: bool = False,
     ) -> Node[Any]:
-        """Add an outcome's node, with the observation of each acting seat; `answers` are each
-        seat's most recent answers."""
+        """Add the node of an outcome, with the observation of each acting agent; `answers` contains
+        each agent's most recent answers."""
         path = () if parent is None else (*parent.path, child.number)
         with placed(self.task, self.item_name):
             validate_earned(outcome, len(path))
@@ -299,10 +299,11 @@ class Growth:
         return node
 
     def _overlong(self, node: Node[Any]) -> str | None:
-        """The first acting seat whose history leaves no room for an answer in its model.
+        """Return the first acting agent whose history leaves no room for an answer within its
+        model's maximum length.
 
-        Errors: TaskError if the first observation alone is too long; ConfigError if the player does
-        not truncate."""
+        Errors: TaskError if the first observation alone is too long; ConfigError if the player may
+        not truncate the episode."""
         for seat in node.observations:
             player = self.seats[seat]
             if player.positions is None:

@@ -14,8 +14,8 @@ from colearn.contract import FrontierNode, Rollout
 from colearn.errors import ConfigError
 
 MOST_ACTIONS = 2**16
-"""Maximum number of sampled actions, and maximum number of joint actions, in one tree. A full tree
-with K=4, six turns and two agents has 10,920 sampled actions."""
+"""Maximum number of sampled actions in one tree, and also the maximum number of joint actions. A
+full tree with K=4, six turns and two agents has 10,920 sampled actions."""
 
 
 def check_size(actions: int, shape: object, turn: int) -> None:
@@ -29,8 +29,8 @@ def check_size(actions: int, shape: object, turn: int) -> None:
 
 
 class Aligned(Rollout):
-    """K actions per acting agent form K joint actions, so a node has K children. An agent with
-    fewer samples repeats its last one."""
+    """Base of shapes in which K actions per acting agent form K joint actions, so that a node has K
+    children. An agent with fewer than K samples repeats its last sample."""
 
     def joint_actions(
         self, at: FrontierNode, counts: Mapping[str, int]
@@ -41,7 +41,7 @@ class Aligned(Rollout):
 
 @dataclass(frozen=True)
 class Group(Rollout):
-    """Base of shapes with groups of K."""
+    """Base of shapes with groups of size K."""
 
     k: Annotated[int, Field(ge=1, le=1024, description="set 2 or more")] = 4
     """K, the number of sampled actions per agent and history."""
@@ -70,7 +70,7 @@ class CounterfactualChain(Chain):
     The further actions are not executed. An episode of n agents and H turns costs n H (1 + K)
     generations and H environment steps.
 
-    Wrong without that critic: nothing reads the further actions.
+    Wrong without a counterfactual critic: nothing uses the further actions.
     """
 
     k: Annotated[int, Field(ge=1, le=1024, description="set 1 or more")] = 4
@@ -118,8 +118,8 @@ class KaryTree(Group, Aligned):
 
 @dataclass(frozen=True)
 class Cross(Group):
-    """K actions per acting agent and all K^m joint actions of m acting agents, for cheap rewards
-    and expensive generation.
+    """K actions per acting agent, combined to all K^m joint actions of m acting agents. Intended
+    for cheap rewards and expensive generation.
 
     Wrong when `step` is slow or the horizon long: an episode runs K^m + ... + K^(mH) steps. Two
     siblings may share an agent's action, so siblings are not independent samples. The group size is

@@ -41,7 +41,7 @@ def begin(task: Task, item: Any, rng: np.random.Generator, name: str) -> Any:
 
 
 def prompts(task: Task, state: Any, item: str) -> dict[str, Prompt]:
-    """The prompt of each acting agent in `state`."""
+    """Return the prompt of each acting agent in `state`."""
     with asking(task, "observe", item):
         shown = {
             agent: validate_observation(task.observe(state, agent), agent) for agent in task.agents
@@ -79,35 +79,36 @@ def step(
 def transition(
     task: Task, state: Any, actions: Mapping[str, Any], keys: tuple[Key, ...], item: str
 ) -> Outcome[Any]:
-    """`step` with the random generator of `keys`; at module level, so that it can be pickled."""
+    """Call `step` with the random generator of `keys`. This function is at module level so that it
+    can be pickled."""
     return step(task, state, actions, derive_rng(*keys), item)
 
 
 def legal_action(
     task: Task, state: Any, agent: str, rng: np.random.Generator, item: str
 ) -> str | None:
-    """A random legal action, or None if the task offers none."""
+    """Return a random legal action; None if the task does not offer legal actions."""
     with asking(task, "legal_action", item):
         action = LegalActions.of(task).legal_action(state, agent, rng)
         return None if action is None else validate_text(action, "legal_action")
 
 
 def rendered(task: Task, state: Any, item: str) -> str | None:
-    """The state as text, or None."""
+    """Return the state as text; None if the task does not render states."""
     with asking(task, "render", item):
         text = Drawable.of(task).render(state)
         return None if text is None else validate_text(text, "render")
 
 
 def drawn(task: Task, state: Any, item: str) -> str | None:
-    """The episode as SVG, or None."""
+    """Return the episode as SVG; None if the task does not draw episodes."""
     with asking(task, "svg", item):
         text = Drawable.of(task).svg(state)
         return None if text is None else validate_text(text, "svg")
 
 
 def pictured(task: Task, state: Any, item: str) -> dict[str, Any] | None:
-    """The state as a picture in plain data, or None."""
+    """Return the state as a picture in plain data; None if the task has no picture."""
     with asking(task, "picture", item):
         picture = Drawable.of(task).picture(state)
         return None if picture is None else picture.plain()

@@ -36,7 +36,7 @@ def validate_items(items: Items, split: str) -> Items:
 
 
 def validate_observation(shown: str | Prompt | None, agent: str) -> Prompt | None:
-    """An observation as a `Prompt`, from text or a prompt; None if the agent does not act.
+    """Convert an observation (text or a prompt) to a `Prompt`; None if the agent does not act.
 
     Errors: TaskError.
     """
@@ -72,7 +72,8 @@ def validate_text(text: str, method: str) -> str:
 
 
 def validate_metrics(metrics: Mapping[str, float | None]) -> Mapping[str, float | None]:
-    """Check metrics: each must have a name and a value, a finite number or None if not measured.
+    """Check metrics: each metric must have a name and a value. A value is a finite number, or None
+    if it was not measured.
 
     Errors: TaskError.
     """
@@ -139,7 +140,7 @@ def validate_outcome(outcome: Outcome[State], agents: Sequence[str]) -> Outcome[
 
 
 def validate_earned(outcome: Outcome[State], played: int) -> None:
-    """Check that delayed rewards belong to the `played` turns, including this step's.
+    """Check that delayed rewards belong to the `played` turns, which include the turn of this step.
 
     Errors: TaskError.
     """
@@ -171,5 +172,6 @@ def _finite(value: object, what: str) -> None:
 
 
 def _shown(value: float) -> str:
-    """A short text for a number that is not finite or for an integer of any length."""
+    """Return a short text for a number that is not finite, or for an integer with any number of
+    digits."""
     return str(value) if isinstance(value, float) else "an integer beyond a float's range"

@@ -1,1 +1,1 @@
-"""OpenAI-compatible server of one agent: HTTP routes and sessions around the decode engine."""
+"""OpenAI-compatible server for one agent: HTTP routes and sessions around the decode engine."""

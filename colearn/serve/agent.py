@@ -21,7 +21,7 @@ _PROMPTS = 32
 
 
 class ServedAgent:
-    """The agent of one exported folder, with verified files.
+    """The agent in one exported folder, whose files have been verified.
 
     Errors: ConfigError, one line, for a damaged folder or one that is not an exported agent.
     """
@@ -46,8 +46,8 @@ class ServedAgent:
             "model_end_ids": load_end_ids(str(folder), field="weights"),
         }
         self.decoder = ServedChat(copy.deepcopy(self._tokenizer), **self._form)
-        """Chat format for decoding in any thread. Its tokenizer never encodes, since encoding is
-        not thread-safe."""
+        """Chat format for decoding in any thread. Its copy of the tokenizer is never used to
+        encode, since encoding is not thread-safe."""
         positions: int | None = getattr(self.base.config, "max_position_embeddings", None)
         self.context = min(n for n in (positions, context, 2**20) if n is not None)
         """Maximum number of tokens in a history."""
@@ -72,8 +72,8 @@ class ServedAgent:
 
 
 class ServedChat(ChatFormat):
-    """The chat format used in training, without a cache of token ids because texts come from
-    clients.
+    """The chat format used in training, but without a cache of token ids, because clients choose
+    the texts.
 
     Special tokens in the agent's exported system text keep their meaning, as in training.
     """

@@ -119,7 +119,8 @@ async def _chat(service: Service, request: Request) -> Response:
 
 
 class _Stream(StreamingResponse):
-    """Streams an answer as server-sent events, and always ends the answer's turn."""
+    """Streams an answer as server-sent events, and ends the answer's turn even if the stream
+    fails."""
 
     def __init__(
         self,

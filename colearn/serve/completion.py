@@ -70,8 +70,8 @@ class ChatAnswer:
         return self._chunk(choice, {"role": "assistant", "content": ""}, None, None, usage)
 
     def grown(self, token: TokenDrawn, usage: bool) -> bytes | None:
-        """Returns the chunk for one token; None if function calls must be parsed at the answer's
-        end."""
+        """Returns the chunk for one token; None if the answer must be complete before its function
+        calls can be parsed."""
         if self._offered:
             return None
         content = self._parts[token.choice].push(token.text)
@@ -81,7 +81,8 @@ class ChatAnswer:
         return self._chunk(token.choice, {"content": content}, logprobs, None, usage)
 
     def ended(self, choice: int, finish: Finish, usage: bool) -> bytes:
-        """Returns the chunks with the held-back text and with the finish reason."""
+        """Returns the last chunks: one with the text that was held back, and one with the finish
+        reason."""
         reason = _REASONS[finish]
         content, calls = self._read(self.job.choices[choice].text)
         if self._offered:

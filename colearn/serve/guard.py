@@ -1,8 +1,8 @@
 """ASGI middleware around every request: authentication, rate limit, access log, error responses.
 
-Starlette's TrustedHostMiddleware answers in plain text, and uvicorn limits only headers that arrive
-in pieces. Clients of this API read errors as JSON, so this module checks both the host and the size
-of headers.
+Clients of this API expect errors as JSON, but Starlette's TrustedHostMiddleware answers in plain
+text, and uvicorn limits only headers that arrive in pieces. This module therefore checks the host
+and the size of headers itself.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ _HEADERS = 16 * 1024
 class Guard:
     """Checks, logs and counts requests.
 
-    Without a `token` there is no authentication; `hosts` then restricts the Host header, to prevent
-    DNS rebinding by a web page. `seen` is called with each request's path and status.
+    Without a `token`, requests are not authenticated; `hosts` then restricts the Host header, to
+    prevent DNS rebinding by a web page. `seen` is called with each request's path and status.
     """
 
     def __init__(

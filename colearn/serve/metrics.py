@@ -16,7 +16,8 @@ SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 
 class Metrics:
     """Metrics of one server.
 
-    `engine`, `sessions` and `waiting` (counts of sessions and requests) are read at each scrape.
+    The arguments `engine`, `sessions` and `waiting` provide current counts; they are read at each
+    scrape.
     """
 
     def __init__(
@@ -59,7 +60,7 @@ class Metrics:
 
 
 class _State(Collector):
-    """Collects metrics whose values are stored in other objects."""
+    """Collector for metrics whose values are stored in other objects."""
 
     def __init__(
         self,

@@ -13,7 +13,7 @@ INDEX = "index.html"
 
 
 class PageFiles:
-    """Serves the folder's files by name; no file path is built from a request."""
+    """Serves the files of one folder by name; no file path is built from a request."""
 
     def __init__(self) -> None:
         folder = files("colearn.serve") / "page"

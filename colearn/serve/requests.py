@@ -46,8 +46,8 @@ def check_request(asked: ChatRequest, limits: ServerLimits) -> None:
 def token_history(
     agent: ServedAgent, conversation: SentConversation, session: ServedSession | None
 ) -> TokenHistory:
-    """The token history of a conversation; with a session, the session's history extended by the
-    new user message.
+    """Return the token history of a conversation. If there is a session, this is the session's
+    history, extended by the new user message.
 
     Errors: ServeError 400 for messages that the chat template or the context cannot hold.
     """
@@ -70,8 +70,8 @@ def token_history(
 def whole_history(
     conversation: SentConversation, chat: ServedChat, window: int | None
 ) -> TokenHistory:
-    """Tokenises a whole conversation with its chat template; earlier answers are tokenised from
-    text.
+    """Tokenises a whole conversation with the chat template; earlier answers are tokenised from
+    their text.
 
     Errors: WindowExceeded; ConfigError if the template drops parts of the conversation.
     """
@@ -84,7 +84,8 @@ def whole_history(
 def observe(
     history: TokenHistory, chat: ChatFormat, said: str, last: Action | None, window: int | None
 ) -> TokenHistory:
-    """Extends a history by the user's text, which follows the action `last`.
+    """Extends a history by the user's text, which follows the action `last` (None: the history is
+    empty).
 
     Errors: WindowExceeded.
     """
@@ -93,7 +94,7 @@ def observe(
 
 
 def sampling_of(asked: ChatRequest, agent: ServedAgent, history: TokenHistory) -> Sampling:
-    """The agent's sampling settings, overridden by those of the request.
+    """Return the agent's sampling settings, overridden by the settings of the request.
 
     Errors: ServeError 400 if the answer does not fit into the context after `history`.
     """
@@ -115,7 +116,8 @@ def sampling_of(asked: ChatRequest, agent: ServedAgent, history: TokenHistory) -
 
 
 def seeds_of(asked: ChatRequest) -> tuple[int, ...]:
-    """One seed per choice; the first is the request's seed, or random if the request has none."""
+    """Return one seed per choice. The first is the request's seed, or random if the request has no
+    seed."""
     first = secrets.randbits(63) if asked.seed is None else asked.seed % 2**64
     others = (derive_seed(first, "choice", number) for number in range(1, asked.n or 1))
     return (first, *others)

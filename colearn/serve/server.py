@@ -25,7 +25,7 @@ _CONNECTIONS = 2048
 
 
 class EngineFailed(ColearnError):
-    """The server stopped because the model failed repeatedly."""
+    """Raised when the server has stopped because the model failed repeatedly."""
 
 
 def serve(

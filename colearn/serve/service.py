@@ -26,7 +26,8 @@ from .sessions import ServedSession, Sessions
 from .spelling import Spelling
 
 PIECE = 512
-"""Prefill chunk in tokens: limits how long a long prompt delays decoding rows."""
+"""Number of tokens in a prefill chunk. Limits how long a long prompt delays the rows that are
+decoding."""
 
 FAILURES = 3
 """Number of failed steps, without any completed answer between them, after which the server
@@ -57,7 +58,8 @@ class ServedTurn:
 class Service:
     """The logic behind the routes.
 
-    All methods run in the event loop; `gave_up` is called there if the engine fails repeatedly.
+    All methods run in the event loop. If the engine fails repeatedly, `gave_up` is called in the
+    event loop.
     """
 
     def __init__(
@@ -85,7 +87,7 @@ class Service:
         self.sessions = Sessions(limits.max_sessions, limits.session_idle)
         self.spelling = Spelling(agent.decoder.tokenizer)
         self.opened_reasoning = agent.decoder.opened_reasoning("")
-        """The text with which every prompt opens reasoning; '' if prompts do not open it."""
+        """The text with which every prompt opens reasoning; '' if prompts do not open reasoning."""
         self._created = int(time.time())
         self._encoding = ThreadPoolExecutor(1, thread_name_prefix="encode")
         self.metrics = Metrics(
@@ -211,11 +213,11 @@ class Service:
     async def _encode(
         self, conversation: SentConversation, session: ServedSession | None
     ) -> TokenHistory:
-        """Tokenises a conversation in the encoding thread; a cancelled request leaves that thread's
-        queue.
+        """Tokenises a conversation in the encoding thread. If the request is cancelled, it is
+        removed from that thread's queue.
 
-        Errors: ServeError 400 for a text too long for the context in any tokenisation, 429 if the
-        queue is full.
+        Errors: ServeError 400 for a text that no tokenisation could fit into the context, 429 if
+        the queue is full.
         """
         most = self.agent.context * self.agent.longest_token
         if conversation.characters > most:

@@ -16,27 +16,27 @@ from colearn.types import Action
 
 @dataclass(slots=True, eq=False)
 class ServedSession:
-    """One private history, stored as token ids and a fingerprint, never as text. If memory allows,
-    the engine keeps the history's KV cache as long as the history exists."""
+    """One private history, stored as token ids and a fingerprint, never as text. The engine keeps
+    the KV cache of the history as long as the history exists, if memory allows."""
 
     system: str | None
     """The system message of the session's first request."""
     history: TokenHistory = field(default_factory=TokenHistory)
     said: bytes = b""
-    """Fingerprint of all texts so far."""
+    """Fingerprint of all texts in the session so far."""
     turns: int = 0
     busy: bool = False
     used: float = field(default_factory=time.monotonic)
 
     @property
     def last(self) -> Action | None:
-        """The last action, reduced to its last token, on which the next observation's tokens
-        depend."""
+        """The last action, reduced to its last token. The tokens of the next observation depend on
+        this token."""
         return Action("", (self.history.ids[-1],)) if self.turns else None
 
 
 class Sessions:
-    """Up to `most` sessions, ordered from least to most recently used."""
+    """Stores up to `most` sessions, ordered from least to most recently used."""
 
     def __init__(self, most: int, idle: float) -> None:
         self.most, self.idle = most, idle
@@ -48,8 +48,8 @@ class Sessions:
     def begin(self, name: str, conversation: SentConversation) -> ServedSession:
         """Returns the session of a conversation and marks it busy.
 
-        Errors: ServeError 404 for earlier turns of an unknown session, 409 if earlier turns differ
-        from the session's or the session is busy, 429 for too many sessions.
+        Errors: ServeError 404 for earlier turns of an unknown session; 409 if earlier turns differ
+        from those of the session, or if the session is busy; 429 for too many sessions.
         """
         session = self._held.get(name)
         if session is None:
@@ -96,7 +96,7 @@ class Sessions:
         session.turns += 1
 
     def end(self, name: str, session: ServedSession) -> None:
-        """Ends a turn, answered or not; a session without turns is removed."""
+        """Ends a turn, whether answered or not; removes the session if it has no turns."""
         session.busy = False
         if not session.turns and self._held.get(name) is session:
             del self._held[name]

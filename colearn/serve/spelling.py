@@ -16,9 +16,9 @@ _BYTE = re.compile(r"<0x([0-9A-F]{2})>")
 class Spelling:
     """Maps token ids to text and bytes.
 
-    For a token that holds part of a character, the bytes are exact if the vocabulary is byte-level
-    or has byte fallback, and null otherwise. Tokens that answers omit (an end token) have no bytes,
-    so that the concatenated bytes equal the answer.
+    The bytes of a token that holds part of a character are exact if the vocabulary is byte-level or
+    has byte fallback, and null otherwise. Tokens that answers omit, for example an end token, have
+    no bytes, so that the concatenated bytes equal the answer.
     """
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase) -> None:
@@ -51,8 +51,8 @@ class Spelling:
 
 
 def _byte_alphabet() -> dict[str, int]:
-    """Returns the byte for each letter of byte-level vocabularies: printable Latin-1 maps to
-    itself, and the other bytes are numbered from U+0100."""
+    """Returns the byte for each letter of byte-level vocabularies. Printable Latin-1 characters map
+    to their own codes; the other bytes map to letters from U+0100 on."""
     plain = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     others = [byte for byte in range(256) if byte not in plain]
     letters = {chr(byte): byte for byte in plain}

@@ -9,7 +9,7 @@ from colearn.client.protocol.errors import ServeError
 from colearn.generate.job import Done, Event, Failed, Job
 
 _HELD = 2048
-"""Number of unread events after which a slow client's job is cancelled."""
+"""Maximum number of unread events; the job of a slower client is cancelled."""
 
 
 class JobEvents:
@@ -42,6 +42,6 @@ class JobEvents:
                 return
 
     async def done(self) -> None:
-        """Waits for the end of the job. Errors: as in `events`."""
+        """Waits until the job has ended. Errors: as in `events`."""
         async for _ in self.events():
             pass

@@ -1,10 +1,10 @@
 """Statistics over seeds: intervals, probability of improvement, smoothing, alignment.
 
-The statistical unit is a whole run, which is one draw of an algorithm. A single evaluation is never
-the unit, since evaluations of one run are not independent. Comparisons have few runs, so intervals
-are Student's and tests are exact: a percentile bootstrap of three runs covers the true mean in 74%
-of cases, not in 95% (`python benchmarks/interval_coverage.py` prints these rates for every
-statistic of a report).
+The statistical unit is a whole run, which is one sample of an algorithm. A single evaluation is
+never the unit, since evaluations of one run are not independent. Since comparisons have few runs,
+intervals are Student's and tests are exact. A percentile bootstrap of three runs would cover the
+true mean in 74% of cases instead of 95% (`python benchmarks/interval_coverage.py` prints these
+rates for every statistic of a report).
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ class Profile:
 def estimate(values: Sequence[float | None]) -> MeanEstimate | None:
     """Mean and Student's 95% interval of one value per seed.
 
-    The interval is exact for normal values at every number of seeds; its coverage is 93% with
-    skewness 1 and 88% with skewness 2. Seeds without a finite value are ignored and not counted in
+    For normal values the interval is exact at every number of seeds. With skewness 1 the coverage
+    is 93%, with skewness 2 it is 88%. Seeds without a finite value are ignored and not counted in
     `seeds`; None if no seed has a finite value.
     """
     kept = np.array(_finite(values))
@@ -66,9 +66,10 @@ def estimate(values: Sequence[float | None]) -> MeanEstimate | None:
 
 
 def mean_band(rows: ArrayLike) -> tuple[Array, Array, Array]:
-    """Mean, lower and upper bound of Student's 95% interval of curves (seeds, points), pointwise.
+    """Pointwise mean of curves [seeds, points], and lower and upper bound of Student's 95%
+    interval.
 
-    With one seed the bounds are the curve itself.
+    With one seed, both bounds equal the curve.
     """
     matrix = np.asarray(rows, dtype=np.float64)
     mean, seeds = matrix.mean(axis=0), matrix.shape[0]
@@ -81,8 +82,8 @@ def mean_band(rows: ArrayLike) -> tuple[Array, Array, Array]:
 
 
 def interquartile_mean(values: Sequence[float | None]) -> MeanEstimate | None:
-    """The mean of the middle half of the seeds, with the 95% interval of a trimmed mean (Tukey and
-    McLaughlin 1963); None with fewer than five seeds. The mean is robust to a single lucky or
+    """Mean of the middle half of the seeds, with the 95% interval of a trimmed mean (Tukey and
+    McLaughlin 1963). None with fewer than five seeds. The mean is robust to a single lucky or
     failed run."""
     kept = np.array(_finite(values))
     if kept.size < ENOUGH_FOR_SHAPE:
@@ -94,8 +95,8 @@ def interquartile_mean(values: Sequence[float | None]) -> MeanEstimate | None:
 
 
 def performance_profile(values: Sequence[float | None], levels: Sequence[float]) -> Profile | None:
-    """The share of seeds above each level (Agarwal et al. 2021), with Wilson's 95% intervals; None
-    with fewer than five seeds."""
+    """Compute the share of seeds above each level (Agarwal et al. 2021), with Wilson's 95%
+    intervals. None with fewer than five seeds."""
     kept = np.array(_finite(values))
     if kept.size < ENOUGH_FOR_SHAPE:
         return None
@@ -115,9 +116,9 @@ def performance_profile(values: Sequence[float | None], levels: Sequence[float])
 def probability_of_improvement(x: ArrayLike, y: ArrayLike) -> MeanEstimate:
     """P(X > Y) + P(X = Y) / 2 over all pairs of seeds, with Brunner and Munzel's 95% interval.
 
-    If every seed of one side exceeds every seed of the other, the interval is Clopper and Pearson's
-    for min(n, m) disjoint pairs. `seeds` is the smaller number of seeds; with a single seed on
-    either side there is no interval.
+    If every value of X exceeds every value of Y, or the reverse, the interval is Clopper and
+    Pearson's for min(n, m) disjoint pairs. `seeds` is the smaller of the two numbers of seeds. If X
+    or Y has a single seed, there is no interval.
     """
     first, second = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
     wins = (first[:, None] > second[None, :]) + 0.5 * (first[:, None] == second[None, :])
@@ -143,7 +144,7 @@ def probability_of_improvement(x: ArrayLike, y: ArrayLike) -> MeanEstimate:
 
 def differ(x: ArrayLike, y: ArrayLike) -> bool:
     """Whether the exact two-sided rank test (Mann and Whitney 1947) finds a difference between the
-    seeds of X and Y at 95%.
+    values of X and Y at the 95% level.
 
     With ties, the p-value is computed by permutations with a fixed random generator.
     """
@@ -159,8 +160,8 @@ def differ(x: ArrayLike, y: ArrayLike) -> bool:
 
 
 def can_differ(x_seeds: int, y_seeds: int) -> bool:
-    """Whether any results of these numbers of seeds can differ at 95%: the smallest p-value of the
-    exact two-sided rank test is 2 / C(n+m, n)."""
+    """Whether n and m seeds are enough for a difference at the 95% level: the smallest possible
+    p-value of the exact two-sided rank test is 2 / C(n+m, n)."""
     return 2.0 / math.comb(x_seeds + y_seeds, x_seeds) <= 1.0 - CONFIDENCE
 
 
@@ -198,9 +199,9 @@ def on_common_grid(
 ) -> tuple[Array, Array]:
     """Interpolates curves (x, y) linearly on one grid; returns the grid and one row per curve.
 
-    The grid covers the range that all curves share, so nothing is extrapolated. If they share at
-    most one point, the grid contains only the latest start, with each curve's nearest value.
-    x must not decrease; of points with equal x, the last one counts.
+    The grid covers the range that all curves share, so nothing is extrapolated. If the ranges
+    overlap in at most one point, the grid contains only the latest start, with each curve's nearest
+    value. x must not decrease; of several points with equal x, only the last is used.
     """
     kept = [_without_repeats(np.asarray(x, float), np.asarray(y, float)) for x, y in curves]
     start = max(x[0] for x, _ in kept)

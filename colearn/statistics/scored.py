@@ -11,7 +11,7 @@ from math import isnan, nan
 
 
 def as_number(reward: float | None) -> float:
-    """A task's reward as a number: NaN for None."""
+    """Convert a task's reward to a number: None becomes NaN."""
     return nan if reward is None else reward
 
 

@@ -1,2 +1,2 @@
-"""Small Dec-POMDPs as arrays: a reader for `.dpomdp` files, exact search and exact evaluation. Does
-not import torch."""
+"""Small Dec-POMDPs as arrays: a reader for `.dpomdp` files, exact search and exact evaluation. This
+package does not import torch."""

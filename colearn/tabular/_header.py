@@ -20,7 +20,7 @@ TABLES = ("T", "O", "R")
 _START_AMONG = ("start include", "start exclude")
 MOST_AGENTS = 32
 MOST_ENTRIES = 100_000_000
-"""Limit on the entries of R(s, a, s', o): 800 MB as float64."""
+"""Maximum number of entries of R(s, a, s', o): 800 MB as float64."""
 SUM_TOLERANCE = 1e-6
 
 
@@ -158,7 +158,8 @@ def _names_state(token: Token) -> bool:
 
 
 def _start_among(entry: Entry, words: Sequence[Token], states: Sequence[str]) -> Array:
-    """A uniform distribution over the listed states, or over all states except them."""
+    """Return a uniform distribution over the listed states, or over all states that are not
+    listed."""
     chosen = np.zeros(len(states), dtype=bool)
     for token in words:
         number = entry.find(token, "state", states)

@@ -1,4 +1,5 @@
-"""Upper bound on the value to go: the value of the POMDP in which agents share observations."""
+"""Upper bound on the value to go: the value of the POMDP in which a single agent sees all
+observations."""
 
 from __future__ import annotations
 
@@ -17,9 +18,9 @@ looser MDP bound, which assumes that the state is known."""
 class POMDPBound:
     """Q*(b, a) of the underlying POMDP, by memoised recursion over beliefs.
 
-    It bounds the value of every decentralised policy, because such a policy is also a policy of one
-    agent that sees all observations. When the cache is full, the bound is sum_s b(s) Q*(s, a) of
-    the underlying MDP, which is looser.
+    Q* bounds the value of every decentralised policy, because a decentralised policy is also a
+    policy of a single agent that sees all observations. When the cache is full, the bound is sum_s
+    b(s) Q*(s, a) of the underlying MDP, which is looser.
     """
 
     def __init__(self, model: TabularModel, horizon: int, discount: float) -> None:
@@ -34,10 +35,10 @@ class POMDPBound:
             self._mdp.append(self._reward + discount * future_values)
 
     def action_values(self, weights: Array, turns: int) -> Array:
-        """Bounds with `turns` turns to go, shape [rows, joint actions].
+        """Compute bounds with `turns` turns to go, shape [rows, joint actions].
 
-        `weights` [rows, S] are beliefs times their probabilities; the bounds are multiplied by the
-        same probabilities.
+        A row of `weights` [rows, S] is a belief times the probability of that belief; the row's
+        bounds are multiplied by the same probability.
         """
         if turns == 1:
             return weights @ self._reward.T

@@ -28,7 +28,8 @@ def joint_rules(
 
     game: [cells of agent 1, .., cells of agent n, actions of agent 1, .., actions of agent n].
     Within a chunk of partial rules, values decrease; the most promising chunk comes first. `count`
-    receives the number of partial rules extended, and may raise to stop the search.
+    is called with the number of extended partial rules, and may raise an exception to stop the
+    search.
     """
     yield from _decide(game[None], (), threshold, count, last_by_response=False)
 

@@ -1,8 +1,8 @@
 """The joint distribution of states and cells at a turn, given the decision rules of earlier turns.
 
-An agent's `cell` is the information on which its action may depend: its observations so far, the
-latest observation, or nothing. The joint distribution of the state and all cells is a sufficient
-statistic for the remaining turns.
+An agent's `cell` is the information on which the agent's action may depend: all observations so
+far, the latest observation, or nothing. The joint distribution of the state and all cells is a
+sufficient statistic for the remaining turns.
 """
 
 from __future__ import annotations
@@ -25,12 +25,13 @@ DIGITS = 12
 
 @dataclass(frozen=True, eq=False)
 class Stage:
-    """The distribution of one turn, and the cell update of each agent."""
+    """The joint distribution of states and cells at one turn, and the cell update of each agent."""
 
     weights: Array
     """P(s, cells), shape [cells of agent 1, .., cells of agent n, S]."""
     update: tuple[Index, ...]
-    """By agent: the cell after (previous cell, observation); -1 where the pair is impossible."""
+    """By agent: the cell that follows (previous cell, observation); -1 if the pair is
+    impossible."""
 
 
 def first_stage(model: TabularModel) -> Stage:
@@ -40,7 +41,7 @@ def first_stage(model: TabularModel) -> Stage:
 
 
 def next_stage(model: TabularModel, stage: Stage, rules: Rules, information: Information) -> Stage:
-    """The stage of the next turn, after the agents act by `rules`."""
+    """Compute the stage of the next turn, after the agents have acted by `rules`."""
     agents = len(model.agents)
     cells = stage.weights.shape[:agents]
     at = np.nonzero(stage.weights.sum(axis=-1))
@@ -68,10 +69,10 @@ def next_stage(model: TabularModel, stage: Stage, rules: Rules, information: Inf
 
 
 def _merge(stage: Stage) -> Stage:
-    """Merge the cells c of an agent that have equal P(s, cells of the others | c).
+    """Merge cells c of an agent if P(s, cells of the other agents | c) is equal.
 
     Merged cells share their optimal actions, at this and all later turns (Oliehoek et al. 2009),
-    so the merge loses no optimum.
+    so merging does not lose an optimal policy.
     """
     weights, update = stage.weights, list(stage.update)
     unchanged, agent = 0, 0

@@ -22,7 +22,8 @@ _FORMS = {
 
 
 class Tables:
-    """The T, O and R arrays under construction, and the line that last set each row of T and O.
+    """Holds the T, O and R arrays under construction, and for each row of T and O the line of the
+    file that last set it.
 
     The rewards' last two axes, s' and o, keep length 1 until an entry distinguishes their elements.
     """
@@ -38,7 +39,7 @@ class Tables:
         self._lines = {key: np.zeros((actions, self.states), dtype=np.int64) for key in "TO"}
 
     def add(self, entry: Entry) -> None:
-        """Apply one entry; it overwrites earlier values."""
+        """Apply one entry, which overwrites earlier values."""
         *keys, values = entry.fields()
         fewest, most = (2, 4) if entry.key == "R" else (1, 3)
         if not fewest <= len(keys) <= most:
@@ -98,8 +99,8 @@ class Tables:
         self.reward[np.ix_(actions, states, after, seen)] = block
 
     def _index_axis(self, axis: int, chosen: Numbers, differs: bool) -> Numbers:
-        """Indices into the reward table along an axis that is stored with length 1 until an entry
-        sets only some of its positions."""
+        """Return indices into the reward table along an axis. The axis is stored with length 1
+        until an entry sets only some of its positions."""
         size = self.states if axis == 2 else self.joint_observations
         if self.reward.shape[axis] == size:
             return chosen
@@ -115,7 +116,7 @@ class Tables:
         return entry.select_joint(tokens, "observation", self.header.observations)
 
     def normalised(self, key: str, file: str, last_line: int) -> Array:
-        """The table T or O with rows divided by their sums, which must be 1 within the tolerance.
+        """Divide each row of the table T or O by its sum. The sum must be 1 within the tolerance.
 
         Errors: ConfigError with the line that last set a row that does not sum to 1.
         """
@@ -136,7 +137,7 @@ class Tables:
         return table / sums[:, :, None]
 
     def rewards(self) -> Array:
-        """R(s, a, s', o), to be maximised, in full shape; a broadcast view where possible."""
+        """Return R(s, a, s', o), to be maximised, in full shape; a broadcast view if possible."""
         reward = 0.0 - self.reward if self.header.cost else self.reward
         return np.broadcast_to(reward, (*self.transition.shape, self.joint_observations))
 

@@ -1,4 +1,5 @@
-"""Tokenizer for `.dpomdp` files: entries of tokens with line numbers."""
+"""Tokenizer for `.dpomdp` files: splits a file into entries, which are lists of tokens with line
+numbers."""
 
 from __future__ import annotations
 
@@ -37,7 +38,7 @@ class Token:
 
     @property
     def whole(self) -> int | None:
-        """The number if the text consists of digits only, else None."""
+        """The token as a number if its text consists only of digits, else None."""
         if not _WHOLE.fullmatch(self.text):
             return None
         return int(min(float(self.text), 1e12))
@@ -49,7 +50,7 @@ class Token:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A `key:` and its tokens, up to the next key."""
+    """A `key:` and the tokens after it, up to the next key."""
 
     file: str
     key: str
@@ -80,7 +81,7 @@ class Entry:
         return self.tokens
 
     def number(self, token: Token) -> float:
-        """The token as a finite number."""
+        """Read the token as a finite number."""
         if _NOT_FINITE.fullmatch(token.text):
             raise self.error(f"{token.quoted} must be a finite number", token.line)
         if not token.numeric:
@@ -91,7 +92,7 @@ class Entry:
         return value
 
     def probability(self, token: Token) -> float:
-        """The token as a number in [0, 1]."""
+        """Read the token as a number in [0, 1]."""
         value = self.number(token)
         if not 0 <= value <= 1:
             raise self.error(
@@ -146,7 +147,7 @@ class Entry:
         return index
 
     def select(self, tokens: Sequence[Token], kind: str, names: Sequence[str]) -> Numbers:
-        """The indices that a field of one token selects: one index, or all for `*`."""
+        """The indices that a one-token field selects: one index, or all indices for `*`."""
         if len(tokens) != 1:
             line = tokens[-1].line if tokens else self.line
             raise self.error(
@@ -159,8 +160,8 @@ class Entry:
     def select_joint(
         self, tokens: Sequence[Token], kind: str, names: Sequence[Sequence[str]]
     ) -> Numbers:
-        """The joint indices that a field selects. The field has one element per agent, a joint
-        index or `*`."""
+        """The joint indices that a field selects. The field consists of one element per agent, of a
+        joint index, or of `*`."""
         shape = tuple(len(elements) for elements in names)
         total = math.prod(shape)
         if len(tokens) == 1 and tokens[0].text == "*":

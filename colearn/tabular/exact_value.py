@@ -1,7 +1,7 @@
 """Exact evaluation of a stochastic joint policy: J, values, action values and the gradient of J.
 
-The method is backward induction over joint histories. Quantities of a history h are multiplied by
-P(h | actions); in this form the quantities of the children of h can be added.
+The method is backward induction over joint histories. All quantities of a history h are multiplied
+by P(h | actions), so that the quantities of the children of h can be added.
 `experiment/evaluation/exact.py` converts a team of language models to such a policy.
 """
 
@@ -23,8 +23,8 @@ from .model import Array
 Policy = Mapping[str, Sequence[Array]]
 """Agent -> pi_i(a | h_i) by turn, shape [private histories, |A_i|].
 
-A row may sum to less than 1: the missing probability is that of a rejected reply, which ends the
-episode.
+A row may sum to less than 1: the missing probability is the probability of a rejected reply, which
+ends the episode.
 """
 
 TOLERANCE = 1e-9
@@ -39,16 +39,18 @@ class ExactEvaluation:
     joint_probabilities: tuple[Array, ...]
     """P(h) under the policy, shape [joint histories]; the sum is P(the turn is played)."""
     joint_values: tuple[Array, ...]
-    """V(h), shape [joint histories]: conditional on h, also where the policy never reaches h."""
+    """V(h), shape [joint histories]: the value conditional on h, defined even if the policy never
+    reaches h."""
     joint_action_values: tuple[Array, ...]
     """Q(h, a), shape [joint histories, joint actions]."""
     private_values: Mapping[str, tuple[Array, ...]]
     """Agent -> V_i(h_i) = E[V(h) | h_i] under the policy, shape [private histories]: the values to
-    which a decentralised critic converges. NaN where the policy never reaches h_i."""
+    which a decentralised critic converges. NaN if the policy never reaches h_i."""
     gradient: Mapping[str, tuple[Array, ...]]
     """Agent -> dJ / d pi_i(a | h_i), shape [private histories, |A_i|].
 
-    The probabilities are independent variables: raising one lowers the probability of rejection."""
+    The probabilities are independent variables: raising one of them lowers only the probability of
+    rejection."""
 
 
 def uniform(histories: JointHistories) -> Policy:
@@ -70,7 +72,7 @@ def evaluate(
     discount: float = 1.0,
     rejected: Sequence[float] | None = None,
 ) -> ExactEvaluation:
-    """J, values and gradient of `policy` on the model and horizon of `histories`.
+    """Compute J, values and gradient of `policy` for the model and horizon of `histories`.
 
     `rejected[t]` is the reward (default 0) of a turn t at which at least one agent's reply is
     rejected; the episode ends there. Raises ConfigError if a policy does not fit the histories.
@@ -159,8 +161,8 @@ def _joint(rows: Sequence[Array]) -> Array:
 
 
 def _chosen(histories: JointHistories, rows: Sequence[Sequence[Array]]) -> list[Array]:
-    """By turn: the probability that the agents choose the actions of h, given the observations of
-    h."""
+    """For each turn: the probability that the agents choose the actions of h, given the
+    observations of h."""
     chosen = [np.ones(1)]
     for t in range(1, histories.horizon):
         turn = histories.turns[t]

@@ -2,8 +2,8 @@
 
 A joint history is h = (a_0, o_1, a_1, o_2, ...) of joint actions and joint observations. The
 private history of agent i is the sequence of agent i's actions and observations in h. Reachability
-depends on the model alone, so the arrays are built once; each policy is evaluated by gathers and
-sums over them.
+depends on the model alone, so the arrays are built once. Each policy is then evaluated by gathers
+and sums over these arrays.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ class TurnHistories:
     joint_observation: Index
     """The last joint observation, shape [histories]; 0 at turn 0."""
     private: tuple[Index, ...]
-    """By agent: the index of its private history within the turn, shape [histories]."""
+    """By agent: the index of the agent's private history within the turn, shape [histories]."""
     counts: tuple[int, ...]
-    """By agent: the number of its private histories at this turn."""
+    """By agent: the number of the agent's private histories at this turn."""
     probability: Array
     """P(o_1..o_t | a_0..a_{t-1}), shape [histories]; positive."""
     belief: Array
@@ -47,7 +47,8 @@ class TurnHistories:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class _Step:
-    """One agent's private histories of a turn, as extensions of its histories one turn earlier."""
+    """One agent's private histories of a turn, represented as extensions of the agent's histories
+    one turn earlier."""
 
     parent: Index
     action: Index
@@ -55,7 +56,7 @@ class _Step:
 
 
 class JointHistories:
-    """The reachable joint histories of turns 0 to H - 1, with beliefs and expected rewards.
+    """All reachable joint histories of turns 0 to H - 1, with beliefs and expected rewards.
 
     Private histories are numbered within their turn in lexicographic order. Raises ConfigError if
     the horizon needs an array of more than `LIMIT` numbers.

@@ -1,4 +1,5 @@
-"""A finite Dec-POMDP as arrays: the content of a `.dpomdp` file, the input of exact methods."""
+"""A finite Dec-POMDP as arrays. It holds the content of a `.dpomdp` file and is the input of exact
+methods."""
 
 from __future__ import annotations
 
@@ -25,9 +26,9 @@ class TabularModel:
     agents: tuple[str, ...]
     states: tuple[str, ...]
     actions: tuple[tuple[str, ...], ...]
-    """By agent: the names of its actions."""
+    """By agent: the names of the agent's actions."""
     observations: tuple[tuple[str, ...], ...]
-    """By agent: the names of its observations."""
+    """By agent: the names of the agent's observations."""
     start: Array
     """b_0, shape [S]."""
     transition: Array
@@ -56,9 +57,9 @@ class TabularModel:
         )
 
     def joint_action(self, numbers: tuple[int, ...]) -> int:
-        """The joint action's index, from the agents' action indices."""
+        """Compute the joint action's index from the agents' action indices."""
         return int(np.ravel_multi_index(numbers, self.action_shape))
 
     def joint_observation(self, numbers: tuple[int, ...]) -> int:
-        """The joint observation's index, from the agents' observation indices."""
+        """Compute the joint observation's index from the agents' observation indices."""
         return int(np.ravel_multi_index(numbers, self.observation_shape))

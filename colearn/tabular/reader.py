@@ -15,8 +15,8 @@ from .model import TabularModel
 def read_dpomdp(path: Path, field: str = "task.file") -> TabularModel:
     """Read the model from a file.
 
-    Errors: ConfigError, naming `field` if the file cannot be read, and otherwise the file, the line
-    and the entry.
+    Errors: ConfigError. The message names `field` if the file cannot be read, else the file, the
+    line and the entry.
     """
     try:
         raw = path.read_bytes()
@@ -35,7 +35,7 @@ def read_dpomdp(path: Path, field: str = "task.file") -> TabularModel:
 
 
 def parse_dpomdp(text: str, name: str) -> TabularModel:
-    """Parse a `.dpomdp` text; error messages refer to it as `name`.
+    """Parse the text of a `.dpomdp` file; error messages call the file `name`.
 
     The entries `agents`, `discount`, `values`, `states`, `start`, `actions`, `observations` must
     appear once each, in this order. T, O and R entries follow in any order, and later entries
@@ -43,7 +43,7 @@ def parse_dpomdp(text: str, name: str) -> TabularModel:
     and observations given by a count are named '0', '1', ... Rows of T and O must sum to 1 within
     1e-6 and are divided by their sums; rewards that are not set are 0.
 
-    Errors: ConfigError, one line `NAME:LINE: entry: what is wrong; remedy`.
+    Errors: ConfigError, with the one-line message `NAME:LINE: entry: what is wrong; remedy`.
     """
     entries, last_line = split_entries(text, name)
     if not entries:

@@ -1,15 +1,15 @@
 """Exact search for the best deterministic joint policy of small problems.
 
-Depth-first branch and bound over turns. A node fixes the decision rules of all earlier turns. Its
-bound is the reward that these rules earn plus an upper bound on the value to go. Its children are
-the joint decision rules of its turn, in decreasing order of their bounds, as long as they can beat
-the incumbent. At the last turn the bound is the reward itself, and the last agent's rule is its
-best response. Two nodes of a turn with the same distribution of state and cells have the same
-future, so the one with the lower reward is dropped.
+Depth-first branch and bound over turns. A node fixes the decision rules of all earlier turns. The
+node's bound is the reward that these rules earn plus an upper bound on the value to go. The node's
+children are the joint decision rules of the node's turn, in decreasing order of their bounds, as
+long as a bound exceeds the incumbent. At the last turn the bound is the reward itself, and the last
+agent's rule is a best response. Two nodes of a turn with the same distribution of state and cells
+have the same future, so the node with the lower reward is dropped.
 
-The bound is the value of the underlying POMDP, in which one agent sees all observations. It never
-cuts off an optimum: from any node on, every joint policy of the team is also a policy of that agent
-from the same beliefs.
+The bound is the value of the underlying POMDP, in which one agent sees all observations. The bound
+never removes an optimum: from any node on, every joint policy of the team is also a policy of that
+single agent from the same beliefs.
 
 Values are exact up to rounding: beliefs and cells count as equal at 12 decimals.
 """
@@ -35,13 +35,16 @@ from .model import Array, TabularModel
 
 NODES = 100_000
 RULES_PER_NODE = 1_000
-"""Number of partial decision rules that count as one node, because they take about as long."""
+"""Number of partial decision rules that together count as one node, because they take about as long
+as a node."""
 MARGIN = 1e-10
-"""Minimum gain over the incumbent, relative to its value, that does not count as rounding error.
+"""Minimum gain over the incumbent that does not count as rounding error, as a fraction of the
+incumbent's value.
 """
 
 DecisionRule = Mapping[tuple[int, ...], int]
-"""The agent's information -> its action, for all information reachable under the joint policy."""
+"""Maps an agent's information to the agent's action, for all information that is reachable under
+the joint policy."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -62,8 +65,8 @@ class Solution:
     def as_policy(self, histories: JointHistories) -> Policy:
         """The same policy as a table of private histories, the input of `evaluate`.
 
-        Histories that the joint policy never reaches get the agent's action 0. Raises ConfigError
-        if the horizons differ.
+        At histories that the joint policy never reaches, the agent takes action 0. Raises
+        ConfigError if the horizons differ.
         """
         horizon = len(next(iter(self.policy.values())))
         if horizon != histories.horizon:
@@ -135,7 +138,7 @@ class _Search:
         self._earned: dict[tuple[int, tuple[int, ...], bytes], float] = {}
 
     def visit(self, stage: Stage, earned: float, path: _Path) -> None:
-        """Search the subtree of the node at `path`, whose earlier turns earn `earned`."""
+        """Search the subtree of the node at `path`; the turns before the node earn `earned`."""
         turn = len(path)
         self.nodes += 1
         self._check_limit()
@@ -168,12 +171,13 @@ class _Search:
             )
 
     def _needed(self, earned: float) -> float:
-        """The reward that the remaining turns need to beat the incumbent."""
+        """Reward that the remaining turns must exceed to beat the incumbent."""
         margin = MARGIN * max(1.0, abs(self.best)) if self.best_path else 0.0
         return self.best + margin - earned
 
     def _game(self, stage: Stage, turn: int) -> Array:
-        """Bounds on the value to go, shape [cells of every agent.., actions of every agent..]."""
+        """Compute bounds on the value to go, shape [cells of every agent.., actions of every
+        agent..]."""
         at = np.nonzero(stage.weights.sum(axis=-1))
         game = np.zeros((*stage.weights.shape[:-1], len(self.model.transition)))
         game[at] = self.bound.action_values(stage.weights[at], self.horizon - turn)
@@ -187,7 +191,7 @@ class _Search:
 
 
 def _information(observations: tuple[int, ...], information: Information) -> tuple[int, ...]:
-    """The part of an agent's observations that its action may depend on."""
+    """The part of an agent's observations that the agent's action may depend on."""
     if information == "open_loop":
         return ()
     return observations if information == "history" else observations[-1:]
@@ -196,7 +200,7 @@ def _information(observations: tuple[int, ...], information: Information) -> tup
 def _written_out(
     model: TabularModel, path: _Path, information: Information
 ) -> Mapping[str, tuple[DecisionRule, ...]]:
-    """The rules of `path`, with observations as keys instead of cells."""
+    """Convert the rules of `path`: use observations instead of cells as keys."""
     policy: dict[str, tuple[DecisionRule, ...]] = {}
     for i, agent in enumerate(model.agents):
         cells: dict[tuple[int, ...], int] = {(): 0}

@@ -1,4 +1,5 @@
-"""Saved critics: value models that score episodes, and measures of how good their values are."""
+"""Saved critics (value models that score episodes) and measures of how well their values predict
+returns."""
 
 from .loaded import LoadedCritic, load_critic
 

@@ -1,4 +1,5 @@
-"""Explainable variance of returns, and the variance that a mean for each item explains."""
+"""Explainable share of the returns' variance, and the share that a separate mean for each item
+explains."""
 
 from __future__ import annotations
 
@@ -20,23 +21,23 @@ _RESAMPLES = 200
 
 @dataclass(frozen=True, slots=True)
 class Ceiling:
-    """The share of the variance of single returns that a value of the joint history can explain at
-    a turn, with a 95% interval over trees."""
+    """Upper bound, at one turn, of the share of the variance of single returns that a value of the
+    joint history can explain. Includes a 95% interval over trees."""
 
     turn: int
     explainable: float
     low: float
     high: float
     groups: int
-    """Number of joint histories after which several joint actions were played."""
+    """Number of joint histories with several sampled joint actions."""
 
 
 def ceilings(episodes: Episodes, items: Sequence[str] | None = None) -> tuple[Ceiling, ...]:
-    """The explainable share at each turn: 1 - (variance among siblings) / (variance).
+    """Compute the explainable share at each turn: 1 - (variance among siblings) / (total variance).
 
-    Returns are means over agents. `items`: the name of every episode's item. With names, all roots
-    of an item count as one history, which is right if one policy played all episodes. Turns without
-    siblings are left out.
+    Returns are means over agents. `items`: the name of every episode's item. If names are given,
+    the roots of all trees of an item count as one history. This is correct if one policy played all
+    episodes. Turns without siblings are left out.
     """
     by_turn = (
         _ceiling(turn, list(units.values()))
@@ -48,7 +49,8 @@ def ceilings(episodes: Episodes, items: Sequence[str] | None = None) -> tuple[Ce
 def return_groups(
     episodes: Episodes, items: Sequence[str] | None
 ) -> dict[int, dict[str, list[list[float]]]]:
-    """Groups of returns after equal joint histories, by turn and tree or item (see `ceilings`)."""
+    """Group the returns that follow equal joint histories, by turn and by tree or item (see
+    `ceilings`)."""
     by_turn: dict[int, dict[str, list[list[float]]]] = {}
     for number, episode in enumerate(episodes):
         tree = episode.tree
@@ -83,8 +85,8 @@ def _ceiling(turn: int, units: Sequence[Sequence[Sequence[float]]]) -> Ceiling |
 
 
 def _sums(groups: Sequence[Sequence[float]]) -> tuple[float, float, float, float, float]:
-    """Number, sum and sum of squares of the returns; sum of squared deviations within groups and
-    its degrees of freedom."""
+    """Five sums over the returns: their number, sum and sum of squares; the sum of squared
+    deviations within groups, and the degrees of freedom of that sum."""
     flat = [one for group in groups for one in group]
     within = sum(float(np.var(group)) * len(group) for group in groups)
     freedom = sum(len(group) - 1 for group in groups)
@@ -100,13 +102,13 @@ def _explainable(sums: np.ndarray) -> float | None:
 
 
 def item_mean_worth(before: Sequence[Pair], judged: Sequence[Pair]) -> tuple[TurnWorth, ...]:
-    """Variance explained by predicting each return as the mean of earlier returns of the same item
-    and turn, shrunk towards the mean of the turn."""
+    """Share of the variance that is explained if each return is predicted by the mean of earlier
+    returns of the same item and turn, shrunk towards the mean of the turn."""
     return worth_by_turn(item_mean_pairs(before, judged))
 
 
 def item_mean_pairs(before: Sequence[Pair], judged: Sequence[Pair]) -> Iterator[Pair]:
-    """The pairs in `judged`, with the means of earlier returns as values."""
+    """Return the pairs in `judged`, with each value replaced by the mean of earlier returns."""
     of_turn: dict[int, list[float]] = {}
     of_item: dict[tuple[str, int], list[float]] = {}
     for pair in before:

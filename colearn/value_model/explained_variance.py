@@ -14,8 +14,8 @@ from colearn.models.critic_folder import TurnWorth
 from colearn.statistics.scored import mean_scored
 
 ROUNDING = 1e-9
-"""Standard deviation of returns, relative to the largest absolute return, up to which they count as
-equal: there is no variance to explain."""
+"""Threshold on the standard deviation of returns, relative to the largest absolute return. Up to
+this threshold the returns count as equal, so that there is no variance to explain."""
 
 
 class Pair(NamedTuple):
@@ -34,10 +34,10 @@ def pairs(
     of_state: bool,
     single: bool = False,
 ) -> Iterator[Pair]:
-    """Every value with its scored return. `of_state`: the values are of states, and the return is
-    the mean return after the node; otherwise it is the return of the edge into the node. `single`:
-    pair the value with each single return after the node instead of their mean. The turn of a pair
-    is the turn of the joint action."""
+    """Pair every value with a scored return. `of_state`: if true, the values are those of states,
+    and each return is the mean return after the node; otherwise each return is that of the edge
+    into the node. `single`: pair the value with each single return after the node instead of their
+    mean. The turn of a pair is that of its joint action."""
     for episode, by_agent in zip(episodes, values, strict=True):
         tree, below = episode.tree, episode.tree.below()
         item = item_name(tree.item)
@@ -54,15 +54,15 @@ def pairs(
 
 
 def explained_variance(predictions: Iterable[Pair]) -> float | None:
-    """1 - Var(G - V) / Var(G); None if returns differ by rounding only."""
+    """1 - Var(G - V) / Var(G); None if the returns differ only by rounding."""
     return _fractions(predictions)[0]
 
 
 def action_worth(episodes: Episodes, values: Sequence[AgentValues]) -> float | None:
-    """1 - Var(G - Q(h, a)) / Var(G - mean_k Q(h, a_-i, a_i^k)): how much a counterfactual critic's
-    prediction of the return improves because the critic reads the agent's own action. 0 if Q does
-    not depend on that action, even if Q explains the returns well. None without alternatives, or if
-    nothing is left to explain."""
+    """1 - Var(G - Q(h, a)) / Var(G - mean_k Q(h, a_-i, a_i^k)): how much better a counterfactual
+    critic predicts the return because it reads the agent's action. 0 if Q does not depend on that
+    action, even if Q explains the returns well. None without alternatives, or if nothing is left to
+    explain."""
     errors, baseline_errors = list[float](), list[float]()
     for episode, by_agent in zip(episodes, values, strict=True):
         for agent, own in by_agent.items():
@@ -79,7 +79,7 @@ def action_worth(episodes: Episodes, values: Sequence[AgentValues]) -> float | N
 
 
 def worth_by_turn(predictions: Iterable[Pair]) -> tuple[TurnWorth, ...]:
-    """Explained variance and R^2 of each turn."""
+    """Compute the explained variance and R^2 of each turn."""
     by_turn: dict[int, list[Pair]] = {}
     for pair in predictions:
         by_turn.setdefault(pair.turn, []).append(pair)

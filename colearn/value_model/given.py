@@ -1,4 +1,5 @@
-"""Critics from an earlier run or a folder (`critic.from`): finds them and checks that they fit."""
+"""Finds critics of an earlier run or in a folder (`critic.from`) and checks that they fit the
+run."""
 
 from __future__ import annotations
 
@@ -26,9 +27,9 @@ _FIELD = "critic.from"
 
 
 def with_given_critic(config: Config) -> Config:
-    """The config with `critic.from` replaced by a local folder of saved critics, and with the
-    `critic.baseline` of these critics. Critics of a run are written into the cache; a repository of
-    the hub is downloaded.
+    """Return the config with a local folder of saved critics as `critic.from`, and with the
+    `critic.baseline` of these critics. The critics of an earlier run are written into the cache; a
+    repository on the hub is downloaded.
 
     Errors: ConfigError for a folder or run without a critic; CheckpointError for a run without a
     checkpoint.
@@ -47,7 +48,7 @@ def with_given_critic(config: Config) -> Config:
 
 
 def _has_means(path: Path) -> bool:
-    """Whether the critics in a folder add means by item to their networks' values.
+    """Whether the critics in a folder add the mean return of each item to their networks' values.
 
     Errors: ConfigError if some critics have means and others do not.
     """
@@ -62,7 +63,8 @@ def _has_means(path: Path) -> bool:
 
 
 def given_critics(run: ResolvedRun) -> dict[str, CriticManifest]:
-    """The manifest of every given value model, by name; empty without `critic.from`.
+    """Return the manifest of every value model in `critic.from`, by name; empty without
+    `critic.from`.
 
     Errors: ConfigError, one line, for a critic that does not fit the run.
     """
@@ -135,7 +137,7 @@ def _text_of(value: Any) -> str:
 
 
 def _kept_from_run(folder: Path) -> Path:
-    """The cache folder with the newest critics of a run, which is written once."""
+    """Return the cache folder with the newest critics of a run; the folder is written only once."""
     there = open_run(folder)
     checkpoint = there.checkpoints.choose()
     checkpoint.say_passed()
@@ -172,8 +174,8 @@ def _kept_from_run(folder: Path) -> Path:
 
 
 def critic_joint_actions(run: ResolvedRun, own: int) -> int:
-    """The number of joint actions that a run's critics were trained on: the run's `own`, unless the
-    critics were frozen, plus those of the critics in `critic.from`."""
+    """Number of joint actions that a run's critics were trained on: `own`, the number in the run
+    itself (0 if the critics were frozen), plus the number for the critics in `critic.from`."""
     critic = run.config.critic
     given = max((m.joint_actions for m in given_critics(run).values()), default=0)
     return given + (own if critic is None or critic.frozen < 1.0 else 0)

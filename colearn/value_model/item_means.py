@@ -1,4 +1,5 @@
-"""Running means of the returns by item and turn, so that a critic's network need not learn them."""
+"""Running means of the returns by item and turn, which a critic's network therefore need not
+learn."""
 
 from __future__ import annotations
 
@@ -21,23 +22,27 @@ from colearn.contract.rows import Mark, Row
 from colearn.types import Credited, Tree
 
 KEPT = 0.75
-"""Factor by which a mean's weight decays per iteration: about the last four iterations count."""
+"""Factor by which a mean's weight decays per iteration: a mean covers about the last four
+iterations."""
 
 _LEAST = 0.05
-"""Weight below which a mean is dropped: its item has not occurred for about ten iterations."""
+"""Minimum weight of a mean. Means with less weight are dropped: their item has not occurred for
+about ten iterations."""
 PRIORS = (2.0, 8.0, 32.0, inf)
 """Candidates for the number of pseudo-returns, equal to the turn's mean, that are added to an
 item's own returns. The first candidate is used until there are errors to compare."""
 _BETWEEN = "\x1f"
 
 Offsets = Sequence[Mapping[str, Mapping[int, float]]]
-"""For every tree: the number that is added to the network's value, by agent and turn."""
+"""One mapping for every tree: the number that is added to the network's value, by agent and
+turn."""
 
 
 @dataclass(slots=True)
 class ItemMeans:
-    """Means of the returns after a turn, by reader, turn and item. The network predicts the
-    difference between the return and its mean.
+    """Means of the returns after a turn, by reader, turn and item. A reader is one input of a
+    critic: the history of an agent, or of the whole team. The network predicts the difference
+    between the return and this mean.
 
     An episode's own returns are left out of its means, so that the baseline does not depend on the
     episode's actions. A mean of few returns is shrunk towards the mean of the turn over all items,
@@ -46,12 +51,13 @@ class ItemMeans:
     """
 
     state: dict[str, tuple[float, float]] = field(default_factory=dict)
-    """Weighted sum and total weight by key. The keys "reader, turn" and "reader, turn, item" are
-    for returns; the key "reader, turn, , prior" is for the squared errors with one of `PRIORS`."""
+    """Weighted sum and total weight, by key. Entries with the keys "reader, turn" and "reader,
+    turn, item" are for returns. Entries with the key "reader, turn, , prior" are for the squared
+    errors with one of `PRIORS`."""
 
     def offsets(self, critic: Critic, episodes: Episodes, trees: Sequence[Tree[Any]]) -> Offsets:
-        """Update the means with the returns of an iteration. Returns the means for every tree,
-        without the tree's own returns.
+        """Update the means with the returns of an iteration. Return the means for every tree,
+        computed without the returns of that tree.
 
         The items are read from `trees`, because the trees of `episodes` may lack them.
         """
@@ -91,13 +97,14 @@ class ItemMeans:
         return offsets
 
     def prior(self, of_turn: str) -> float:
-        """The prior in `PRIORS` with the smallest squared error on the returns of earlier
-        iterations; the first prior while there are no errors."""
+        """Choose the prior in `PRIORS` with the smallest squared error on the returns of earlier
+        iterations. Until there are errors, the first prior is used."""
         told = {p: self.state.get(_of_prior(of_turn, p), (0.0, 0.0))[0] for p in PRIORS}
         return min(told, key=told.__getitem__)
 
     def of_tree(self, critic: Critic, tree: Tree[Any]) -> Mapping[str, Mapping[int, float]]:
-        """The means, by agent and turn, for a tree whose own returns are not part of the means."""
+        """Return the means, by agent and turn, for a tree whose returns are not included in the
+        means."""
         item = item_name(tree.item)
         turns = range(max(node.turn for node in tree.nodes) + 1)
         return {
@@ -116,7 +123,7 @@ class ItemMeans:
         return {k: told for k, told in self.state.items() if k.split(_BETWEEN)[0] in readers}
 
     def _without(self, key: str, actual: float, prior: float, usual: float) -> float:
-        """A mean from which the return `actual` is left out, shrunk towards `usual`."""
+        """Compute a mean without the return `actual`, shrunk towards `usual`."""
         total, n = self.state[key]
         return _shrunk(total - actual, n - 1.0, prior, usual)
 
@@ -126,7 +133,7 @@ def _of_prior(of_turn: str, prior: float) -> str:
 
 
 def _shrunk(total: float, n: float, prior: float, usual: float) -> float:
-    """The mean of `n` returns, whose sum is `total`, and of `prior` pseudo-returns equal to
+    """Compute the mean of `n` returns with sum `total` and `prior` pseudo-returns equal to
     `usual`."""
     if prior == inf or n + prior <= 0:
         return usual
@@ -136,8 +143,8 @@ def _shrunk(total: float, n: float, prior: float, usual: float) -> float:
 def _returns(
     critic: Critic, episode: Credited[Any], tree: Tree[Any]
 ) -> dict[tuple[str, str], float]:
-    """One tree's mean return after each turn, by the pair (key of the turn's mean, key of the
-    item's mean)."""
+    """Compute the mean return of one tree after each turn. Keys are pairs (key of the turn's mean,
+    key of the item's mean)."""
     by_turn: dict[tuple[str, int], list[float]] = {}
     for reader, agents in critic.readers(tree.agents).items():
         for agent in agents:
@@ -155,7 +162,7 @@ def _returns(
 def added(
     critic: Critic, trees: Sequence[Tree[Any]], values: Sequence[AgentValues], offsets: Offsets
 ) -> list[AgentValues]:
-    """The network's values with the means added."""
+    """Add the means to the network's values."""
     return [
         {
             agent: _shifted(critic, tree, series, means.get(agent, {}))
@@ -172,8 +179,8 @@ def baselined(
     agents: Sequence[str],
     means: Mapping[str, Mapping[int, float]],
 ) -> Row:
-    """A reader's row in which the baseline of each mark is the mean for the mark's turn. `agents`:
-    the reader's agents; `means`: the means for the tree."""
+    """Return a row of a value model with the mean of each mark's turn as the mark's baseline.
+    `agents`: the agents whose values the row holds; `means`: the means for the tree."""
 
     def mean_at(mark: Mark) -> float:
         before = mark.inside is not None or not critic.of_state

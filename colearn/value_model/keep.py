@@ -31,8 +31,8 @@ def keep_critic(
 ) -> CriticManifest:
     """Write weights, tokenizer and manifest of the value model `key` into an empty folder.
 
-    run: resolved from a config that `with_given_critic` has processed.
-    joint_actions: the number of joint actions that the critic was trained on until the checkpoint.
+    run: must be resolved from a config that `with_given_critic` has processed.
+    joint_actions: number of joint actions that the critic was trained on up to the checkpoint.
     Errors: as for `checkpoint_network` and `save_critic`.
     """
     given = run.config.critic
@@ -64,8 +64,8 @@ def keep_critic(
 
 
 def described(run: ResolvedRun, key: NetworkKey) -> dict[str, Any]:
-    """The manifest fields that a config determines: the critic's input, its agents and the returns
-    that it predicts."""
+    """Return the manifest fields that a config determines: the critic's input, agents and predicted
+    returns."""
     config, critic = run.config, run.parts.critic
     assert critic is not None, "a run with a value model has a critic"
     name, reads = named_part(critic)

@@ -34,7 +34,7 @@ _TOKENS = 4096
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedCritic:
-    """A value model, used outside the run that trained it. It reads text, so it can score any team
+    """A value model outside the run that trained it. The model reads text, so it can score any team
     on the same task."""
 
     manifest: CriticManifest
@@ -43,11 +43,12 @@ class LoadedCritic:
     tokenize: Tokenize
 
     def score(self, episode: Mapping[str, Any]) -> dict[str, list[float | None]]:
-        """Values, by agent and turn, of an episode in the format of episodes.jsonl.
+        """Return the values, by agent and turn, of an episode in the format of episodes.jsonl.
 
-        The value of turn t is V of the joint history before the joint action, or Q of the joint
-        action; None where the agent has no value.
-        Errors: ConfigError for an episode with other agents, and for a critic that reads token ids.
+        The value at turn t is V of the joint history before the joint action, or Q of the joint
+        action; None if the agent has no value at this turn.
+        Errors: ConfigError for an episode with agents unknown to the critic, and for a critic that
+        reads token ids.
         """
         if self.critic.reads_ids:
             raise ConfigError(
@@ -67,7 +68,7 @@ class LoadedCritic:
     def values(self, trees: Sequence[Tree[Any]]) -> list[AgentValues]:
         """Values of every tree, by agent and node.
 
-        Errors: ConfigError for a stream that is longer than the critic's limit.
+        Errors: ConfigError for a token sequence that is longer than the critic's limit.
         """
         limit = self.manifest.max_length
         kept = ItemMeans(self.manifest.item_means)
@@ -117,8 +118,8 @@ def load_critic(folder: str | Path, *, device: str = "auto") -> LoadedCritic:
 
 
 def tokenizer_of(path: str, field: str) -> Tokenize:
-    """A function from text to token ids, with the tokenizer of the model in a folder. Errors:
-    ConfigError naming `field`."""
+    """Return a function that converts text to token ids with the tokenizer of the model in a
+    folder. Errors: ConfigError naming `field`."""
     tokenizer = load_tokenizer(path, field=field)
 
     @lru_cache(maxsize=4096)
@@ -129,7 +130,7 @@ def tokenizer_of(path: str, field: str) -> Tokenize:
 
 
 def critic_folder(name: str) -> Path:
-    """The folder of a critic; a critic on the hub is downloaded first.
+    """Return the folder of a critic; a critic on the hub is downloaded first.
 
     Errors: ConfigError if there is no such folder or repository.
     """

@@ -10,8 +10,9 @@ from colearn.types import Action, Node, Observation, Tree
 
 
 def transcript_tree(episode: Mapping[str, Any], agents: Sequence[str]) -> Tree[None]:
-    """The chain of nodes of an episode in the format of episodes.jsonl: `turns` with `observations`
-    and `actions` by agent, and optionally `reward`, `global_info` and `privileged_info`.
+    """Convert an episode in the format of episodes.jsonl to a chain of nodes. The episode has
+    `turns` with `observations` and `actions` by agent, and optionally `reward`, `global_info` and
+    `privileged_info`.
 
     The nodes have texts without token ids. Errors: ConfigError for an episode without a list
     `turns`, or with an agent that is not in `agents`.

@@ -18,37 +18,37 @@ from colearn.types import Credited
 
 @dataclass(frozen=True, kw_only=True)
 class League(Cast):
-    """Every `every` iterations a copy of the trained models enters the pool. In episode e, agent e
-    mod n plays its current policy. Every other agent is played by a past self of that agent, from a
-    slot that is drawn for each seat. In a fraction `self_play` of episodes, and while the pool is
-    empty, all agents play their current policies.
+    """After each period of `every` iterations, a copy of the trained models enters the pool. In
+    episode e, agent e mod n plays its current policy. Every other agent is played by a past self of
+    that agent; the slot of the pool is drawn separately for each of these agents. In a fraction
+    `self_play` of episodes, and while the pool is empty, all agents play their current policies.
 
     A slot's win rate w is the current policy's win rate against that slot. An episode counts 1, 1/2
-    or 0 if the payoff of the agent with the current policy is above, equal to or below its
-    opponent's. The prior is one win and one loss; the weight of older games decays. Payoffs are the
-    task's metrics `payoff_AGENT`, which exclude rewards for format and brevity; without such
-    metrics, credited returns are used.
+    or 0 if the payoff of the agent with the current policy is above, equal to or below the payoff
+    of its opponent. The prior is one win and one loss; the weight of older episodes decays. Payoffs
+    are the task's metrics `payoff_AGENT`, which exclude rewards for format and brevity; without
+    such metrics, credited returns are used.
 
     Slots are drawn with probability proportional to (1 - w)^power ("hard") or w (1 - w) ("even"),
     or uniformly ("uniform": fictitious play against the mean of past policies). The first two are
     prioritised fictitious self-play (AlphaStar).
 
-    Wrong when returns do not show who is stronger, as in a team: all slots then have equal weight.
-    Each slot holds a copy of every trained model (of its adapter, with LoRA).
+    Wrong when returns do not show which player is stronger, as in a team: all slots then have equal
+    weight. Each slot holds a copy of every trained model (of its adapter, with LoRA).
     """
 
     pool: Count = 4
-    """Number of slots; a new past self replaces the oldest."""
+    """Number of slots in the pool; when all are filled, a new past self replaces the oldest."""
     every: Count = 20
     """Number of iterations between two additions to the pool."""
     self_play: Share = 0.5
     """Fraction of episodes without past selves, drawn at random."""
     weigh: Literal["hard", "even", "uniform"] = "hard"
-    """Rule by which a slot is drawn from the win rates."""
+    """Rule that gives each slot's probability of being drawn from its win rate."""
     power: Positive = 2.0
     """Exponent of 1 - w for "hard"."""
     decay: Share = 0.9
-    """Factor by which a game's weight is multiplied in each iteration after the game."""
+    """Factor by which the weight of an episode is multiplied in each later iteration."""
     _memory: dict[str, float] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def seats(

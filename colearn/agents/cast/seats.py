@@ -1,4 +1,5 @@
-"""Stateless casts: own seats, swapped seats, fixed opponents."""
+"""Stateless casts: every agent in its own seat, rotated seats, fixed opponents. A seat is an agent
+of the task; the cast decides which player acts in it."""
 
 from __future__ import annotations
 
@@ -30,8 +31,8 @@ class Own(Cast):
 
 @dataclass(frozen=True, kw_only=True)
 class Swap(Cast):
-    """Players rotate: in episode e the player of seat k takes seat k + e. Wrong when seats are
-    roles and a player's prompt is written for its role."""
+    """Players rotate: in episode e, the player of seat k takes seat k + e, modulo the number of
+    seats. Wrong when seats are roles and each player's prompt is written for one role."""
 
     def seats(
         self,
@@ -48,10 +49,10 @@ class Swap(Cast):
 @dataclass(frozen=True, kw_only=True)
 class Against(Cast):
     """In episode e, agent e mod n plays its own seat; every other seat is taken by one of
-    `players`, drawn at random for each seat. Opponents are not trained: programs, untrained models
-    or servers.
+    `players`, drawn at random for each seat. These opponents are not trained: they are programs,
+    untrained models or servers.
 
-    Wrong as the only training, since a policy that beats one opponent need not beat another
+    Wrong as the only cast in training, since a policy that beats one opponent may lose to another
     (MARSHAL, Table 3). `self_play` is the fraction of episodes in which all agents play their own
     seats.
     """

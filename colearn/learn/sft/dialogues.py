@@ -1,4 +1,4 @@
-"""Dialogues of agents as token ids: an agent's own answers are the labels."""
+"""Converts dialogues of agents to token ids; the labels are the agent's answers."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from colearn.files.regular import read_regular
 from colearn.text.json_value import numbered_lines, read_row
 
 _LEFT_OUT = ("reasoning_content", "reasoning", "thinking", "tool_calls")
-"""Fields of messages that are not supported and would be lost."""
+"""Message fields that are not supported; their content would be lost."""
 
 IGNORED = -100
-"""The label of a token that is not trained, in torch and TRL."""
+"""Label of a token that is not trained, as in torch and TRL."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +31,8 @@ class Dialogue:
 
 
 def read_dialogues(path: Path, agents: Collection[str]) -> list[Dialogue]:
-    """Rows {"agent": NAME, "messages": [...]} of a JSON-lines file; if there is only one agent, its
-    name may be omitted.
+    """Read rows {"agent": NAME, "messages": [...]} from a JSON-lines file. If there is only one
+    agent, the name may be omitted.
 
     Errors: ConfigError naming the line.
     """
@@ -50,8 +50,8 @@ def read_dialogues(path: Path, agents: Collection[str]) -> list[Dialogue]:
 
 
 def token_row(dialogue: Dialogue, chat: ChatFormat) -> dict[str, list[int]]:
-    """`input_ids` of the whole dialogue as the template writes it, and `labels`, which cover the
-    agent's own text, from the end of each prompt to the end token of the answer."""
+    """Return `input_ids` of the whole dialogue as the template writes it, and `labels`. The labels
+    cover the agent's text: from the end of each prompt to the end token of the answer."""
     form = chat if dialogue.system is None else chat.under(dialogue.system)
     ids: list[int] = []
     labels: list[int] = []

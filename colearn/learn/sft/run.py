@@ -28,11 +28,11 @@ def fine_tune(
     learning_rate: float = 2e-5,
     batch: int = 8,
 ) -> dict[str, Path]:
-    """Train each model that has dialogues and write it to OUT/MODEL, a folder for
-    `models.MODEL.path`. Returns the folders by model.
+    """Train each model that has dialogues, and write the model to OUT/MODEL, a folder that
+    `models.MODEL.path` can name. Returns the folders by model.
 
-    Agents that share a model train it together. For a model with LoRA settings, an adapter is
-    trained and then merged.
+    A model that several agents share is trained on the dialogues of all of them. For a model with
+    LoRA settings, an adapter is trained and then merged.
 
     Errors: ConfigError; MissingExtra without trl or datasets.
     """
@@ -81,7 +81,7 @@ _QUIET: Mapping[str, Any] = {"save_strategy": "no", "report_to": "none", "disabl
 def _rows(
     config: Config, tokenizer: Any, ends: tuple[int, ...], dialogues: Sequence[Dialogue]
 ) -> list[dict[str, list[int]]]:
-    """The dialogues in the agents' own chat formats."""
+    """Convert each dialogue to token ids in its agent's chat format."""
     speaking = {dialogue.agent for dialogue in dialogues}
     chats = {
         agent: ChatFormat(tokenizer, model_end_ids=ends, **config.agents[agent].chat_format)
