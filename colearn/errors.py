@@ -1,4 +1,4 @@
-"""Errors that a user can fix: one line that names the field and the remedy.
+"""Errors that a user can fix; each message is one line that names the field and the remedy.
 
 The command line prints them without a traceback and exits with code 2.
 """
@@ -17,7 +17,7 @@ _INSTALLED = tuple(sysconfig.get_paths()[name] for name in ("stdlib", "platstdli
 
 
 class ColearnError(Exception):
-    """Base class: the message alone tells the user what to do."""
+    """Base class of colearn's errors; each message states what the user must do."""
 
     everywhere = False
     """Whether every process of a distributed run raises this error; only the first process then
@@ -25,36 +25,38 @@ class ColearnError(Exception):
 
 
 class ConfigError(ColearnError):
-    """A setting is missing, unknown, of the wrong type, or does not fit another one."""
+    """Raised when a setting is missing, unknown, of the wrong type, or conflicts with another
+    setting."""
 
 
 class DataNotHere(ConfigError):
-    """A task's data are not on this machine and cannot be downloaded."""
+    """Raised when a task's data are not on this machine and cannot be downloaded."""
 
 
 class TaskError(ColearnError):
-    """A task broke its contract (not text, not finite, no items, ...)."""
+    """Raised when a task breaks its contract (not text, not finite, no items, ...)."""
 
 
 class WorkerLost(TaskError):
-    """A worker process that steps tasks has ended; its iteration is incomplete."""
+    """Raised when a worker process that steps tasks has ended and the iteration is incomplete."""
 
 
 class ModelLost(ColearnError):
-    """A worker that holds models has ended; their training since the last checkpoint is lost."""
+    """Raised when a worker that holds models has ended; the models' training since the last
+    checkpoint is lost."""
 
 
 class CheckpointError(ColearnError):
-    """A checkpoint or a run folder cannot be read or must not be overwritten."""
+    """Raised when a checkpoint or a run folder cannot be read or must not be overwritten."""
 
 
 class ServerLost(ColearnError):
-    """A generation server has ended, hangs or answers with the wrong weights; its answers are
-    discarded."""
+    """Raised when a generation server has ended, hangs or answers with the wrong weights; the
+    server's answers are discarded."""
 
 
 class MissingExtra(ColearnError):
-    """An optional dependency is not installed.
+    """Raised when an optional dependency is not installed.
 
     The pip command in the message works from any folder and without a package index that lists
     colearn, because colearn itself is already installed.
@@ -65,7 +67,7 @@ class MissingExtra(ColearnError):
         self._given = package, extra
 
     def __reduce__(self) -> tuple[type[MissingExtra], tuple[str, str]]:
-        """Supports pickling: workers return their errors pickled."""
+        """Supports pickling, because workers return their errors in pickled form."""
         return type(self), self._given
 
 
@@ -86,8 +88,8 @@ class ShortTraceback:
 
 
 def required(module: str, extra: str, *, package: str | None = None) -> Any:
-    """Import and return an optional module. `package` is its pip name, if that differs from the
-    module's.
+    """Import and return an optional module. `package` is the pip name, if it differs from the
+    module's name.
 
     Errors: MissingExtra. An installed package that fails to import raises its own error.
     """
@@ -101,8 +103,8 @@ def required(module: str, extra: str, *, package: str | None = None) -> Any:
 
 
 def nearest(name: str, known: Iterable[str], *, listed: str | None = None) -> str:
-    """`did you mean 'x'?` for a misspelt name; else the known names, or `listed`, the command that
-    prints them."""
+    """Returns `did you mean 'x'?` for a misspelt name. Otherwise returns the known names or, if
+    given, `listed`: the command that prints them."""
     known = sorted(known)
     close = difflib.get_close_matches(name, known, n=1)
     if not close:  # `steps` of environment_steps
@@ -116,8 +118,8 @@ def nearest(name: str, known: Iterable[str], *, listed: str | None = None) -> st
 
 
 def line_of(error: BaseException) -> str:
-    """File and line of an exception: the last traceback line outside libraries, or else the last
-    line. For a SyntaxError, the line of the invalid source."""
+    """Returns the file and line of an exception: the last traceback line outside libraries, or else
+    the last traceback line. For a SyntaxError, returns the line of the invalid source."""
     if isinstance(error, SyntaxError) and error.filename:
         return f"{error.filename}, line {error.lineno}"
     frames = traceback.extract_tb(error.__traceback__)
@@ -128,7 +130,7 @@ def line_of(error: BaseException) -> str:
 
 
 def reason_of(error: BaseException) -> str:
-    """An exception's own message as one line of printable characters."""
+    """Returns an exception's message as one line of printable characters."""
     try:
         text = str(error)
     except (Exception, SystemExit):  # noqa: BLE001 - the class of the exception is foreign code
@@ -137,5 +139,5 @@ def reason_of(error: BaseException) -> str:
 
 
 def printable(text: str) -> str:
-    """The text as one line of printable characters."""
+    """Returns the text as one line of printable characters."""
     return "".join(sign if sign.isprintable() else "?" for sign in " ".join(text.split()))

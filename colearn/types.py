@@ -1,9 +1,9 @@
 """Data types shared by every layer: plain frozen dataclasses, no torch.
 
-The rollout of an episode is a `Tree` of `Node`s. A node is a joint history h_t: the task's state
-and each agent's observations and actions up to it. The edge into a node consists of the joint
-action, its reward and the local rewards; it is stored on that node. A tree is therefore a flat
-tuple of nodes, and a chain is a tree with one branch.
+The rollout of an episode is a `Tree` of `Node`s. A node is a joint history h_t: a state of the
+task, and each agent's observations and actions up to that state. The edge into a node consists of
+the joint action, the joint reward and the local rewards; the edge is stored on that node. A tree is
+therefore a flat tuple of nodes, and a chain is a tree with one branch.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from colearn.statistics.scored import as_number, mean_scored
 State = TypeVar("State")
 
 Finish = Literal["end", "length", "stop"]
-"""Why an action ended: the end token, the token limit, or a stop string."""
+"""Reason why an action ended: the end token, the token limit, or a stop string."""
 
 Sources = tuple[tuple[int, str], ...]
-"""Earlier actions of a history, each as (turn, agent)."""
+"""Earlier actions of a history, as pairs (turn, agent)."""
 
 Rewards = tuple[Mapping[str, float], ...]
-"""For each node of a tree: the reward of the edge into the node, by agent ({} at the root). NaN:
+"""For each node of a tree: the rewards of the edge into the node, by agent ({} at the root). NaN:
 the task did not score the reward."""
 
 
@@ -41,15 +41,16 @@ class Prompt:
 
     text: str
     fresh: bool = False
-    """Whether the prompt opens a new context: the agent's history starts over with this prompt (a
-    restated problem, a workflow's call of a role)."""
+    """Whether the prompt opens a new context: the agent's history then starts over with this
+    prompt. Examples: a restated problem, or a workflow's call of a role."""
     made_from: Sources | None = None
-    """Earlier actions whose text the prompt contains; they are edges of the executed graph. None:
-    unknown."""
+    """Earlier actions whose text the prompt contains; these actions are edges of the executed
+    graph. None: unknown."""
     system: str | None = None
-    """System text of a new context, replacing the agent's own."""
+    """System text of a new context, in place of the agent's system text."""
     turns: tuple[tuple[str, str], ...] = ()
-    """(user, assistant) texts that precede `text` in a new context; they are never trained."""
+    """(user, assistant) texts that precede `text` in a new context; these texts are never trained
+    on."""
     limits: AnswerLimits | None = None
 
     @property
@@ -61,14 +62,14 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome(Generic[State]):
-    """Result of one joint action: T and R of the Dec-POMDP."""
+    """Result of one joint action: the transition T and the reward R of the Dec-POMDP."""
 
     state: State
     reward: float | None
     """The joint reward r_t, shared by the whole team. None: not scored; an action whose return
-    includes this reward is not trained and enters no baseline."""
+    includes this reward is not trained on and not used in any baseline."""
     done: bool = False
-    """Whether the task ends here; the rollout applies the horizon."""
+    """Whether the task ends after this joint action; the rollout enforces the horizon."""
     local_rewards: Mapping[str, float | None] = field(default_factory=dict)
     """Additional rewards by agent (AT-GRPO's r_loc, a payoff per player). None: not scored."""
     earned: Mapping[tuple[int, str], float | None] = field(default_factory=dict)
@@ -77,7 +78,8 @@ class Outcome(Generic[State]):
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """o_{i,t}: the text of an observation and the token ids it added to the history.
+    """o_{i,t}: the text of an observation, and the token ids that the observation added to the
+    history.
 
     `tokens` is the whole continuation of the chat template, including the opening of the agent's
     answer, so a history is exactly the concatenation of observation and action ids.
@@ -92,7 +94,8 @@ class Observation:
     limits: AnswerLimits | None = None
     """Limits on the answer, in addition to the limits in the agent's sampling parameters."""
     system: str | None = None
-    """System text of the context that it opens, if any; `text` begins with it."""
+    """System text of the context that the observation opens, if any; `text` begins with this system
+    text."""
 
     @property
     def user_text(self) -> str:
@@ -104,7 +107,7 @@ class Observation:
 class Action:
     """a_{i,t}: the sampled ids exactly as sampled, end token included where one was sampled.
 
-    An action of a program or a server has text only and is never trained.
+    An action of a program or a server has text only and is never trained on.
     """
 
     text: str
@@ -113,7 +116,7 @@ class Action:
     """Behaviour log-probability of each token under the sampling temperature."""
     finish: Finish = "end"
     version: int = 0
-    """Version of the sampling weights: the number of updates of their model."""
+    """Version of the weights that sampled the action: the number of updates of their model."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,12 +127,12 @@ class Node(Generic[State]):
     """Index in `Tree.nodes`; parents precede their children."""
     parent: int | None
     path: tuple[int, ...]
-    """Child numbers from the root; its length is the turn t."""
+    """Child numbers on the path from the root to this node; the path's length is the turn t."""
     state: State
     observations: Mapping[str, Observation]
     """o_{i,t} of each agent that acts at this turn; empty if the episode has ended."""
     global_info: str = ""
-    """m_t: critics may read it, agents never do."""
+    """m_t: text that critics may read and agents never see."""
     privileged_info: str = ""
     """Text that no agent sees, for centralised critics."""
     actions: Mapping[str, Action] = field(default_factory=dict)
@@ -143,16 +146,19 @@ class Node(Generic[State]):
     metrics: Mapping[str, float | None] = field(default_factory=dict)
     """The task's metrics of `state`, set if the episode has ended. None: not measured."""
     candidate_of: str | None = None
-    """The agent whose candidate is scored by this joint action, with the other agents' actions
-    fixed; only this agent's action is a sample. None: every agent's action is a sample."""
+    """The agent whose candidate action is scored by this joint action while the other agents'
+    actions are fixed; only this agent's action is a sample. None: every agent's action is a
+    sample."""
     cut: bool = False
-    """Whether the joint action was only compared: the episode continues from a sibling."""
+    """Whether the joint action was only compared with its siblings: the episode continues from a
+    sibling, not from this node."""
     overlong: str | None = None
-    """The agent whose history left no room for an answer within its model's maximum length, so that
-    the episode ended here; None: no agent."""
+    """The agent whose history left no room for an answer within the maximum length of the agent's
+    model, so that the episode ended at this node; None: no agent."""
 
     def samples(self, agent: str) -> bool:
-        """Whether the action of `agent` into this node is a sample to compare and to train."""
+        """Whether the action of `agent` that led to this node is a sample for comparison and
+        training."""
         return agent in self.actions and self.candidate_of in (None, agent)
 
     @property
@@ -161,7 +167,8 @@ class Node(Generic[State]):
 
     @property
     def terminal(self) -> bool:
-        """Whether no agent acts here: the task is done or the horizon is reached, so V = 0."""
+        """Whether no agent acts at this node, because the task is done or the horizon is reached; V
+        is then 0."""
         return not self.observations
 
 
@@ -186,16 +193,16 @@ class Tree(Generic[State]):
 
     item: Any
     episode: int
-    """Number of the episode in the run; together with the seed it determines all randomness."""
+    """Number of the episode in the run. The seed and this number determine all randomness."""
     member: int = 0
-    """Index among the trees of its item and episode."""
+    """Index of the tree among the trees of the same item and episode."""
     agents: tuple[str, ...]
     nodes: tuple[Node[State], ...]
     cast: Mapping[str, str] = field(default_factory=dict)
-    """Player name by agent; an agent left out played itself."""
+    """Player name by agent; an agent without an entry was played by its own player."""
 
     def player(self, agent: str) -> str:
-        """Name of the player in this agent's seat."""
+        """Name of the player that plays this agent."""
         return self.cast.get(agent, agent)
 
     def children(self, index: int) -> tuple[Node[State], ...]:
@@ -219,8 +226,8 @@ class Tree(Generic[State]):
         return tuple(reversed(chain))
 
     def history(self, index: int, agent: str) -> History:
-        """Observations and actions of `agent` up to node `index` since its context began, including
-        its observation there."""
+        """Observations and actions of `agent` since its context began, up to and including its
+        observation at node `index`."""
         parts: list[Observation | Action] = []
         for node in self.ancestry(index):
             if agent in node.actions:
@@ -236,7 +243,7 @@ class Tree(Generic[State]):
         return (node for node in self.nodes if node.index not in parents)
 
     def returns(self, discount: float) -> tuple[float, ...]:
-        """G of every edge from joint rewards: G_k = r_k + discount * mean over children.
+        """Return G of every edge, from joint rewards: G_k = r_k + discount * mean over children.
 
         Entry `index` is the return of the joint action into node `index`; the root's entry is the
         mean return of the episode. Cut children, from which the episode does not continue, are
@@ -267,12 +274,12 @@ def _returns(
 class Credited(Generic[State]):
     """A tree, its credited rewards by edge and agent, and the discount between turns.
 
-    Returns, advantages and critics read these rewards and no others.
+    Returns, advantages and critics use only these rewards.
     """
 
     tree: Tree[State]
     rewards: Rewards
-    """Rewards of every agent at every edge, whether it acted there or not."""
+    """Rewards of every agent at every edge, including edges where the agent did not act."""
     discount: float = 1.0
     """gamma"""
     _returns: dict[str, tuple[float, ...]] = field(
@@ -282,12 +289,12 @@ class Credited(Generic[State]):
     evaluation."""
 
     def rewards_of(self, agent: str) -> list[float]:
-        """One agent's reward of every edge; NaN if it is not scored."""
+        """One agent's reward at every edge; NaN for a reward that is not scored."""
         return [rewards.get(agent, 0.0) for rewards in self.rewards]
 
     def returns(self, agent: str) -> tuple[float, ...]:
-        """One agent's G of every edge: G_k = r_k + discount * mean over children; NaN if it is not
-        scored."""
+        """One agent's return G at every edge: G_k = r_k + discount * mean over children; NaN for a
+        return that is not scored."""
         if agent not in self._returns:
             rewards = self.rewards_of(agent)
             self._returns[agent] = _returns(self.tree.nodes, rewards, self.discount)

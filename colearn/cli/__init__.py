@@ -1,4 +1,4 @@
-"""The command line: thin commands over the library, one module each."""
+"""The command line: every command is a thin layer over the library, in a separate module."""
 
 from __future__ import annotations
 
@@ -140,8 +140,8 @@ def _run(arguments: list[str]) -> None:
 
 
 def _check_empty(arguments: list[str]) -> None:
-    """Errors: ConfigError for an empty argument, for example from an unset shell variable; as a
-    path it would mean the current folder."""
+    """Errors: ConfigError for an empty argument, for example from an unset shell variable; an empty
+    path would mean the current folder."""
     for before, one in zip(["", *arguments], arguments, strict=False):
         option, _, value = one.partition("=")
         if one.startswith("--") and "=" in one and not value.strip():
@@ -153,7 +153,7 @@ def _check_empty(arguments: list[str]) -> None:
 
 
 def _one_line(text: str) -> str:
-    """The message as one line, with control characters escaped; the middle of a long message is
-    omitted."""
+    """Returns the message as one line, with control characters escaped; the middle of a long
+    message is omitted."""
     shown = "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in text)
     return shown if len(shown) <= _MOST else f"{shown[: _MOST // 2]} ... {shown[-_MOST // 2 :]}"

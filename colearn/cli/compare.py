@@ -1,5 +1,5 @@
-"""`colearn compare` and `colearn report`: algorithms x seeds, on one task or on a suite of
-tasks."""
+"""`colearn compare` and `colearn report`: compare algorithms over several seeds, on one task or on
+a suite of tasks."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def compare(
     ] = False,
     devices: Devices = None,
 ) -> None:
-    """Compare algorithms on one task, or on each task of a suite such as table1. To continue after
+    """Compare algorithms on one task, or on every task of a suite such as table1. To continue after
     an interruption, run the same command again."""
     from colearn.comparison import compare as run_comparison
     from colearn.config import first_seeds, is_suite, load_config
@@ -143,7 +143,7 @@ def _run_suite(suite: SuiteSettings, out: Path, dry_run: bool, machine: Machine 
 
 
 def _estimates(title: str, plan: Plan, machine: Machine | None) -> None:
-    """Print the estimates; writes nothing. All seeds have the same needs."""
+    """Print the estimates of a dry run; writes no files. All seeds have the same needs."""
     from rich.console import Console
 
     from colearn.estimate import estimate
@@ -169,7 +169,7 @@ def _command_line() -> str:
 
 
 def _show(folder: Path) -> None:
-    """Print the main finding and the main numbers; table.md has all numbers."""
+    """Print the main finding and the main numbers; table.md contains all numbers."""
     from rich.console import Console
     from rich.table import Table
 
@@ -187,7 +187,7 @@ def _show(folder: Path) -> None:
 
 
 def _estimate(value: Mapping[str, float | None] | None) -> str:
-    """A mean with its 95% interval; a single seed has no interval."""
+    """Returns a mean with its 95% interval; a single seed has no interval."""
     if value is None:
         return "-"
     if value["low"] is None:

@@ -1,4 +1,4 @@
-"""`colearn critic`: critics that are trained outside a run."""
+"""`colearn critic`: trains critics outside a run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ app = typer.Typer(name="critic", help="Critics that are trained apart from a run
 
 @app.callback()
 def critic() -> None:
-    """Train a critic on recorded runs; `train.record: true` records them."""
+    """Train a critic on runs that were recorded with `train.record: true`."""
 
 
 @app.command()
@@ -39,7 +39,8 @@ def fit(
         bool, typer.Option("--overwrite", help="Replace a critic that was written there before.")
     ] = False,
 ) -> None:
-    """Train a critic, for `critic.from`, on the recorded episodes of runs of any algorithm."""
+    """Train a critic, for use in `critic.from`, on the recorded episodes of runs of any
+    algorithm."""
     from colearn.errors import ConfigError
     from colearn.experiment.critic_fit import FitSettings, fit_config, fit_critic
     from colearn.export import write_fit

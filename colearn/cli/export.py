@@ -1,4 +1,5 @@
-"""`colearn export`: writes each agent of a run to a folder, and can push it to a hub."""
+"""`colearn export`: writes each agent of a run to a folder, and optionally pushes the folder to a
+hub."""
 
 from __future__ import annotations
 
@@ -51,8 +52,9 @@ def export(
         bool, typer.Option("--overwrite", help="Replace agents exported there before.")
     ] = False,
 ) -> None:
-    """Write each agent of a run to a folder for transformers, vLLM, peft and `colearn serve`, or
-    each critic to a folder for transformers, `critic.from` and `colearn.load_critic`."""
+    """Write each agent of a run to a folder that transformers, vLLM, peft and `colearn serve` can
+    load. With --critics, write each critic to a folder that transformers, `critic.from` and
+    `colearn.load_critic` can load."""
     from colearn.errors import ConfigError
     from colearn.export import export_critics, export_run, push_agents, push_critics
 

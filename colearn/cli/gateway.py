@@ -1,4 +1,4 @@
-"""`colearn gateway`: tries a program with untrained agents."""
+"""`colearn gateway`: serves agents to a program that you start, without training the agents."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def gateway(
     """Serve a gateway task's agents to a program that you start. Nothing is trained.
 
     Prints each episode's URLs as `export` lines, and the episode's reward once the program has
-    ended it.
+    ended the episode.
     """
     from colearn.errors import ConfigError
     from colearn.play.trial import Trial
@@ -46,7 +46,7 @@ def gateway(
 
 
 def _assembled(source: str, step: str, sets: list[str]) -> Assembly:
-    """The agents of a config or of a run's checkpoint."""
+    """Loads the agents of a config or of a run's checkpoint."""
     from colearn.config import load_config
     from colearn.experiment.assemble import assemble
     from colearn.experiment.checkpoint_manager import load_learners

@@ -1,5 +1,5 @@
-"""`colearn tasks`, `algorithms`, `configs` and `settings` list what is shipped; `check` checks a
-task."""
+"""`colearn tasks`, `algorithms`, `configs` and `settings` list the shipped items; `colearn check`
+checks a task."""
 
 from __future__ import annotations
 
@@ -89,7 +89,8 @@ def check(
     task: Annotated[str, typer.Argument(help="A task's name.")],
     sets: Sets = [],  # noqa: B006 - typer reads the default, nobody changes it
 ) -> None:
-    """Check a task against the contract: purity, determinism, privacy, types, horizon, pickling."""
+    """Check whether a task fulfils the contract: purity, determinism, privacy, types, horizon,
+    pickling."""
     from colearn.config import build_task, load_config
     from colearn.testing import check_task
 
@@ -107,8 +108,8 @@ def _list(kind: Kind) -> None:
 
 
 def _documented(cls: type, kind: Kind) -> Any:
-    """The module of a class, or the class itself if its file defines several classes of this
-    kind."""
+    """Returns the object whose docstring describes a class: its module, or the class itself if its
+    file defines several classes of this kind."""
     from colearn.registry import load, names
 
     modules = [load(kind, name).__module__ for name in names(kind)]

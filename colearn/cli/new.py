@@ -24,7 +24,8 @@ def task(
     name: Annotated[str, typer.Argument(help="In lower_snake_case.")],
     out: Annotated[Path | None, typer.Option("--out", help="Folder; default: the name.")] = None,
 ) -> None:
-    """Write a small working task, with its test and config, as a starting point for your own."""
+    """Write a small working task, with its test and config, as a starting point for your own
+    task."""
     cls = "".join(part.capitalize() for part in name.split("_"))
     _check_name(name, cls)
     folder = Path(name) if out is None else out
@@ -60,7 +61,7 @@ def _check_name(name: str, cls: str) -> None:
 
 
 def _filled(name: str, cls: str) -> dict[str, str]:
-    """Contents of the files, by file name."""
+    """Returns the contents of the files, by file name."""
     sources = {
         f"{name}.py": "task.py",
         f"test_{name}.py": "test.py",
@@ -79,7 +80,7 @@ def _read(source: str) -> str:
 
 
 def _write(folder: Path, texts: Mapping[str, str]) -> None:
-    """Write all files, or none of them and no folder."""
+    """Write all files; if writing fails, remove the files and folders that were created."""
     made: list[Path] = []
     try:
         if folder.is_file():

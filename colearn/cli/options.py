@@ -27,7 +27,7 @@ Devices = Annotated[
 
 
 def read_devices(devices: str | None, dry_run: bool) -> Machine | None:
-    """The machine that `--devices` describes; None: this machine.
+    """Returns the machine that `--devices` describes; None: this machine.
 
     Errors: ConfigError if the form is invalid, or if --dry-run is missing.
     """
@@ -43,7 +43,8 @@ def read_devices(devices: str | None, dry_run: bool) -> Machine | None:
 
 
 def read_step(text: str) -> Step:
-    """Errors: ConfigError for a text that is neither `last`, `best` nor an iteration."""
+    """Converts the value of `--step`. Errors: ConfigError for a text that is not `last`, `best` or
+    an iteration."""
     from colearn.errors import ConfigError
 
     if text == "last":

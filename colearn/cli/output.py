@@ -1,5 +1,5 @@
-"""Standard output and standard error of the command line, including devices that accept no more
-data."""
+"""Wrappers for standard output and standard error of the command line, which handle devices that
+accept no more data."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from colearn.text.masking import masked
 
 
 class OutputLost(ColearnError):
-    """Standard output accepts no more data, for example on a full disk."""
+    """Raised when standard output accepts no more data, for example on a full disk."""
 
 
 class CommandOutput:
@@ -50,7 +50,7 @@ class CommandOutput:
 
 
 class Errors:
-    """Standard error. Secrets are masked. Output that the device does not accept is dropped, so
+    """Standard error with masked secrets. Output that the device does not accept is dropped, so
     that a full device does not end a run."""
 
     def __init__(self, stream: IO[str]) -> None:
@@ -81,8 +81,8 @@ class Errors:
 
 
 def _discard(stream: IO[str]) -> None:
-    """Send the stream's buffered text and all later output to the null device; otherwise the
-    interpreter would fail again at exit."""
+    """Send the stream's buffered text and all later output to the null device, because otherwise
+    the interpreter would fail again at exit."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, stream.fileno())
     os.close(nowhere)

@@ -1,4 +1,4 @@
-"""`colearn play`: a task's evaluation with every agent behind its own server."""
+"""`colearn play`: runs a task's evaluation with agents that are served by separate servers."""
 
 from __future__ import annotations
 
@@ -160,7 +160,8 @@ def _report(played: Played, agents: dict[str, str]) -> None:
 
 
 def _write(path: Path, task: DecPOMDP[Any, Any], played: Played) -> None:
-    """Write the episodes in the format of a run's episodes.jsonl; a lost episode has the reason."""
+    """Write the episodes in the format of a run's episodes.jsonl; the entry of a lost episode
+    contains the reason."""
     from dataclasses import asdict
 
     from colearn.record.transcript import transcript
@@ -174,7 +175,7 @@ def _write(path: Path, task: DecPOMDP[Any, Any], played: Played) -> None:
 
 @contextlib.contextmanager
 def _progress() -> Iterator[Tell]:
-    """A progress bar on stderr, if that is a terminal."""
+    """Shows a progress bar on stderr if stderr is a terminal."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 

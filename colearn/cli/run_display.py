@@ -1,4 +1,5 @@
-"""Command-line display of one run: its progress, and the next commands for its folder."""
+"""Command-line display of one run: shows the run's progress, and the commands that can next be used
+on its folder."""
 
 from __future__ import annotations
 
@@ -25,8 +26,8 @@ _REFRESH = 10
 
 class RunDisplay(RunProgress):
     """Prints how a run starts, advances and ends, and the command that continues it. With `watch`,
-    it also writes the run's page after every evaluation, and in between once every `_SECONDS`
-    seconds."""
+    the run's page is also written after every evaluation, and between evaluations once every
+    `_SECONDS` seconds."""
 
     def __init__(self, config: Config, out: Path, *, watch: bool = False) -> None:
         super().__init__(config)

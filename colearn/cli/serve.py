@@ -1,4 +1,4 @@
-"""`colearn serve`: one exported agent behind an OpenAI-compatible server."""
+"""`colearn serve`: runs an OpenAI-compatible server for one exported agent."""
 
 from __future__ import annotations
 

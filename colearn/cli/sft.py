@@ -1,4 +1,4 @@
-"""`colearn sft`: fine-tunes a team's models on dialogues, before a run."""
+"""`colearn sft`: fine-tunes a team's models on dialogues before a run."""
 
 from __future__ import annotations
 

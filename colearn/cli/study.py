@@ -1,4 +1,4 @@
-"""`colearn study`: cross-play of a comparison's agents, and evaluation of a run's critics."""
+"""`colearn study`: evaluates cross-play of a comparison's agents, and evaluates a run's critics."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ def critic(
     repeats: Annotated[int, typer.Option(help="Trees of each held-out item.")] = 4,
     branches: Annotated[int, typer.Option(help="Joint actions after a joint history.")] = 3,
 ) -> None:
-    """Evaluate a run's critics on new episodes: the explained variance by turn, and an estimate of
-    its maximum."""
+    """Evaluate a run's critics on new episodes: report the explained variance by turn, and an
+    estimate of the maximum explained variance."""
     from colearn.experiment.study.critic import study_critic
     from colearn.report.show import show_number
 

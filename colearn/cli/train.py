@@ -1,4 +1,4 @@
-"""`colearn train`: one run."""
+"""`colearn train`: executes one run."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def _settings(config: str | None, out: Path | None, sets: Sequence[str], resume:
 
 
 def _estimate(settings: Config, out: Path | None, processes: int, machine: Machine | None) -> None:
-    """Print the estimate; writes nothing."""
+    """Print the estimate of a dry run; writes no files."""
     from rich.console import Console
 
     from colearn.estimate import estimate

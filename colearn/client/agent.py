@@ -17,7 +17,7 @@ class RemoteAgent:
     """Client of one agent at `url` (with or without /v1), on colearn's server or any other.
 
     A colearn server keeps each conversation as a session and computes only new tokens; any other
-    endpoint processes the whole conversation at every turn. `model` is needed if the endpoint
+    endpoint processes the whole conversation at every turn. `model` is required if the endpoint
     serves several models. `system` and `sampling` (fields of a chat completion: `max_tokens`,
     `temperature`, ...) are sent if given; otherwise the server's settings apply. If `api_key` is
     None, the environment variable COLEARN_TOKEN is used. `timeout` limits each attempt, in seconds;
@@ -69,7 +69,7 @@ class RemoteAgent:
 
     @property
     def sessions(self) -> bool:
-        """Whether the endpoint is a colearn server, which keeps conversations."""
+        """Whether the endpoint is a colearn server, which stores conversations as sessions."""
         return self._agent.sessions
 
     def conversation(self) -> Conversation:
@@ -77,9 +77,9 @@ class RemoteAgent:
         return Conversation(self, self._agent.conversation())
 
     def stateless(self, system: str | None = None) -> AsyncConversation:
-        """Opens a history without a server session, for this agent's own event loop (`run`).
+        """Opens a history without a server session, for use in this agent's event loop (`run`).
 
-        `system` replaces the agent's own system text.
+        `system` replaces the system text of this `RemoteAgent`.
         """
         return self._agent.conversation(session=False, system=system)
 
@@ -96,11 +96,11 @@ class RemoteAgent:
         self.close()
 
     def run(self, work: Coroutine[Any, Any, Result]) -> Result:
-        """Runs a coroutine in the agent's own event loop and returns its result."""
+        """Runs a coroutine in this agent's event loop and returns the result."""
         return self.start(work).result()
 
     def start(self, work: Coroutine[Any, Any, Result]) -> Future[Result]:
-        """Starts a coroutine in the agent's own event loop."""
+        """Starts a coroutine in this agent's event loop."""
         return asyncio.run_coroutine_threadsafe(work, self._loop)
 
     def _stop(self) -> None:
@@ -133,8 +133,8 @@ class Conversation:
     def act(self, observation: str, *, greedy: bool = False, seed: int | None = None) -> Reply:
         """Sends `observation` to the agent and returns its action.
 
-        Errors: AgentLost after all retries, Refused if the server rejects the request; the history
-        is then unchanged.
+        Errors: AgentLost after all retries, Refused if the server rejects the request. In both
+        cases, the history is unchanged.
         """
         return self._agent.run(self._inner.act(observation, greedy=greedy, seed=seed))
 

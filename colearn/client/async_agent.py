@@ -21,7 +21,8 @@ from .endpoint import Endpoint, Refused, RemoteError
 TOKEN = "COLEARN_TOKEN"
 """Environment variable with the default key."""
 SESSION_HEADER = "X-Session-Id"
-"""Header that identifies the conversation to a load balancer, which sees no bodies."""
+"""Header that identifies the conversation to a load balancer, which does not read request
+bodies."""
 LONGEST_ACTION = 2**20
 """Maximum number of characters in an action."""
 _FORGOTTEN = ("session_conflict", "session_not_found")
@@ -33,8 +34,8 @@ class Reply:
 
     text: str
     tokens: int | None
-    """Number of sampled tokens, including the end token; None if the endpoint does not report
-    it."""
+    """Number of sampled tokens, including the end token; None if the endpoint does not report this
+    number."""
     seconds: float
     """Seconds from the first attempt to the answer, including waits between attempts."""
     finish: Finish
@@ -43,7 +44,8 @@ class Reply:
 
 
 class AsyncRemoteAgent:
-    """`RemoteAgent` with coroutines; open it in the event loop that uses it."""
+    """Variant of `RemoteAgent` whose methods are coroutines; must be opened in the event loop in
+    which it is used."""
 
     def __init__(
         self,
@@ -79,7 +81,8 @@ class AsyncRemoteAgent:
     def conversation(self, *, session: bool = True, system: str | None = None) -> AsyncConversation:
         """Opens a new private history.
 
-        session: False for histories that fork. `system` replaces the agent's own system text.
+        session: whether to use a server session; False for histories that fork. `system` replaces
+        the agent's system text.
         """
         return AsyncConversation(self, session=session, system=system)
 
@@ -122,10 +125,11 @@ class AsyncRemoteAgent:
 class AsyncConversation:
     """One private history at an endpoint, with its retries.
 
-    On a colearn server, the conversation is a session. Every request still sends the whole history,
-    so a server that was restarted, or whose last answer was lost, reports that its session differs.
-    The conversation then continues without a session (`recovered`): earlier turns are tokenised
-    from their text, and their tokens may differ from the sampled ones.
+    On a colearn server, the conversation is a session. Every request nevertheless sends the whole
+    history. If the server was restarted, or its last answer was lost, it reports that its session
+    differs from this history. The conversation then continues without a session (`recovered`):
+    earlier turns are tokenised from their text, and the resulting tokens may differ from the
+    sampled tokens.
     """
 
     def __init__(
@@ -154,8 +158,8 @@ class AsyncConversation:
     ) -> Reply:
         """Sends `observation` and returns the action; `retried` is called at each retry.
 
-        Errors: AgentLost after all retries, Refused if the server rejects the request; the history
-        is then unchanged.
+        Errors: AgentLost after all retries, Refused if the server rejects the request. In both
+        cases, the history is unchanged.
         """
         messages = [*self.messages, {"role": "user", "content": observation}]
         settings = dict(self._agent.sampling)
@@ -183,8 +187,8 @@ class AsyncConversation:
         return reply
 
     async def close(self) -> None:
-        """Ask the server to delete the session. If the request does not arrive, the server deletes
-        the session later."""
+        """Ask the server to delete the session. If this request does not reach the server, the
+        server deletes the session later."""
         if self._turns:
             await self._forget()
 

@@ -19,29 +19,30 @@ except ModuleNotFoundError:
     raise MissingExtra("httpx", "serve") from None
 
 FIRST_WAIT, LONGEST_WAIT = 0.5, 8.0
-"""Seconds before the first retry, and maximum seconds before any retry, unless the server sets the
-wait."""
+"""Seconds before the first retry, and maximum seconds before any retry, unless the server specifies
+the waiting time."""
 LONGEST_ANSWER = 4 * 2**20
 """Maximum number of bytes in an answer."""
 TOO_LONG = "context_length_exceeded"
-"""The `error.code` of a conversation that leaves no room for an answer in the server's model."""
+"""The `error.code` that a server returns if a conversation leaves no room for an answer in the
+model's context."""
 _SHOWN = 300
 """Maximum number of characters that an error quotes from a server's message."""
 
 Body = Callable[[int], Mapping[str, Any] | None]
-"""Returns the JSON body of a request for attempt 0, 1, ..."""
+"""Maps the number of an attempt (0, 1, ...) to the JSON body of the request."""
 
 
 class RemoteError(ColearnError):
-    """An endpoint failed; the message names the agent, the URL and the cause."""
+    """Raised when an endpoint fails; the message names the agent, the URL and the cause."""
 
 
 class AgentLost(RemoteError):
-    """A timeout, lost connection or server failure, after all retries."""
+    """Raised for a timeout, a lost connection or a server failure, after all retries."""
 
 
 class Refused(RemoteError):
-    """The server rejected the request; a retry does not help."""
+    """Raised when the server rejects the request; a retry would not help."""
 
     def __init__(self, message: str, status: int, code: str | None) -> None:
         super().__init__(message)
@@ -51,7 +52,7 @@ class Refused(RemoteError):
 
 
 class _Passing(Exception):
-    """A failure that another attempt may avoid."""
+    """Raised for a failure that another attempt may avoid."""
 
     def __init__(self, reason: str, wait: float | None = None) -> None:
         super().__init__(reason)
@@ -59,7 +60,8 @@ class _Passing(Exception):
 
 
 class Endpoint:
-    """One server's `/v1`; open and close it in the event loop that uses it.
+    """Connection to the `/v1` API of one server; must be opened and closed in the event loop in
+    which it is used.
 
     `timeout` limits each attempt as a whole, in seconds; `retries` is the maximum number of
     attempts after the first. The key is sent and never printed.
@@ -134,7 +136,8 @@ class Endpoint:
         raise AgentLost(self.line(f"{reason} ({self.retries + 1} attempts)"))
 
     async def notify(self, method: str, path: str) -> None:
-        """Makes one short attempt, for requests that may fail. Errors: RemoteError."""
+        """Makes a single short attempt; for requests whose failure is acceptable. Errors:
+        RemoteError."""
         try:
             await self._once(method, path, None, {}, min(self.timeout, 2.0))
         except _Passing as failure:

@@ -1,4 +1,4 @@
-"""Player of an agent at an OpenAI-compatible server."""
+"""Player whose actions come from an agent at an OpenAI-compatible server."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ Messages = tuple[dict[str, str], ...]
 
 @dataclass(frozen=True, slots=True)
 class Remote(Player):
-    """A player whose answers come from a server and are never trained. Its connections belong to
-    the agent's own event loop."""
+    """A player whose answers come from a server and are never trained on. The connections belong to
+    the event loop of the `RemoteAgent`."""
 
     agent: RemoteAgent
 

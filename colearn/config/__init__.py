@@ -1,4 +1,5 @@
-"""Run settings: typed classes with every default, YAML loading, building and resolving."""
+"""Run settings: typed classes with all defaults, and functions that load YAML, build objects and
+resolve configs."""
 
 from .agent_settings import AgentSettings, SamplingSettings, TemperatureAnneal, TrainedSampling
 from .build import build_algorithm, build_program, build_task, build_tracker

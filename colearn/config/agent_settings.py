@@ -58,7 +58,7 @@ class TrainedSampling(SamplingSettings):
         return SamplingSettings(**self.model_dump(exclude={"anneal"}, exclude_unset=True))
 
     def training_temperature(self, done: float) -> float:
-        """Rollout temperature after the fraction `done` of the training budget."""
+        """Rollout temperature once the fraction `done` of the training budget is used."""
         anneal = self.anneal
         if anneal is None:
             return self.temperature
@@ -93,11 +93,12 @@ class AgentSettings(Section):
     sampling: TrainedSampling = TrainedSampling()
     """Sampling of answers."""
     window: int | None = Field(default=None, ge=1)
-    """C: keep the most recent C KV-cache positions at the start of each turn; None keeps all."""
+    """C: keep the most recent C KV-cache positions at the start of each turn; None: keep all
+    positions."""
     overflow: Literal["truncate", "error"] = "truncate"
     """Behaviour if a history leaves no room for an answer in the model's context: `truncate` ends
-    the episode (the metric `overflow` reports the fraction of such episodes), `error` ends the run.
-    A window does not shorten a history."""
+    the episode, and `error` ends the run. The metric `overflow` reports the fraction of episodes
+    that were ended in this way. A window does not shorten a history."""
 
     @property
     def speaks(self) -> bool:
@@ -111,7 +112,7 @@ class AgentSettings(Section):
 
     @property
     def spec_fields(self) -> dict[str, Any]:
-        """Arguments of `AgentSpec` that do not depend on the model."""
+        """Arguments of `AgentSpec`, except those that depend on the model."""
         drawn = self.sampling
         return {
             "sampling": Sampling(
@@ -128,10 +129,11 @@ class AgentSettings(Section):
 
     @property
     def request_fields(self) -> dict[str, Any]:
-        """Fields of a chat completion request for the settings that are set explicitly; the server
-        chooses the other values.
+        """Fields of a chat completion request, only for settings that are set explicitly; the
+        server chooses the values of the other fields.
 
-        A run's recorded config sets all of them, so agents sample as they did in the run.
+        A run's recorded config sets all settings explicitly, so agents sample as they did in the
+        run.
         """
         sampling = self.sampling.deployed
         fields = {name: getattr(sampling, name) for name in sorted(sampling.model_fields_set)}

@@ -31,7 +31,7 @@ LONGEST = 100_000
 
 
 def build_task(config: Config) -> DecPOMDP[Any, Any]:
-    """The task of a config, inside the config's wrapper if there is one.
+    """Builds the task of a config, inside the config's wrapper if the config names a wrapper.
 
     Errors: ConfigError for an unknown task or setting (with the nearest name) or a bad value;
     TaskError for any other exception from the task's constructor.
@@ -54,7 +54,8 @@ def build_task(config: Config) -> DecPOMDP[Any, Any]:
 
 
 def build_tracker(chosen: Named, folder: Path, config: Mapping[str, Any]) -> Tracker:
-    """The tracker named by an entry of `run.trackers`, opened for a run's folder and config.
+    """Builds the tracker that an entry of `run.trackers` names, and opens it for a run's folder and
+    config.
 
     Errors: ConfigError for an unknown name or setting; MissingExtra naming the pip command.
     """
@@ -64,7 +65,8 @@ def build_tracker(chosen: Named, folder: Path, config: Mapping[str, Any]) -> Tra
 
 
 def build_callbacks(config: Config) -> tuple[Callback, ...]:
-    """The callbacks of `run.callbacks`: built from their settings, or given as objects in Python.
+    """Returns the callbacks of `run.callbacks`, which are built from their settings or were passed
+    as objects in Python.
 
     Errors: ConfigError for an unknown name or setting.
     """
@@ -81,7 +83,8 @@ def build_callbacks(config: Config) -> tuple[Callback, ...]:
 
 
 def _arguments(cls: type[Any], chosen: Named, section: str, *, given: int) -> dict[str, Any]:
-    """A section's settings as constructor arguments; the first `given` parameters are not settings.
+    """Returns a section's settings as constructor arguments; the constructor's first `given`
+    parameters are not settings.
 
     Errors: ConfigError for an unknown, missing or wrong setting.
     """
@@ -97,7 +100,7 @@ def _arguments(cls: type[Any], chosen: Named, section: str, *, given: int) -> di
 
 
 def _typed(cls: type[Any], settings: Mapping[str, Any], section: str) -> dict[str, Any]:
-    """Settings converted to the types in the constructor's annotations; settings without annotation
+    """Converts settings to the types in the constructor's annotations; settings without annotation
     are unchanged.
 
     Errors: ConfigError that names the setting.
@@ -137,7 +140,7 @@ def _check_finite(value: Any, where: str) -> None:
 
 
 def build_algorithm(config: Config) -> Algorithm:
-    """The algorithm of a config, with type-checked hyper-parameters.
+    """Builds the algorithm of a config, with type-checked hyper-parameters.
 
     Errors: ConfigError for an unknown name or setting (with the nearest name) or a wrong type.
     """
@@ -164,7 +167,7 @@ def _refuse_settings(section: str, chosen: Named) -> NoReturn:
 
 
 def build_program(chosen: Named, where: str) -> Acts:
-    """The program named by a seat's settings.
+    """Builds the program that an agent's settings name.
 
     Errors: ConfigError for an unknown name or setting, or a class that cannot act.
     """

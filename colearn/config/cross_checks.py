@@ -24,8 +24,8 @@ def check_run(run: ResolvedRun) -> None:
 
 def check_learning(run: ResolvedRun) -> None:
     """Check training. Errors: ConfigError if no model is trained, if a trained network uses
-    float16, or if a model has its own epochs or minibatch size while the critic recomputes
-    advantages in each joint minibatch (CoLLM's Alg. 1)."""
+    float16, or if a model sets `epochs` or `minibatch` while the critic recomputes advantages in
+    each joint minibatch (CoLLM's Alg. 1)."""
     trained = {name: model for name, model in run.config.models.items() if model.trained}
     if not trained:
         raise ConfigError("models: no model is trained; set trained: true on one of them")
@@ -49,8 +49,8 @@ def check_learning(run: ResolvedRun) -> None:
 
 
 def _check_critic_apart(run: ResolvedRun, *, fixed: bool) -> None:
-    """Check the critic's schedule. Errors: ConfigError if the critic has its own epochs, minibatch
-    size or `head: ridge` while the critic recomputes advantages in each joint minibatch."""
+    """Check the critic's schedule. Errors: ConfigError if the critic sets `epochs`, `minibatch` or
+    `head: ridge` while it recomputes advantages in each joint minibatch."""
     critic = run.config.critic
     if fixed or critic is None:
         return
@@ -85,7 +85,7 @@ def check_quantized(run: ResolvedRun) -> None:
 
 def check_stale(run: ResolvedRun) -> None:
     """Check staleness. Errors: ConfigError for a loss, generator or cast that does not support
-    rollouts ahead of updates."""
+    rollouts that run ahead of updates."""
     if not run.parts.loss.corrects_staleness:
         raise ConfigError(
             "train.staleness: stale actions need algorithm.loss.importance_cap (2 is usual), "

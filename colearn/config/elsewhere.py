@@ -20,9 +20,9 @@ OF_ALGORITHMS = ("rollout", "credit", "advantage", "loss", "value_loss", "discou
 
 
 def elsewhere(key: str, above: str = "") -> str | None:
-    """Remedy for the unknown setting `key`: the counterpart if `key` is a TRL setting, or the
-    places where a config has a setting of this name. None if there is neither. `above` is a prefix
-    of each dotted key."""
+    """Returns the remedy for the unknown setting `key`: the counterpart if `key` is a TRL setting,
+    or the places where a config has a setting of this name. Returns None if neither exists. `above`
+    is a prefix of each dotted key."""
     if key in TRL_NAMES:
         one = TRL_NAMES[key]
         return _counterpart(key, " and ".join(f"{above}{path}" for path in one.keys), one.note)
@@ -30,7 +30,8 @@ def elsewhere(key: str, above: str = "") -> str | None:
 
 
 def elsewhere_in_python(key: str) -> str | None:
-    """`elsewhere`, with arguments of `colearn.train` instead of dotted keys."""
+    """Returns the remedy of `elsewhere`, with arguments of `colearn.train` instead of dotted
+    keys."""
     if key in TRL_NAMES:
         one = TRL_NAMES[key]
         if one.argument:
@@ -76,7 +77,8 @@ def as_argument(key: str) -> str:
 
 @cache
 def _places() -> Mapping[str, tuple[str, ...]]:
-    """Dotted keys by their last part; omits `players`, which has the same settings as `agents`."""
+    """Returns dotted keys by their last part; omits `players`, which has the same settings as
+    `agents`."""
     places: dict[str, list[str]] = {}
     for path in _keys(Config, ""):
         if not path.startswith("players."):
@@ -96,7 +98,8 @@ def _keys(cls: type[BaseModel], above: str) -> Iterator[str]:
 
 
 def settings_class(annotation: Any) -> type[BaseModel] | None:
-    """The settings class X in an annotation such as `X | None` or `dict[str, X]`, or None."""
+    """Returns the settings class X in an annotation such as `X | None` or `dict[str, X]`; None if
+    the annotation has no settings class."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
     for argument in getattr(annotation, "__args__", ()):

@@ -1,4 +1,4 @@
-"""Loads a `Config` from a name, a file or a mapping; every error is one line naming the key."""
+"""Loads a `Config` from a name, a file or a mapping; every error is one line that names the key."""
 
 from __future__ import annotations
 
@@ -29,13 +29,15 @@ _SHOWN = 100
 
 
 _BY_NAME = ("run.generator.", "run.host.", "run.learner.", "task.", "wrapper.")
-"""Sections that may be a plain name; a dotted key then adds a setting to the named part."""
+"""Sections that may be given as a plain name; a dotted key then adds a setting to the named
+part."""
 
 
 def load_config(
     source: str | Path | Mapping[str, Any], overrides: Mapping[str, Any] | Sequence[str] = ()
 ) -> Config:
-    """Read a shipped name, a YAML path or a mapping; apply `dotted.key=value` overrides.
+    """Load the config of a shipped name, a YAML path or a mapping, and apply `dotted.key=value`
+    overrides.
 
     Errors: ConfigError, one line that names the key and the remedy.
     """
@@ -122,8 +124,8 @@ def shipped_configs() -> dict[str, Path]:
 
 
 def recorded_settings(config: Config) -> dict[str, Any]:
-    """The resolved config as plain data for files and trackers, with every default written out and
-    with secrets masked."""
+    """Returns the resolved config as plain data for files and trackers, with all defaults included
+    and all secrets masked."""
     settings: dict[str, Any] = masked_settings(config.model_dump(mode="json"))
     return settings
 
@@ -191,7 +193,8 @@ def _set(data: Mapping[str, Any], keys: Sequence[str], value: Any, whole: str) -
 
 
 def with_base(data: Mapping[str, Any]) -> dict[str, Any]:
-    """A config's plain data with `base` substituted for missing paths and for paths `base.NAME`.
+    """Returns a config's plain data, in which `base` is substituted for missing paths and for paths
+    `base.NAME`.
 
     `base` is a single path, or paths by name. A single path is used for every model and critic
     without a path, and replaces every `base.NAME`. Errors: ConfigError for an unknown name.

@@ -23,8 +23,8 @@ _SECTION = ("dict_type", "mapping_type", "model_type")
 def one_line(
     error: ValidationError, given: Any, above: str = "", cls: type[BaseModel] | None = None
 ) -> str:
-    """The first validation error of `given` as one line that names the dotted key. `above` is a
-    prefix of this key; `cls` is the validated settings class, if any."""
+    """Returns the first validation error of `given` as one line that names the dotted key. `above`
+    is a prefix of this key; `cls` is the settings class that validated `given`, if any."""
     path, faults = first_fault(error, given)
     where = ".".join([above] * bool(above) + [_key(str(part)) for part in path]) or "config"
     kind, value = faults[0]["type"], faults[0]["input"]
@@ -51,7 +51,8 @@ def _message(fault: Fault) -> str:
 
 
 def _of_algorithm(path: KeyPath, given: Any, cls: type[BaseModel] | None) -> str | None:
-    """Remedy for a top-level key that belongs in the section `algorithm`, else None."""
+    """Returns the remedy for a top-level key that belongs in the section `algorithm`; None for any
+    other key."""
     key = str(path[-1])
     if cls is not Config or len(path) > 1 or key not in OF_ALGORITHMS:
         return None
@@ -60,12 +61,13 @@ def _of_algorithm(path: KeyPath, given: Any, cls: type[BaseModel] | None) -> str
 
 
 def _key(text: str) -> str:
-    """A key as written in the file, if it fits on a line and is printable; else its repr."""
+    """Returns a key as written in the file if it fits on a line and is printable; otherwise its
+    repr."""
     return text if text.isprintable() and len(text) <= _ROOM else _shown(text)
 
 
 def _shown(value: Any) -> str:
-    """A value's repr, truncated to fit on a line."""
+    """Returns a value's repr, truncated to fit on a line."""
     text = repr(value)
     return text if len(text) <= _ROOM else f"{text[:_ROOM]} ..."
 

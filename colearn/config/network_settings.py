@@ -1,4 +1,4 @@
-"""Settings of the networks: the agents' models and the critic's."""
+"""Settings of the networks: the agents' models and the critic's models."""
 
 from __future__ import annotations
 
@@ -41,15 +41,16 @@ class OptimizerSettings(Section):
 
 class TrainedNetworkSettings(OptimizerSettings):
     checkpointing: bool = False
-    """Activation checkpointing: an update saves only the inputs of layers and recomputes the rest
-    in backward. The gradients are the same; an update takes about a third more time and much less
-    memory."""
+    """Activation checkpointing: the forward pass saves only the inputs of layers, and the backward
+    pass recomputes the other activations. The gradients are the same; an update takes about a third
+    more time and much less memory."""
 
 
 class ModelSettings(TrainedNetworkSettings):
     path: str
-    """A folder, a hub name, `base.NAME`, or `embedded` (`-tiny`, `-tiny-varied`, `-copy`, `-large`)
-    for a small model that is built locally; `embedded:N` selects the N-th initial weights."""
+    """A folder, a hub name, `base.NAME`, or `embedded` (or with a suffix: `-tiny`, `-tiny-varied`,
+    `-copy`, `-large`) for a small model that is built locally; `embedded:N` selects the N-th
+    initial weights."""
     dtype: Literal["float32", "bfloat16", "float16"] = "float32"
     """Compute type; float16 is only for models that are not trained. Trained weights and optimiser
     state are always float32."""
@@ -75,13 +76,13 @@ class CriticSettings(TrainedNetworkSettings):
     path: str | None = None
     """Path of the value model, in the form of `models.NAME.path`."""
     share: str | None = None
-    """Replaces `path`: `actor` adds a value head to each agent's own model."""
+    """Replaces `path`: `actor` adds a value head to the model of each agent."""
     from_: str | None = Field(default=None, alias="from")
     """A critic to start from; replaces `path`. A folder written by `colearn export --critics` or
     `colearn critic fit`, a hub repository, or the folder of a run that has a critic."""
     frozen: float = Field(default=0.0, ge=0, le=1)
-    """Fraction of `train.environment_steps` during which the critic given by `from` is frozen: 1
-    never trains this critic, 0 trains it from the start."""
+    """Fraction of `train.environment_steps` during which the critic given by `from` is frozen: with
+    1, this critic is never trained; with 0, it is trained from the start."""
     foreign: bool = False
     """Accept a critic in `from` that was trained for another task, team or horizon."""
     dtype: Literal["float32", "bfloat16", "float16"] = "float32"
@@ -93,18 +94,18 @@ class CriticSettings(TrainedNetworkSettings):
     device: Device | None = None
     """Device of the value models; None follows `run.device`."""
     devices: dict[str, Device] = Field(default_factory=dict)
-    """Devices of single value models, by name; other value models are on `device`."""
+    """Devices of individual value models, by name; other value models are on `device`."""
     max_length: int = Field(default=16384, ge=1)
-    """Maximum length of a stream in tokens. A stream that is longer than this limit, or longer than
-    the model's context, is an error."""
+    """Maximum length of the value model's input in tokens. An input that exceeds this limit, or the
+    model's context, raises an error."""
     epochs: int | None = Field(default=None, ge=1)
     """Number of passes of the critic over the iteration's experience; None: `train.epochs`."""
     minibatch: int | None = Field(default=None, ge=1)
     """Number of joint transitions per optimiser step of the critic; None: `train.minibatch`."""
     baseline: Literal["none", "item"] | None = None
-    """`item`: the value is a running mean of returns by item and turn, without the episode's own
-    return, plus the network's estimate of the residual. For a new item, the mean over all items at
-    that turn is used. None: `none`, or the baseline of the critic given by `from`."""
+    """`item`: the value is a running mean of returns by item and turn, which excludes the current
+    episode's return, plus the network's estimate of the residual. For a new item, the mean over all
+    items at that turn is used. None: `none`, or the baseline of the critic given by `from`."""
     head: Literal["trained", "ridge"] = "trained"
     """`ridge`: the language model is frozen, and each update solves the value head in closed form
     by ridge regression on the hidden states, at the cost of one forward pass."""
@@ -114,10 +115,11 @@ class CriticSettings(TrainedNetworkSettings):
     warmup_iterations: int = Field(default=0, ge=0)
     """Number of initial iterations that train only the critic; the actors keep their weights."""
     readers: dict[str, str] = Field(default_factory=lambda: {EACH: EACH})
-    """Value model of each reader. A centralised critic has one reader, `team`; a decentralised
-    critic has one reader per agent. `*` as a reader stands for all readers that are not named. `*`
-    as a model stands for a model named after the reader. `{"*": team}` uses one value model,
-    `team`, for all readers."""
+    """Maps a critic's readers to the names of their value models. A reader estimates the values of
+    one agent or of all agents: a centralised critic has one reader, `team`; a decentralised critic
+    has one reader per agent. `*` as a reader stands for all readers that are not named. `*` as a
+    model stands for a model with the reader's name. `{"*": team}` uses one value model, `team`, for
+    all readers."""
 
     @property
     def item_baseline(self) -> bool:

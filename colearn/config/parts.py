@@ -1,5 +1,5 @@
-"""Builds a frozen dataclass from nested settings; fields of the dataclass may be parts with
-settings.
+"""Builds a frozen dataclass from nested settings; the dataclass's fields may be parts that have
+settings themselves.
 
     loss: {clip: 0.2}                      # the default part with another clip
     credit: {name: mixed, alpha: 0.5}      # another part, by its name
@@ -59,7 +59,7 @@ KINDS: dict[type, Kind] = {
 
 
 def build_dataclass(cls: type[Built], settings: Mapping[str, Any]) -> Built:
-    """An instance of `cls`; settings that are left out keep their defaults.
+    """Returns an instance of `cls`; settings that are left out have their defaults.
 
     Errors: ConfigError that names the dotted key below `cls` and the remedy.
     """
@@ -75,7 +75,7 @@ def build_dataclass(cls: type[Built], settings: Mapping[str, Any]) -> Built:
 
 
 def build_part(kind: type[Any], chosen: Named, where: str) -> Any:
-    """The part that a section of a config names, with its settings.
+    """Builds the part that a section of a config names, with the section's settings.
 
     Errors: ConfigError that names the dotted key and the remedy.
     """
@@ -110,8 +110,8 @@ def part_name(part: object) -> str | None:
 
 
 def _values(cls: type[Any], settings: Mapping[str, Any], current: Any) -> dict[str, Any]:
-    """Values for the fields of `cls` that `settings` names; `current` is the instance to change, or
-    None."""
+    """Returns values for the fields of `cls` that `settings` names; `current` is the instance whose
+    fields are replaced, or None."""
     known = {field.name: field for field in fields(cls) if field.init}
     hints = get_type_hints(cls)
     values = {}
@@ -131,8 +131,8 @@ def _values(cls: type[Any], settings: Mapping[str, Any], current: Any) -> dict[s
 
 
 def _remedy(cls: type[Any], key: str, known: Iterable[str]) -> str:
-    """Remedy for the unknown setting `key`: the nearest setting; else the name of this part, its
-    settings, and the parts that have a setting `key`."""
+    """Returns the remedy for the unknown setting `key`: the nearest setting. If there is none, the
+    remedy lists the name of this part, its settings, and the parts that have a setting `key`."""
     hint = remedy(key, known)
     kind = next((kind for contract, kind in KINDS.items() if issubclass(cls, contract)), None)
     name = None if kind is None else name_of(kind, cls)
@@ -180,9 +180,9 @@ def _default(field: Field[Any]) -> Any:
 
 
 def known_settings(cls: type[Any], names: Mapping[str, str]) -> dict[str, Any]:
-    """Maps each setting of a dataclass to None if it is a plain value. A setting that is a section
-    is mapped to a mapping with `name` and the settings of the section's part. `names` gives the
-    part of each section that does not have its default part.
+    """Returns a mapping from the settings of a dataclass. A setting with a plain value is mapped to
+    None. A setting that is a section is mapped to a mapping that contains `name` and the settings
+    of the section's part. `names` gives the part of each section whose part is not the default.
 
     Errors: ConfigError for an unknown part.
     """
@@ -224,12 +224,12 @@ _NAMING = (
     "phrasing",
     "tools",
 )
-"""Keys whose values may be `module:Class`."""
+"""Keys whose values may have the form `module:Class`."""
 
 
 def own_code(config: Config) -> dict[str, str]:
-    """Every `module:Class` in a config, by dotted key: custom code that a run would import. This
-    function imports nothing."""
+    """Returns every `module:Class` in a config, by dotted key. A run would import this custom code;
+    the function itself imports nothing."""
     return dict(_own_code(config.model_dump(mode="json"), (), "")) | {
         f"compare.algorithms.{label}": label
         for label in config.compare.algorithms

@@ -1,4 +1,5 @@
-"""Renamed settings and metrics, from old to new name, and errors that give the new name."""
+"""Maps the old names of renamed settings and metrics to their new names, and writes errors that
+give the new name."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ REPLACED = {
     "batch_agents": "generator: {batch_agents: false}",
     "deepspeed": "learner: {name: deepspeed, config: zero2}",
 }
-"""Former keys of `run` that moved to another section."""
+"""Former keys of `run` that were moved to another section."""
 
 THREADS = "threads"
 """Former key of `compare` and of suites; `run.threads` now sets the number of threads for every
@@ -42,8 +43,8 @@ versions, to the new name."""
 
 
 def remedy(key: str, known: Iterable[str]) -> str:
-    """The remedy for an unknown key: the new name if the key was renamed, the section that has the
-    key, the counterpart of a TRL setting, or else the nearest key."""
+    """Returns the remedy for an unknown key: the new name if the key was renamed, the section that
+    contains the key, the counterpart of a TRL setting, or otherwise the nearest key."""
     known = list(known)
     above = "each." if "sizes" in known else ""  # in a suite
     new = SETTINGS.get(key)
@@ -57,7 +58,7 @@ def remedy(key: str, known: Iterable[str]) -> str:
 
 
 def current_settings(settings: dict[str, Any]) -> dict[str, Any]:
-    """A recorded config with the current names of settings."""
+    """Returns a recorded config with the current names of settings."""
     compare = settings.get("compare")
     if not isinstance(compare, Mapping) or THREADS not in compare:
         return settings
@@ -66,7 +67,7 @@ def current_settings(settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def current_suite(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """A recorded suite with the current names of settings."""
+    """Returns a recorded suite with the current names of settings."""
     if settings.get(THREADS) is None:
         return _without_threads(settings)
     each = settings.get("each") or {}
@@ -79,7 +80,7 @@ def _without_threads(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def current_metrics(metrics: Any) -> Any:
-    """Metrics of a recorded line with their current names.
+    """Returns the metrics of a recorded line under their current names.
 
     An old name is kept if the line also has the new name: the old name is then a metric of the
     task.

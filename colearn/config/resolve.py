@@ -73,8 +73,8 @@ def _untrained(config: Config) -> Config:
 
 
 def _with_critic(config: Config) -> Config:
-    """The config in which the path of the value models is the critic given by `from`. If `from` has
-    one folder per value model, the path is the first folder."""
+    """Returns the config in which the path of the value models is that of the critic given by
+    `from`. If `from` has one folder per value model, the path is the first folder."""
     critic = config.critic
     if critic is None or critic.from_ is None:
         return config
@@ -114,8 +114,8 @@ def bind_agents(config: Config, agents: Sequence[str]) -> Config:
 def _bound(
     config: Config, section: str, name: str, models: dict[str, ModelSettings]
 ) -> AgentSettings:
-    """The settings of one seat or player, including the name of its model; adds the model to
-    `models`."""
+    """Returns the settings of one agent or player, including the name of its model; adds this model
+    to `models`."""
     entries = config.agents if section == "agents" else config.players
     settings = entries.get(name) or entries.get(EACH)
     if settings is None:
@@ -138,7 +138,7 @@ def _bound(
 
 
 def place(config: Config) -> Config:
-    """The config with the devices of `placement` copied into `models` and `critic`.
+    """Returns the config with the devices of `placement` copied into `models` and `critic`.
 
     If there are several devices, the local host updates models in threads, unless `run.host` is
     configured.

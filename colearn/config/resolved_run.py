@@ -1,4 +1,4 @@
-"""A config that was resolved before weights are loaded: parts, agents, models."""
+"""A resolved config, built before weights are loaded: parts, agents, models."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ from .settings import Config
 
 @dataclass(frozen=True, kw_only=True)
 class ResolvedRun:
-    """Everything that can be derived from a config before weights are loaded. Planning, checks, the
-    dry run, the run and the export all use this object."""
+    """Holds everything that can be derived from a config before weights are loaded. Planning,
+    checks, dry runs, runs and exports all use this object."""
 
     config: Config
     """The config with every agent and model written out. If the algorithm does not learn, no model
@@ -113,7 +113,7 @@ class ResolvedRun:
 
     @property
     def with_own_schedule(self) -> list[str]:
-        """Names of the trained models with their own epochs or minibatch size."""
+        """Names of the trained models that set `epochs` or `minibatch`."""
         return [
             name
             for name, model in self.config.models.items()
@@ -144,7 +144,7 @@ class ResolvedRun:
         return self.path(key), settings.dtype, settings.quantization
 
     def base_of(self, key: NetworkKey) -> Hashable:
-        """A key that is equal for networks that share the weights of one base in memory."""
+        """A key that is the same for all networks that share the weights of one base in memory."""
         if key in self.learners and self.settings(key).lora is None:
             return key
         return *self.stored(key), self.device(key)[0]
@@ -183,8 +183,8 @@ class ResolvedRun:
 
     @cached_property
     def value_models(self) -> Mapping[str, str]:
-        """The name of the value model for each reader. With value heads on the actors: the physical
-        model for each agent. Empty without a critic.
+        """The name of the value model for each of the critic's readers. With value heads on the
+        actors: the physical model for each agent. Empty without a critic.
 
         Errors: ConfigError for a critic section that is missing or does not fit the algorithm.
         """

@@ -1,5 +1,5 @@
-"""Base classes for the sections of a config: unknown keys are errors, numbers are strict, and names
-select classes."""
+"""Base classes for the sections of a config: unknown keys raise errors, numbers are validated
+strictly, and names select classes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LARGEST = 10**12
 """Maximum absolute value of an integer in a config; larger values would cause memory errors or
 endless loops."""
 NOT_A_NUMBER = "not_a_number"
-"""Type of the validation error whose message is that of `number_problem`."""
+"""Type of the validation error that has the message of `number_problem`."""
 _ROOM = 100
 EACH = "*"
 """Wildcard name in `models` and `agents`: default settings of all models or agents that are not
@@ -32,12 +32,12 @@ named."""
 
 
 class NumberError(Exception):
-    """A value that is not a valid number; the message names the problem."""
+    """Raised for a value that is not a valid number; the message names the problem."""
 
 
 def number_problem(hint: Any, value: Any) -> str | None:
-    """The problem with a value if `hint` requires a number and the value is not a valid one; else
-    None."""
+    """Describes the problem with a value if `hint` requires a number and the value is not a valid
+    number; otherwise None."""
     options = _options(hint)
     if isinstance(value, bool) or (isinstance(value, str) and not EXPONENT.fullmatch(value)):
         numbers = any(one in (int, float) for one in options)
@@ -71,7 +71,7 @@ def _is_literal(hint: Any) -> bool:
 
 
 class Section(BaseModel):
-    """Typed settings; an unknown key is an error."""
+    """Typed settings; an unknown key raises an error."""
 
     model_config = ConfigDict(
         extra="forbid", frozen=True, use_attribute_docstrings=True, allow_inf_nan=False
@@ -109,7 +109,8 @@ class Named(BaseModel):
 
 
 class Chosen(Named):
-    """A `Named` that may be given as a plain string: the name of a part with default settings."""
+    """A `Named` that may be given as a plain string, which is the name of a part with default
+    settings."""
 
     @model_validator(mode="before")
     @classmethod
@@ -118,5 +119,5 @@ class Chosen(Named):
 
     @model_serializer
     def plain(self) -> str | dict[str, Any]:
-        """The YAML form: the name alone if nothing else is set."""
+        """The YAML form: only the name if nothing else is set."""
         return {"name": self.name, **self.settings} if self.settings else self.name

@@ -38,7 +38,7 @@ class SettingRow:
 
 
 def attribute_sentences(cls: type) -> dict[str, str]:
-    """The attribute docstrings of a class and its bases, by attribute."""
+    """Returns the attribute docstrings of a class and its bases, by attribute name."""
     sentences: dict[str, str] = {}
     for owner in reversed(cls.__mro__):
         try:
@@ -56,7 +56,8 @@ def attribute_sentences(cls: type) -> dict[str, str]:
 
 
 def listed_sentences(cls: type) -> dict[str, str]:
-    """The entries "- `name`, `other`: sentence" in the docstrings of a class and its bases."""
+    """Returns the entries "- `name`, `other`: sentence" in the docstrings of a class and its
+    bases."""
     sentences: dict[str, str] = {}
     for owner in reversed(cls.__mro__):
         text = inspect.cleandoc(owner.__dict__.get("__doc__") or "")
@@ -71,7 +72,7 @@ def _flat(text: str) -> str:
 
 
 def described(hint: Any) -> tuple[str, str]:
-    """A type in words, and the bounds of its values."""
+    """Returns a type in words, and the bounds of its values."""
     origin, arguments = get_origin(hint), get_args(hint)
     if origin is Annotated:
         text, bounds = described(arguments[0])
@@ -112,7 +113,7 @@ def _joined(*bounds: str) -> str:
 
 
 def shown(value: Any) -> str:
-    """A default as written in YAML; 'required' for a required setting."""
+    """Returns a default as written in YAML; 'required' for a required setting."""
     if value is MISSING or value is PydanticUndefined or value is inspect.Parameter.empty:
         return "required"
     if isinstance(value, BaseModel):
@@ -134,7 +135,7 @@ def shown(value: Any) -> str:
 
 
 def model_settings(cls: type[BaseModel]) -> list[SettingRow]:
-    """The settings of a typed section of a config."""
+    """Returns the settings of a typed section of a config."""
     hints = get_type_hints(cls, include_extras=True)
     settings = []
     for name, field in cls.model_fields.items():
@@ -150,7 +151,8 @@ def model_settings(cls: type[BaseModel]) -> list[SettingRow]:
 
 
 def part_settings(cls: type[Any], given: Mapping[str, str] | None = None) -> list[SettingRow]:
-    """The settings of a part: the fields of its dataclass, or the arguments of its constructor.
+    """Returns the settings of a part, which are the fields of its dataclass or the arguments of its
+    constructor.
 
     given: descriptions, by setting, that replace those in the source of the class.
     """
@@ -189,7 +191,7 @@ def _of(hint: Any, default: Any) -> tuple[str, str, str]:
 
 
 def algorithm_settings(part: Any, prefix: str = "algorithm.") -> Iterator[SettingRow]:
-    """The settings of an algorithm and of its parts, by dotted key, with this algorithm's
+    """Returns the settings of an algorithm and of its parts, by dotted key, with this algorithm's
     values."""
     sentences, hints = attribute_sentences(type(part)), get_type_hints(type(part))
     for one in fields(part):
@@ -206,7 +208,8 @@ def algorithm_settings(part: Any, prefix: str = "algorithm.") -> Iterator[Settin
 
 
 def sections() -> dict[str, type[BaseModel]]:
-    """The settings class of each section of a config, by dotted path such as `models.NAME.lora`."""
+    """Returns the settings class of each section of a config, by dotted path such as
+    `models.NAME.lora`."""
     found: dict[str, type[BaseModel]] = {"": Config}
 
     def walk(cls: type[BaseModel], path: str) -> None:

@@ -1,4 +1,4 @@
-"""Typed settings of a run with every default; YAML overrides them.
+"""Typed settings of a run with all defaults; YAML overrides the defaults.
 
     task:      {name: str_build, horizon: 2}
     algorithm: {name: collm_cc, discount: 1.0}
@@ -30,8 +30,9 @@ class TrainSettings(Section):
     environment_steps: int = Field(default=4000, ge=1)
     """Training budget as a number of joint actions; algorithms are compared at equal budgets."""
     iterations: int | None = Field(default=None, ge=1)
-    """Maximum number of iterations, the budget used in most papers. If episodes end early, a budget
-    in joint actions allows more iterations. None: only `environment_steps` limits training."""
+    """Maximum number of iterations; most papers give the budget in this unit. If episodes end
+    early, a budget in joint actions allows more iterations. None: only `environment_steps` limits
+    training."""
     episodes: int = Field(default=4, ge=1, le=1_000_000)
     """Number of items rolled out per iteration: the buffer size B in the CoLLM paper."""
     at_once: int | None = Field(default=None, ge=1)
@@ -46,11 +47,11 @@ class TrainSettings(Section):
     """Stops an iteration's epochs once an epoch's mean KL(policy at rollout || current policy) per
     token exceeds this value; 0.02 is common."""
     staleness: int = Field(default=0, ge=0)
-    """S: iterations are rolled out while models update, with weights that are 1 to S updates old.
-    With 0, rollouts run between updates, with the newest weights."""
+    """S: iterations are rolled out while models are updated, with weights that are 1 to S updates
+    old. If S is 0, rollouts run between updates, with the newest weights."""
     token_budget: int = Field(default=2048, ge=1)
-    """Maximum number of tokens per micro-batch, padding included; affects memory and speed, not the
-    gradient."""
+    """Maximum number of tokens per micro-batch, including padding; affects memory and speed, not
+    the gradient."""
     record: bool = False
     """Write the texts and rewards of all training episodes to trees.jsonl, from which
     `colearn critic fit` trains a critic."""
@@ -68,7 +69,7 @@ class EvaluationSettings(Section):
     """Number of iterations between evaluations; the first and the last state are always
     evaluated."""
     episodes: int | None = Field(default=None, ge=1, le=1_000_000)
-    """Number of held-out items per evaluation; None: the whole split once."""
+    """Number of held-out items per evaluation; None: every item of the split once."""
     repeats: int = Field(default=1, ge=1, le=1_000_000)
     """Number of episodes per item."""
     at_once: int | None = Field(default=None, ge=1)
@@ -81,7 +82,7 @@ class EvaluationSettings(Section):
     greedy: bool = False
     """Decodes greedily instead of sampling."""
     exact: bool = False
-    """Also report the joint policy's exact value, `exact_return`; needs a finite task
+    """Also report the exact value of the joint policy as `exact_return`; requires a finite task
     (`dpomdp`)."""
     headline: HeadlineSettings | None = None
     """The headline metric for comparing runs, such as `{metric: nash_conv, better: lower}`; None:
@@ -106,8 +107,8 @@ class RunSettings(Section):
     seed: int = Field(default=0, ge=0, lt=2**63)
     """Seed of all random numbers of the run."""
     device: Device = "auto"
-    """Device of all models: `auto`, `cpu`, `mps`, `cuda`, `cuda:1`; xpu, npu and hpu are written in
-    the same way."""
+    """Device of all models: `auto`, `cpu`, `mps`, `cuda`, `cuda:1`; the names of xpu, npu and hpu
+    devices have the same form."""
     learner: LearnerChoice = LearnerChoice()
     """Learner: `local` or `deepspeed`, with its settings."""
     threads: int | None = Field(default=None, ge=1, le=1024)
@@ -115,8 +116,8 @@ class RunSettings(Section):
     else all cores; a comparison divides the cores among its `compare.workers`."""
     tf32: bool = True
     """On CUDA devices, matrix multiplications in float32 round their inputs to TF32, with 10
-    mantissa bits. They then run at 1/2 of the speed of bfloat16; without TF32 they run at 1/15.
-    Weights and sums stay float32."""
+    mantissa bits. They then run at 1/2 of the speed of bfloat16; without TF32 they run at 1/15 of
+    that speed. Weights and sums remain in float32."""
     generator: GeneratorChoice = GeneratorChoice()
     """Generator: `transformers`, `vllm` or `vllm_server`, with its settings. Default: `vllm` on a
     CUDA device if vLLM is installed and supports all agents and models, else `transformers`."""
@@ -127,18 +128,18 @@ class RunSettings(Section):
     are reproducible bit for bit. `free`: episodes advance independently, so that a slow step or
     tool does not delay other episodes."""
     step_workers: int = Field(default=0, ge=0, le=1024)
-    """Number of worker processes for `task.step`; 0: step in the main process."""
+    """Number of worker processes for `task.step`; 0: steps run in the main process."""
     trackers: tuple[Chosen, ...] = ()
-    """Trackers, by name or as sections: `wandb`, `trackio`, `tensorboard`, `csv`, or another
-    package's."""
+    """Trackers, by name or as sections: `wandb`, `trackio`, `tensorboard`, `csv`, or a tracker of
+    another package."""
     callbacks: tuple[Chosen, ...] = ()
     """Callbacks, by name or as sections: `early_stopping`, `own_metric`, `samples`, `push_to_hub`,
     or a custom `module:Class`."""
     checkpoint_every: int | None = Field(default=None, ge=1)
     """Number of iterations between checkpoints; None: by time only."""
     checkpoint_minutes: float | None = Field(default=10.0, gt=0)
-    """Minutes between checkpoints, checked after each iteration; None: by iterations only. The
-    best, the last and any interrupted state are always saved."""
+    """Minutes between checkpoints, checked after each iteration; None: by iterations only. The best
+    state, the last state and the state at an interruption are always saved."""
     restarts: int = Field(default=0, ge=0)
     """Maximum number of times that a run restarts automatically from its last complete iteration
     after losing a generation server or a worker process."""
@@ -160,7 +161,7 @@ class CompareSettings(Section):
 
 
 def first_seeds(count: int, name: str) -> tuple[int, ...]:
-    """The seeds of a comparison that gives a number of seeds: 0 to `count` - 1.
+    """Returns the seeds of a comparison whose settings give a number of seeds: 0 to `count` - 1.
 
     Errors: ConfigError for fewer than one seed or for more seeds than a comparison allows.
     """
@@ -202,16 +203,16 @@ class Config(Section):
         return {name: settings for name, settings in everyone.items() if settings.speaks}
 
     task: TaskChoice
-    """The task's `name` and its settings; or only its name; or the path of a YAML file with a
+    """The task's `name` and settings, or only the task's name, or the path of a YAML file with a
     graph."""
     wrapper: Chosen | None = None
-    """Plays the task with a prompt-based protocol (`parallel`, `pipeline`, `discussion`) or with
-    one agent (`single`) instead of decentralised execution."""
+    """A wrapper around the task. Instead of decentralised execution, the task is played with a
+    prompt-based protocol (`parallel`, `pipeline`, `discussion`) or by one agent (`single`)."""
     algorithm: AlgorithmChoice = AlgorithmChoice()
     """The algorithm's `name`, `discount`, and a section for each of its parts."""
     base: str | dict[str, str] | None = None
-    """Default path of all models and the critic; or several paths by name, which models select as
-    `base.NAME`."""
+    """Default path of all models and the critic; or several paths by name, one of which a model
+    selects as `base.NAME`."""
     models: dict[str, ModelSettings]
     """Physical models by name; `"*"` stands for one model per agent."""
     agents: dict[str, AgentSettings] = Field(default_factory=lambda: {EACH: AgentSettings()})
@@ -224,8 +225,8 @@ class Config(Section):
     """The value model; required by algorithms with a critic."""
     placement: dict[str, Device] = Field(default_factory=dict)
     """Devices by model name, such as `{alice: cuda:0, critic: cuda:1}`. `critic` stands for every
-    value model, `critic-NAME` for one of several. Models on different devices update at the same
-    time."""
+    value model, `critic-NAME` for one of several value models. Models on different devices are
+    updated at the same time."""
     train: TrainSettings = TrainSettings()
     """Budget and batches of training."""
     evaluation: EvaluationSettings = EvaluationSettings()

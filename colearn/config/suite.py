@@ -46,7 +46,7 @@ class SuiteSettings(Section):
     tasks: tuple[str, ...] | None = None
     """Tasks to run at the chosen size; None: all."""
     rows: dict[str, str]
-    """Labels of `compare.algorithms` to run, in order, with their printed names."""
+    """Maps the labels of `compare.algorithms` that are run, in order, to their printed names."""
     columns: dict[str, TaskColumns]
     """Columns of the table by task, in order; columns for response time and cost come before the
     metrics."""
@@ -74,7 +74,8 @@ class SuiteSettings(Section):
 
     @property
     def configs(self) -> dict[str, str]:
-        """The config of every chosen task at the chosen size, in the order of the columns."""
+        """Returns the config of every chosen task at the chosen size, in the order of the
+        columns."""
         configs = self.sizes[self.size]
         chosen = configs if self.tasks is None else self.tasks
         return {task: configs[task] for task in self.columns if task in chosen}
@@ -86,7 +87,7 @@ class SuiteSettings(Section):
 
 
 def dotted(section: Mapping[str, Any], before: str = "") -> dict[str, Any]:
-    """Values by dotted key; a list or an empty section counts as a value."""
+    """Returns values by dotted key; a list or an empty section counts as a value."""
     flat: dict[str, Any] = {}
     for key, value in section.items():
         if isinstance(value, Mapping) and value:

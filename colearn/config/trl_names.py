@@ -8,14 +8,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Counterpart:
-    """Counterpart of a TRL setting."""
+    """The colearn counterpart of a TRL setting."""
 
     keys: tuple[str, ...]
-    """Dotted keys of a config; empty if there is none."""
+    """Dotted keys of a config; empty if no key corresponds to the TRL setting."""
     note: str = ""
     """The difference from TRL, or what to do instead."""
     argument: str = ""
-    """The argument of `colearn.train`, if it is not the section of `keys`."""
+    """The argument of `colearn.train`, if this argument is not the section of `keys`."""
 
 
 def _is(*keys: str, note: str = "", argument: str = "") -> Counterpart:

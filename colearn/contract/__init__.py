@@ -1,6 +1,6 @@
 """Interfaces of every part: task, player, rollout, credit, critic, advantage, loss, generator and
-learner. Each part implements one of these interfaces, and an algorithm chooses its parts. Nothing
-in this package imports torch.
+learner. Every part implements one of these interfaces, and an algorithm chooses the parts that it
+uses. Nothing in this package imports torch.
 """
 
 from .advantage import (

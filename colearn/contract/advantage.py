@@ -12,12 +12,12 @@ from colearn.contract.bounds import check_bounds
 from colearn.types import Credited
 
 Values = Sequence[float | None]
-"""One agent's values by node; None where the critic's reader gives no value."""
+"""One agent's values by node; None where the critic estimates no value."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeValues(Sequence[float | None]):
-    """One agent's values by node. Subclasses add further values."""
+    """One agent's values by node. Subclasses hold further values in addition."""
 
     by_node: tuple[float | None, ...]
 
@@ -34,21 +34,21 @@ class NodeValues(Sequence[float | None]):
 
 @dataclass(frozen=True, slots=True)
 class TokenValues(NodeValues):
-    """V(h_t) by node, read before the first token of the next action, and V at the later tokens of
-    each action."""
+    """V(h_t) by node, estimated before the first token of the next action; and V before each later
+    token of an action."""
 
     inside: tuple[tuple[float, ...], ...]
-    """For each node: V before every token but the first of the agent's action that led to the
+    """For each node: V before every token, except the first, of the agent's action that led to the
     node."""
 
 
 @dataclass(frozen=True, slots=True)
 class CounterfactualValues(NodeValues):
-    """Q(h, a_-i, a_i) by the node that the action led to (None if the agent did not act), and Q(h,
-    a_-i, a') for each of the agent's alternatives a'."""
+    """Q(h, a_-i, a_i) by the node that the joint action led to (None if the agent did not act), and
+    Q(h, a_-i, a') for each of the agent's alternative actions a'."""
 
     alternatives: tuple[tuple[float, ...], ...]
-    """For each node: one Q-value per alternative."""
+    """For each node: one Q-value per alternative action."""
 
 
 AgentValues = Mapping[str, Values]
@@ -56,7 +56,7 @@ AgentValues = Mapping[str, Values]
 
 NodeAdvantages = tuple[Mapping[str, float], ...]
 """For each node of a tree: the advantages of the actions that led to it, by agent ({} at the root).
-An action without an entry has no advantage, and is neither trained nor counted."""
+An action without an entry has no advantage; it is not trained on and not counted."""
 
 TokenAdvantages = tuple[Mapping[str, tuple[float, ...]], ...]
 """`NodeAdvantages` with one number per token of the action."""
@@ -69,7 +69,8 @@ Episodes = Sequence[Credited[Any]]
 
 @dataclass(frozen=True, slots=True)
 class AnswerGroup:
-    """Answers of one agent in one tree that an advantage compares, and the prompts they answer."""
+    """Answers of one agent in one tree that an advantage compares, and the prompts of these
+    answers."""
 
     agent: str
     prompts: tuple[str, ...]
@@ -86,32 +87,33 @@ class Advantage(ABC):
     """
 
     reads: str | None = None
-    """The kind of critic value that the advantage needs (`Critic.value`); None: no critic."""
+    """The kind of critic value that the advantage needs (a `Critic.value`); None: the advantage
+    needs no critic."""
     by_token: bool = False
-    """Whether advantages are per token instead of per action."""
+    """Whether advantages are computed per token instead of per action."""
     reads_future: bool = True
     """Whether the advantage reads rewards or values that follow the action. If a rollout shape cuts
     branches, only some siblings have such rewards and values. False: the advantage reads only the
     credited reward of the action itself."""
     minimum_group: int = 1
-    """Minimum number of joint actions per node for a useful baseline."""
+    """Minimum number of joint actions per node that a useful baseline needs."""
 
     def __post_init__(self) -> None:
         """Errors: ConfigError for a setting out of bounds."""
         check_bounds(self)
 
     def at(self, done: float) -> Advantage:
-        """The strategy to use once the fraction `done` of the training budget is used; by default,
+        """The advantage to use once the fraction `done` of the training budget is used; by default,
         `self`."""
         return self
 
     def risk_neutral(self) -> Advantage:
-        """The strategy to use once rewards are found to be random; by default, `self`."""
+        """The advantage to use once rewards are found to be random; by default, `self`."""
         return self
 
     def weight_group(self, episode: Credited[Any], agent: str) -> Hashable | None:
-        """The weight group of an agent's actions in an episode. A model's loss gives each group
-        equal weight, whatever its size. None: every action has equal weight."""
+        """The weight group of an agent's actions in an episode. A model's loss gives every group
+        equal weight, regardless of the group's size. None: every action has equal weight."""
         return None
 
     def answer_groups(self, episodes: Episodes) -> Sequence[AnswerGroup]:

@@ -23,17 +23,17 @@ from .task import DecPOMDP
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValueLoss:
-    """Squared error of the critic, Eq. 3 and 5 of CoLLM, with PPO's optional value clip."""
+    """Squared error of the critic (Eq. 3 and 5 of CoLLM), optionally with PPO's value clipping."""
 
     coefficient: Positive = 1.0
     """Factor of the value loss."""
     clip: Positive | None = None
-    """Clip V to within `clip` of its value at rollout. The loss is the larger of the clipped and
-    the unclipped error."""
+    """Maximum difference between V and its value at rollout; V is clipped to this range. The loss
+    is the larger of the clipped and the unclipped error."""
     frozen_targets: bool = False
     """Whether the targets and advantages of all epochs come from the critic as it was at rollout.
-    From the first optimiser step on, the current critic has already been trained on these
-    returns."""
+    The reason to freeze them: after the first optimiser step, the current critic has already been
+    trained on these returns."""
     expectile: Expectile = 0.5
     """tau of the expectile that V estimates; 1/2 is the mean."""
     anneal_fraction: Anneal | None = None
@@ -43,19 +43,19 @@ class ValueLoss:
     rescale: bool = False
     """Scale the value head's output by the returns seen so far: V = centre + deviation * output,
     where the centre is the `expectile` of these returns. V starts at the centre of the first
-    iteration's returns instead of 0. A constant shift of the reward then causes no advantage at the
-    start."""
+    iteration's returns instead of 0. A constant offset in the rewards then does not affect
+    advantages at the start of training."""
 
     def __post_init__(self) -> None:
         check_bounds(self)
 
     def at(self, done: float) -> ValueLoss:
-        """The settings after the fraction `done` of the training budget."""
+        """The settings once the fraction `done` of the training budget is used."""
         expectile = 0.5 + (self.expectile - 0.5) * left(self.anneal_fraction, done)
         return replace(self, expectile=expectile, anneal_fraction=None)
 
     def risk_neutral(self) -> ValueLoss:
-        """The settings once rewards are found to be random."""
+        """The settings to use once rewards are found to be random."""
         return replace(self, expectile=0.5) if self.if_deterministic else self
 
 
@@ -79,7 +79,7 @@ class Parts:
         ]
 
     def at(self, done: float) -> Parts:
-        """The parts after the fraction `done` of the training budget."""
+        """The parts once the fraction `done` of the training budget is used."""
         return replace(
             self,
             advantage=self.advantage.at(done),
@@ -89,12 +89,12 @@ class Parts:
 
     @property
     def if_deterministic(self) -> bool:
-        """Whether some part changes once rewards are found to be random."""
+        """Whether any part changes once rewards are found to be random."""
         return self.risk_neutral() != self
 
     def risk_neutral(self) -> Parts:
-        """The parts once rewards are found to be random: equal joint actions after equal joint
-        histories earned different rewards."""
+        """The parts to use once rewards are found to be random, that is, once equal joint actions
+        after equal joint histories have earned different rewards."""
         return replace(
             self,
             advantage=self.advantage.risk_neutral(),
@@ -103,11 +103,11 @@ class Parts:
 
 
 class Algorithm(ABC):
-    """A frozen dataclass of hyper-parameters that chooses parts; independent of device and
-    model."""
+    """A frozen dataclass of hyper-parameters from which the algorithm's parts are built;
+    independent of device and model."""
 
     learns: ClassVar[bool] = True
-    """False: a run is a single evaluation without training, critic or budget."""
+    """False: a run consists of one evaluation, without training, critic or budget."""
 
     @abstractmethod
     def parts(self) -> Parts:
@@ -118,8 +118,9 @@ class Algorithm(ABC):
 
     def check_task(self, task: DecPOMDP[Any, Any]) -> None:
         """Errors: ConfigError if the algorithm cannot train this team, reads only rewards that the
-        task never pays, forks the episodes of a program, compares candidates by immediate rewards
-        although the task pays later, or has one value for players whose payoffs differ."""
+        task never pays, forks the episodes of a program, compares candidate actions by immediate
+        rewards although the task pays later, or estimates one value for players whose payoffs
+        differ."""
         self.check_team(task.agents)
         credit, rollout = self.parts().credit, self.parts().rollout
         rewards = RewardStructure.of(task)
@@ -153,10 +154,10 @@ class Algorithm(ABC):
             )
 
     def checked_parts(self) -> Parts:
-        """`parts`, after checking that they are compatible.
+        """`parts`, after a check that they are compatible.
 
         Errors: ConfigError for a group baseline without a group, an advantage without its critic,
-        or a comparison of later rewards where the shape cuts branches.
+        or a comparison of later rewards when the rollout shape cuts branches.
         """
         parts = self.parts()
         name = type(self).__name__
@@ -186,7 +187,8 @@ class Algorithm(ABC):
 
 
 def _check_cuts(parts: Parts) -> None:
-    """Errors: ConfigError if later rewards count but the shape continues only some candidates."""
+    """Errors: ConfigError if later rewards count but the rollout shape continues only some
+    candidates."""
     shape = type(parts.rollout).__name__
     if parts.advantage.reads_future:
         raise ConfigError(
@@ -204,8 +206,8 @@ def _check_cuts(parts: Parts) -> None:
 
 
 def _check_read_once(parts: Parts, name: str) -> None:
-    """Errors: ConfigError if a `read_once` critic would be read again, or the shape draws no
-    alternatives for it."""
+    """Errors: ConfigError if a `read_once` critic would be read again, or if the rollout shape
+    draws no alternative actions for this critic."""
     critic = type(parts.critic).__name__
     if not parts.value_loss.frozen_targets:
         raise ConfigError(

@@ -1,4 +1,4 @@
-"""Error reporting for task calls: each error names the task, the method and the item."""
+"""Error reporting for task calls: every error names the task, the method and the item."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from colearn.errors import ColearnError, TaskError, line_of, printable, reason_o
 from .task import DecPOMDP
 
 TaskOrClass = DecPOMDP[Any, Any] | type[DecPOMDP[Any, Any]]
-"""A task, or its class during construction."""
+"""A task or, while the task is being constructed, its class."""
 
 _LONGEST_ITEM = 80
 

@@ -20,8 +20,8 @@ Item = TypeVar("Item")
 
 
 class Tick(Generic[Item]):
-    """Collects the items that coroutines add in one iteration of their event loop, and passes them
-    on together.
+    """Collects the items that coroutines add in one iteration of their event loop, and forwards
+    these items together.
 
     Requests of branches that advance in lockstep therefore arrive as one batch, in the order of the
     branches.
@@ -94,9 +94,9 @@ class _Batches(Generic[Request, Answer]):
 class BatchQueue(Generic[Request, Answer]):
     """Answers requests in a thread by calling `answer` on a whole batch.
 
-    Requests made in one iteration of the event loop form a batch. Requests that arrive while it is
-    being answered form the next batch. Queues with equal `place` run one at a time. `prepared`
-    returns a context manager that is entered around the work.
+    Requests made in one iteration of the event loop form a batch. Requests that arrive while a
+    batch is being answered form the next batch. Queues with equal `place` run one at a time.
+    `prepared` returns a context manager that is entered around the work.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Bounds of a dataclass's settings as pydantic annotations, with one-line errors.
+"""Checks of a dataclass's settings against bounds in pydantic annotations, with one-line errors.
 
     lam: Annotated[float, Field(ge=0.0, le=1.0, description="0.95 is usual")] = 0.0
     ratio: Literal["sequence", "token"] = "sequence"

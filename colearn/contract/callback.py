@@ -23,8 +23,8 @@ class Event:
     """Number of joint actions so far."""
     task: DecPOMDP[Any, Any]
     stop: str | None = None
-    """A callback sets this to a reason in order to end the run. The run is then evaluated, saved
-    and marked as finished."""
+    """Reason for ending the run; a callback sets this field in order to end the run. The run is
+    then evaluated, saved and marked as finished."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +40,7 @@ class Measured:
 
 @dataclass(slots=True, kw_only=True)
 class StartEvent(Event):
-    """A run starts, or continues from a checkpoint."""
+    """Event: a run starts, or continues from a checkpoint."""
 
     folder: Path
     """The run's folder."""
@@ -54,14 +54,14 @@ class StartEvent(Event):
 
 @dataclass(slots=True, kw_only=True)
 class RolloutEvent(Event):
-    """The trees of the next update have been rolled out."""
+    """Event: the trees of the next update have been rolled out."""
 
     trees: Sequence[Tree[Any]]
 
 
 @dataclass(slots=True, kw_only=True)
 class UpdateEvent(Event):
-    """The models have been updated."""
+    """Event: the models have been updated."""
 
     trees: Sequence[Tree[Any]]
     metrics: dict[str, float]
@@ -70,7 +70,7 @@ class UpdateEvent(Event):
 
 @dataclass(slots=True, kw_only=True)
 class EvaluateEvent(Event):
-    """The team has been evaluated."""
+    """Event: the team has been evaluated."""
 
     trees: Sequence[Tree[Any]]
     """The evaluation's episodes."""
@@ -84,7 +84,7 @@ class EvaluateEvent(Event):
 
 @dataclass(slots=True, kw_only=True)
 class SaveEvent(Event):
-    """A checkpoint has been written."""
+    """Event: a checkpoint has been written."""
 
     folder: Path
     """The run's folder."""
@@ -94,9 +94,10 @@ class SaveEvent(Event):
 class Callback:
     """Receives the events of a run. Each method does nothing by default.
 
-    A callback class, shipped or user-defined, is a frozen dataclass; its fields are its settings in
-    `run.callbacks`. From Python, pass an instance in `callbacks=[...]`. Methods run in the run's
-    thread. In a distributed run, every process calls them with the same trees and returns.
+    A callback class, shipped or user-defined, is a frozen dataclass whose fields are the settings
+    of an entry in `run.callbacks`. From Python, pass an instance in `callbacks=[...]`. Methods run
+    in the run's thread. In a distributed run, every process calls these methods with the same trees
+    and the same returns.
     """
 
     @property

@@ -6,8 +6,8 @@ from colearn.errors import ConfigError, TaskError
 
 
 def check_length(agent: str, tokens: int, positions: int | None) -> None:
-    """Errors: TaskError for a prompt that leaves no room for an answer within the model's maximum
-    length."""
+    """Check a history's length. Errors: TaskError if the prompt leaves no room for an answer within
+    the model's maximum length."""
     if positions is not None and tokens >= positions:
         raise TaskError(
             f"task.observe: agent '{agent}' was given {tokens} tokens, and its model reads "
@@ -16,7 +16,7 @@ def check_length(agent: str, tokens: int, positions: int | None) -> None:
 
 
 def overlong(agent: str, tokens: int, positions: int) -> ConfigError:
-    """The error for a history that leaves no room for an answer within the model's maximum
+    """Returns the error for a history that leaves no room for an answer within the model's maximum
     length."""
     return ConfigError(
         f"agents.{agent}.overflow: a history of {tokens} tokens leaves no room for an answer in "

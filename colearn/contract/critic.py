@@ -1,5 +1,5 @@
-"""Critic interface: a value model's input, the positions at which values are read, and the agents
-that they value."""
+"""Critic interface: defines a value model's input, the positions at which values are read, and the
+agents to which these values apply."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Tokenize = Callable[[str], Sequence[int]]
 """Maps a string to the value model's token ids."""
 
 ReadAt = Literal["observation", "action"]
-"""Where in a turn a value is read: V after the observation, Q after the action."""
+"""Position in a turn at which a value is read: V after the observation, Q after the action."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +29,11 @@ class Segment:
 
 
 class Critic(ABC):
-    """A frozen, picklable strategy. It defines the readers, packs a tree into one row per reader,
-    and converts numbers at a row's marks into values by agent, and back.
+    """A frozen, picklable strategy. A critic has one or several readers, each of which estimates
+    the values of some agents. The critic packs a tree into one token row per reader. It converts
+    the value head's outputs at a row's marks into values by agent, and back.
 
-    Every reader has a value model (a language model with a scalar head in fp32). One forward pass
+    Every reader uses a value model (a language model with a scalar head in fp32). One forward pass
     over the reader's `row` gives all values of a tree.
     """
 
@@ -54,35 +55,36 @@ class Critic(ABC):
 
     @property
     def on_actor(self) -> ReadAt | None:
-        """Where a value head on the actor reads these values; None: the actor cannot have such a
-        head."""
+        """Position in a turn at which a value head on the actor reads these values; None: the actor
+        cannot have a head for them."""
         return None
 
     @abstractmethod
     def readers(self, agents: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
-        """The readers by name, each with the agents that it values."""
+        """For each reader, by name: the agents whose values the reader estimates."""
 
     @abstractmethod
     def row(self, tree: Tree[Any], reader: str, tokenize: Tokenize, *, limit: int) -> Row:
-        """A reader's packed input for a whole tree, with a mark wherever a value is read.
+        """A reader's packed input for a whole tree, with a mark at every position where a value is
+        read.
 
         Errors: ConfigError if the longest branch exceeds `limit` tokens.
         """
 
     def training_row(self, tree: Tree[Any], reader: str, tokenize: Tokenize, *, limit: int) -> Row:
         """The value model's training row, by default equal to `row`. A critic with targets for only
-        some values overrides it and sets `read_once`."""
+        some values overrides this method and sets `read_once`."""
         return self.row(tree, reader, tokenize, limit=limit)
 
     def values(
         self, tree: Tree[Any], reader: str, row: Row, numbers: Sequence[float]
     ) -> AgentValues:
-        """Convert the numbers at a row's marks into values by agent and node. The tree's texts are
-        not needed.
+        """Convert the numbers (value-head outputs) at a row's marks into values by agent and node.
+        The tree's texts are not needed.
 
-        A number is the value of all agents of the reader, whether they act or not, unless the mark
-        names one agent. Bootstrapping uses the next joint history, whichever agent acts there
-        (CoLLM, Eq. 4).
+        If the mark names an agent, its number is this agent's value. Otherwise it is the value of
+        all agents of the reader, including agents that do not act. Bootstrapping uses the next
+        joint history, whichever agent acts there (CoLLM, Eq. 4).
         """
         by_agent: dict[str, list[float | None]] = {
             agent: [None] * len(tree.nodes) for agent in self.readers(tree.agents)[reader]
@@ -95,7 +97,8 @@ class Critic(ABC):
     def numbers(
         self, tree: Tree[Any], reader: str, row: Row, values: AgentValues
     ) -> tuple[float, ...]:
-        """The inverse of `values`: for each mark, the value of the first agent that has one."""
+        """The inverse of `values`: for each mark, the value of the first agent that has a value
+        there."""
         agents = self.readers(tree.agents)[reader]
         return tuple(
             next(

@@ -1,4 +1,4 @@
-"""Token engine interface: histories as ids in, sampled ids and log-probabilities out."""
+"""Token engine interface: maps histories of token ids to sampled ids and log-probabilities."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from .timeline import Timed
 from .weight_sync import WeightSync
 
 Listener = Callable[[str], None]
-"""Receives the text of an action piece by piece while it is sampled; any thread may call it."""
+"""Receives the text of an action in pieces while the action is sampled; may be called from any
+thread."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,20 +33,20 @@ class Sampling:
     top_k: int | None = None
     max_tokens: int = 256
     stop: tuple[str, ...] = ()
-    """Strings that end an action; the action's text includes the token that completes the
+    """Strings that end an action; the action's text includes the token that completes a stop
     string."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenRequest:
-    """A request for one action per seed after a history.
+    """A request for actions that follow a history, one action per seed.
 
-    Several seeds fork the history after a single prefill. The action drawn for a seed depends only
-    on the seed, the history and the weights, not on the rest of the batch.
+    If there are several seeds, the history is prefilled once and then forked. The action drawn for
+    a seed depends only on the seed, the history and the weights, not on the rest of the batch.
     """
 
     agent: str
-    """Name of the agent in the engine; it selects the adapter and the end tokens."""
+    """Name of the agent in the engine; this name selects the adapter and the end tokens."""
     history: TokenHistory
     """o_0 a_0 ... o_t"""
     sampling: Sampling
@@ -53,15 +54,15 @@ class TokenRequest:
     seeds: tuple[int, ...]
     continues: TokenHistory | None = None
     """The history of an earlier answer that `history` extends. Engines use this object to find the
-    earlier answer's KV cache; it does not affect the result."""
+    earlier answer's KV cache; the object does not affect the result."""
     listener: Listener | None = None
     """Receives the text of a single action while it is sampled, if the engine supports it."""
 
 
 @dataclass(frozen=True, slots=True)
 class TokenAnswer:
-    """An action, and the history that ends with it. A program's answer has neither tokens nor
-    history."""
+    """An action, and the history that ends with this action. A program's answer has neither tokens
+    nor history."""
 
     action: Action
     history: Any = None
@@ -75,22 +76,24 @@ class TokenEngine(Timed, WeightSync):
 
     A history consists of its token ids and the visible range of each turn. An engine may keep the
     KV caches of histories in its answers while these histories exist and its memory allows.
-    Requests do not depend on where the model is, so placement only decides which engine serves
+    Requests do not depend on the model's location, so placement only determines which engine serves
     which agent.
     """
 
     @property
     def place(self) -> Hashable:
-        """Engines with equal places share weights or adapters and run one at a time."""
+        """Key of the engine's shared resources: engines with equal places share weights or adapters
+        and run one at a time."""
         return id(self)
 
     @abstractmethod
     async def submit(self, request: TokenRequest) -> list[TokenAnswer]:
-        """One answer per seed, in order. A cancelled call frees its place in the batch."""
+        """Returns one answer per seed, in the order of the seeds. If the call is cancelled, its
+        rows in the batch are freed."""
 
     def rest(self) -> None:
-        """Called before models update, if no request can arrive during the update. The engine may
-        free memory until its next request or weight update."""
+        """Called before models are updated, if no request can arrive during the update. The engine
+        may free memory until the next request or weight transfer."""
 
     def close(self) -> None:
         """Free resources outside Python's garbage collector."""
@@ -98,11 +101,12 @@ class TokenEngine(Timed, WeightSync):
 
 class BatchEngine(TokenEngine):
     """An engine that answers a whole batch at once. Requests made in one iteration of the event
-    loop form a batch; requests that arrive while it is being answered form the next batch."""
+    loop form a batch; requests that arrive while a batch is being answered form the next batch."""
 
     @abstractmethod
     def generate(self, requests: Sequence[TokenRequest]) -> list[list[TokenAnswer]]:
-        """One list of answers per request, one answer per seed, in order; blocks."""
+        """Returns one list of answers per request, with one answer per seed, in order. Blocks until
+        all answers are complete."""
 
     async def submit(self, request: TokenRequest) -> list[TokenAnswer]:
         answers, seconds = await self._queue.submit(request)
@@ -115,14 +119,15 @@ class BatchEngine(TokenEngine):
 
 @dataclass(frozen=True, slots=True)
 class EngineNeeds:
-    """Memory needs of an engine that holds a separate copy of the weights, for estimates."""
+    """Estimated memory needs of an engine that holds a separate copy of the weights."""
 
     held: int
-    """Bytes that the engine holds on its model's device in every phase; 0 if it runs elsewhere."""
+    """Bytes that the engine holds on its model's device in every phase; 0 if the engine runs on
+    another device."""
     cache: int | None
     """Bytes of the engine's KV cache; None: unknown and assumed to be large enough."""
     rows: int
-    """Number of rows decoded together."""
+    """Number of sequences decoded together."""
     apart: bool
     """Whether the engine runs in a separate process and receives weights through files. Engines in
     one process answer one after another."""
@@ -139,7 +144,7 @@ class GeneratorKind(ABC):
 
     @property
     def copies(self) -> bool:
-        """Whether its engines have a separate copy of the weights, which `train.staleness`
+        """Whether engines of this kind have a separate copy of the weights, which `train.staleness`
         requires."""
         return False
 
@@ -156,8 +161,8 @@ class GeneratorKind(ABC):
         return None
 
     def places(self, run: Any) -> list[str]:
-        """Lines for a dry run that state where the run's agents generate; empty if they generate
-        with the run's own models."""
+        """Lines for a dry run that state where the run's agents generate; empty if the agents
+        generate with the models that the run trains."""
         return []
 
     @abstractmethod

@@ -24,8 +24,8 @@ OWN_METRICS = (
 class Headline:
     """An evaluation metric and the direction in which it improves.
 
-    It determines the report's headline, first curve, ranking and probability of improvement, and
-    the best checkpoint.
+    This metric determines the report's headline, first curve, ranking and probability of
+    improvement, and selects the best checkpoint.
     """
 
     metric: str = "return"
@@ -42,5 +42,5 @@ class Headline:
         return self.metric if self.better == "higher" else f"{self.metric} (lower is better)"
 
     def improves(self, value: float, best: float | None) -> bool:
-        """Whether a value is finite and better than the best one so far."""
+        """Whether a value is finite and better than `best`, the best value so far."""
         return math.isfinite(value) and (best is None or self.sign * (value - best) > 0)

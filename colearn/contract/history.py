@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 
 class WindowExceeded(Exception):
-    """An observation alone is longer than the agent's window."""
+    """Raised when a single observation is longer than the agent's window."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,9 +25,9 @@ class Turn:
 class TokenHistory:
     """o_0 a_0 ... o_t [a_t] as ids, four bytes each, with the window of every turn.
 
-    It is immutable and complete: an engine needs nothing else to continue it. Engines hold a weak
-    reference to an answer's history to find its KV cache. Without a cache, they compute the same
-    values from the ids under the same visibility.
+    The object is immutable and complete: an engine needs nothing else to continue the history.
+    Engines hold weak references to the histories of answers, in order to find their KV caches.
+    Without a cache, they compute the same values from the ids under the same visibility.
     """
 
     ids: array[int] = field(default_factory=lambda: array("i"))
@@ -42,8 +42,8 @@ class TokenHistory:
         return self.turns[-1].visible_from if self.turns else 0
 
     def observe(self, tokens: Iterable[int], window: int | None) -> TokenHistory:
-        """The history with the next turn's observation. With a window C, only the most recent C
-        positions stay visible.
+        """Returns the history extended by the next turn's observation. With a window C, only the
+        most recent C positions stay visible.
 
         Errors: WindowExceeded if `tokens` alone exceed the window.
         """
@@ -58,7 +58,8 @@ class TokenHistory:
         return TokenHistory(ids, (*self.turns, Turn(len(self.ids), start)))
 
     def act(self, tokens: Iterable[int]) -> TokenHistory:
-        """The history with the last turn's action, which shares the observation's visible range."""
+        """Returns the history extended by the last turn's action, which has the same visible range
+        as the observation."""
         ids = array("i", self.ids)
         ids.extend(tokens)
         return TokenHistory(ids, self.turns)

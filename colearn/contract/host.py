@@ -1,4 +1,4 @@
-"""Host interface: learners, frozen copies and engines of one placement."""
+"""Host interface: holds the learners, frozen copies and engines of one placement."""
 
 from __future__ import annotations
 
@@ -20,11 +20,12 @@ Given = TypeVar("Given")
 
 
 class Together(Protocol):
-    """Runs one call per model and returns the results by model; in parallel if the host can."""
+    """Runs one call per model and returns the results by model. The calls run in parallel if the
+    host supports parallel calls."""
 
     def __call__(self, calls: Mapping[NetworkKey, Callable[[], Given]]) -> dict[NetworkKey, Given]:
-        """Each call uses only its own model. If calls fail, the first failure in the order of
-        `calls` is raised."""
+        """Run the calls; a call uses only the model under which it is listed. If calls fail, the
+        first failure in the order of `calls` is raised."""
 
 
 def one_by_one(calls: Mapping[NetworkKey, Callable[[], Given]]) -> dict[NetworkKey, Given]:
@@ -48,8 +49,8 @@ def in_threads(
 
 
 class FrozenCopy(ABC):
-    """A copy of a trained model: a reference policy, or a past self as an opponent. It holds the
-    run's initial weights until `copy_weights` is called."""
+    """A copy of a trained model, used as a reference policy or as a past self (an opponent). The
+    copy holds the run's initial weights until `copy_weights` is called."""
 
     @abstractmethod
     def copy_weights(self) -> None:
@@ -82,8 +83,8 @@ class Hosted:
 class ModelHost(ABC):
     """The models of one placement, in this process or elsewhere.
 
-    Its objects may be proxies of models in other processes. The rows and objectives that a learner
-    receives, and the results that it returns, are therefore plain values.
+    The host's objects may be proxies of models in other processes. A learner therefore receives
+    rows and objectives as plain values, and returns plain values.
     """
 
     learners: Mapping[NetworkKey, Learner]
@@ -140,8 +141,8 @@ class ModelHost(ABC):
 
 @dataclass(frozen=True, slots=True)
 class HostWorker:
-    """One or more processes that hold some of a run's models, and the CPUs and GPUs that a cluster
-    reserves for each process."""
+    """Describes a worker (one or more processes that hold some of a run's models) and the CPUs and
+    GPUs that a cluster reserves for each process."""
 
     name: str
     keys: tuple[NetworkKey, ...]

@@ -1,4 +1,5 @@
-"""Learner interface: one trained model or critic; forward, backward, step, state."""
+"""Learner interface: forward pass, backward pass, optimiser step and saved state of one trained
+model or critic."""
 
 from __future__ import annotations
 
@@ -18,17 +19,17 @@ if TYPE_CHECKING:
 
 
 class Objective(Protocol):
-    """The loss of one minibatch as a frozen, picklable value without side effects: a learner may
-    run in another process."""
+    """The loss function of one minibatch, as a frozen, picklable object without side effects,
+    because a learner may run in another process."""
 
     def __call__(self, outputs: Outputs, batch: RowBatch, /) -> tuple[Tensor, dict[str, float]]:
-        """A micro-batch's share of the minibatch's loss (see `PolicyLoss`), and metrics to sum over
-        micro-batches."""
+        """Returns a micro-batch's share of the minibatch's loss (see `PolicyLoss`), and metrics to
+        sum over micro-batches."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Prepared:
-    """Rows that one learner has cut into micro-batches, reused in every epoch."""
+    """Rows that one learner has divided into micro-batches, which are reused in every epoch."""
 
     groups: tuple[tuple[Row, ...], ...]
 
@@ -40,19 +41,20 @@ class Accumulated:
     metrics: Mapping[str, float]
     """Sums over the micro-batches."""
     values: Mapping[tuple[int, int], tuple[float, ...]]
-    """The value head's outputs at the marks of each row that has marks, by (index of the group,
-    index within the group)."""
+    """The value head's outputs at the marks of every row with marks. Keys are (index of the group,
+    index of the row within the group)."""
 
 
 class WeightCopy(ABC):
-    """A learner's trained weights as they were at one time, kept where the learner is."""
+    """Snapshot of a learner's trained weights, stored in the learner's process."""
 
     steps: int
     """Version of these weights: the number of optimiser steps."""
 
     @abstractmethod
     def put(self) -> None:
-        """Give the learner these weights and their version; its optimiser stays as it is."""
+        """Load these weights and their version into the learner; the learner's optimiser does not
+        change."""
 
     @abstractmethod
     def save(self, folder: Path) -> None:
@@ -69,16 +71,16 @@ class WeightCopy(ABC):
 class Learner(Timed, ABC):
     """One optimiser over one trained model (an actor, a critic, or an actor with a value head).
 
-    `prepare` cuts rows into micro-batches by a token budget. `accumulate` runs the forward and
-    backward passes over these. `step` makes one optimiser step from the accumulated gradient. Every
-    process calls these methods with the same rows in the same order and works on its share of them.
-    An objective returns parts of a sum, so the gradient does not depend on the micro-batch size or
-    the number of processes.
+    `prepare` divides rows into micro-batches by a token budget. `accumulate` runs the forward and
+    backward passes over the micro-batches. `step` takes one optimiser step with the accumulated
+    gradient. Every process calls these methods with the same rows in the same order, and computes
+    its share of the rows. An objective returns parts of a sum, so the gradient does not depend on
+    the micro-batch size or the number of processes.
     """
 
     name: str
     steps: int
-    """Number of optimiser steps so far: the version of its weights."""
+    """Number of optimiser steps so far, which is the version of the learner's weights."""
 
     @abstractmethod
     def evaluate(
@@ -86,12 +88,12 @@ class Learner(Timed, ABC):
     ) -> list[list[Outputs]]:
         """Teacher-forced outputs without gradient, one per row, on the CPU, on every process.
 
-        `reference`: use the base without its adapter, which is the reference policy.
+        `reference`: evaluate the reference policy, which is the base model without the adapter.
         """
 
     @abstractmethod
     def prepare(self, groups: Sequence[Sequence[Row]]) -> Prepared:
-        """Cut rows into micro-batches; all rows of a group are in the same micro-batch."""
+        """Divide rows into micro-batches; all rows of a group are in the same micro-batch."""
 
     @abstractmethod
     def accumulate(self, prepared: Prepared, objective: Objective) -> Accumulated:
@@ -102,16 +104,17 @@ class Learner(Timed, ABC):
 
     @abstractmethod
     def step(self, done: float) -> dict[str, float]:
-        """Clip the gradient, make an optimiser step and zero the gradient; returns grad_norm and
-        learning_rate.
+        """Clip the gradient, take an optimiser step and zero the gradient; returns the metrics
+        grad_norm and learning_rate.
 
-        `done` is the used fraction of the training budget; it sets the scheduled learning rate.
-        Errors: FloatingPointError for a non-finite gradient norm, before the weights change.
+        `done`, the used fraction of the training budget, determines the scheduled learning rate.
+        Errors: FloatingPointError for a non-finite gradient norm, raised before the weights change.
         """
 
     @abstractmethod
     def observe(self, returns: Sequence[float], centre: float) -> None:
-        """Update the value head's scale from returns (the same on all ranks) and their `centre`."""
+        """Update the value head's scale from `returns`, which are the same on all ranks, and from
+        `centre`, the centre of these returns."""
 
     @abstractmethod
     def shift(self, by: float) -> None:
@@ -132,7 +135,7 @@ class Learner(Timed, ABC):
 
     @abstractmethod
     def publish(self) -> WeightUpdate:
-        """The current weights, for generators; every process calls it."""
+        """Returns the current weights for generators; every process must call this method."""
 
     @abstractmethod
     def weights(self) -> dict[str, Any]:
@@ -141,7 +144,7 @@ class Learner(Timed, ABC):
 
 @dataclass(frozen=True, slots=True)
 class MemoryFootprint:
-    """Memory of one process for one network, in bytes, on the network's device."""
+    """Memory that one process needs for one network on the network's device, in bytes."""
 
     weights: int
     """Bytes of weights between updates."""
@@ -153,7 +156,7 @@ class MemoryFootprint:
     step: int = 0
     """Bytes of temporary memory during an optimiser step."""
     updating: int | None = None
-    """Bytes of weights during the network's own update; None: equal to `weights`."""
+    """Bytes of weights while this network is updated; None: equal to `weights`."""
     gradients_stay: bool = False
     """Whether the gradients' memory is never freed."""
     offloaded: int = 0
@@ -161,7 +164,8 @@ class MemoryFootprint:
 
 
 class LearnerConstructor(Protocol):
-    """A learner's class, or a function that calls it with the kind's own settings."""
+    """A learner's class, or a function that constructs the learner with the settings of its
+    kind."""
 
     def __call__(
         self, name: str, network: Any, settings: Any, *, token_budget: int, entropy: bool = False
@@ -174,8 +178,9 @@ class LearnerConstructor(Protocol):
 
 
 class LearnerKind(ABC):
-    """Settings of a kind of learner, as a frozen dataclass. It names the constructor of a run's
-    learners and estimates their memory for the dry run. Importing it does not import torch."""
+    """Settings of a kind of learner, as a frozen dataclass. The dataclass names the constructor of
+    a run's learners and estimates their memory for the dry run. Importing it does not import
+    torch."""
 
     @abstractmethod
     def constructor(self) -> LearnerConstructor:
@@ -185,12 +190,12 @@ class LearnerKind(ABC):
     def kept(
         self, trained: int, frozen_bytes: int, settings: Any, *, processes: int
     ) -> MemoryFootprint:
-        """Memory of each of `processes` processes for `trained` float32 parameters and
-        `frozen_bytes` bytes of other weights.
+        """Estimates the memory of one of `processes` processes, for `trained` float32 parameters
+        and `frozen_bytes` bytes of other weights.
 
         Errors: ConfigError for settings that the constructor would reject.
         """
 
     def shard(self, base: Any) -> None:  # noqa: B027 - most kinds keep bases whole
-        """Partition the weights of a base among processes, in place: once per base, after loading
-        and before a network is built on it."""
+        """Partition the weights of a base model among processes, in place. Called once per base,
+        after the base is loaded and before a network is built on it."""

@@ -1,4 +1,4 @@
-"""Policy loss interface: a pure function of log-probabilities and advantages."""
+"""Policy loss interface: the loss is a pure function of log-probabilities and advantages."""
 
 from __future__ import annotations
 
@@ -14,16 +14,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyBatch:
-    """Action tokens of one micro-batch, flat: N tokens of S actions, no padding.
+    """Action tokens of one micro-batch, as flat tensors without padding: N tokens of S actions.
 
     Every action of a minibatch is in exactly one micro-batch. Sums over micro-batches, divided by
-    `total_samples` or `total_tokens`, therefore do not depend on the cuts.
+    `total_samples` or `total_tokens`, therefore do not depend on how the minibatch is divided into
+    micro-batches.
     """
 
     logprobs: Tensor
     """[N] log pi_theta of each action token; carries the gradient."""
     action_of: Tensor
-    """[N] long: index (of S) of the action that each token belongs to."""
+    """[N] long: index (0 to S - 1) of the action to which each token belongs."""
     advantages: Tensor
     """[S] per action, or [N] per token."""
     old_logprobs: Tensor
@@ -42,12 +43,14 @@ class PolicyBatch:
 
 
 class PolicyLoss(ABC):
-    """A stateless strategy; the learner sums its results over micro-batches and steps once."""
+    """A stateless policy loss. The learner sums the results over micro-batches and takes one
+    optimiser step."""
 
     needs_reference: bool = False
     needs_entropy: bool = False
     old_logprobs: Literal["recompute", "behaviour"] = "recompute"
-    """Whether the trainer recomputes the old log-probabilities or uses the behaviour policy's."""
+    """Source of the old log-probabilities: `recompute` uses a forward pass of the trainer;
+    `behaviour` uses the log-probabilities that the generator recorded."""
     by_token: bool = False
     """Whether the loss accepts per-token advantages."""
     reference_update_every: int | None = None
@@ -64,7 +67,7 @@ class PolicyLoss(ABC):
         return self.old_logprobs == "behaviour"
 
     def at(self, done: float) -> PolicyLoss:
-        """The strategy to use once the fraction `done` of the training budget is used; by default,
+        """The loss to use once the fraction `done` of the training budget is used; by default,
         `self`."""
         return self
 

@@ -1,4 +1,4 @@
-"""Network keys: the role of a network in a run (actor, critic) and its model name."""
+"""Network keys, which consist of a network's role in a run (actor, critic) and its model name."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class NetworkKey:
     model: str
     """Name of the network's physical model; for a critic, name of its value model."""
     slot: int | None = None
-    """Slot of the cast's pool, for a past self."""
+    """For a past self: slot of the cast's pool of past selves."""
 
     def __str__(self) -> str:
         return "-".join(map(str, self._parts))

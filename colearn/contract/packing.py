@@ -14,11 +14,11 @@ from .rows import Mark, Piece, Row
 
 @dataclass(frozen=True, slots=True)
 class NodeTokens:
-    """Contribution of one node to a context."""
+    """Tokens that one node contributes to a context."""
 
     node: int
     parent: int | None
-    """The previous node in the context; None at its start."""
+    """The previous node in the context; None at the context's start."""
     action: Action | None
     """The agent's action that led to the node."""
     observation: Observation | None
@@ -35,9 +35,10 @@ def contexts(tree: Tree[object], agent: str) -> list[list[NodeTokens]]:
     """The contexts of an agent, ordered by their first nodes; within each, parents precede
     children.
 
-    Without fresh prompts, a single context holds every node. A node with a fresh prompt ends one
-    context with its action and starts another. A cut node contributes only the candidate's action,
-    since no agent acts on its observation.
+    Without fresh prompts, a single context holds every node. At a node with a fresh prompt, the
+    action that led to the node ends one context and the prompt starts another. A cut node, from
+    which the episode does not continue, contributes only the candidate action, since no agent acts
+    on the node's observation.
     """
     parts_by_context: list[list[NodeTokens]] = []
     of_node: list[int] = []
@@ -94,13 +95,13 @@ class Packer:
         return self.pieces[piece].end - 1
 
     def marked(self, marks: Sequence[Mark]) -> Row:
-        """The row of a critic, which reads a value at each mark."""
+        """The row of a critic, whose values are read at the marks."""
         return Row(tokens=tuple(self.tokens), pieces=tuple(self.pieces), marks=tuple(marks))
 
 
 def with_marks(row: Row, kept: Sequence[int]) -> Row:
-    """A critic's row with only the marks at the indices `kept` of `row.marks`, and only the pieces
-    that these marks read."""
+    """Returns a critic's row with only the marks at the indices `kept` of `row.marks`, and only the
+    pieces (runs of tokens) on which these marks depend."""
     of_token = {
         index: number for number, p in enumerate(row.pieces) for index in range(p.start, p.end)
     }

@@ -13,7 +13,7 @@ from itertools import chain
 from typing import Any, Literal, get_args
 
 Mark = Literal["", "missing", "extra", "wrong"]
-"""How a cell differs from the goal: a missing item, an extra item, or one of the wrong kind."""
+"""How a cell differs from the goal: a missing item, an extra item, or an item of the wrong kind."""
 
 LARGEST = 1000
 """Maximum number of columns or rows of a panel."""
@@ -21,10 +21,10 @@ LARGEST = 1000
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A cell that holds an item, or should hold one."""
+    """A cell that holds an item or should hold an item."""
 
     kind: str = ""
-    """Kind of the cell's item, or of the missing item; it determines the colour."""
+    """Kind of the cell's item, or of the missing item; the kind determines the colour."""
     owner: str = ""
     """Name of the agent that placed the item."""
     mark: Mark = ""

@@ -19,7 +19,7 @@ from .task import DecPOMDP
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActionRequest:
-    """A request for a seat's action, one action per seed."""
+    """A request for actions of a seat (one agent's place in an episode), one action per seed."""
 
     player: Player
     seat: str
@@ -27,20 +27,20 @@ class ActionRequest:
     state: Any
     observation: Observation
     history: Any
-    """`TokenAnswer.history` of the seat's last action; None if a context begins."""
+    """`TokenAnswer.history` of the seat's last action; None if a new context begins."""
     seeds: tuple[int, ...]
     greedy: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class SampledAction:
-    """An action as a task with `reads_actions` receives it."""
+    """An action in the form in which a task with `reads_actions` receives it."""
 
     action: Action
     player: Player | None = None
     """The player that sampled it; None in a process of `run.step_workers`."""
     context_tokens: int = 0
-    """Tokens of the context before the action."""
+    """Number of tokens in the context before the action."""
 
     @classmethod
     def of(cls, given: str | SampledAction) -> SampledAction:
@@ -65,21 +65,21 @@ def text_of(given: str | SampledAction) -> str:
 class Player(ABC):
     """A language model, a program or a server; an episode's cast assigns players to seats.
 
-    Only language models whose weights are trained enter an update.
+    An update uses only the actions of language models whose weights are trained.
     """
 
     truncates: bool = True
-    """Whether a history that does not fit the player's model ends only the episode. False: it ends
-    the run."""
+    """Whether a history that does not fit the player's model ends only the episode. False: the run
+    ends."""
 
     @abstractmethod
     async def act(self, request: ActionRequest) -> list[TokenAnswer]:
-        """One answer for each seed, in order; calls run concurrently. The action drawn for a seed
-        depends only on the seed and the history."""
+        """Returns one answer for each seed, in the order of the seeds; calls may run concurrently.
+        The action drawn for a seed depends only on the seed and the history."""
 
     @property
     def positions(self) -> int | None:
-        """Maximum length of its model's input in tokens; None: unknown."""
+        """Maximum length of the input of the player's model, in tokens; None: unknown."""
         return None
 
     @property
@@ -90,12 +90,13 @@ class Player(ABC):
 
     @property
     def sampling_temperature(self) -> float | None:
-        """The player's sampling temperature; None if it does not sample, or samples on a server."""
+        """The player's sampling temperature; None if the player does not sample, or samples on a
+        server."""
         return None
 
     def read(self, prompt: Prompt, last: Action | None) -> Observation:
-        """The observation that a prompt adds after the action `last`. If `last` is None, a context
-        begins."""
+        """Returns the observation that a prompt adds to the history after the action `last`. If
+        `last` is None, a new context begins."""
         return Observation(
             prompt.whole, (), prompt.fresh, prompt.made_from, prompt.limits, prompt.system
         )
@@ -105,12 +106,12 @@ class Player(ABC):
         return ()
 
     def at(self, done: float) -> Player:
-        """The player with the sampling parameters that it uses in training once the fraction `done`
-        of the budget is used."""
+        """Returns the player with the sampling parameters of training once the fraction `done` of
+        the budget is used."""
         return self
 
     def version(self) -> int:
-        """Version of the player's weights; 0 if they never change."""
+        """Version of the player's weights; 0 if the weights never change."""
         return 0
 
     def close(self) -> None:  # noqa: B027 - most players hold nothing beyond Python's own memory
@@ -123,7 +124,8 @@ def past_self(agent: str, slot: int) -> str:
 
 
 class Cast(ABC):
-    """A strategy that assigns players to seats per episode (swaps, past selves, partners)."""
+    """A strategy that assigns players to seats (the agents' places in an episode), separately for
+    each episode: swaps, past selves, partners."""
 
     pool: int = 0
     """Number of slots for past selves; each holds a copy of every trained model."""
@@ -141,8 +143,8 @@ class Cast(ABC):
         players: Sequence[str],
         rng: np.random.Generator,
     ) -> Mapping[str, str]:
-        """A player's name for every agent of the task. An agent's own player has the agent's name;
-        its past selves are named by `past_self`."""
+        """Returns the name of a player for every agent of the task. The player that is configured
+        for an agent has the agent's name; `past_self` gives the names of past selves."""
 
     def settle(self, episodes: Sequence[Credited[Any]]) -> int | None:
         """Receives an iteration's episodes after its update. Returns the pool slot into which the
@@ -161,8 +163,8 @@ class Cast(ABC):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """The input of a program. It includes the whole state, since a search needs all of it; the
-    program's author decides which parts to use."""
+    """The input of a program. The input includes the whole state, since a search needs the whole
+    state; the program's author decides which parts to use."""
 
     task: DecPOMDP[Any, Any]
     state: Any
@@ -178,5 +180,5 @@ class Acts(Protocol):
     """A program: any object with this method."""
 
     def act(self, view: View) -> str:
-        """The action's text, a function of the view alone."""
+        """Returns the action's text, which depends only on the view."""
         ...

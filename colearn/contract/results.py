@@ -1,4 +1,4 @@
-"""Delivery of results from one thread to futures that other threads await."""
+"""Delivers results from one thread to futures that other threads await."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Any
 Answer = asyncio.Future[Any] | Future[Any]
 """A future of an event loop or of a waiting thread."""
 Ended = tuple[Answer, Any, BaseException | None]
-"""A future, and its result or its error."""
+"""A tuple of a future, its result, and its error (None if there is no error)."""
 
 
 def hand_over(ended: Iterable[Ended]) -> None:
     """Complete futures with their results or errors, waking each event loop only once.
 
-    Futures that were cancelled, or whose event loop has closed, stay as they are.
+    Futures that were cancelled, or whose event loop has closed, are not changed.
     """
     by_loop: dict[asyncio.AbstractEventLoop, list[Ended]] = {}
     for one in ended:

@@ -26,7 +26,7 @@ class RewardFunction(ABC):
     @property
     def measures(self) -> tuple[str, ...]:
         """Names of additional metrics, logged as `reward_LABEL_NAME`. A call reports them through
-        TRL's `log_metric` hook. A function without additional metrics does not receive
+        TRL's `log_metric` hook. A reward function without additional metrics does not receive
         `log_metric`."""
         return ()
 
@@ -48,7 +48,7 @@ class RewardFunction(ABC):
 
 
 def text_of(said: PromptOrText) -> str:
-    """The content of messages joined by line breaks; plain text as it is."""
+    """Returns the contents of messages, joined by line breaks; returns plain text unchanged."""
     if isinstance(said, str):
         return said
     return "\n".join(message["content"] for message in said)

@@ -16,7 +16,7 @@ from colearn.statistics.scored import as_number, sum_scored
 from colearn.types import Rewards, Tree
 
 Paid = Literal["team", "local"]
-"""Kinds of reward: the team's, and a single agent's (local)."""
+"""Kinds of reward: rewards paid to the team, and rewards paid to a single agent (local)."""
 
 
 class Rewarded(Protocol):
@@ -30,15 +30,16 @@ class Rewarded(Protocol):
 
 
 class Credit(ABC):
-    """A stateless strategy that maps a tree to a reward per edge and agent.
+    """A stateless rule that maps a tree to one reward per edge and agent.
 
     Returns, advantages, critics and logged returns read credited rewards and nothing else. An agent
-    that is missing at an edge is credited 0 there. Credit is NaN if the task scored none of its
-    rewards. If the task scored some of them, the others add 0.
+    without an entry at an edge is credited 0 there. A credit is NaN if the task scored none of the
+    rewards in it. If the task scored some of these rewards, the others add 0.
     """
 
     reads: frozenset[Paid]
-    """The kinds of reward it uses; a task that pays none of them is an error."""
+    """The kinds of reward that the rule uses; a task that pays none of these kinds raises an
+    error."""
     at_once: bool = True
     """Whether `step` gives an edge's full credit, apart from delayed rewards. False: the credit
     also depends on later edges or on the actions themselves."""
@@ -54,8 +55,8 @@ class Credit(ABC):
 
     def __call__(self, tree: Tree[Any]) -> Rewards:
         """The credit of every edge of a finished tree, {} at the root. A delayed reward is credited
-        to the edge of the action that earned it, weighted by the share of the paying branch among
-        all branches below that edge."""
+        to the edge of the action that earned the reward. Its weight is the fraction of the paying
+        branch among all branches below that edge."""
         rewards = [
             {} if node.parent is None else dict(self.step(node, tree.agents)) for node in tree.nodes
         ]

@@ -26,14 +26,14 @@ class FrontierNode:
     keys: tuple[Key, ...]
     """Keys of the shape's random generator at this node."""
     acted: Mapping[str, int] = field(default_factory=dict)
-    """Number of earlier actions by agent; an agent left out has none."""
+    """Number of earlier actions by agent; an agent without an entry has taken none."""
     answers: Mapping[str, TokenAnswer] = field(default_factory=dict)
-    """Each agent's last action with its history; an agent left out has none."""
+    """Each agent's last action, with its history; an agent without an entry has not acted."""
     programs: frozenset[str] = frozenset()
     """Agents played by programs, whose actions are not compared."""
 
     def candidates(self, k: int) -> dict[str, int]:
-        """`k` actions for each acting agent, or one if a program plays it."""
+        """Number of actions by acting agent: `k`, or one if a program plays the agent."""
         return {agent: 1 if agent in self.programs else k for agent in self.acting}
 
     @property
@@ -67,7 +67,7 @@ class Child:
     """See `Node.alternatives`."""
     outcome: Outcome[Any] | None = None
     rewards: Mapping[str, float] = field(default_factory=dict)
-    """The edge's own credit by agent (`Credit.step`), for shapes that compare children."""
+    """The credit of this edge alone, by agent (`Credit.step`); for shapes that compare children."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,20 +75,21 @@ class Round:
     """Joint actions that are executed together at a node."""
 
     joint_actions: Sequence[Mapping[str, int]]
-    """Joint actions. Each maps an agent to the index of the action that it takes."""
+    """Joint actions, as mappings from an agent to the index of the action that this agent takes."""
     candidate_of: str | None = None
-    """The agent whose candidates are scored with the other agents' actions fixed; None: every joint
-    action is a sample of all agents."""
+    """The agent whose candidate actions are scored while the other agents' actions are fixed; None:
+    every joint action is a sample of all agents."""
 
 
 class Rollout(ABC):
-    """A rollout shape: a stateless strategy, as a frozen dataclass, that makes five decisions.
+    """A rollout shape: a stateless frozen dataclass that makes the five decisions listed below.
 
-    The grower advances the frontier. The shape decides how many trees an item has (`trees`), how
-    many actions to draw at a node (`samples`), how to pair them (`joint_actions`), what to try
-    after the first outcomes (`next_round`), and which children continue (`continues`). AT-GRPO's
-    greedy tree scores the candidates of one agent after another and keeps the best. MHGPO's forks
-    draw several actions of one agent, which is chosen per item.
+    Other code (the grower) extends the tree from its frontier nodes. The shape decides how many
+    trees an item has (`trees`), how many actions to draw at a node (`samples`), how to pair them
+    (`joint_actions`), what to try after the first outcomes (`next_round`), and which children
+    continue (`continues`). AT-GRPO's greedy tree scores the candidate actions of one agent after
+    another and keeps the best candidate. MHGPO's forks draw several actions of one agent; that
+    agent is chosen per item.
     """
 
     forks_later: ClassVar[bool] = True
@@ -101,7 +102,8 @@ class Rollout(ABC):
     def trees(
         self, item: Any, agents: Sequence[str], rng: np.random.Generator
     ) -> Sequence[Rollout]:
-        """The shape of each tree grown from `item`; by default one tree of this shape."""
+        """The shapes of the trees that are grown from `item`, one per tree; by default one tree of
+        this shape."""
         return (self,)
 
     @abstractmethod
@@ -112,7 +114,8 @@ class Rollout(ABC):
     def joint_actions(
         self, at: FrontierNode, counts: Mapping[str, int]
     ) -> Sequence[Mapping[str, int]]:
-        """The joint actions to execute, each given by the index of every agent's action."""
+        """The joint actions to execute. A joint action is given by the index of every agent's
+        action."""
 
     @property
     def draws_alternatives(self) -> bool:
@@ -123,14 +126,14 @@ class Rollout(ABC):
     def next_round(
         self, at: FrontierNode, counts: Mapping[str, int], tried: Sequence[Child]
     ) -> Round | None:
-        """The next joint actions to execute, given the outcomes of those `tried`; None: no more. By
-        default all joint actions are one round."""
+        """The next joint actions to execute, given the outcomes of the joint actions in `tried`;
+        None: no further joint actions. By default, all joint actions are executed in one round."""
         return None if tried else Round(self.joint_actions(at, counts))
 
     @property
     def cuts(self) -> bool:
-        """Whether only some children continue, chosen by immediate credit. The others have no
-        future, so returns and values of siblings cannot be compared."""
+        """Whether only some children continue, chosen by immediate credit. The other children have
+        no later rewards, so returns and values of siblings cannot be compared."""
         return type(self).continues is not Rollout.continues
 
     def continues(self, at: FrontierNode, children: Sequence[Child]) -> Sequence[int]:

@@ -1,4 +1,4 @@
-"""Inputs and outputs of learners: packed rows, micro-batches, network outputs.
+"""Data types for the inputs and outputs of learners: packed rows, micro-batches, network outputs.
 
 Shape letters: B rows, T packed tokens, N action tokens, S actions, M marks.
 """
@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 
 class Piece(NamedTuple):
-    """A contiguous run of tokens that one node adds to a history or a stream."""
+    """A contiguous run of tokens that one node adds to an agent's history or to a critic's text
+    stream."""
 
     start: int
     end: int
@@ -23,39 +24,39 @@ class Piece(NamedTuple):
     """Index of the previous piece of the same history; -1 at the root."""
     first_position: int
     visible_from: int
-    """First position that these tokens may attend to (start of the window)."""
+    """First position to which these tokens may attend (start of the window)."""
 
 
 class ActionTokens(NamedTuple):
-    """One action in a row, whose tokens are predicted and trained."""
+    """One action in a row; its tokens are predicted and trained on."""
 
     node: int
     """The node that the action led to."""
     start: int
     end: int
     before: int
-    """Index of the token that predicts the first action token: the last one of h_t."""
+    """Index of the token that predicts the first action token, which is the last token of h_t."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A position where a value is read: the last token of V's or Q's input."""
+    """A position in a row at which a value is read: the last token of the input of V or Q."""
 
     node: int
     index: int
     inside: int | None = None
-    """None: the value at the node. k: the value before token k + 1 of the action that led to the
-    node."""
+    """Position of the value within an action. None: the value at the node; k: the value before
+    token k + 1 of the action that led to the node."""
     agent: str | None = None
-    """The agent valued; None: all agents of the reader."""
+    """The agent whose value is read; None: all agents of the critic's reader."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
     """Packed tokens with the positions where log-probabilities and values are read.
 
-    The optional fields are further inputs of a loss: one number per span, per action token (spans
-    in order), or per mark.
+    The optional fields are further inputs of a loss: one number per span (action), per action token
+    (in the order of the spans), or per mark.
     """
 
     tokens: tuple[int, ...]
@@ -64,7 +65,7 @@ class Row:
     marks: tuple[Mark, ...] = ()
     temperature: float = 1.0
     tree: int = 0
-    """Index of its tree in the iteration."""
+    """Index of the row's tree in the iteration."""
     reader: str = ""
     """The critic's reader; empty for an actor's row."""
     behaviour: tuple[float, ...] = ()
@@ -78,7 +79,8 @@ class Row:
 
     @property
     def plain(self) -> bool:
-        """Whether there is one branch and no window: causal attention needs no mask."""
+        """Whether the row has one branch and no window, so that plain causal attention is correct
+        without a mask."""
         return all(
             piece.parent == number - 1 and piece.visible_from == 0
             for number, piece in enumerate(self.pieces)
@@ -90,7 +92,8 @@ class Row:
 
     @property
     def passage(self) -> Hashable:
-        """The input of a forward pass: rows with equal passages have equal outputs."""
+        """All parts of the row that affect a forward pass: rows with equal passages have equal
+        outputs."""
         return self.tokens, self.pieces, self.spans, self.marks, self.temperature
 
 
@@ -105,9 +108,9 @@ class Visibility(Protocol):
 class RowBatch:
     """One micro-batch.
 
-    Rows with equal passages, which are common with short replies in a small game, run once. The
-    batch then has B distinct rows with N' action tokens and M' marks, and their outputs are copied
-    to all rows.
+    Rows with equal passages are processed once; they are common in small games with short replies.
+    The batch then has B distinct rows with N' action tokens and M' marks, and the outputs of these
+    rows are copied to all rows.
     """
 
     input_ids: Tensor
@@ -127,7 +130,7 @@ class RowBatch:
     token_places: Tensor | None
     """[N] index of each action token among the N' distinct ones; None if all rows differ."""
     action_of: Tensor
-    """[N] index of the action (span) in this batch."""
+    """[N] index in this batch of the action (span) to which each token belongs."""
     actions: int
     """S, the number of actions."""
     mark_rows: Tensor
@@ -141,7 +144,7 @@ class RowBatch:
 
     @property
     def baselined(self) -> bool:
-        """Whether its rows have baselines."""
+        """Whether the batch's rows have baselines."""
         return any(row.baselines for row in self.rows)
 
     def per_action(self, name: str) -> Tensor:

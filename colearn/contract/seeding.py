@@ -1,7 +1,7 @@
 """Random seeds of a run, derived from names instead of a shared stream.
 
-A generator is a function of (seed, purpose, place). So branches of a tree are independent, the
-composition of a batch has no effect, and a resumed run draws the same numbers.
+A generator is a function of (seed, purpose, place). Therefore, branches of a tree are independent,
+the composition of a batch has no effect, and a resumed run draws the same numbers.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ def derive_seed(*keys: Key) -> int:
 
 
 def action_seed(seed: int, episode: Key, path: Sequence[int], seat: str, draw: int) -> int:
-    """The seed of a seat's action number `draw` at the node with path `path`. It does not depend on
-    the seat's player or on the batch."""
+    """The seed of action number `draw` of a seat (an agent's place in the episode) at the node with
+    path `path`. The seed does not depend on the seat's player or on the batch."""
     return derive_seed(seed, "act", episode, *path, seat, draw)
 
 
@@ -40,8 +40,8 @@ _global = threading.RLock()
 
 @contextmanager
 def borrowed_global_generators() -> Iterator[None]:
-    """Context for code that draws from Python's and numpy's global generators: it admits one thread
-    at a time and restores both generators afterwards."""
+    """Context for code that draws from Python's and numpy's global generators. Only one thread at a
+    time can be in the context; both generators are restored at its end."""
     with _global:
         kept = _states()
         try:
@@ -51,7 +51,7 @@ def borrowed_global_generators() -> Iterator[None]:
 
 
 class OwnGenerators:
-    """Private random state of one object whose code draws from Python's and numpy's global
+    """Holds a private random state for one object whose code draws from Python's and numpy's global
     generators."""
 
     def __init__(self, seed: int) -> None:

@@ -1,4 +1,4 @@
-"""Task interface: a Dec-POMDP as pure functions of its state.
+"""Task interface: a Dec-POMDP, given by pure functions of the task's state.
 
 Optional interfaces of a task are in `colearn.contract.optional`, one per file.
 """
@@ -29,8 +29,8 @@ class DecPOMDP(ABC, Generic[Item, State]):
     episode. All randomness comes from `rng`. Settings are the constructor's keyword arguments.
 
     Simultaneous play: every agent observes at every turn. Sequential play, workflows and games:
-    `observe` returns None for the agents that do not act now. A payoff per player goes into
-    `Outcome.local_rewards`, and the team's part into `Outcome.reward`; the task then inherits
+    `observe` returns None for the agents that do not act at this turn. A payoff per player goes
+    into `Outcome.local_rewards`, and the team's part into `Outcome.reward`; the task then inherits
     `RewardStructure` and lists in `pays` the kinds of reward that it pays.
 
     A task can offer more: its class then also inherits an optional interface, such as
@@ -42,9 +42,10 @@ class DecPOMDP(ABC, Generic[Item, State]):
     agents: tuple[str, ...]
     """I: the agents' names."""
     horizon: int
-    """H: the maximum number of turns. The rollout ends an episode here, and V = 0 after it."""
+    """H: the maximum number of turns. The rollout ends an episode after this number of turns, and V
+    is then 0."""
     headline: Headline = Headline()
-    """The metric by which runs are compared: `return` (the team's reward, or the players' mean
+    """The metric that is used to compare runs: `return` (the team's reward, or the players' mean
     payoff if the task pays no team reward) or one of `metrics`. `evaluation.headline` overrides
     it."""
 
@@ -62,7 +63,7 @@ class DecPOMDP(ABC, Generic[Item, State]):
 
     @abstractmethod
     def observe(self, state: State, agent: str) -> str | Prompt | None:
-        """O_i: the new observation of `agent` at this turn; None if it does not act.
+        """O_i: the new observation of `agent` at this turn; None if the agent does not act.
 
         Earlier observations and actions stay in the agent's history, so return only new text, or a
         `Prompt` with `fresh=True`, which opens a new context.
@@ -81,8 +82,8 @@ class DecPOMDP(ABC, Generic[Item, State]):
     @abstractmethod
     def metrics(self, state: State) -> Mapping[str, float | None]:
         """Additional metrics of the final state (IoU, pass rate, ...), with fixed keys. In a game,
-        `payoff_AGENT` is each player's payoff, which decides who won in a league. None: not
-        measured and excluded from means."""
+        `payoff_AGENT` is a player's payoff; in a league, payoffs determine the winner. None: the
+        metric is not measured and is excluded from means."""
 
     def global_info(self, state: State) -> str:
         """m_t: text for centralised and decentralised critics in training, such as the turn and the

@@ -1,4 +1,5 @@
-"""Timeline: records when each generator and model of a run works, from any thread."""
+"""Timeline: records the periods in which each generator and model of a run works. Any thread can
+add a period."""
 
 from __future__ import annotations
 
@@ -11,14 +12,14 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeVar
 
 Activity = Literal["generate", "transfer", "update"]
-"""Kind of work: sampling actions, receiving weights, or forward and backward passes and optimiser
-steps of a model."""
+"""Kind of work: sampling of actions, transfer of weights to a generator, or a model's forward and
+backward passes and optimiser steps."""
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, slots=True)
 class BusyTime:
-    """A period of work of one generator or model, in seconds of a clock."""
+    """A period in which one generator or model works; start and end are in seconds of one clock."""
 
     who: str
     activity: Activity
@@ -37,7 +38,7 @@ class Timeline:
 
     @contextmanager
     def span(self, who: str, activity: Activity) -> Iterator[None]:
-        """Context that records its block as work of `who`."""
+        """Context that records the time of its block as work of `who`."""
         key, start = object(), self._clock()
         with self._lock:
             self._running[key] = BusyTime(who, activity, start, start)
@@ -49,8 +50,8 @@ class Timeline:
                 self._ended.append(BusyTime(who, activity, start, self._clock()))
 
     def take(self, start: float, end: float) -> list[BusyTime]:
-        """The work periods between two times, clipped to them. Periods that ended no later than
-        `end` are then removed from the timeline."""
+        """Returns the work periods between two times, clipped to this interval. Periods that ended
+        no later than `end` are then removed from the timeline."""
         with self._lock:
             spans = self._ended + [replace(span, end=end) for span in self._running.values()]
             self._ended = [span for span in self._ended if span.end > end]
@@ -69,7 +70,7 @@ class Timed:
     """Name of the object in the timeline."""
 
     def busy(self, activity: Activity) -> AbstractContextManager[None]:
-        """Context that records its block as work of this object."""
+        """Context that records the time of its block as work of this object."""
         if self.timeline is None:
             return nullcontext()
         return self.timeline.span(self.timed_as, activity)

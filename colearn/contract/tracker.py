@@ -1,4 +1,5 @@
-"""Tracker interface: an additional sink for a run's metrics (wandb, trackio, TensorBoard, CSV)."""
+"""Tracker interface: an additional destination for a run's metrics (wandb, trackio, TensorBoard,
+CSV)."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from .callback import Callback, EvaluateEvent, UpdateEvent
 
 
 class Tracker(Callback, ABC):
-    """A callback that receives metrics and full episodes, each with an environment step.
+    """A callback that receives metrics and full episodes, together with the environment step.
 
     The constructor receives the run's folder and its config as plain data; further parameters are
     settings in `run.trackers`. Trackers are called after the other callbacks, on rank 0 only. A run

@@ -19,36 +19,38 @@ if TYPE_CHECKING:
 class WeightUpdate:
     """A model's weights after `version` optimiser steps, as whole tensors on every process.
 
-    The tensors may be the live ones: a receiver that keeps them beyond the call must copy them.
+    The tensors may be the model's live tensors: a receiver that keeps them after the call must copy
+    them.
     """
 
     version: int
     full: Mapping[str, Tensor] | None = None
-    """The base's weights by checkpoint name, tied weights under each of their names; None if an
-    adapter is trained."""
+    """The base's weights by checkpoint name, with tied weights under each of their names; None if
+    an adapter is trained."""
     adapters: Mapping[str, Mapping[str, Tensor]] = field(default_factory=dict)
     """Weights by adapter name, and then by the names that peft uses in its files."""
 
 
 Publish = Callable[[], WeightUpdate]
-"""Makes a `WeightUpdate` of the current weights; every process calls it."""
+"""Makes a `WeightUpdate` of the current weights; every process must call this function."""
 
 
 class WeightSync(ABC):
-    """The part of a generator that keeps its weights equal to the learners'.
+    """The part of a generator that keeps the generator's weights equal to the learners' weights.
 
     A generator that reads the learners' live weights has nothing to load; other generators inherit
     `LoadedWeights`.
     """
 
     lags: bool = False
-    """Whether the learners may be ahead of its weights (`train.staleness`)."""
+    """Whether the learners' weights may be newer than the generator's weights
+    (`train.staleness`)."""
     gap: float | None = None
-    """Largest difference, in nats, between its log-probabilities and the trained model's in its
-    last check; None without a check."""
+    """Largest difference, in nats, between the log-probabilities of the generator and of the
+    trained model in the last check; None without a check."""
 
     def follow(self, sources: Sequence[Publish]) -> None:  # noqa: B027 - it may read live weights
-        """Set the sources from which `sync` loads the weights of its models."""
+        """Set the sources from which `sync` loads the weights of the generator's models."""
 
     @abstractmethod
     def sync(self) -> None:
@@ -61,8 +63,9 @@ class WeightSync(ABC):
 
 
 class LoadedWeights(WeightSync):
-    """Weight sync of a generator that has separate weights (a copy, an engine, a server). It loads
-    the weights that its sources publish, and records the version of each set."""
+    """Weight sync of a generator that has separate weights (a copy, an engine, a server). The
+    generator loads the weights that its sources publish, and records the version of these
+    weights."""
 
     def __init__(self) -> None:
         self._sources: tuple[Publish, ...] = ()

@@ -1,4 +1,4 @@
-"""Worker: the thread that drives an engine in training, evaluation and serving."""
+"""The worker thread that runs an engine in training, evaluation and serving."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Steps(Protocol[Job, Event]):
 
     @property
     def busy(self) -> bool:
-        """Whether any job is left."""
+        """Whether any job is unfinished."""
 
     @property
     def at_work(self) -> Sequence[Job]:
@@ -38,7 +38,8 @@ class Steps(Protocol[Job, Event]):
         """Queue a job; safe from any thread."""
 
     def step(self) -> None:
-        """Advance the jobs. Errors: any exception; the caller then drops the jobs in `at_work`."""
+        """Advance the jobs by one step. Errors: any exception; the caller must then drop the jobs
+        in `at_work`."""
 
     def take_events(self) -> list[tuple[Job, Event]]:
         """Events since the last call."""
@@ -51,15 +52,16 @@ class Steps(Protocol[Job, Event]):
 
 
 class WorkerStopped(Exception):
-    """The worker has ended."""
+    """Raised when the worker has ended."""
 
 
 class QueueFull(Exception):
-    """The queue of requests is full."""
+    """Raised when the queue of requests is full."""
 
 
 class Turns:
-    """Engines that take turns, because they share a processor or a library's global state."""
+    """A lock for engines that run in turn, because they share a processor or a library's global
+    state."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -101,9 +103,9 @@ def turns_of(place: Hashable) -> Turns:
 class Worker(Generic[Job, Event]):
     """Runs one engine in one thread.
 
-    In that thread, `deliver` is called after each step with the events of the jobs. `failed` is
-    called with the jobs that ended early and with the step's error, or with None instead of an
-    error when the worker ends.
+    The thread calls `deliver` after each step with the events of the jobs. It calls `failed` with
+    the jobs that ended early and with the step's error; if the jobs end because the worker ends,
+    the error is None.
     """
 
     def __init__(
@@ -121,10 +123,10 @@ class Worker(Generic[Job, Event]):
         idle: float | None = IDLE,
     ) -> None:
         """`prepared` returns a context manager that is entered while the engine is busy. Engines
-        with the same `place` take turns. `joins` receives the number of arrived jobs and returns
-        whether they join the running ones now.
+        with the same `place` take turns. `joins` receives the number of newly arrived jobs and
+        returns whether these jobs now join the running jobs.
 
-        After `most_failures` failed steps without an answer in between, the worker ends and calls
+        After `most_failures` failed steps in a row without an answer, the worker ends and calls
         `gave_up`. If `idle` is None, the thread lives until `close`.
         """
         self.engine, self.max_waiting = engine, max_waiting
@@ -194,7 +196,7 @@ class Worker(Generic[Job, Event]):
             self._end()
 
     def _wait(self) -> bool:
-        """Waits for work; False at the end of the thread."""
+        """Waits for work; returns False when the thread must end."""
         with self._wake:
             # checks again after the timeout: a job may arrive before this thread has the lock
             if not self._wake.wait_for(self._needed, self._idle):
@@ -203,7 +205,7 @@ class Worker(Generic[Job, Event]):
             return not self._closing
 
     def _needed(self) -> bool:
-        """Whether the thread has something to do."""
+        """Whether the thread has work."""
         return bool(self._closing or self._arrived or self._calls or self.engine.busy)
 
     def _work(self) -> None:

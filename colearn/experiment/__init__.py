@@ -1,1 +1,1 @@
-"""A training run: rollout, update, evaluation, checkpoints."""
+"""The parts of a training run: rollout, update, evaluation, checkpoints."""

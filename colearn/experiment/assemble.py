@@ -61,10 +61,10 @@ class Assembly:
 
 
 def assemble(config: Config) -> Assembly:
-    """Load and connect all parts of a run.
+    """Load all parts of a run and connect them.
 
-    Errors: ConfigError, one line that names the key and the remedy; also for a setting whose value
-    is masked in the run folder from which the config was read.
+    Errors: ConfigError, one line that names the key and the remedy. A ConfigError is also raised if
+    the config was read from a run folder in which a setting's value is masked.
     """
     check_unmasked(config.model_dump(mode="json"))
     resolved = resolve(with_given_critic(config))
@@ -88,8 +88,8 @@ def assemble(config: Config) -> Assembly:
 
 
 def _state_copies(run: ResolvedRun, host: ModelHost) -> dict[NetworkKey, FrozenCopy]:
-    """Past selves, and references if they are updated: a fixed reference is loaded from its model,
-    not restored from a checkpoint."""
+    """Returns past selves, and also references if they are updated. A fixed reference is loaded
+    from its model's path, not restored from a checkpoint."""
     copies = host.copies.items()
     return {key: one for key, one in copies if key.kind == "past" or run.moving}
 

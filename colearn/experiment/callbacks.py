@@ -24,14 +24,14 @@ NAMES = {
 
 @dataclass(frozen=True, kw_only=True)
 class EarlyStopping(Callback):
-    """Ends the run at an evaluation if the metric reaches `target` or has not improved for
+    """Ends the run after an evaluation if the metric has reached `target`, or has not improved for
     `patience` evaluations. A resumed run also counts evaluations before the interruption."""
 
     metric: str | None = None
     """Evaluation metric to watch; None: the headline metric."""
     better: Better = "higher"
     """Whether `higher` or `lower` values of `metric` are better; ignored for the headline metric,
-    which defines its own direction."""
+    whose definition includes the direction."""
     target: float | None = None
     """Metric value at which the run ends."""
     patience: int | None = None
@@ -67,7 +67,7 @@ class EarlyStopping(Callback):
         return headline if self.metric is None else Headline(self.metric, self.better)
 
     def _judge(self, value: float, headline: Headline) -> str | None:
-        """Reason why the run ends with this value; None if the run continues."""
+        """Reason why the run ends with this metric value; None if the run continues."""
         watched = self._watched(headline)
         sign, name = watched.sign, watched.metric
         self._values.append(sign * value)
@@ -88,9 +88,9 @@ class OwnMetric(Callback):
     """Adds a metric to evaluations: the mean of a function over the evaluation episodes."""
 
     function: Callable[[Tree[Any]], float | None] | str
-    """Function that maps an episode to a number, or to None to leave the episode out; can be given
-    as `module:function`. The last state is `tree.nodes[-1].state`; the actions of turn t are
-    `tree.nodes[t].actions`."""
+    """Function that maps an episode to a number, or to None if the mean must exclude the episode.
+    The function can be given as `module:function`. The last state is `tree.nodes[-1].state`; the
+    actions of turn t are `tree.nodes[t].actions`."""
     label: str | None = None
     """The metric's name; None: the function's name."""
 
@@ -128,7 +128,7 @@ class Samples(Callback):
     count: int = 1
     """Number of episodes per evaluation."""
     every: int = 1
-    """Interval between prints, in evaluations; the first evaluation is always printed."""
+    """Number of evaluations between prints; the first evaluation is always printed."""
     _seen: list[int] = field(default_factory=list, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -146,7 +146,7 @@ class Samples(Callback):
 
 
 def _shown(episode: Mapping[str, Any]) -> str:
-    """An episode as text, without control characters."""
+    """Returns an episode as text without control characters."""
     lines = [f"iteration {episode['iteration']}, item {episode['item']}"]
     for number, turn in enumerate(episode["turns"]):
         for agent, action in turn["actions"].items():

@@ -1,4 +1,4 @@
-"""Schedules, saves and restores a run's checkpoints: learners, experience, progress.
+"""Schedules, saves and restores a run's checkpoints, which hold learners, experience and progress.
 
 `record/checkpoints.py` writes a folder atomically; `learn/checkpoint_files.py` writes a learner's
 tensors.
@@ -47,13 +47,13 @@ class CheckpointManager:
         self.loaded = Path()
         """Folder of the checkpoint that was loaded."""
         self.experience: Experience | None = None
-        """The run's source of rollouts, saved with the learners."""
+        """The run's source of rollouts, whose state is saved with the learners."""
 
     def load(self) -> Progress | None:
         """Restore the learners from the newest undamaged checkpoint; None if there is none.
 
-        Damaged checkpoints are reported on stderr. Errors: CheckpointError if all are damaged or
-        belong to another run or other base models.
+        Damaged checkpoints are reported on stderr. Errors: CheckpointError if all checkpoints are
+        damaged, or belong to another run or to other base models.
         """
         checkpoint = self.checkpoints.newest()
         if checkpoint is None:
@@ -69,7 +69,7 @@ class CheckpointManager:
         return checkpoint.progress
 
     def due(self, progress: Progress) -> bool:
-        """Whether a checkpoint is due by iterations or minutes."""
+        """Whether a checkpoint is due, by the number of iterations or of minutes."""
         every, minutes = self.settings.checkpoint_every, self.settings.checkpoint_minutes
         over = minutes is not None and monotonic() - self._at >= 60 * minutes
         return self.processes.any(over) or (every is not None and progress.iteration % every == 0)

@@ -1,4 +1,4 @@
-"""Default generator of a run whose config names none."""
+"""Selects the default generator of a run whose config names no generator."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ LOWEST_TEMPERATURE = 0.01
 def with_default_generator(
     config: Config, device: str, *, recorded: Config | None = None, tells: bool = False
 ) -> Config:
-    """The config with the vLLM generator, if the run is on a CUDA device, the vLLM package is
-    installed and vLLM supports every agent and model; else the unchanged config.
+    """Returns the config with the vLLM generator if the run is on a CUDA device, the vLLM package
+    is installed and vLLM supports every agent and model. Otherwise returns the unchanged config.
 
     `device` is the type of the run's device. `tells`: print the choice and its reason on stderr. A
     config that names a generator keeps it, and a resumed run keeps the generator of its `recorded`
@@ -52,7 +52,8 @@ def _package() -> bool:
 
 
 def _unable(config: Config) -> str | None:
-    """The first feature that an agent or a model needs and that vLLM's engine lacks, or None."""
+    """Returns the first feature that an agent or a model needs and that vLLM's engine lacks; None
+    if there is no such feature."""
     for agent in (*config.agents.values(), *config.players.values()):
         if agent.window is not None:
             return "context windows"

@@ -20,7 +20,7 @@ from .processes import Grown, Processes
 
 @dataclass(frozen=True, slots=True)
 class TrainingPoint:
-    """A point in a run's training. This point and the seed determine the next episodes."""
+    """A point in a run's training, which together with the seed determines the next episodes."""
 
     iteration: int
     """Number of updates so far, which is the version of the team's weights."""
@@ -49,7 +49,7 @@ class TrainingEpisodes:
     """Maximum number of episodes that grow at the same time in each process; None: all."""
 
     def draw(self, at: TrainingPoint) -> list[Any]:
-        """The next items of an endless sequence of shuffled passes over all items."""
+        """Returns the next items of an endless sequence of shuffled passes over all items."""
         chosen = []
         for place in range(at.episodes, at.episodes + self.count):
             turn, number = divmod(place, len(self.items))
@@ -65,8 +65,8 @@ class TrainingEpisodes:
         first: int = 0,
         pool: Executor | None = None,
     ) -> Grown:
-        """The trees of these items, grown with the current weights, and their cost counts. `first`
-        is the index of the first item within the iteration."""
+        """Returns the trees of these items, grown with the current weights, and the cost counts of
+        these trees. `first` is the index of the first item within the iteration."""
         return grow(
             self.task,
             items,
@@ -83,30 +83,30 @@ class TrainingEpisodes:
 
 
 class Experience(ABC):
-    """The source of trees for a run's updates. Every process has its own instance and makes the
-    same calls."""
+    """The source of trees for a run's updates. Every process has a separate instance, and all
+    processes make the same calls."""
 
     @abstractmethod
     def take(
         self, at: TrainingPoint, *, pool: Executor | None = None
     ) -> tuple[Sequence[Tree[Any]], Counts]:
-        """Returns the trees for the next update, identical on all ranks, and the cost counts since
-        the last call. `pool` runs the steps of tasks. After a resume the first call starts at
-        `at`."""
+        """Returns the trees for the next update, which are identical on all ranks, and the cost
+        counts since the last call. `pool` runs the steps of tasks. The first call after a resume
+        starts at `at`."""
 
     def sampled_at(self, at: TrainingPoint) -> float:
-        """The used fraction of the training budget that set the temperatures of the trees taken at
-        `at`."""
+        """Returns the used fraction of the training budget that determined the sampling
+        temperatures of the trees taken at `at`."""
         return at.done
 
     def refresh(self, at: TrainingPoint) -> bool:
         """Called after the update that ends at `at`; returns whether generators must now receive
-        the weights. If so, all trees that grow with the previous weights have been finished."""
+        the weights. If True, all trees that use the previous weights are finished."""
         return True
 
     def published(self, at: TrainingPoint) -> None:  # noqa: B027 - what grows on demand has nothing to do
         """Called after an update, once every generator has the weights of `at.iteration`, or once
-        `refresh` has kept the previous weights."""
+        `refresh` has returned False and generators keep the previous weights."""
 
     def settle(self) -> None:  # noqa: B027 - what grows on demand has nothing to wait for
         """Wait until generators are idle, for an evaluation or new weights."""
@@ -126,12 +126,12 @@ class Experience(ABC):
         """
 
     def close(self) -> None:  # noqa: B027 - what grows on demand holds nothing
-        """Stop growing trees; no further call of `take` follows."""
+        """Stop growing trees; `take` must not be called again."""
 
 
 @dataclass(frozen=True, slots=True)
 class SynchronousRollouts(Experience):
-    """Grows trees on demand with the newest weights; each process grows its share."""
+    """Grows trees on demand with the newest weights; each process grows its share of the trees."""
 
     episodes: TrainingEpisodes
     processes: Processes

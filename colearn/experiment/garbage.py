@@ -1,4 +1,4 @@
-"""Garbage collection: freezes objects that live for the whole run."""
+"""Garbage collection settings: exclude objects that live for the whole run from collection."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from contextlib import contextmanager
 
 @contextmanager
 def few_collections() -> Iterator[None]:
-    """Excludes all live objects from garbage collection, because a run creates and frees hundreds
-    of thousands of tree nodes. Collects once before freezing, and unfreezes at the end.
+    """Excludes all live objects from garbage collection during a run, because a run creates and
+    frees hundreds of thousands of tree nodes. Collects once before freezing the objects, and
+    unfreezes them at the end.
 
-    If the program has already frozen most of its objects, does nothing: unfreezing would undo the
-    program's freeze.
+    Does nothing if the program has already frozen most of its objects, because unfreezing would
+    undo the program's freeze.
     """
     gc.collect()
     if gc.get_freeze_count() > len(gc.get_objects()):

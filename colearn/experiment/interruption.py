@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM handling: a run stops only at a point where a checkpoint is consistent."""
+"""Handles Ctrl-C and SIGTERM: a run stops only at a point where a checkpoint is consistent."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _DEFERRED = (
 
 
 class Interrupted(KeyboardInterrupt):
-    """A signal stopped the run; the run's checkpoint has been written."""
+    """Raised when a signal has stopped the run; the run's checkpoint has then been written."""
 
     def __init__(self, number: int) -> None:
         super().__init__(signal.Signals(number).name)
@@ -32,8 +32,8 @@ class Interrupted(KeyboardInterrupt):
 
 
 class Interruption:
-    """Signal handler that raises `Interrupted` immediately. In a `held` block, where the state
-    changes, it raises `Interrupted` at the end of the block. A second signal always raises
+    """Signal handler that raises `Interrupted` immediately. In a `held` block, in which the state
+    changes, the handler raises `Interrupted` at the end of the block. A second signal always raises
     KeyboardInterrupt immediately. Several processes stop together, after an iteration."""
 
     def __init__(self, processes: Processes) -> None:
@@ -63,8 +63,8 @@ class Interruption:
 
     @contextmanager
     def held(self, *, at_once: bool = True) -> Iterator[None]:
-        """Defers `Interrupted` to the end of the block; with `at_once=False` only after a call of
-        `hold`."""
+        """Defers `Interrupted` to the end of the block; with `at_once=False`, `Interrupted` is
+        deferred only after a call of `hold`."""
         before, self._held = self._held, self._held or at_once
         try:
             yield

@@ -1,5 +1,5 @@
-"""Metrics of an iteration besides those of its update: returns of the rollouts, and the timeline of
-generators and learners."""
+"""Metrics of an iteration in addition to the metrics of its update: returns of the rollouts, and
+the timeline of generators and learners."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ def rollout_metrics(
 
 
 class RunClock:
-    """The timeline of a run's generators and learners, and the generators' parity checks."""
+    """Records the timeline of a run's generators and learners, and reads the generators' parity
+    checks."""
 
     def __init__(self, host: ModelHost) -> None:
         self.timeline, self._timed = Timeline(), _timed(host)
@@ -50,7 +51,7 @@ class RunClock:
 
 
 def _parity_gaps(timed: Mapping[str, Timed]) -> dict[str, float]:
-    """For each generator, the largest log-probability gap to the trained model in the last
+    """For each generator, the largest log-probability difference from the trained model in the last
     check."""
     return {
         f"parity_gap/{name}": one.gap

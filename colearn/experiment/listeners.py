@@ -1,4 +1,4 @@
-"""Events of a run: sent to callbacks and trackers, and written to the run's files."""
+"""Sends the events of a run to callbacks and trackers, and writes them to the run's files."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Listeners:
     ) -> None:
         self.writer = writer
         self.stop: str | None = None
-        """The first reason that a callback gave to end the run."""
+        """The first reason for ending the run that a callback gave."""
         self._run, self._processes, self._progress = run, processes, progress
         self._started: list[Callback] = []
         """Callbacks and trackers that received the start event."""
@@ -74,8 +74,8 @@ class Listeners:
         self._heed(event)
 
     def update(self, trees: Sequence[Tree[Any]], metrics: dict[str, float]) -> None:
-        """Notify and record an update. Errors: pydantic.ValidationError for a metric that is not a
-        number."""
+        """Notify callbacks and trackers of an update and record it. Errors:
+        pydantic.ValidationError for a metric that is not a number."""
         event = UpdateEvent(**self._place, trees=trees, metrics=metrics)
         self._tell_and_write("update", event)
 
@@ -85,8 +85,9 @@ class Listeners:
         metrics: dict[str, float],
         episodes: Sequence[Mapping[str, Any]],
     ) -> None:
-        """Notify and record an evaluation. Errors, raised before a line is written: ConfigError if
-        the headline metric is missing, pydantic.ValidationError for a metric that is not a number.
+        """Notify callbacks and trackers of an evaluation and record it. Errors, raised before a
+        line is written: ConfigError if the headline metric is missing, pydantic.ValidationError for
+        a metric that is not a number.
         """
         event = EvaluateEvent(
             **self._place,
@@ -115,9 +116,9 @@ class Listeners:
     def _tell_and_write(
         self, kind: Literal["update", "evaluation"], event: UpdateEvent | EvaluateEvent
     ) -> None:
-        """Notify callbacks, write the line, then notify trackers: the line includes metrics that
-        callbacks have added. Callbacks that add metrics are notified first, so that the other
-        callbacks can watch these metrics, whatever the configured order."""
+        """Notify callbacks, write the line of metrics, then notify trackers. The line therefore
+        includes metrics that callbacks have added. Regardless of the configured order, callbacks
+        that add metrics are notified first, so that the other callbacks can watch these metrics."""
         trackers = [one for one in self._started if isinstance(one, Tracker)]
         others = [one for one in self._started if not isinstance(one, Tracker)]
         for callback in sorted(others, key=lambda one: not one.adds):
@@ -151,7 +152,7 @@ class Listeners:
         )
 
     def _heed(self, event: Event) -> None:
-        """Stop the run in every process if a callback of any process requests it; a collective
+        """Stop the run in every process if a callback in any process requests a stop; a collective
         call."""
         if self._run.callbacks and self._processes.any(event.stop is not None):
             self.stop = self.stop or event.stop or "stopped by a callback of another process"

@@ -46,10 +46,10 @@ Report = Callable[[Progress, dict[str, float]], None]
 
 
 class Experiment:
-    """One run: an algorithm on a task with a seed, recorded in a folder.
+    """One run, recorded in a folder: trains an algorithm on a task with one seed.
 
-    On the CPU the same config gives the same run bit for bit, even after an interruption: all
-    randomness is a function of the seed and the iteration.
+    On the CPU, runs with the same config are identical bit for bit, even after an interruption,
+    because all randomness is a function of the seed and the iteration.
     """
 
     def __init__(self, config: Config, folder: str | Path, *, resume: bool = False) -> None:
@@ -132,7 +132,7 @@ class Experiment:
         return StaleRollouts(self.episodes, self.processes, host.learners, self._publish, staleness)
 
     def _publish(self) -> None:
-        """Send the learners' weights to all generators. Errors: an error of one rank is raised on
+        """Send the learners' weights to all generators. Errors: an error on one rank is raised on
         all ranks."""
         self.processes.all_of(self.assembly.host.publish)
 
@@ -140,8 +140,9 @@ class Experiment:
         """Train to the end of the budget, with evaluations and checkpoints as configured, or
         evaluate once if the algorithm does not learn. Returns the content of run.json.
 
-        Errors: Interrupted on Ctrl-C or SIGTERM, ServerLost and WorkerLost, all after saving the
-        state; ModelLost without saving; CheckpointError if a file cannot be written.
+        Errors: Interrupted on Ctrl-C or SIGTERM, ServerLost and WorkerLost, all raised after the
+        state is saved; ModelLost, raised without saving; CheckpointError if a file cannot be
+        written.
         """
         report = report or (lambda _, __: None)
         with self.interruption, self._resources:
@@ -174,8 +175,8 @@ class Experiment:
 
     @property
     def over(self) -> bool:
-        """Whether no iteration is left: the budget is used up, a callback has stopped the run, or
-        the algorithm does not learn."""
+        """Whether no iteration is left, because the budget is used up, a callback has stopped the
+        run, or the algorithm does not learn."""
         stopped = self.listeners.stop is not None
         return self.assembly.updater is None or stopped or self._done >= 1.0
 
@@ -183,7 +184,7 @@ class Experiment:
         """Run one iteration, rollout and update; returns the iteration's metrics.
 
         Errors: ConfigError if no iteration is left (`over`); otherwise as for `run`. After
-        Interrupted the state is that of a complete iteration.
+        Interrupted, the state is the state after a complete iteration.
         """
         if self.over:
             raise ConfigError("train: no iteration is left; raise train.environment_steps")
@@ -204,7 +205,7 @@ class Experiment:
             return metrics
 
     def save(self) -> None:
-        """Write a checkpoint of the current state, unless there is one."""
+        """Write a checkpoint of the current state, unless this state was already saved."""
         with self._driven(), self.interruption.held():
             self._save()
 
@@ -224,8 +225,8 @@ class Experiment:
         exception: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Call `close`. After an error nothing is saved, since the state may be in the middle of an
-        iteration."""
+        """Call `close`. After an error, nothing is saved, since the state may be that of an
+        incomplete iteration."""
         if exception is None or isinstance(exception, Interrupted):
             self.close()
             return
@@ -233,8 +234,8 @@ class Experiment:
             self._write_run("interrupted")
 
     def trees(self) -> list[Tree[Any]]:
-        """The trees of the next update, grown with the current weights. The run's state does not
-        change: the next update grows the same trees again."""
+        """Returns the trees of the next update, grown with the current weights. The run's state
+        does not change: the next update grows the same trees again."""
         return self.episodes.grow(self._at, self.episodes.draw(self._at))[0]
 
     @property
@@ -279,9 +280,9 @@ class Experiment:
 
     @contextlib.contextmanager
     def _kept_if_lost(self) -> Iterator[None]:
-        """Save the state if a server or a worker is lost: the state is that of a complete
-        iteration. Nothing is saved unless all ranks know about the lost server or worker. Without
-        this save, the run continues from the last checkpoint."""
+        """Context that saves the state of the last complete iteration if a server or a worker is
+        lost. The state is saved only if all ranks know about the lost server or worker. If the
+        state is not saved, the run continues from the last checkpoint."""
         try:
             yield
         except (ServerLost, WorkerLost) as error:
@@ -291,7 +292,8 @@ class Experiment:
             raise
 
     def _evaluation_due(self, over: bool) -> bool:
-        """Whether this state is due for evaluation and was not evaluated before a resume."""
+        """Whether this state is due for evaluation and was not already evaluated before a
+        resume."""
         at = self.progress.iteration
         due = over or at % self.assembly.run.config.evaluation.every == 0
         return due and self.progress.evaluated != at

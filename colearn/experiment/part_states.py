@@ -1,4 +1,4 @@
-"""State of an algorithm's parts that a checkpoint stores in the run's progress: baselines of the
+"""State of an algorithm's parts, which a checkpoint stores in the run's progress: baselines of the
 advantage, mean returns by item, and the cast's choices."""
 
 from __future__ import annotations

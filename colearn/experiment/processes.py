@@ -1,4 +1,5 @@
-"""Distributed runs: ranks split the episodes and exchange experience; rank 0 writes files.
+"""Distributed runs: the episodes are divided among the ranks, which then exchange experience; rank
+0 writes files.
 
 Processes are started by torchrun or accelerate. Without a launcher there is one process and nothing
 to exchange.
@@ -22,7 +23,7 @@ from colearn.types import Tree
 
 Given = TypeVar("Given")
 Grown = tuple[list[Tree[Any]], Counts]
-"""Trees of episodes, and the counts of these trees."""
+"""Trees of episodes, and the cost counts of these trees."""
 
 
 class Processes:
@@ -49,8 +50,8 @@ class Processes:
         return flag if self.count == 1 else any(gather_object([flag]))
 
     def share_of(self, items: Sequence[Any]) -> tuple[int, Sequence[Any]]:
-        """This rank's contiguous part of the items, possibly empty, with the index of its first
-        item."""
+        """Returns this rank's contiguous part of the items, which may be empty, and the index of
+        the part's first item."""
         count, rank = self.count, self._state.process_index
         first, last = len(items) * rank // count, len(items) * (rank + 1) // count
         return first, items[first:last]
@@ -58,8 +59,8 @@ class Processes:
     def all_of(self, work: Callable[[], Given]) -> list[Given]:
         """The results of `work` on all ranks, in rank order; a collective call.
 
-        Errors: the ColearnError of the first rank that has one, raised on all ranks, so that no
-        rank waits for a rank that has ended.
+        Errors: the ColearnError of the first rank on which `work` fails. This error is raised on
+        all ranks, so that no rank waits for a rank that has ended.
         """
         if self.count == 1:
             return [work()]

@@ -24,12 +24,13 @@ def run_with_restarts(
     resume: bool = False,
     started: Callable[[Experiment], Report | None] = lambda _: None,
 ) -> RunRecord:
-    """Run an experiment to its end. After a loss the experiment is rebuilt from its checkpoint, at
-    most `run.restarts` times; processes that torchrun has restarted resume in the same way.
+    """Run an experiment to its end. After the loss of a server, worker or model, the experiment is
+    rebuilt from its checkpoint, at most `run.restarts` times. Processes that torchrun has restarted
+    resume in the same way.
 
-    started: called with every new experiment; returns the function that receives the experiment's
-    reports. Neither function may keep a reference to the experiment, since the models are freed
-    before the next experiment loads.
+    started: a function that is called with every new experiment and returns the function that
+    receives the experiment's reports. Neither function may keep a reference to the experiment,
+    since the models are freed before the next experiment loads.
     Errors: as for `Experiment` and `Experiment.run`; the last loss if no restart is left.
     """
     resume = resume or relaunches() > 0

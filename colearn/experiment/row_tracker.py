@@ -1,4 +1,4 @@
-"""Base of trackers whose rows cannot be deleted, with the logic for resumed runs."""
+"""Base class of trackers whose rows cannot be deleted; implements the logic for resumed runs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _TIMED = ("second", "time", "idle", "busy", "wait")
 
 class RowTracker(Tracker):
     """A tracker whose rows cannot be deleted. A resumed run repeats the work after its checkpoint.
-    On a CPU the repeated work gives the same values, so only rows from index `present` on are
+    On a CPU, the repeated work gives the same values, so only rows from index `present` onwards are
     logged. If a repeated row differs in a metric that is not measured by a clock, the run is logged
     again from its start under a new id; the rows of the interrupted run stay under the old id."""
 
@@ -37,7 +37,7 @@ class RowTracker(Tracker):
         self.folder, self.settings = folder, settings
         self._place = folder / self.name
         self._lines: list[Measured] = []
-        """Every line so far, the current one included."""
+        """Every line of metrics so far, including the current line."""
         self._digests: dict[int, str] = {}
         """Digest of each row that an earlier process has logged, by row index."""
         self.open(run_id_in(self._place))
@@ -49,7 +49,7 @@ class RowTracker(Tracker):
 
     @abstractmethod
     def open(self, run_id: str) -> None:
-        """Continue the run with this id at the tracker, or start a new one."""
+        """Continue the tracker's run with this id, or start a new run."""
 
     @abstractmethod
     def close(self) -> None: ...
@@ -104,8 +104,8 @@ class RowTracker(Tracker):
 
 
 def _digest(line: Measured) -> str:
-    """Digest of a line's metrics that are not measured by a clock, with the precision of
-    metrics.jsonl."""
+    """Digest of those metrics of a line that are not measured by a clock; values have the precision
+    of metrics.jsonl."""
     exact = {
         name: None if value is None or not isfinite(value) else repr(float(value))
         for name, value in line.metrics.items()
@@ -129,7 +129,7 @@ def numbers(line: Measured) -> dict[str, float]:
 
 
 def run_id_in(folder: Path) -> str:
-    """The id of a run at a tracker; generated once and stored in `folder`."""
+    """The id under which a tracker logs a run; generated once and stored in `folder`."""
     file = folder / _ID
     if not file.is_file():
         folder.mkdir(parents=True, exist_ok=True)

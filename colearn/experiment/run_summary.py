@@ -76,7 +76,7 @@ class RunSummary:
         }
 
     def _costs(self) -> dict[str, float]:
-        """Costs of the task's services in this process and, after a resume, in earlier
+        """Costs of the task's services in this process and, after a resume, also in earlier
         processes."""
         parts = (self._earlier_costs, Services.of(self.assembly.run.task).costs(), self.elsewhere)
         names = dict.fromkeys(name for part in parts for name in part)
@@ -84,7 +84,8 @@ class RunSummary:
 
 
 def _peak_memory() -> int:
-    """Peak memory in bytes, of the accelerator if one is used, else of this process."""
+    """Peak memory in bytes: of the accelerator if an accelerator is used, otherwise of this
+    process."""
     if torch.accelerator.is_available():
         return int(torch.accelerator.max_memory_allocated())
     unit = 1 if sys.platform == "darwin" else 1024

@@ -1,4 +1,5 @@
-"""Stale rollouts: generators receive new weights every S updates and run ahead in a thread."""
+"""Stale rollouts: generators receive new weights every S updates, and a thread rolls out iterations
+ahead of their updates."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ _FOLDER, _AT = "behaviour", "at.json"
 
 @dataclass(slots=True)
 class _Behaviour:
-    """Weights that were sent to generators, and the state of the run at that time."""
+    """Weights that were sent to generators, and the state of the run when they were sent."""
 
     at: TrainingPoint
     weights: dict[str, WeightCopy]
@@ -33,16 +34,17 @@ class _Behaviour:
 
 
 class StaleRollouts(Experience):
-    """Grows iterations in blocks of S = `staleness`: at every S-th update generators receive the
-    weights, and the next S iterations grow with these weights while models continue to update.
+    """Rolls out iterations in blocks of S = `staleness`. At every S-th update, generators receive
+    the weights; the next S iterations are rolled out with these weights while models are updated
+    further.
 
-    The first iteration is grown with the initial weights. Iteration t > 0 uses the weights of
-    iteration S * floor((t - 1) / S), so the staleness is between 1 and S. The weights, items
-    and seeds of an iteration do not depend on timing. An iteration's temperature is that of the
-    time of its update: the used fraction of the budget at that time is predicted from the mean use
-    per iteration so far. Iterations that grow with the initial weights use the initial temperature.
-    A checkpoint holds the weights with which the pending iterations were grown; a resumed run grows
-    them again.
+    The first iteration is rolled out with the initial weights. Iteration t > 0 uses the weights of
+    iteration S * floor((t - 1) / S), so the staleness is between 1 and S. The weights, items and
+    seeds of an iteration do not depend on timing. An iteration is sampled at the temperature
+    scheduled for the time of its update. The used fraction of the budget at that time is predicted
+    from the mean use per iteration so far. Iterations that are rolled out with the initial weights
+    use the initial temperature. A checkpoint holds the weights with which the pending iterations
+    were rolled out; a resumed run rolls out these iterations again.
     """
 
     def __init__(
@@ -59,14 +61,15 @@ class StaleRollouts(Experience):
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="rollout")
         self._pending: dict[int, Future[Grown]] = {}
         self._source: dict[int, TrainingPoint] = {}
-        """For each pending iteration, the point at which its generators received their weights."""
+        """For each pending iteration, the point in training at which generators received the
+        weights that roll it out."""
         self._behaviour: list[_Behaviour] = []
-        """The last two sets of weights, newest last; the older set is needed while its iterations
-        are pending."""
+        """The last two sets of weights, newest last; the older set is needed while iterations that
+        use it are pending."""
         self._pool: Executor | None = None
         self.lag = 0
-        """Number of updates between the weights that sampled the last trees taken and the newest
-        weights."""
+        """Number of updates by which the weights that sampled the last trees taken are older than
+        the newest weights."""
         self._done = 0.0
 
     def take(
@@ -105,7 +108,7 @@ class StaleRollouts(Experience):
         return {"staleness": float(self.lag)}
 
     def save(self, folder: Path) -> None:
-        """Write the weights with which the pending iterations were grown."""
+        """Write the weights with which the pending iterations were rolled out."""
         needed = min((at.iteration for at in self._source.values()), default=None)
         for behaviour in self._behaviour:
             if behaviour.at.iteration == needed:
@@ -116,7 +119,7 @@ class StaleRollouts(Experience):
                 (folder / _FOLDER / _AT).write_text(json.dumps(numbers))
 
     def restore(self, folder: Path, at: TrainingPoint) -> None:
-        """Grow the pending iterations of a checkpoint again; the learners must have loaded the
+        """Roll out the pending iterations of a checkpoint again; the learners must have loaded the
         checkpoint.
 
         Errors: CheckpointError for a file that is missing, truncated or from another model.
@@ -170,8 +173,8 @@ class StaleRollouts(Experience):
 
 
 def _expected(source: TrainingPoint, ahead: int) -> float:
-    """Fraction of the budget that will be used `ahead` iterations after `source`, if iterations use
-    as much as the mean so far."""
+    """Predicted fraction of the budget that is used `ahead` iterations after `source`, if
+    iterations use as much of the budget as the mean so far."""
     if not source.iteration:
         return source.done
     return min(1.0, source.done * (source.iteration + ahead) / source.iteration)

@@ -1,4 +1,4 @@
-"""Worker processes that run a task's steps beside the trainer's process."""
+"""Worker processes that run a task's steps outside the trainer's process."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def step_workers(
 
 
 class StepWorkers(Executor):
-    """Worker pool. Each worker receives the task once; a call sends only the state and the
-    actions."""
+    """Pool of worker processes. Each worker receives the task once; a call sends only the state and
+    the actions."""
 
     def __init__(
         self,
@@ -55,8 +55,8 @@ class StepWorkers(Executor):
         self._pool = ProcessPoolExecutor(count, context, initializer=_begin, initargs=given)
 
     def submit(self, call: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        """Run a call in a worker. Errors: ConfigError for a state or an action that cannot be
-        pickled."""
+        """Run a function call in a worker. Errors: ConfigError for a state or an action that cannot
+        be pickled."""
         done: Future[Any] = Future()
         inner = self._pool.submit(_work, _pickled("a state", (call, args, kwargs), self._task))
         inner.add_done_callback(lambda ended: self._deliver(ended, done))

@@ -1,4 +1,5 @@
-"""Shipped trackers, beside the JSONL files: wandb (also offline), trackio, TensorBoard, CSV.
+"""Shipped trackers, which supplement the JSONL files: wandb (also offline), trackio, TensorBoard,
+CSV.
 
 In each tracker, a run that was resumed from a checkpoint has the same curve as an uninterrupted
 run.
@@ -30,8 +31,9 @@ _CSV_HEAD = ("kind", "iteration", _AXIS, "metric", "value")
 
 class WandbTracker(RowTracker):
     """Logs to wandb, with environment steps as the axis; WANDB_MODE=offline works. A resumed run
-    keeps its id and continues after its last row, or starts again under a new id if a row differs.
-    Runs of a comparison form a group; WANDB_PROJECT sets the project."""
+    keeps its id and continues after its last row. If a repeated row differs from the logged row,
+    the run starts again under a new id. Runs of a comparison form a group; WANDB_PROJECT sets the
+    project."""
 
     @property
     def name(self) -> str:
@@ -62,7 +64,7 @@ class WandbTracker(RowTracker):
         self.run.log({**metrics, _AXIS: step}, step=self.number, commit=True)
 
     def transcripts(self, episodes: Sequence[Mapping[str, Any]], step: int) -> None:
-        """Log a table per evaluation, with one row per agent and turn, in the same wandb step as
+        """Log one table per evaluation, with one row per agent and turn, in the same wandb step as
         the evaluation."""
         table = _table(self._wandb, episodes)
         self.run.log({"transcripts": table, _AXIS: step}, step=self.number, commit=False)
@@ -74,8 +76,9 @@ class WandbTracker(RowTracker):
 class TrackioTracker(RowTracker):
     """Logs to trackio's database, in TRACKIO_DIR or in trackio's default folder, or to the server
     or Space named by trackio's environment variables. Runs of a comparison form a group;
-    TRACKIO_PROJECT sets the project. A run's name ends with an id. A resumed run keeps the id
-    unless its rows differ from the logged rows. The number of rows is stored next to the id."""
+    TRACKIO_PROJECT sets the project. A run's name ends with an id. A resumed run keeps this id
+    unless repeated rows differ from the logged rows. The number of rows is stored next to the
+    id."""
 
     @property
     def name(self) -> str:
@@ -102,7 +105,7 @@ class TrackioTracker(RowTracker):
         write_text(self._count, str(self.number + 1))
 
     def transcripts(self, episodes: Sequence[Mapping[str, Any]], step: int) -> None:
-        """Log a table per evaluation, one row per agent and turn."""
+        """Log one table per evaluation, with one row per agent and turn."""
         self.run.log({"transcripts": _table(self._trackio, episodes)}, step=step)
 
     def close(self) -> None:
@@ -111,8 +114,8 @@ class TrackioTracker(RowTracker):
 
 
 class TensorBoardTracker(Tracker):
-    """Writes event files under RUN/tensorboard. A resumed run hides the events from its checkpoint
-    on and writes them again."""
+    """Writes event files under RUN/tensorboard. A resumed run hides the events that were written
+    after its checkpoint, and writes them again."""
 
     def __init__(self, folder: Path, settings: Mapping[str, Any]) -> None:
         required("tensorboard", "tensorboard")
@@ -167,7 +170,7 @@ class CsvTracker(Tracker):
             )
 
     def log(self, metrics: Mapping[str, float], step: int) -> None:
-        """Not called: a row also needs the line's kind and iteration."""
+        """Never called, because a row also needs the line's kind and iteration."""
 
     def transcripts(self, episodes: Sequence[Mapping[str, Any]], step: int) -> None:
         """Does nothing; see episodes.jsonl."""
@@ -200,7 +203,8 @@ def _table(package: Any, episodes: Sequence[Mapping[str, Any]]) -> Any:
 
 
 def _rows(episodes: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
-    """One row per agent and turn with an observation; an agent may observe without acting."""
+    """Returns one row per agent and turn with an observation; an agent may observe without
+    acting."""
     for episode in episodes:
         columns = {key: episode[key] for key in ("iteration", "episode", "item")}
         for number, turn in enumerate(episode["turns"]):

@@ -1,6 +1,7 @@
-"""Reads wandb's offline files: records of wandb's protocol in blocks of LevelDB's log format.
+"""Reads wandb's offline files, which store records of wandb's protocol in blocks of LevelDB's log
+format.
 
-A row that wandb had not yet written when the run was killed is not in the files.
+If the run was killed before wandb had written a row, the files do not contain this row.
 """
 
 from __future__ import annotations

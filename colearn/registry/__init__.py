@@ -1,4 +1,4 @@
-"""Registry of parts, tasks and programs, by the names used in configs."""
+"""Registry that maps the names used in configs to parts, tasks and programs."""
 
 from .lookup import (
     KINDS,

@@ -1,4 +1,5 @@
-"""Table of objects that a program passed to its runs; a config refers to each as `object:NAME`."""
+"""Table of objects that a program passed to its runs; a config refers to an object as
+`object:NAME`."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ PREFIX = "object:"
 """Prefix of every name in the table."""
 
 _given: dict[str, Any] = {}
-"""The objects of this process by name; a later object replaces an earlier one of the same name."""
+"""The objects of this process by name; a later object replaces an earlier object of the same
+name."""
 
 
 def give(value: object, name: str) -> str:
@@ -27,7 +29,7 @@ def is_given(name: str) -> bool:
 
 
 def given(name: str, where: str) -> Any:
-    """The object of a name.
+    """Returns the object that has this name.
 
     Errors: ConfigError naming `where` if the object was not passed in this process.
     """
@@ -40,8 +42,8 @@ def given(name: str, where: str) -> Any:
 
 
 def import_name(value: Any) -> str | None:
-    """The `module:name` under which another process can import a class or a function; None if it is
-    defined in `__main__`, in a notebook or inside a function."""
+    """The `module:name` under which another process can import a class or a function; None if the
+    class or function is defined in `__main__`, in a notebook or inside a function."""
     module, name = getattr(value, "__module__", None), getattr(value, "__qualname__", "")
     if module in (None, "__main__") or not str(name).isidentifier():
         return None

@@ -1,9 +1,9 @@
 """Registry: resolves a name in a config to a part, task, algorithm or program.
 
-Every kind of part is named in the same three ways: by a shipped name (the `NAMES` table of its
-package), by an entry point of an installed package (the group `colearn.KIND`, such as
-`colearn.advantages`), or as `module:Class`, the user's own code. `object:NAME` is an object that
-the program passed (`colearn.registry.given`).
+A config can name a part of any kind in three ways: by a shipped name (in the `NAMES` table of the
+kind's package), by an entry point of an installed package (in the group `colearn.KIND`, such as
+`colearn.advantages`), or as `module:Class` for user code. `object:NAME` is an object that the
+program passed (`colearn.registry.given`).
 """
 
 from __future__ import annotations
@@ -49,13 +49,13 @@ Kind = Literal[
 
 @dataclass(frozen=True, slots=True)
 class KindOfPart:
-    """One kind of part that a config can name."""
+    """A kind of part that a config can name."""
 
     one: str
     """Name of the kind in the singular, for error messages."""
     package: str
-    """The kind's package. Its `NAMES` maps shipped names to `module:Class`, relative to the package
-    unless absolute."""
+    """The kind's package. The package's `NAMES` maps shipped names to `module:Class`; the module is
+    relative to the package unless it is absolute."""
     base: str
     """The base class of the kind, as `module:Class`."""
 
@@ -86,8 +86,9 @@ _own_code: ContextVar[bool] = ContextVar("own_code", default=True)
 
 @contextmanager
 def without_own_code() -> Iterator[None]:
-    """Context in which `module:Class` is an error, so that only installed names are imported. It is
-    used where a config is only read, for example for a report or a comparison's record."""
+    """Context in which `module:Class` raises an error, so that only installed names are imported.
+    The context is used where a config is read but not run, for example for a report or a
+    comparison's record."""
     before = _own_code.set(False)
     try:
         yield
@@ -96,7 +97,7 @@ def without_own_code() -> Iterator[None]:
 
 
 def names(kind: Kind) -> dict[str, str]:
-    """Every known name of the kind, with its target `module:Class`."""
+    """Maps every known name of the kind to its target `module:Class`."""
     package = KINDS[kind].package
     shipped: Mapping[str, str] = importlib.import_module(package).NAMES
     ours = {name: _absolute(package, target) for name, target in shipped.items()}
@@ -110,8 +111,8 @@ def _absolute(package: str, target: str) -> str:
 
 
 def installed(kind: Kind) -> Mapping[str, str]:
-    """Names from other packages' entry points. They are cached per `sys.path`, since the lookup
-    reads a file of every installed distribution."""
+    """Names from other packages' entry points. The names are cached per `sys.path`, since the
+    lookup reads a file of every installed distribution."""
     return _entry_points(f"colearn.{kind}", tuple(sys.path))
 
 
@@ -140,8 +141,8 @@ def check_name(kind: Kind, name: str, where: str | None = None) -> None:
 
 
 def _own(name: str) -> bool:
-    """Whether a name has the form of `module:Class`, and is not a list or a section in place of a
-    name."""
+    """Whether a name has the form `module:Class`; False if a list or a section was given in place
+    of a name."""
     return ":" in name and not name.startswith(("{", "["))
 
 
@@ -152,7 +153,7 @@ def is_target(text: str) -> bool:
 
 
 def load(kind: Kind, name: str, where: str | None = None) -> Any:
-    """The class of a name or of `module:Class`.
+    """Returns the class that a name or `module:Class` refers to.
 
     The module is imported, which runs its code. The class is only instantiated after its kind has
     been checked.
@@ -214,7 +215,8 @@ def check_function(target: str, where: str) -> None:
 
 
 def instance(name: str, where: str, base: type) -> Any:
-    """The object of `object:NAME` if it is an instance of `base`; None for any other name.
+    """Returns the object of `object:NAME` if this object is an instance of `base`; None for any
+    other name.
 
     Errors: ConfigError naming `where` if the object was not passed in this process.
     """
@@ -225,7 +227,7 @@ def instance(name: str, where: str, base: type) -> Any:
 
 
 def own_function(target: str, where: str) -> Any:
-    """The function of `module:function`; imports the module.
+    """Returns the function that `module:function` names; imports the module.
 
     Errors: ConfigError naming `where` and the missing module or function.
     """
@@ -238,7 +240,8 @@ def own_function(target: str, where: str) -> Any:
 
 
 def name_of(kind: Kind, cls: type) -> str:
-    """The name by which a config selects a class; `module:Class` if there is none."""
+    """Returns the name by which a config selects a class; `module:Class` if the class has no such
+    name."""
     for name, target in names(kind).items():
         module, _, attribute = target.partition(":")
         if getattr(sys.modules.get(module), attribute, None) is cls:
@@ -247,12 +250,12 @@ def name_of(kind: Kind, cls: type) -> str:
 
 
 def algorithm_class(name: str, where: str | None = None) -> type[Algorithm]:
-    """The class of a registered algorithm. Errors: ConfigError for an unknown name."""
+    """Returns the class of a registered algorithm. Errors: ConfigError for an unknown name."""
     cls: type[Algorithm] = load("algorithms", name, where)
     return cls
 
 
 def task_class(name: str, where: str | None = None) -> type[DecPOMDP[Any, Any]]:
-    """The class of a registered task. Errors: ConfigError for an unknown name."""
+    """Returns the class of a registered task. Errors: ConfigError for an unknown name."""
     cls: type[DecPOMDP[Any, Any]] = load("tasks", name, where)
     return cls

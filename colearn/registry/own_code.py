@@ -1,9 +1,9 @@
-"""Imports modules of the current folder that a config names, and the modules that these import from
-the same folder.
+"""Imports modules of the current folder that a config names, and other modules of this folder that
+the named modules import.
 
 The folder is not on `sys.path`, because libraries look for optional packages (`dill`, `pynvml`) and
-would run a file of the same name. Instead, an import finder after all others finds only names from
-the config.
+would run a file of the same name in the folder. Instead, the last import finder searches the folder
+for names from the config only.
 """
 
 from __future__ import annotations
@@ -27,26 +27,27 @@ _UNPICKLES = frozenset(
         *("ray._private.serialization", "colearn.experiment.step_workers"),
     )
 )
-"""Modules that unpickle values from this run's own processes and therefore import the modules named
-in the pickles."""
+"""Modules that unpickle values from other processes of this run, and therefore import the modules
+that the pickles name."""
 _SAFE_PATH = "PYTHONSAFEPATH"
 
 
 class FolderFinder(MetaPathFinder):
-    """Finds modules in `folder` if they are `named`, imported by a module that was found there, or
-    needed for unpickling."""
+    """Finds modules in `folder` that are in `named`, are imported by a module that was found there,
+    or are needed for unpickling."""
 
     def __init__(self, folder: str) -> None:
         self.folder = folder
         self.named: set[str] = set()
         self.announced: set[str] = set()
-        """Modules whose import needs no note, since the user already knows of them."""
+        """Modules whose import prints no note, because the user has already been informed."""
         self.found: set[str] = set()
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """The spec of the module in the folder; None for a name that only a library looks for."""
+        """Returns the spec of the module in the folder; None for a name that only a library tries
+        to import."""
         if path is not None:  # in a package, whose path Python searches
             return None
         if fullname not in self.named and not self._is_own(sys._getframe(1)):
@@ -61,8 +62,8 @@ class FolderFinder(MetaPathFinder):
         return spec
 
     def _is_own(self, frame: FrameType | None) -> bool:
-        """Whether the import comes from a module of the folder, or from unpickling data of another
-        process."""
+        """Whether the import is made by a module of the folder, or by the unpickling of data from
+        another process."""
         while frame is not None and _imports(frame):
             frame = frame.f_back
         importer = "" if frame is None else str(frame.f_globals.get("__name__", ""))
@@ -75,26 +76,28 @@ def _imports(frame: FrameType) -> bool:
 
 
 def folder() -> str | None:
-    """The folder in which this process finds the config's own modules; None if none is set."""
+    """The folder in which this process finds the user modules that a config names; None if no
+    folder is set."""
     finder = _finder()
     return None if finder is None else finder.folder
 
 
 def find_in(folder: str | None) -> None:
-    """Makes this process find the config's own modules in a folder; None changes nothing."""
+    """Makes this process find the user modules that a config names in `folder`; None changes
+    nothing."""
     if folder is not None and _finder() is None:
         sys.meta_path.append(FolderFinder(folder))
 
 
 def mark_announced(targets: Iterable[str]) -> None:
-    """Marks each `module:Class` as known to the user, so that the import of its module prints no
-    note."""
+    """Marks every `module:Class` in `targets` as known to the user, so that the import of its
+    module prints no note."""
     if (finder := _finder()) is not None:
         finder.announced |= {target.partition(":")[0].partition(".")[0] for target in targets}
 
 
 def imported(module: str) -> ModuleType:
-    """Imports a module that the config names. Errors: as for an import."""
+    """Imports a module that the config names. Errors: as for an import statement."""
     finder, root = _finder(), module.partition(".")[0]
     if finder is None:
         return importlib.import_module(module)
@@ -107,9 +110,9 @@ def imported(module: str) -> ModuleType:
 
 @contextmanager
 def safe_path() -> Iterator[bool]:
-    """Keeps the current folder off the path of Python processes that start in the block, since a
-    new process imports some modules before it takes over its parent's path. Yields whether this
-    changed the environment."""
+    """Keeps the current folder off `sys.path` in Python processes that start in the block, because
+    a new process imports some modules before it copies its parent's path. Yields whether the
+    environment was changed."""
     added = _SAFE_PATH not in os.environ
     if added:
         os.environ[_SAFE_PATH] = "1"
@@ -121,9 +124,9 @@ def safe_path() -> Iterator[bool]:
 
 
 def begin_worker(own_folder: str | None, added: bool) -> None:
-    """Initialises a worker process, so that it finds own modules as its parent does. `added`:
-    result of `safe_path`, whose change is undone here so that programs started by the worker have
-    the usual path."""
+    """Initialises a worker process, so that it finds user modules in the same folder as its parent.
+    `added` is the result of `safe_path`; the change that `safe_path` made is undone here, so that
+    programs started by the worker have the default path."""
     if added:
         os.environ.pop(_SAFE_PATH, None)
     find_in(own_folder)

@@ -1,1 +1,1 @@
-"""Training and comparing from Python objects: tasks, rewards, rows, models and algorithms."""
+"""Trains and compares from Python objects: tasks, rewards, rows, models and algorithms."""

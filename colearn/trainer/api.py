@@ -1,4 +1,4 @@
-"""`train`: one run from Python objects."""
+"""`train` executes one run from Python objects."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ def train(
     task: a DecPOMDP object or class, a name, or a section with `name` and settings; None: the task
     `dataset`, with `data` and `reward`.
     algorithm: a name, or an object of `colearn.algorithms` with parts replaced.
-    models: a path, a transformers model with its tokenizer as a pair, a section, or a mapping of
-    these by agent.
-    critic: the critic's model, given like a single model, for algorithms with a critic.
-    reward: reward functions with TRL's signature, for use with `data`.
+    models: a path, a pair (transformers model, tokenizer), a section, or a mapping by agent to any
+    of these.
+    critic: the critic's model, in the same form as a single model, for algorithms with a critic.
+    reward: one or several reward functions with TRL's signature, for use with `data`.
     data: rows as a list of dictionaries, a `datasets.Dataset` or a path; or a mapping with `train`
     and `test`.
     out: the run's folder; None: a new one under runs/.
@@ -54,7 +54,7 @@ def train(
     resume: continue the run in `out`; pass the same objects again.
     settings: other sections of a config (`agents`, `train`, `evaluation`, `run`, ...).
 
-    Errors: ConfigError or TaskError, one line that names the argument and the remedy; and the
+    Errors: ConfigError or TaskError, one line that names the argument and the remedy; also the
     errors of `Experiment`.
     """
     with ShortTraceback():

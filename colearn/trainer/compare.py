@@ -1,4 +1,4 @@
-"""`compare`: algorithms x seeds, from a config or from Python objects."""
+"""`compare` trains several algorithms with several seeds, from a config or from Python objects."""
 
 from __future__ import annotations
 
@@ -50,17 +50,18 @@ def compare(
     task: a `Config`, which sets everything except algorithms, seeds and workers; or a task as for
     `train`. With a task, pass `models`, `critic`, `reward`, `data`, `callbacks` and other sections
     as for `train`.
-    out: the comparison's folder. Finished runs in it are kept, and unfinished runs continue.
+    out: the comparison's folder. Finished runs in this folder are kept, and unfinished runs are
+    continued.
     algorithms: names or objects of `colearn.algorithms`; None: the algorithms in the config or,
     without a config, CoLLM-CC, CoLLM-DC and MAGRPO.
     seeds: the number of seeds, starting at 0, or a list of seeds; None: the seeds in the config, by
     default 3 seeds.
-    workers: the number of runs in parallel, each in a separate process. If any object has no
-    importable name, all runs are executed in this process, one after the other.
+    workers: the number of runs in parallel, each in a separate process. If any object that you pass
+    has no importable name, all runs are executed in this process, one after the other.
 
-    Errors: ConfigError or TaskError, one line that names the argument and the remedy, before
-    anything runs; CheckpointError if `out` holds anything other than this comparison; ColearnError
-    naming the first failed run, after the report of the other runs has been written.
+    Errors: ConfigError or TaskError, one line that names the argument and the remedy, raised before
+    any run starts; CheckpointError if `out` holds anything other than this comparison; ColearnError
+    that names the first failed run, raised after the report of the other runs has been written.
     """
     with ShortTraceback():
         names = Names()
@@ -105,7 +106,7 @@ def compare(
 def _entries(
     algorithms: AlgorithmsGiven, names: Names, known: Mapping[str, Any]
 ) -> dict[str, dict[str, Any]]:
-    """The entries of `compare.algorithms`. Errors: ConfigError for a value that is not an
+    """Returns the entries of `compare.algorithms`. Errors: ConfigError for a value that is not an
     algorithm."""
     if isinstance(algorithms, str):
         raise ConfigError(f"algorithms: '{algorithms}' is one name; give a list")
@@ -127,7 +128,7 @@ def _entries(
 
 
 def _labelled(algorithms: Sequence[AlgorithmGiven]) -> list[tuple[str, AlgorithmGiven]]:
-    """Each algorithm with its name as label; repeated names are numbered."""
+    """Returns each algorithm with its name as its label; repeated names are numbered."""
     labelled: dict[str, AlgorithmGiven] = {}
     for given in algorithms:
         name = Names().algorithm(given)["name"].rpartition(":")[2]

@@ -1,4 +1,4 @@
-"""Result of a comparison: its folder, its report and its numbers."""
+"""Result of a comparison: the comparison's folder, report and summary numbers."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ class ComparisonResult:
     """A finished comparison. A notebook displays its curves, its table and an episode."""
 
     folder: Path
-    """Folder that `colearn report` reads, and that `compare` with the same arguments extends."""
+    """Folder that `colearn report` reads. A call of `compare` with the same arguments adds runs to
+    this folder."""
 
     @property
     def report(self) -> Path:
-        """The page with the curves and the transcripts."""
+        """Path of the page with the curves and the transcripts."""
         return self.folder / "report.html"
 
     @property

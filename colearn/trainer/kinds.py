@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 Rewards: TypeAlias = Sequence[float | None] | Awaitable[Sequence[float | None]]
-"""One reward per completion; None adds nothing."""
+"""One reward per completion; None adds nothing to the total reward."""
 
 
 class RewardOfColumns(Protocol):
@@ -43,7 +43,7 @@ class RewardByName(Protocol):
 OneReward: TypeAlias = RewardFunction | RewardOfColumns | RewardByName | str
 """A function with TRL's signature, a part of `colearn.rewards`, or `module:function`."""
 RewardGiven: TypeAlias = OneReward | Sequence[OneReward] | Mapping[str, Any]
-"""The team's reward, several rewards to add up, or a mapping by agent, in which the key `team`
+"""The team's reward, several rewards that are summed, or a mapping by agent in which the key `team`
 holds the team's reward."""
 
 TaskGiven: TypeAlias = DecPOMDP[Any, Any] | type[DecPOMDP[Any, Any]] | str | Mapping[str, Any]
@@ -65,7 +65,7 @@ DataGiven: TypeAlias = Rows | Mapping[str, Any]
 
 
 class Sections(TypedDict, total=False):
-    """The other sections of a config, as objects or as in YAML."""
+    """The other sections of a config, as objects or in the form that YAML gives them."""
 
     agents: Mapping[str, AgentSettings | Mapping[str, Any]]
     """Settings by agent; `*` stands for all agents that are not named."""

@@ -1,5 +1,5 @@
-"""Config sections for models. Loaded models are saved in the cache under their digest, so that a
-run can be resumed without the model objects."""
+"""Builds config sections for models. Models that are already loaded are saved in the cache under
+their digest, so that a run can be resumed without the model objects."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def models_section(models: Any) -> dict[str, Any]:
 
 
 def model_section(model: Any, field: str) -> dict[str, Any]:
-    """The section of one model or of the critic. Errors: ConfigError naming `field`."""
+    """Returns the section of one model or of the critic. Errors: ConfigError naming `field`."""
     if isinstance(model, BaseModel):
         return model.model_dump(mode="json", exclude_unset=True)
     if isinstance(model, Mapping):
@@ -54,8 +54,8 @@ def _pathed(path: Any, field: str) -> dict[str, Any]:
 
 
 def _saved(model: Any, tokenizer: Any, field: str) -> dict[str, Any]:
-    """The path of a loaded model, which is saved once, and its compute type if that is not
-    float32."""
+    """Saves a loaded model once. Returns the path of the saved model, and the model's compute type
+    if this type is not float32."""
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
     from colearn.models.digest import file_digests

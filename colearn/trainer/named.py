@@ -1,4 +1,4 @@
-"""Names of a program's objects in a config: their importable names if they have them, else
+"""Names of a program's objects in a config: an object's importable name if it has one, otherwise
 `object:NAME`."""
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from colearn.text.notes import note
 
 
 class Names:
-    """The objects of one run; two different objects never share a name."""
+    """Names the objects of one run; two different objects never have the same name."""
 
     def __init__(self) -> None:
         self.objects: dict[str, Any] = {}
-        """Objects without an importable name, by their names in the config."""
+        """Objects that have no importable name, by their names in the config."""
 
     def add(self, value: object, label: str) -> str:
         """Record an object that has no importable name, and return its name."""
@@ -39,7 +39,7 @@ class Names:
         return give(value, name.removeprefix(PREFIX))
 
     def tell(self, folder: Path) -> None:
-        """Print on stderr which objects a resume of the run in `folder` needs."""
+        """Print on stderr which objects are needed to resume the run in `folder`."""
         if self.objects:
             needed = ", ".join(name.removeprefix(PREFIX) for name in self.objects)
             note(f"{folder}: a resume needs these objects again: {needed}")
@@ -51,8 +51,8 @@ class Names:
         return self._chosen(task, "tasks", DecPOMDP)
 
     def algorithm(self, algorithm: Any) -> dict[str, Any]:
-        """A config's `algorithm` section: an object's settings if they fully describe it, else its
-        name."""
+        """A config's `algorithm` section: the settings of an algorithm object if they fully
+        describe the object, otherwise the object's name."""
         if not isinstance(algorithm, Algorithm):
             chosen = self._chosen(algorithm, "algorithms", Algorithm)
             return {"name": chosen} if isinstance(chosen, str) else chosen
@@ -89,9 +89,9 @@ class Names:
         return import_name(reward) or self.add(reward, label)
 
     def callback(self, callback: Any) -> Any:
-        """An entry of `run.callbacks`: the section of a shipped callback, else the name of the
-        object, so that the program can read the object afterwards. Errors: ConfigError for a value
-        that is not a callback."""
+        """An entry of `run.callbacks`: the section of a shipped callback. For any other callback,
+        the entry is the object's name, so that the program can read the object after the run.
+        Errors: ConfigError for a value that is not a callback."""
         if not isinstance(callback, Callback):
             raise ConfigError(
                 f"callbacks: {type(callback).__name__} is no Callback; derive its class from "
@@ -103,7 +103,8 @@ class Names:
         return self._part(Callback, callback, label)
 
     def _part(self, kind: type, part: Any, label: str) -> Any:
-        """A part's section if it rebuilds an equal part; else the name of the object."""
+        """A part's section if an equal part can be built from the section; otherwise the name of
+        the object."""
         name = part_name(part)
         if is_dataclass(part) and name is not None and not _is_local(type(part), name):
             try:
@@ -116,7 +117,7 @@ class Names:
         return self.add(part, label)
 
     def rows(self, rows: Any, where: str = "data") -> str:
-        """The value of `task.path`: a path, or rows whose name holds their digest.
+        """The value of `task.path`: a path, or the name of the rows, which contains their digest.
 
         Errors: ConfigError for a value without rows.
         """
@@ -132,8 +133,8 @@ class Names:
         return self.add(plain, f"rows_{hashlib.sha256(text.encode()).hexdigest()[:12]}")
 
     def _chosen(self, given: Any, kind: Any, base: type) -> dict[str, Any] | str:
-        """The section of an object, a class, a name or a section; a class is recorded by its
-        name."""
+        """Returns the section for an object, a class, a name or a section; a class is recorded by
+        its name."""
         if isinstance(given, str):
             return given
         if isinstance(given, Mapping):
@@ -144,7 +145,8 @@ class Names:
         return {"name": self._class(given, kind, base)}
 
     def _setting(self, value: Any) -> Any:
-        """A section's setting as in YAML, with functions replaced by their names."""
+        """Returns a section's setting as written in YAML, with functions replaced by their
+        names."""
         if isinstance(value, Mapping):
             return {key: self._setting(one) for key, one in value.items()}
         if isinstance(value, list | tuple):
@@ -170,7 +172,7 @@ class Names:
 
 
 class _Unnamed(Exception):
-    """A class that another process cannot import."""
+    """Raised for a class that another process cannot import."""
 
 
 def _is_local(cls: type, name: str) -> bool:
@@ -186,8 +188,8 @@ def _own_name(kind: Any, cls: type) -> str:
 
 
 def _changed(value: Any, default: Any) -> dict[str, Any]:
-    """The settings in which a dataclass differs from `default` or, if `default` is None, from the
-    defaults of its fields."""
+    """Returns the settings in which a dataclass differs from `default` or, if `default` is None,
+    from the defaults of its fields."""
     changed = {}
     for field in fields(value):
         if not field.init:
@@ -206,7 +208,7 @@ def _default(field: Field[Any], default: Any) -> Any:
 
 
 def _plain(value: Any, usual: Any) -> Any:
-    """A field's value as in YAML."""
+    """Returns a field's value as written in YAML."""
     if not is_dataclass(value) or isinstance(value, type):
         return list(value) if isinstance(value, tuple) else value
     if type(value) is type(usual):

@@ -1,4 +1,4 @@
-"""Default folder of a run whose program names no folder."""
+"""Chooses the default folder of a run for which the program names no folder."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _ABOVE = Path("runs")
 
 
 def run_folder(config: Config, out: str | Path | None, *, resume: bool) -> Path:
-    """`out`, or the first free `runs/TASK-ALGORITHM-NUMBER`.
+    """Returns `out` if given, otherwise the first free `runs/TASK-ALGORITHM-NUMBER`.
 
-    Errors: ConfigError for a resume without a folder, and for several processes without one.
+    Errors: ConfigError if no folder is given for a resume or for a run with several processes.
     """
     if out is not None:
         return named_folder(out, "out")

@@ -1,4 +1,4 @@
-"""Result of a run: its folder, its record and the metrics of its evaluations."""
+"""Result of a run: the run's folder, its record and the metrics of its evaluations."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ class Result:
         return dict(self.run.evaluations[-1].metrics)
 
     def curve(self, metric: str | None = None) -> list[tuple[int, float | None]]:
-        """(environment steps, value) of each evaluation; None: the headline metric.
+        """Pairs (environment steps, value), one per evaluation. If `metric` is None, the headline
+        metric is used.
 
         Raises KeyError for a metric that the run does not have.
         """
@@ -52,7 +53,8 @@ class Result:
 
 
 def read_result(folder: Path) -> Result:
-    """The result in a run's folder. Errors: CheckpointError for a folder without an evaluation."""
+    """Returns the result in a run's folder. Errors: CheckpointError for a folder without an
+    evaluation."""
     return Result(read_run(open_run(folder)))
 
 

@@ -1,4 +1,4 @@
-"""HTML of results for notebooks: curves, metrics and a transcript."""
+"""Formats results as HTML for notebooks: curves, metrics and a transcript."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from colearn.report.summary import Curve
 
 
 def result_html(run: Run, title: str, label: str, curve: Sequence[tuple[int, float | None]]) -> str:
-    """A finished run as HTML without scripts; agents' texts are escaped.
+    """Returns a finished run as HTML without scripts; agents' texts are escaped.
 
-    label: the metric of the curve.
+    label: name of the curve's metric.
     """
     axes = f"evaluation {label} over environment steps (joint actions)"
     parts = [
@@ -33,8 +33,8 @@ def result_html(run: Run, title: str, label: str, curve: Sequence[tuple[int, flo
 
 
 def comparison_html(folder: Path, headline: str) -> str:
-    """A finished comparison as HTML without scripts: the headline, the curves with their intervals,
-    the first table and the last transcript."""
+    """Returns a finished comparison as HTML without scripts: the headline, the curves with their
+    intervals, the first table and the last transcript."""
     picture = base64.b64encode((folder / "curves.png").read_bytes()).decode()
     parts = [
         Markup("<p><b>{}</b></p>").format(headline),

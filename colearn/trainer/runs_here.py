@@ -21,8 +21,8 @@ from colearn.record import Progress
 
 
 def make_here(plan: Plan, out: Path, watcher: Watcher) -> tuple[Failure, ...]:
-    """Execute every run that is not finished; started runs are resumed. A run that fails does not
-    stop the others."""
+    """Execute every run that is not finished; a run that was already started is resumed. If a run
+    fails, the other runs are still executed."""
     failures = []
     for job in launched_runs(plan, out):
         if already_finished(job, watcher):

@@ -1,4 +1,4 @@
-"""Resolves a program's objects to a `Config`, by the same rules as YAML."""
+"""Converts a program's objects to a `Config`, by the same rules as for YAML."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ from .named import Names
 def config_from(
     task: TaskGiven | None, algorithm: AlgorithmGiven, **given: Any
 ) -> tuple[Config, Names]:
-    """The config of a run, and the names of the objects in it; arguments as for `settings_from`.
+    """Returns the config of a run, and the names of the objects in this config; arguments as for
+    `settings_from`.
 
     Errors: ConfigError, one line that names the argument and the remedy.
     """
@@ -51,7 +52,8 @@ def settings_from(
     seed: int | None,
     sections: Sections | Mapping[str, Any],
 ) -> dict[str, Any]:
-    """A config as in YAML, without its algorithm; the objects in it are added to `names`.
+    """Returns a config as in YAML, without the algorithm; objects that the config refers to are
+    added to `names`.
 
     Errors: ConfigError, one line that names the argument and the remedy.
     """
@@ -119,7 +121,8 @@ def _task(
 
 
 def _check_takes(name: str, given: Mapping[str, Any]) -> None:
-    """Errors: ConfigError if `reward` or `data` is passed for a task that has its own."""
+    """Errors: ConfigError if `reward` or `data` is passed for a task that already has a reward or
+    data."""
     built = registry.instance(name, "task", DecPOMDP) is not None
     known = {} if built else inspect.signature(registry.task_class(name, "task")).parameters
     for key in given:
@@ -132,7 +135,7 @@ def _check_takes(name: str, given: Mapping[str, Any]) -> None:
 
 
 def _plain(value: Any) -> Any:
-    """Settings as in YAML."""
+    """Returns settings as written in YAML."""
     if isinstance(value, BaseModel):
         return value.model_dump(mode="json", exclude_unset=True)
     if isinstance(value, Mapping):

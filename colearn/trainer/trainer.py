@@ -26,18 +26,18 @@ from .settings import config_from
 
 
 class Trainer(Experiment):
-    """A run from Python objects, as `train` makes it. Run it as a whole with `train()`, or in
-    steps:
+    """A run from Python objects, with the same arguments as `colearn.train`. Execute the whole run
+    with `train()`, or execute it in steps:
 
         with Trainer(task, models=...) as trainer:
             while not trainer.over:
                 metrics = trainer.step()
             trainer.evaluate()
 
-    Steps give the same numbers as `train()`, bit for bit.
+    Execution in steps gives the same numbers as `train()`, bit for bit.
 
     The run's config records importable objects by name. It records any other object as
-    `object:NAME`, and resuming the run needs that object again.
+    `object:NAME`; to resume the run, pass that object again.
     """
 
     def __init__(

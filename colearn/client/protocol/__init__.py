@@ -1,1 +1,1 @@
-"""OpenAI's chat completions protocol: request bodies, errors and limits."""
+"""Implementation of OpenAI's chat completions protocol: request bodies, errors and limits."""

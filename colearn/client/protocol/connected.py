@@ -1,4 +1,4 @@
-"""Cancellation of a request's work when its client disconnects."""
+"""Cancels the work of a request when the request's client disconnects."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Result = TypeVar("Result")
 async def while_connected(request: Request, work: Awaitable[Result]) -> Result:
     """Returns the result of `work`, which is cancelled if the client disconnects.
 
-    The body must have been read. `work` has ended when this returns.
+    The request's body must already have been read. `work` has ended when this function returns.
     Errors: ServeError 499 if the client has disconnected.
     """
 

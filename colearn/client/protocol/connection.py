@@ -1,8 +1,9 @@
 """HTTP connections with timeouts, and a limit on the connections of one address.
 
 uvicorn limits the total number of connections and their idle time (`limit_concurrency`,
-`timeout_keep_alive`). This module adds timeouts for slow requests, for the rest of refused bodies
-and for clients that do not read, and a limit per address.
+`timeout_keep_alive`). This module adds timeouts for slow requests, for the unread rest of rejected
+request bodies and for clients that do not read; it also adds a limit on the connections per
+address.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 
 class PatientProtocol(H11Protocol):
-    """Closes a connection after `patience` seconds of waiting for its client.
+    """Closes a connection after waiting for the client for `patience` seconds.
 
     The code that reads the body of an accepted request applies a separate timeout.
     """

@@ -1,7 +1,9 @@
-"""Messages as turns: a system text, earlier (user, assistant) texts, and the text to answer.
+"""Splits messages into turns: a system text, earlier (user, assistant) texts, and the text to
+answer.
 
-Tools are announced in the system text. Messages of users and tools form the user's side of a turn;
-adjacent messages of one side are joined to one text.
+Tools are announced in the system text. Messages of users and tools form the user text of a turn;
+assistant messages form the assistant text. Adjacent messages that belong to the same text are
+joined.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ Entry = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class SentConversation:
-    """A request's messages as turns."""
+    """The messages of a request, split into turns."""
 
     system: str | None
     """The system message and the announced tools; None if there is neither."""
@@ -73,7 +75,8 @@ def entries(messages: Sequence[Message]) -> tuple[Entry, ...]:
 
 
 def join(said: Sequence[Entry]) -> str:
-    """Joins adjacent messages of one side to one text."""
+    """Joins adjacent messages of the user text (users and tools), or of the assistant text, into
+    one text."""
     return "\n".join(
         write_response(text) if speaker == "tool" else text for speaker, text in said if text
     )
@@ -82,7 +85,7 @@ def join(said: Sequence[Entry]) -> str:
 def read_conversation(asked: ChatRequest) -> SentConversation:
     """Splits messages into turns.
 
-    Errors: ServeError 400 if the last message is not a user's or a tool's, or if a tool's message
+    Errors: ServeError 400 if the last message is not from a user or a tool, or if a tool message
     precedes all tool calls.
     """
     system, sent = system_text(asked), entries(asked.messages)

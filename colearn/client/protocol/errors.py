@@ -1,4 +1,5 @@
-"""Errors for clients, in OpenAI's format, and for the operator, without request content."""
+"""Error reports for clients in OpenAI's format, and error reports for the operator without request
+content."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ _TYPES = {
 
 
 class ServeError(Exception):
-    """A refused request: HTTP status, cause and remedy, and the field concerned."""
+    """Raised when a request is refused; holds the HTTP status, the cause, the remedy and the field
+    concerned."""
 
     def __init__(
         self,
@@ -46,7 +48,7 @@ class ServeError(Exception):
 
 
 def report(error: BaseException) -> None:
-    """Prints an error's type and traceback to stderr, but not the error's text, since that may
-    quote a request."""
+    """Prints an error's type and traceback to stderr, but not the error's text, which may quote a
+    request."""
     frames = "".join(traceback.format_tb(error.__traceback__))
     print(f"internal error: {type(error).__name__}\n{frames}", file=sys.stderr, flush=True)

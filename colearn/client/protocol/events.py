@@ -11,5 +11,5 @@ DONE = b"data: [DONE]\n\n"
 
 
 def event(content: Mapping[str, Any]) -> bytes:
-    """One server-sent event."""
+    """Returns one server-sent event."""
     return f"data: {json.dumps(content, ensure_ascii=False)}\n\n".encode()

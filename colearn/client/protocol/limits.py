@@ -27,16 +27,17 @@ class ServerLimits:
     """Limits of a server, as bytes, counts and seconds."""
 
     max_batch: int = 64
-    """Maximum number of rows in a decode batch."""
+    """Maximum number of rows (sequences) in a decode batch."""
     max_queue: int = 256
-    """Maximum number of requests that wait for encoding or for a row."""
+    """Maximum number of requests that wait for tokenisation or for a free row of the decode
+    batch."""
     max_connections: int = 512
     """Maximum number of connections from one address."""
     cache_bytes: int = 1024 * 2**20
     """Maximum bytes of the KV caches of running requests and idle sessions."""
     max_sessions: int = 4096
     session_idle: float = 600.0
-    """Seconds without use after which a new session may replace this one."""
+    """Seconds without use after which a new session may replace an idle session."""
     max_tokens: int = 4096
     """Maximum number of tokens in an answer."""
     max_messages: int = 512
@@ -45,20 +46,21 @@ class ServerLimits:
     """Maximum number of requests per second from each client, with bursts of twice as many; 0
     disables the limit."""
     read_timeout: float = 10.0
-    """Seconds that a client has to send a request, and to read what the server has written."""
+    """Maximum seconds for a client to send a request, and to read the data that the server has
+    written."""
     grace: float = 30.0
-    """Seconds that running requests have to finish at shutdown."""
+    """Maximum seconds for running requests to finish at shutdown."""
 
 
 class RateLimiter:
-    """Token bucket per client: refills at `rate` per second, up to 2 * rate."""
+    """Token bucket per client, refilled with `rate` tokens per second, up to 2 * rate tokens."""
 
     def __init__(self, rate: float) -> None:
         self.rate = rate
         self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     def check(self, client: str, seconds: float | None = None) -> None:
-        """Counts a request at `seconds` of the monotonic clock.
+        """Counts a request that arrives when the monotonic clock reads `seconds`.
 
         Errors: ServeError 429 with the seconds to wait.
         """
@@ -84,7 +86,8 @@ class RateLimiter:
 async def read_body(request: Request, limits: ServerLimits) -> bytes:
     """Reads the body, holding at most `limits.max_body` bytes.
 
-    Errors: ServeError 413 for a long body, with or without a Content-Length, 408 for a slow one.
+    Errors: ServeError 413 for a body that exceeds the limit, with or without a Content-Length;
+    ServeError 408 for a body that arrives too slowly.
     """
     declared = request.headers.get("content-length", "")
     if declared.isdecimal() and (len(declared) > _DIGITS or int(declared) > limits.max_body):

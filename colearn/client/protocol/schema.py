@@ -1,4 +1,4 @@
-"""Schema of a chat completion request: OpenAI's fields, strictly typed, and two additional
+"""Schema of a chat completion request: OpenAI's fields with strict types, and two additional
 fields."""
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ _NEUTRAL: dict[str, tuple[Any, ...]] = {
     "verbosity": ("medium",),
     "web_search_options": (),
 }
-"""Unsupported fields. Each is accepted if it is null or has one of the listed values, which leave
-an answer unchanged."""
+"""Unsupported fields. A field in this table is accepted if it is null or has one of the listed
+values, which do not change an answer."""
 
 _IGNORED = (
     "metadata",
@@ -118,7 +118,8 @@ class FunctionTool(BaseModel):
 
 
 class Message(BaseModel):
-    """One message. Null is accepted for the fields of an assistant message that are not text."""
+    """One message. The fields of an assistant message that do not hold text are accepted if they
+    are null."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -171,7 +172,7 @@ class StreamOptions(BaseModel):
 
 
 class ChatRequest(BaseModel):
-    """A chat completion request; None selects the agent's own setting."""
+    """A chat completion request; for a field that is None, the agent's setting is used."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 

@@ -1,7 +1,8 @@
 """Function tools as text: announces them to a model, and writes and parses the model's calls.
 
 A call has the form that workflows use: `<tool_call>{"name": ..., "arguments": {...}}</tool_call>`.
-Training and `colearn serve` both use this form instead of the form in the model's chat template.
+Training and `colearn serve` both use this form instead of the tool-call form of the model's chat
+template.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A task class inherits the interfaces that it supports. Code that reads an interface calls
 `Interface.of(task)`. The call returns the task itself or, if the task does not inherit the
-interface, an object with neutral answers. `isinstance` works as well.
+interface, an object whose methods return neutral answers. `isinstance` works as well.
 
     Drawable          text, pictures and drawings for reports and the watch page
     ExactlyMeasured   the headline of exact evaluation; QueriedTask, FiniteTask: how it is computed

@@ -13,7 +13,7 @@ class Drawable(TaskOption):
     """A task whose states can be shown in transcripts, reports and the watch page."""
 
     def render(self, state: Any) -> str | None:
-        """The state as text for transcripts; None: nothing to show."""
+        """The state as text for transcripts; None: no text."""
         return None
 
     def picture(self, state: Any) -> Picture | None:

@@ -1,8 +1,8 @@
 """Optional interfaces of tasks that are measured exactly (`evaluation.exact`).
 
-In a small game, a policy need not be sampled: its probabilities are read from the models at every
-reachable decision. The metrics are computed by the task itself (`QueriedTask`) or from the task's
-Dec-POMDP model (`FiniteTask`).
+In a small game, a policy can be measured without sampling: its probabilities are computed by the
+models at every reachable decision. The metrics are computed by the task itself (`QueriedTask`) or
+from the task's Dec-POMDP model (`FiniteTask`).
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ class Decision:
 
 
 class QueriedTask(ExactlyMeasured, ABC):
-    """A task with enumerable decisions that measures a joint policy itself."""
+    """A task with enumerable decisions that computes the measures of a joint policy itself."""
 
     agents: tuple[str, ...]
 
     @abstractmethod
     def decisions(self, agent: str) -> Sequence[Decision]:
-        """All decisions reachable with valid replies."""
+        """All decisions of the agent that valid replies can reach."""
 
     @abstractmethod
     def judge(self, policy: Mapping[str, Mapping[str, Sequence[float]]]) -> Mapping[str, float]:
@@ -67,7 +67,8 @@ class FiniteTask(ExactlyMeasured, ABC):
 
     @abstractmethod
     def shown(self, agent: str, turn: int, observation: int | None) -> str:
-        """The text of `observe` at `turn` for the model's `observation` (None at turn 0)."""
+        """The text that `observe` returns at `turn` for an `observation` of the Dec-POMDP model
+        (None at turn 0)."""
 
     @abstractmethod
     def rejection_reward(self, turn: int) -> float:

@@ -8,14 +8,14 @@ from .option import TaskOption
 
 
 class ItemHorizons(TaskOption):
-    """A task whose items take different numbers of turns. Memory estimates use each item's
-    number."""
+    """A task whose items take different numbers of turns. Memory estimates use the number of turns
+    of each item."""
 
     horizon: int
 
     def horizon_of(self, item: Any) -> int:
-        """The maximum number of turns of an item's episodes, at most `horizon`, which is the
-        default."""
+        """The maximum number of turns of an item's episodes. The default is `horizon`, which must
+        not be exceeded."""
         return self.horizon
 
 

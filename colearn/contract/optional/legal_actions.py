@@ -14,5 +14,6 @@ class LegalActions(TaskOption):
     actions; checks, estimates and the program `random` play them."""
 
     def legal_action(self, state: Any, agent: str, rng: np.random.Generator) -> str | None:
-        """A random legal action, chosen without skill; None: no action is available."""
+        """A legal action, chosen at random without regard to its quality; None: no action is
+        available."""
         return None

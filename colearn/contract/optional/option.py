@@ -1,4 +1,5 @@
-"""Base of the optional interfaces of a task: how the library reads them."""
+"""Base class of a task's optional interfaces, with the method by which the library reads an
+interface."""
 
 from __future__ import annotations
 
@@ -10,14 +11,14 @@ from colearn.errors import TaskError
 class TaskOption:
     """An optional interface of a task. A task class inherits it together with `DecPOMDP`.
 
-    Either its members have the neutral defaults of a task without the interface, or all are
-    abstract.
+    The interface's members either all have the neutral defaults of a task without the interface, or
+    are all abstract.
     """
 
     @classmethod
     def of(cls, task: object) -> Self:
-        """The task itself, or an object with neutral answers if the task does not inherit this
-        interface.
+        """Returns the task itself or, if the task does not inherit this interface, an object with
+        neutral answers.
 
         Errors: TaskError for a task that has a member and does not inherit the interface.
         """
@@ -29,8 +30,8 @@ class TaskOption:
 
 def refuse_without(option: type[TaskOption], task: object) -> None:
     """Errors: TaskError if a task or task class that does not inherit the interface has one of its
-    members. For an interface with abstract methods, this is an error only if the task has all of
-    them."""
+    members. If the interface has abstract methods, the error is raised only if the task has all of
+    these methods."""
     names, all_of_them = _members(option)
     given = [name for name in names if hasattr(task, name)]
     if not given or (all_of_them and len(given) < len(names)):

@@ -11,5 +11,6 @@ class PlayedAlone(TaskOption):
     """A task with reward terms for cooperation, which `wrapper: single` leaves out."""
 
     def alone(self) -> Any:
-        """The task as one agent plays it for the whole team; None: the task is used unchanged."""
+        """The variant of the task that one agent plays for the whole team; None: the task is used
+        unchanged."""
         return None

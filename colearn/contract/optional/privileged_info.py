@@ -12,5 +12,5 @@ class PrivilegedInfo(TaskOption):
 
     def privileged_info(self, state: Any) -> str:
         """Text that no agent sees, for centralised critics in training, such as the hidden state or
-        the right answer. A decentralised critic reads it only if the config enables this."""
+        the right answer. A decentralised critic reads this text only if the config enables it."""
         return ""

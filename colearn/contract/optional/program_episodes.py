@@ -10,11 +10,11 @@ from .option import TaskOption
 
 
 class ProgramEpisodes(TaskOption):
-    """A task whose episodes run outside of its state, for example in a program."""
+    """A task whose episodes run outside of the task's state, for example in a program."""
 
     program: bool = False
-    """Whether an episode cannot be forked after its first request. A shape that forks later cannot
-    train such a task."""
+    """Whether an episode cannot be forked after its first request. A rollout shape that forks later
+    cannot be used to train on this task."""
     steps_here: bool = False
     """Whether `step` works only in the run's own process, for example because connections are open
     there. `run.step_workers` then has no effect."""

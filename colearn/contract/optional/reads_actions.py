@@ -6,8 +6,9 @@ from .option import TaskOption
 
 
 class ReadsActions(TaskOption):
-    """A task that reads more of an action than its text."""
+    """A task that reads not only the text of an action but also its tokens and
+    log-probabilities."""
 
     reads_actions: bool = False
     """Whether rollouts give `step` a `SampledAction` for each agent, with tokens and
-    log-probabilities. Checks pass strings; `SampledAction.of` accepts both."""
+    log-probabilities. Task checks pass strings instead; `SampledAction.of` accepts both forms."""

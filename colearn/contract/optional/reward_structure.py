@@ -1,4 +1,4 @@
-"""Optional interface: who is paid and when, and known bounds of the return."""
+"""Optional interface: which rewards a task pays and when, and known bounds of the return."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ class RewardStructure(TaskOption):
     rewards."""
 
     pays: frozenset[Paid] = frozenset({"team"})
-    """The kinds of reward it pays: to the team (`Outcome.reward`), to single agents
+    """The kinds of reward that the task pays: to the team (`Outcome.reward`), to single agents
     (`Outcome.local_rewards` and `earned`), or both."""
     pays_later: bool = False
-    """Whether some actions are paid at a later turn (`Outcome.earned`). A shape that compares
-    candidates by immediate rewards cannot train such a task."""
+    """Whether some actions are paid at a later turn (`Outcome.earned`). A rollout shape that
+    compares candidate actions by immediate rewards cannot be used to train on this task."""
     optimum: float | None = None
-    """The optimal return, if known; reports draw it."""
+    """The optimal return, if known; reports draw it as a line."""
     reward_range: tuple[float, float] | None = None
     """Bounds of one turn's joint reward, if known."""

@@ -8,12 +8,12 @@ from .option import TaskOption
 
 
 class Services(TaskOption):
-    """A task that uses more than this process's own memory."""
+    """A task that uses resources outside this process, such as services, processes or servers."""
 
     steps_at_once: bool = False
     """Whether steps of different episodes may run concurrently in several threads. Threads are used
-    as soon as one step waits. A step that sets an alarm needs the main thread, so the first such
-    step ends the use of threads."""
+    as soon as one step waits. A step that sets an alarm needs the main thread, so the first step
+    that sets an alarm ends the use of threads."""
 
     def costs(self) -> Mapping[str, float]:
         """Totals of the services that the task has used so far in this process, by name, such as

@@ -1,4 +1,4 @@
-"""Check that a task inherits each optional interface whose members it defines."""
+"""Checks that a task inherits every optional interface whose members the task defines."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ OPTIONS: tuple[type[TaskOption], ...] = (
 
 def refuse_unread_members(task: object) -> None:
     """Errors: TaskError for a task or task class that has a member of an optional interface and
-    does not inherit the interface. The library would not read the member."""
+    does not inherit the interface, because the library would then ignore the member."""
     kind = task if isinstance(task, type) else type(task)
     for option in OPTIONS:
         if not issubclass(kind, option):

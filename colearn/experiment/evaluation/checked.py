@@ -17,11 +17,11 @@ from .pass_at_k import require_pass, require_repeats
 from .queried import exact_names
 
 _ALWAYS = ("return", "objective", "turns", "tokens_per_turn", "response_seconds")
-"""Metrics of every evaluation; the first two are also reported by agent."""
+"""Metrics of every evaluation; the first two are also reported for each agent."""
 
 
 def check_evaluation(run: ResolvedRun) -> None:
-    """Check the callbacks, and exact evaluation, pass@k and the headline metric against the task.
+    """Check the callbacks; check exact evaluation, pass@k and the headline metric against the task.
 
     Errors: ConfigError or TaskError, as in the first evaluation.
     """
@@ -55,8 +55,8 @@ def check_evaluation(run: ResolvedRun) -> None:
 
 
 def _ending(task: DecPOMDP[Any, Any], item: Any) -> dict[str, float | None]:
-    """The metrics at the end of an episode of legal actions, or of empty actions if the task offers
-    no legal actions."""
+    """Returns the metrics at the end of an episode. The episode is played with legal actions, or
+    with empty actions if the task offers no legal actions."""
     rng, name = derive_rng("check"), item_name(item)
     state = begin(task, item, rng, name)
     for _ in range(task.horizon):

@@ -1,5 +1,5 @@
-"""Notes on evaluations with unreliable numbers: a single episode or row, or only truncated
-answers."""
+"""Notes on evaluations with unreliable numbers, for example with a single episode or row, or with
+only truncated answers."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ def doubts(
     settings: EvaluationSettings,
     split_size: int,
 ) -> Iterator[str]:
-    """One line for each reason to doubt an evaluation's means, with the remedy.
+    """Returns one line, which includes the remedy, for each reason to doubt an evaluation's means.
 
-    A task with a single item in each split, such as a game, has no rows to hold out; for such a
-    task only the number of episodes matters.
+    A task with a single item in each split, such as a game, has no rows to hold out. For a task of
+    this kind, only the number of episodes is checked.
     """
     if len(trees) == 1:
         yield (

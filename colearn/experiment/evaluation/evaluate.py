@@ -1,4 +1,4 @@
-"""Evaluation on held-out items: decentralised execution without learning."""
+"""Evaluates a team on held-out items: decentralised execution without learning."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from .played import evaluation_items, mean_outcomes, mean_turns
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """Mean metrics over the evaluation episodes, together with the episodes."""
+    """Mean metrics over the evaluation episodes, and the episodes themselves."""
 
     metrics: dict[str, float]
     """`return` (undiscounted, of the team or the players), `objective` (credited return), the
@@ -52,7 +52,7 @@ def evaluate_team(
     processes: Processes,
     pool: Executor | None = None,
 ) -> Evaluation:
-    """Play the evaluation episodes, with the same items and seeds in every call. Prints reasons to
+    """Play the evaluation episodes, with the same items and seeds in every call. Print reasons to
     doubt the numbers on stderr, once per process.
 
     Errors: TaskError if the task breaks its contract or scores no episode.
@@ -90,8 +90,8 @@ def evaluate_team(
 
 
 def evaluate_weights(parts: Assembly, folders: Mapping[NetworkKey, Path]) -> dict[str, float]:
-    """The metrics of a team with weights from checkpoints, with the config's evaluation settings,
-    exact evaluation included.
+    """Returns the metrics of a team whose weights come from checkpoints. The evaluation uses the
+    config's settings, including exact evaluation.
 
     folders: the checkpoint folder of each learner; learners without a folder keep their weights.
     Errors: CheckpointError for a folder that cannot be read or belongs to another model.

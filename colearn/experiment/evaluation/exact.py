@@ -1,4 +1,4 @@
-"""Exact evaluation: the value of a team on a finite problem, computed instead of sampled.
+"""Exact evaluation: computes the value of a team on a finite problem without sampling.
 
 Every private history of the problem is written out as the agent's prompt. The agent's network
 scores every legal reply to each prompt, in one teacher-forced pass over a tree with shared
@@ -32,11 +32,12 @@ COLD = 0.2
 
 Decoding = Literal["sampled", "cold", "greedy"]
 DECODINGS: tuple[Decoding, ...] = ("sampled", "cold", "greedy")
-"""Decodings: at each agent's own temperature, at temperature `COLD`, and greedy."""
+"""The three decodings: at the temperature of each agent's settings, at temperature `COLD`, and
+greedy."""
 
 
 def temperatures(spec: AgentSpec) -> list[float]:
-    """An agent's temperatures in the order of `DECODINGS`."""
+    """Returns an agent's temperatures in the order of `DECODINGS`."""
     return [spec.sampling.temperature, COLD, 0.0]
 
 
@@ -49,7 +50,7 @@ class ExactEvaluator:
 
     A reply counts as legal only in its canonical tokenisation followed by the template's end token;
     other tokenisations that the task would accept count as rejected. `exact_rejected` is the
-    probability of an episode with a rejected reply and bounds the error.
+    probability of an episode with a rejected reply; this probability bounds the error.
 
     Errors: ConfigError if the task is not finite, or sampling truncates the distribution.
     """
@@ -70,9 +71,9 @@ class ExactEvaluator:
         self._asked = {agent: self._ask(agent) for agent in task.agents}
 
     def metrics(self) -> dict[str, float]:
-        """`exact_return`: J, the expected return, in the task's scaled rewards with each agent's
-        own sampling. `exact_return_cold` and `exact_return_greedy`: J of the same weights at
-        temperature `COLD` and decoded greedily. Also `exact_rejected`."""
+        """`exact_return`: J, the expected return in the task's scaled rewards, with the sampling
+        settings of each agent. `exact_return_cold` and `exact_return_greedy`: J of the same weights
+        at temperature `COLD` and decoded greedily. Also `exact_rejected`."""
         policies = self._policies()
         values = {name: self._value(policy) for name, policy in policies.items()}
         policy, sampled = policies["sampled"], values["sampled"]
@@ -90,7 +91,8 @@ class ExactEvaluator:
         return dict(zip(METRICS, measured, strict=True))
 
     def evaluate(self, decoding: Decoding = "sampled") -> tuple[Tables, ExactEvaluation]:
-        """The joint policy as tables, and its exact evaluation in the model's unscaled rewards."""
+        """Returns the joint policy as tables, and the policy's exact evaluation in the unscaled
+        rewards of the Dec-POMDP model."""
         policy = self._policies()[decoding]
         return policy, self._value(policy)
 
@@ -100,7 +102,7 @@ class ExactEvaluator:
         return evaluate(self.histories, policy, rejected=rejected)
 
     def _ask(self, agent: str) -> QueriedHistories:
-        """Enumerate an agent's private histories, turn by turn, and query its legal replies at each
+        """Enumerate an agent's private histories, turn by turn, and query the legal replies at each
         history."""
         asked = QueriedHistories(agent, self.specs[agent], self.networks[agent])
         words = self.task.action_words(agent)

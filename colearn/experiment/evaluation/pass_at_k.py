@@ -16,8 +16,9 @@ PASS = "pass"
 
 
 def pass_at_k(samples: int, passed: int, k: int) -> float:
-    """The unbiased estimate 1 - C(n-c, k) / C(n, k) from n samples of which c passed (Chen et al.,
-    2021), as a product of at most k ratios, so that no binomial overflows.
+    """The unbiased estimate 1 - C(n-c, k) / C(n, k) from n samples, of which c passed (Chen et al.,
+    2021). The estimate is computed as a product of at most k ratios, so that no binomial
+    coefficient overflows.
 
     Errors: ConfigError unless 0 <= passed <= samples and 1 <= k <= samples.
     """
@@ -33,7 +34,7 @@ def pass_at_k(samples: int, passed: int, k: int) -> float:
 
 
 def mean_pass_at_k(counts: Iterable[tuple[int, int]], k: int) -> float:
-    """The mean over problems, each given as (samples, passed).
+    """The mean of pass@k over problems; `counts` has one pair (samples, passed) per problem.
 
     Errors: ConfigError as in `pass_at_k`, or if there are no problems.
     """
@@ -64,7 +65,7 @@ def require_repeats(pass_at: Sequence[int], fewest: int) -> None:
 def pass_metrics(
     trees: Sequence[Tree[Any]], settings: EvaluationSettings, split_size: int
 ) -> dict[str, float]:
-    """`pass@k` for each k of `settings.pass_at` (Table 2), with an item's episodes as samples.
+    """`pass@k` for each k of `settings.pass_at` (Table 2); the samples are the episodes of an item.
 
     Errors: ConfigError if the task has no metric `pass`, or an item has fewer than k episodes.
     """

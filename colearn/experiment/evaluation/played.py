@@ -1,4 +1,4 @@
-"""Evaluation items and mean metrics, shared by the trainer and by play over servers."""
+"""Evaluation items and mean metrics, used by the trainer and by play over servers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _FAILED = "failed"
 def evaluation_items(
     task: DecPOMDP[Any, Any], settings: EvaluationSettings
 ) -> tuple[list[Any], int]:
-    """The items of all episodes, in episode order, and the size of the split.
+    """Returns the items of all episodes, in episode order, and the size of the split.
 
     Errors: TaskError if the task breaks its contract.
     """
@@ -36,10 +36,10 @@ def evaluation_items(
 
 
 def mean_returns(trees: Sequence[Tree[Any]], pays: frozenset[Paid]) -> dict[str, float]:
-    """Computes `return`, which does not depend on the algorithm's credit: the team's undiscounted
-    reward, or the agents' mean payoff if the task does not pay the team. If the task pays single
-    agents, `return/AGENT` is each agent's own payoff. Values are means over the scored episodes and
-    are absent without scored episodes; `unscored` counts the other episodes."""
+    """Computes `return`: the team's undiscounted reward, or the agents' mean payoff if the task
+    does not pay the team. `return` does not depend on the algorithm's credit. If the task pays
+    single agents, `return/AGENT` is the payoff of that agent. Values are means over the scored
+    episodes and are absent without scored episodes; `unscored` counts the other episodes."""
     credit = SharedReward() if "team" in pays else Payoff()
     returns = [_returns(tree, credit) for tree in trees]
     unscored = sum(any(map(isnan, by_agent.values())) for by_agent in returns)
@@ -51,13 +51,15 @@ def mean_returns(trees: Sequence[Tree[Any]], pays: frozenset[Paid]) -> dict[str,
 
 
 def mean_objective(trees: Sequence[Tree[Any]], credit: Credit) -> dict[str, float]:
-    """`objective`, the quantity that the algorithm maximises: the undiscounted credited return,
-    averaged over agents and episodes; also `objective/AGENT` if agents are credited differently."""
+    """Computes `objective`, the quantity that the algorithm maximises: the undiscounted credited
+    return, averaged over agents and episodes. Adds `objective/AGENT` if agents are credited
+    differently."""
     return _mean_of_agents([_returns(tree, credit) for tree in trees], "objective")
 
 
 def _mean_of_agents(returns: Sequence[Mapping[str, float]], name: str) -> dict[str, float]:
-    """The mean over agents as `name`; if agents differ, also each agent's value as `name/AGENT`."""
+    """Returns the mean over agents as `name`; if agents differ, also returns the value of each
+    agent as `name/AGENT`."""
     means = _means_by_agent(returns)
     if not means:
         return {}
@@ -68,7 +70,7 @@ def _mean_of_agents(returns: Sequence[Mapping[str, float]], name: str) -> dict[s
 
 
 def _means_by_agent(returns: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """Mean return of each agent over its scored episodes, from the returns of each episode."""
+    """Computes the mean return of each agent over the episodes in which its return is scored."""
     by_agent: dict[str, list[float]] = {agent: [] for agent in returns[0]}
     for episode in returns:
         for agent, reached in episode.items():
@@ -79,7 +81,7 @@ def _means_by_agent(returns: Sequence[Mapping[str, float]]) -> dict[str, float]:
 
 def lost_episodes(trees: Sequence[Tree[Any]], task: DecPOMDP[Any, Any]) -> dict[str, float]:
     """Metrics of a task that runs programs: `failed`, if the task measures it, and `unasked`, the
-    number of episodes in which no agent acted. Mean returns do not reveal such episodes. Empty for
+    number of episodes in which no agent acted. Mean returns do not reveal these failures. Empty for
     other tasks."""
     if not ProgramEpisodes.of(task).program:
         return {}
@@ -99,7 +101,7 @@ def _returns(tree: Tree[Any], credit: Credit) -> dict[str, float]:
 def mean_outcomes(
     trees: Sequence[Tree[Any]], pays: frozenset[Paid], credit: Credit
 ) -> dict[str, float]:
-    """Means over episodes: `return`, `objective`, the task's metrics of the final state,
+    """Computes means over episodes: `return`, `objective`, the task's metrics of the final state,
     `truncated` and `overflow`. A metric that no episode measured is left out.
 
     Errors: TaskError if the names of the task's metrics change.
@@ -132,7 +134,7 @@ def mean_truncated(trees: Sequence[Tree[Any]]) -> float:
 
 
 def mean_overflow(trees: Sequence[Tree[Any]]) -> float:
-    """Fraction of episodes with a branch that ended because a history no longer fitted its
+    """Fraction of episodes with a branch that ended because a history no longer fitted the agent's
     model."""
     return float(np.mean([any(node.overlong for node in tree.nodes) for tree in trees]))
 

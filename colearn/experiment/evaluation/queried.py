@@ -1,5 +1,5 @@
-"""Exact evaluation of a small game: reads the policy at every decision; the task measures the
-policy.
+"""Exact evaluation of a small game: computes the policy's probabilities at every decision; the task
+then measures the policy.
 
 A player's private histories are written out as prompts. The player's network scores every valid
 reply to each prompt, in one teacher-forced pass with shared prefixes.
@@ -23,7 +23,8 @@ REJECTED = "exact_rejected"
 
 
 def exact_names(task: QueriedTask) -> set[str]:
-    """The metrics of `QueriedEvaluator`, from the task's measures of the uniform policy."""
+    """Names of the metrics of `QueriedEvaluator`, found by letting the task measure the uniform
+    policy."""
     uniform = {
         agent: {d.key: (1 / len(d.replies),) * len(d.replies) for d in task.decisions(agent)}
         for agent in task.agents
@@ -36,9 +37,9 @@ class QueriedEvaluator:
     """Exact measures of the current weights on one enumerable game.
 
     A reply counts as valid only in its canonical tokenisation followed by the template's end token.
-    The task judges the valid replies' probabilities, normalised to sum to 1. `exact_rejected`, the
-    largest total probability of all other replies at any decision, bounds the effect of
-    normalising.
+    The task judges the valid replies' probabilities, normalised to sum to 1. `exact_rejected` is
+    the largest total probability of all other replies at any decision; it bounds the effect of this
+    normalisation.
 
     Errors: ConfigError if the game is too large, or sampling truncates the distribution.
     """
@@ -61,9 +62,10 @@ class QueriedEvaluator:
         }
 
     def metrics(self) -> dict[str, float]:
-        """The task's measures of the policy with each agent's own sampling, and `exact_rejected`.
-        Names ending in `_cold` and `_greedy`: the same weights at temperature `COLD`, and decoded
-        greedily (the most likely valid reply)."""
+        """The task's measures of the policy with the sampling settings of each agent, and
+        `exact_rejected`. Metrics whose names end in `_cold` are for the same weights at temperature
+        `COLD`; names that end in `_greedy` are for greedy decoding (the most likely valid
+        reply)."""
         tables = {agent: self._probabilities(agent) for agent in self._decisions}
         metrics: dict[str, float] = {}
         for place, decoding in enumerate(DECODINGS):
@@ -91,7 +93,8 @@ def _named(name: str, decoding: Decoding) -> str:
 
 def _normalised(table: Array, place: int) -> Array:
     """A decoding's probabilities of the valid replies, normalised to sum to 1. If greedy decoding
-    gives an invalid reply, it is replaced by the valid reply that is most likely in sampling."""
+    gives an invalid reply, that reply is replaced by the valid reply with the highest sampling
+    probability."""
     row = table[place]
     if DECODINGS[place] == "greedy" and not row.any():
         row = np.eye(len(row))[table[0].argmax()]

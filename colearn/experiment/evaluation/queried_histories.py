@@ -1,4 +1,5 @@
-"""Probabilities of an agent's valid replies at enumerated histories, scored by its network.
+"""Probabilities of an agent's valid replies at enumerated histories, computed by the agent's
+network.
 
 The histories of an agent form trees of texts, in which shared prefixes are scored once. The replies
 at a history form a tree of tokens with one softmax at every branching point. The probabilities of
@@ -30,11 +31,12 @@ class HistoryNode(NamedTuple):
 
 
 _Edge = tuple[HistoryNode, int]
-"""A node, and the index of a token whose probability after this node is queried."""
+"""A pair (node, index of a token whose probability after this node is queried)."""
 
 
 class QueriedHistories:
-    """One agent's enumerated histories, one tree per first observation, and the queried replies.
+    """Holds one agent's enumerated histories, as one tree per first observation, and the queried
+    replies.
 
     A reply is scored as its canonical tokens followed by the template's end token.
     """
@@ -123,7 +125,7 @@ class QueriedHistories:
         return self._replies[text]
 
     def _behind(self, place: HistoryNode, tokens: Sequence[int]) -> HistoryNode:
-        """The node after the first tokens of a reply."""
+        """Returns the node after the first `tokens` of a reply."""
         for token in tokens:
             key = place, token
             if key not in self._spoken:

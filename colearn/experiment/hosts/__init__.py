@@ -1,4 +1,4 @@
-"""Model hosts: the placement of a run's models. Shipped kinds are available by name."""
+"""Model hosts, which place a run's models in processes. Shipped kinds are available by name."""
 
 NAMES = {
     "local": "kinds:InProcess",

@@ -1,4 +1,4 @@
-"""Host kinds: settings and construction of each kind."""
+"""Host kinds: classes that hold the settings of a kind of host and construct the host."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class InProcess(HostKind):
-    """Holds all models in this process. In a run with several processes, each process holds all
-    models."""
+    """Holds all models in this process. In a run with several processes, each of these processes
+    holds all models."""
 
     threads: bool = False
-    """Models on different bases update at the same time, with one thread per base. Useful if each
-    base has a separate device; on a CPU the threads share the cores."""
+    """Whether models on different bases update at the same time, with one thread per base. This is
+    useful if each base has a separate device; on a CPU the threads share the cores."""
 
     def build(self, run: ResolvedRun, tokenizers: Tokenizers) -> ModelHost:
         from .local import LocalHost
@@ -39,7 +39,7 @@ class Ray(HostKind):
     """
 
     address: str = "local"
-    """`local` starts a cluster on this machine, which ends with the run; `auto` joins the cluster
+    """`local` starts a cluster on this machine and ends it with the run; `auto` joins the cluster
     that runs on this machine; `HOST:PORT` joins the cluster whose head node has this address."""
     cpus: float | None = None
     """CPUs reserved for each process; None: an equal share of the cluster's CPUs."""
@@ -47,9 +47,11 @@ class Ray(HostKind):
     """GPUs reserved for each process; 0.5 lets two processes share one GPU."""
     processes: int = 1
     """Number of processes per worker. The processes update the worker's models together, as under
-    torchrun, and generate in parallel. `run.learner: deepspeed` shards the models across them."""
+    torchrun, and generate in parallel. `run.learner: deepspeed` shards the models across these
+    processes."""
     start_minutes: float = 5.0
-    """Timeout in minutes for a local cluster to start, and for resources to become free."""
+    """Maximum number of minutes to wait for a local cluster to start, and for resources to become
+    free."""
 
     def __post_init__(self) -> None:
         if self.processes < 1:

@@ -1,4 +1,5 @@
-"""Connections to the processes of workers, and handles of objects that these processes keep."""
+"""Connections to the processes of workers, and handles of objects that are stored in these
+processes."""
 
 from __future__ import annotations
 
@@ -13,12 +14,13 @@ from colearn.errors import ModelLost
 Call = Callable[..., Any]
 """Calls a method of a `ModelWorker` by name, waits, and returns the result or raises the error."""
 _REPORTED = 20.0
-"""Seconds to wait for the report of a lost process, after another process failed in an exchange."""
+"""Seconds to wait for the report of a lost process after another process has failed in an
+exchange."""
 
 
 class Link:
-    """Connection to one process. Objects whose handles were garbage-collected in this process are
-    freed in the worker's process before the next call."""
+    """Connection to one process. When a handle has been garbage-collected in this process, its
+    object is freed in the worker's process before the next call."""
 
     def __init__(self, call: Call) -> None:
         self._call = call
@@ -72,7 +74,7 @@ class WorkerLink:
 
 
 class RemoteHandle:
-    """Handle of an object that a process keeps as long as the handle exists."""
+    """Handle of an object that a worker's process stores as long as the handle exists."""
 
     def __init__(self, link: Link, number: int) -> None:
         self.link, self.number = link, number
@@ -82,7 +84,7 @@ class RemoteHandle:
 
 
 class WorkerHandle:
-    """Handle of an object that each process of a worker keeps as long as the handle exists."""
+    """Handle of an object that every process of a worker stores as long as the handle exists."""
 
     def __init__(self, link: WorkerLink, numbers: Sequence[int]) -> None:
         pairs = zip(link.processes, numbers, strict=True)

@@ -1,4 +1,4 @@
-"""The local host: every model of a run in this process."""
+"""The local host, which holds every model of a run in this process."""
 
 from __future__ import annotations
 
@@ -27,8 +27,9 @@ from colearn.models.weight_update import weight_update
 
 
 class LocalHost(ModelHost):
-    """Loads the run's networks, or those in `keys`. Builds a learner for each trained network and a
-    frozen copy for each reference and past self; `keys` must include the actors of these copies."""
+    """Loads the run's networks, or only the networks in `keys`. Builds a learner for each trained
+    network and a frozen copy for each reference and past self; `keys` must include the actors of
+    these copies."""
 
     def __init__(
         self,
@@ -60,8 +61,8 @@ class LocalHost(ModelHost):
         return self._pool is None
 
     def together(self, calls: Mapping[NetworkKey, Callable[[], Given]]) -> dict[NetworkKey, Given]:
-        """Run the calls, concurrently for different bases. Models on one base take turns, since a
-        base has one active adapter at a time."""
+        """Run the calls; calls for different bases run concurrently. Calls for models on the same
+        base run one after another, since a base has one active adapter at a time."""
         if self._pool is None:
             return one_by_one(calls)
         return in_threads(self._pool, calls, lambda key: id(self.networks[key].base))
@@ -111,8 +112,9 @@ def _players(
     learners: Mapping[NetworkKey, Learner],
     tokenizers: Tokenizers,
 ) -> dict[str, Hosted]:
-    """The players, with one engine per base in memory, so that agents on the same base decode in
-    one batch. If the kind of engine keeps agents apart, there is one engine per agent instead."""
+    """Builds the players. Every base in memory has one engine, so that agents on the same base
+    decode in one batch. If the kind of engine does not share engines among agents, every agent has
+    a separate engine instead."""
     config = run.config
     agents: dict[str, str] = {}
     specs: dict[int | str, dict[str, AgentSpec]] = {}
@@ -135,7 +137,7 @@ def _players(
 def _sources(
     base: Base, learners: Mapping[NetworkKey, Learner], networks: Mapping[NetworkKey, Network]
 ) -> list[Publish]:
-    """Publishers of those weights on this base that change during a run."""
+    """Returns functions that publish the weights on this base that change during a run."""
     sources: list[Publish] = []
     for key, network in networks.items():
         if network.base is base and key.kind == "actor" and key in learners:
@@ -164,7 +166,7 @@ def _speakers(
 
 
 def chat_of(run: ResolvedRun, agent: str, tokenizers: Tokenizers) -> ChatFormat:
-    """An agent's chat format. Errors: ConfigError for a model without a tokenizer."""
+    """Returns an agent's chat format. Errors: ConfigError for a model without a tokenizer."""
     settings = run.config.language_agents[agent]
     key = NetworkKey("actor", settings.model)
     path, field = run.path(key), f"{key.section}.path"

@@ -1,4 +1,4 @@
-"""Some of a run's models in a separate process; all arguments and results can be pickled."""
+"""Holds some of a run's models in a separate process; all arguments and results can be pickled."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from colearn.models.load import Tokenizers
 from .local import LocalHost
 
 SentRequest = tuple[TokenRequest, int | None]
-"""A request without its listener and without the history that it continues, and the number under
-which the worker stores this history."""
+"""A pair: a request without its listener and without the history that the request continues; and
+the number under which the worker stores this history."""
 SentAnswer = tuple[TokenAnswer, int]
-"""An answer, and the number under which the worker stores its history."""
+"""A pair: an answer, and the number under which the worker stores the answer's history."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +63,9 @@ class Rank:
 
 class ModelWorker:
     """A `LocalHost` of some networks, in a worker or in one process of a worker. Stores prepared
-    rows, copies of weights, and histories (with which engines find KV caches). Each of these has a
-    number and is kept until `drop`. Two calls may run at the same time if one of them is
-    `generate`."""
+    rows, copies of weights, and histories (with which engines find KV caches). Each stored object
+    has a number and is kept until `drop` is called with this number. Two calls may run at the same
+    time if one of them is `generate`."""
 
     def __init__(self) -> None:
         self._kept: dict[int, Any] = {}
@@ -78,8 +78,8 @@ class ModelWorker:
         keys: Sequence[NetworkKey],
         rank: Rank | None = None,
     ) -> tuple[dict[str, WorkerPlayer], dict[NetworkKey, int]]:
-        """Load the networks `keys` of a run whose model paths are folders; returns the players, and
-        the number of trained parameters by learner.
+        """Load the networks `keys` of a run in which all model paths are folders. Returns the
+        players, and the number of trained parameters by learner.
 
         rank: the rank of this process, if the worker has several processes.
         Errors: as for `HostKind.build`.
@@ -127,7 +127,7 @@ class ModelWorker:
         getattr(self._kept[number], method)(*args)
 
     def frozen_copy(self, key: NetworkKey, method: str, *args: Any) -> Any:
-        """Call a frozen copy's method and return the result."""
+        """Call a method of a frozen copy and return the result."""
         return getattr(self.host.copies[key], method)(*args)
 
     def generate(self, engine: int, sent: Sequence[SentRequest]) -> list[list[SentAnswer]]:
@@ -145,7 +145,7 @@ class ModelWorker:
         return self.versions(engine)
 
     def rest(self, engine: int) -> None:
-        """Call `rest` of an engine, because its models update now."""
+        """Call `rest` of an engine, because the engine's models are about to be updated."""
         self.engines[engine].rest()
 
     def versions(self, engine: int) -> dict[str, int | None]:
@@ -172,5 +172,5 @@ class ModelWorker:
 async def _submitted(
     engine: TokenEngine, requests: Sequence[TokenRequest]
 ) -> list[list[TokenAnswer]]:
-    """The answers to requests that are submitted to the engine at the same time."""
+    """Submits all requests to the engine at the same time; returns their answers."""
     return list(await asyncio.gather(*map(engine.submit, requests)))

@@ -1,4 +1,5 @@
-"""Workers as Ray actors: joins or starts a cluster, reserves resources, and calls the actors."""
+"""Runs workers as Ray actors: joins or starts a cluster, reserves resources, and calls the
+actors."""
 
 from __future__ import annotations
 
@@ -20,18 +21,20 @@ _WAITS = {
     "RAY_worker_register_timeout_seconds": 1,
     "RAY_agent_register_timeout_ms": 1000,
 }
-"""Environment variables that set the start timeouts of Ray's processes, each with its number of
-units per second. The default timeouts of 30 to 60 s are too short on a busy machine."""
+"""Environment variables that set the start timeouts of Ray's processes, and for each variable the
+number of its time units per second. The default timeouts of 30 to 60 s are too short on a busy
+machine."""
 _AT_START = "timed out during startup"
-"""Part of Ray's error if its node did not start within 30 s; no variable changes this timeout."""
+"""Part of the error message of Ray if a Ray node did not start within 30 s; no environment variable
+changes this timeout."""
 
 
 class RayWorker(ModelWorker):
     """A process of a worker, as a Ray actor."""
 
     def meeting_place(self) -> tuple[str, int]:
-        """This process's address in the cluster and a free port, with which the worker's processes
-        find each other."""
+        """Returns this process's address in the cluster and a free port, so that the worker's
+        processes can connect to each other."""
         address: str = required("ray", "ray").util.get_node_ip_address()
         with socket.socket() as free:
             free.bind(("", 0))
@@ -39,9 +42,10 @@ class RayWorker(ModelWorker):
 
 
 class RayWorkers:
-    """`processes` Ray actors per group of models. `cpus` and `gpus` are reserved for each actor;
-    `cpus` None: an equal share of the cluster's CPUs. `seconds` is the timeout for a local cluster
-    to start, and for the requested resources to become free.
+    """Runs `processes` Ray actors per group of models. `cpus` and `gpus` are reserved for each
+    actor; if `cpus` is None, an actor has an equal share of the cluster's CPUs. `seconds` is the
+    maximum time to wait for a local cluster to start, and for the requested resources to become
+    free.
 
     Errors: MissingExtra; ConfigError for an address where no cluster answers.
     """
@@ -83,7 +87,7 @@ class RayWorkers:
         return calls
 
     def _actor(self, place: int, cpus: float) -> Any:
-        """An actor in one bundle of the placement group."""
+        """Starts an actor in one bundle of the placement group."""
         ray = self._ray
         strategy = ray.util.scheduling_strategies.PlacementGroupSchedulingStrategy(
             placement_group=self._group, placement_group_bundle_index=place

@@ -1,5 +1,5 @@
-"""A host whose models are in worker processes, one worker for each set of models that share a
-base."""
+"""A host whose models are in worker processes; every set of models that share a base has one
+worker."""
 
 from __future__ import annotations
 
@@ -25,11 +25,12 @@ from .remote_models import RemoteCopy, RemoteEngine, RemoteLearner
 
 
 class Workers(Protocol):
-    """Workers with one or several processes each; every process holds a `ModelWorker`."""
+    """A set of workers. A worker has one or several processes, and every process holds a
+    `ModelWorker`."""
 
     def start(self, groups: Sequence[str]) -> list[list[Call]]:
-        """Start one worker for each group of models; returns the calls of its processes. `groups`
-        are the workers' names in errors.
+        """Start one worker for each group of models. For each worker, return one function per
+        process that calls the methods of this process. `groups` are the workers' names in errors.
 
         Errors: ConfigError if there are not enough resources for the workers.
         """
@@ -39,7 +40,7 @@ class Workers(Protocol):
 
 
 class RemoteHost(ModelHost):
-    """Host of models in workers. Workers load concurrently, and models in different workers update
+    """Host of models in workers. Workers load concurrently; models in different workers are updated
     and generate concurrently. For exact evaluation this process holds a copy of every actor."""
 
     def __init__(self, run: ResolvedRun, tokenizers: Tokenizers, workers: Workers) -> None:
@@ -138,8 +139,8 @@ def _built(
 
 
 def sharing(run: ResolvedRun) -> list[list[NetworkKey]]:
-    """The run's networks in groups that share memory: an actor with its copies, and all actors and
-    critics that share the frozen weights of one base."""
+    """Returns the run's networks in groups that share memory. A group consists of an actor with its
+    copies, or of all actors and critics that share the frozen weights of one base."""
     groups: dict[object, list[NetworkKey]] = {}
     group_of: dict[NetworkKey, object] = {}
     for key in run.networks:
@@ -153,5 +154,5 @@ def sharing(run: ResolvedRun) -> list[list[NetworkKey]]:
 
 
 def named(group: Sequence[NetworkKey]) -> str:
-    """A worker's name in errors, built from its actors and critics."""
+    """A worker's name in errors, composed of the names of its actors and critics."""
     return ", ".join(str(key) for key in group if key.kind in ("actor", "critic"))

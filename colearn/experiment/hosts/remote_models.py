@@ -32,14 +32,14 @@ from .model_worker import SentAnswer, SentRequest
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RemotePrepared(Prepared):
-    """Rows that a worker's learner has cut into micro-batches."""
+    """Rows that a learner in a worker has divided into micro-batches."""
 
     kept: WorkerHandle
 
 
 class RemoteLearner(Learner):
-    """Learner in a worker. Sends rows and objectives to the worker and receives numbers; weights
-    are sent only on request."""
+    """Proxy of a learner in a worker. Sends rows and objectives to the worker and receives numbers;
+    weights are transferred only on request."""
 
     def __init__(self, key: NetworkKey, link: WorkerLink) -> None:
         self.key, self.link, self.name = key, link, str(key)
@@ -133,7 +133,8 @@ class RemoteWeightCopy(WeightCopy):
 
 
 class RemoteCopy(FrozenCopy):
-    """Frozen copy in a worker; copies weights from its learner inside the worker."""
+    """Proxy of a frozen copy in a worker; the weights are copied from the learner inside the
+    worker."""
 
     def __init__(self, key: NetworkKey, link: WorkerLink) -> None:
         self.key, self.link = key, link
@@ -153,10 +154,11 @@ class RemoteCopy(FrozenCopy):
 
 
 class RemoteEngine(BatchEngine):
-    """Engine in a worker. Requests and answers are sent as token ids. KV caches stay in the worker
-    as long as the histories of the answers exist in this process. The processes of a worker divide
-    a batch: a request goes to the process that has its history's cache, or else to the process with
-    the fewest rows. Answers are not streamed: a request's listener receives nothing."""
+    """Proxy of an engine in a worker. Requests and answers are sent as token ids. KV caches stay in
+    the worker as long as the histories of the answers exist in this process. A batch is divided
+    among the processes of a worker: a request is sent to the process that holds the KV cache of the
+    request's history, or else to the process with the fewest rows. Answers are not streamed: a
+    request's listener receives nothing."""
 
     def __init__(self, link: WorkerLink, number: int, versions: Mapping[str, int | None]) -> None:
         self.link, self.number = link, number

@@ -1,4 +1,5 @@
-"""Role studies: teams with swapped policies or separately trained agents, and rewards by role."""
+"""Role studies: measure teams with swapped policies, teams of separately trained agents, and
+rewards by role."""
 
 from .page import write_study
 

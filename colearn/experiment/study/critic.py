@@ -29,13 +29,13 @@ from colearn.value_model.loaded import LoadedCritic, load_critic
 from .held_out import held_out_episodes
 
 MOST = 512
-"""Maximum number of joint actions in one tree. If a tree that branches at every turn would be
-larger, only the first turn branches."""
+"""Maximum number of joint actions in one tree. If a tree that branches at every turn would exceed
+this number, only the first turn branches."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CriticStudy:
-    """Results of a critic on fresh episodes."""
+    """Measurements of a critic on fresh episodes."""
 
     name: str
     """Name of the value model."""
@@ -59,8 +59,8 @@ def study_critic(
     run's critics against the returns. Each item is played `repeats` times, with `branches` joint
     actions per joint history.
 
-    critic: the folder of a saved critic to evaluate instead. Errors: ConfigError for a run without
-    a separate critic; CheckpointError.
+    critic: the folder of a saved critic to evaluate instead of the run's critics. Errors:
+    ConfigError for a run without a separate critic; CheckpointError.
     """
     if repeats < 2 or branches < 2:
         raise ConfigError("--repeats, --branches: must be 2 or more, for returns to compare")
@@ -85,7 +85,8 @@ def study_critic(
 
 
 def _own(run: Any, folder: Path) -> Sequence[NetworkKey]:
-    """Keys of the run's critics. Errors: ConfigError for a run without a separate critic."""
+    """Returns the keys of the run's critics. Errors: ConfigError for a run without a separate
+    critic."""
     keys = [key for key in run.learners if key.kind == "critic"]
     if not keys:
         raise ConfigError(

@@ -13,7 +13,7 @@ from colearn.record import RunFolder
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """The player of a seat: the model of `agent` in the runs with this label."""
+    """The player of a seat, which is the model of `agent` in the runs with this label."""
 
     label: str
     agent: str
@@ -30,8 +30,9 @@ class Crossing:
 def crossings(
     agents: Sequence[str], together: str, alone: Mapping[str, str]
 ) -> tuple[Crossing, ...]:
-    """The teams of Table 4 of Stronger-MAS: the team as trained, the team with swapped policies
-    (the next agent plays each seat), and a team of agents that were each trained alone.
+    """The teams of Table 4 of Stronger-MAS: the team as trained; the team with swapped policies
+    (each agent's seat is played by the next agent); and a team of agents, all of which were trained
+    alone.
 
     together: the label of the runs whose agents were trained as a team.
     alone: for each agent, the label of the runs in which only this agent was trained.

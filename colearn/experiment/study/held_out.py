@@ -1,4 +1,4 @@
-"""Held-out episodes of a finished run's team."""
+"""Plays held-out episodes with a finished run's team."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from colearn.types import Credited
 def held_out_episodes(
     config: Config, checkpoint: Path, *, shape: Rollout | None = None, greedy: bool = False
 ) -> list[Credited[Any]]:
-    """Episodes of a checkpoint's team on the held-out items of the config's evaluation, credited as
-    in the config's algorithm. `shape` None: one chain per episode.
+    """Returns episodes of a checkpoint's team on the held-out items of the config's evaluation,
+    with rewards credited by the config's algorithm. If `shape` is None, an episode does not branch.
 
     Errors: CheckpointError for a checkpoint from another run; ConfigError.
     """

@@ -37,12 +37,12 @@ class Study:
 
     metric: str
     teams: dict[str, MeanEstimate | None]
-    """Metric of each assembled team, by title."""
+    """Mean of the metric for each assembled team, by the team's title."""
     rewards: dict[str, Curve]
-    """Mean credited training return by agent, standardised within each run, over environment
-    steps."""
+    """Curve of each agent's mean credited training return over environment steps, standardised
+    within each run."""
     turns: Curve | None
-    """Number of turns of an evaluation episode, over environment steps."""
+    """Curve of the number of turns of an evaluation episode over environment steps."""
 
 
 def write_study(
@@ -85,7 +85,7 @@ def write_study(
 
 
 def table(study: Study) -> ResultTable:
-    """Table of the teams and their metric."""
+    """Table of the teams with their metric."""
     rows = tuple(
         (title, (ResultCell(text=show_estimate(value)),)) for title, value in study.teams.items()
     )

@@ -1,1 +1,1 @@
-"""The update of an iteration: training rows, critics, objectives and the updater."""
+"""Modules for the update of an iteration: training rows, critics, objectives and the updater."""

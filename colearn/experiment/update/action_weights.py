@@ -1,4 +1,5 @@
-"""Action weights: every group of a model has equal weight, whatever its size."""
+"""Action weights, which give every group of a model's actions equal weight, regardless of group
+size."""
 
 from __future__ import annotations
 
@@ -16,9 +17,9 @@ ModelOf = Callable[[Tree[Any], str], str | None]
 def equal_groups(
     advantages: Advantages, part: Advantage, episodes: Episodes, model_of: ModelOf
 ) -> Advantages:
-    """Advantages multiplied by N / (P n), for a model with N actions in P groups and n actions in
-    the action's group (`Advantage.weight_group`). The loss's mean over actions then equals the mean
-    of the group means."""
+    """Returns advantages multiplied by N / (P n), for a model with N actions in P groups, where n
+    is the number of actions in the action's group (`Advantage.weight_group`). The loss's mean over
+    actions then equals the mean of the group means."""
     groups: dict[tuple[int, str], tuple[str, Hashable]] = {}
     sizes: Counter[tuple[str, Hashable]] = Counter()
     for place, episode in enumerate(episodes):

@@ -32,7 +32,7 @@ Trees = Sequence[Tree[Any]]
 
 @dataclass(frozen=True, slots=True)
 class ActorRows:
-    """Training rows of every trained agent, by tree number and agent."""
+    """Training rows of all trained agents, by tree number and agent."""
 
     trees: Trees
     parts: Parts
@@ -42,8 +42,8 @@ class ActorRows:
     rows: dict[tuple[int, str], list[Row]] = field(default_factory=dict)
 
     def build(self, token_budget: int, done: float) -> None:
-        """Build the rows of the trees, which were sampled after the fraction `done` of the
-        budget."""
+        """Build the rows of the trees, which were sampled when the fraction `done` of the budget
+        was used."""
         head = self.parts.critic.on_actor if self.parts.critic and self.shared_head else None
         for agent in self.trees[0].agents:
             for number, tree in enumerate(self.trees):
@@ -75,7 +75,7 @@ class ActorRows:
 
     def add_reference_logprobs(self, references: Mapping[str, FrozenCopy]) -> None:
         """Add the reference policies' log-probabilities. A model without an entry in `references`
-        is an adapter; its reference is its base."""
+        is an adapter, whose reference is its base model."""
         for name, learner in self.actors.items():
             groups = [[replace(row, marks=()) for row in group] for group in self._groups(name)]
             outputs = (
@@ -102,7 +102,8 @@ class ActorRows:
         return self._spec_of(tree, agent) is not None
 
     def read_values(self, numbers: Sequence[int]) -> list[AgentValues]:
-        """Values of these trees from the value heads on the trained actors, without gradient."""
+        """Compute the values of these trees with the value heads on the trained actors, without
+        gradient."""
         values: dict[int, dict[str, Values]] = {number: {} for number in numbers}
         for name, learner in self.actors.items():
             agents = self.trees[0].agents
@@ -123,9 +124,9 @@ class ActorRows:
         numbers: Sequence[int],
         values: Sequence[AgentValues] | None,
     ) -> tuple[dict[str, ModelRows], dict[str, float]]:
-        """For each actor, the rows of the trees `numbers` with advantages computed from `values`;
-        and statistics of the advantages. `parts` are the parts at this point of the training
-        budget."""
+        """Returns, for each actor, the rows of the trees `numbers` with advantages computed from
+        `values`; also returns statistics of the advantages. `parts` are the algorithm's parts at
+        this point of the training budget."""
         batch = [episodes[number] for number in numbers]
         advantages = equal_groups(
             parts.advantage(batch, values), parts.advantage, batch, self.model

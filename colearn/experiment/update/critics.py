@@ -1,4 +1,5 @@
-"""Value models: their rows, their values and the objective that trains them."""
+"""Builds the rows of value models, reads their values and constructs the objective that trains
+them."""
 
 from __future__ import annotations
 
@@ -29,15 +30,17 @@ Learns = Callable[[Tree[Any], str], bool]
 
 
 def anybody(tree: Tree[Any], agent: str) -> bool:
-    """Counts every seat as trained."""
+    """Returns True: every seat counts as trained."""
     return True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Critics:
-    """Separate value models, with one learner each, over streams in the critic's tokenizer.
+    """Holds value models that are separate from the actors; every value model has one learner.
+    Their input is text in the critic's tokenizer.
 
-    Several readers may share one value model, just as agents may share a model.
+    A critic's readers (`Critic.readers`) may share one value model, just as agents may share a
+    model.
     """
 
     critic: Critic
@@ -56,10 +59,10 @@ class Critics:
         *,
         training: bool = True,
     ) -> dict[str, ModelRows]:
-        """The rows of each value model, for every reader with at least one agent that `learns`:
-        opponents and programs have no values. `baselines` are added to the network's values.
-        `training` False: the rows for reading values, if these differ from training rows
-        (`Critic.read_once`)."""
+        """Returns the rows of each value model, for every reader with at least one agent that
+        `learns`: opponents and programs have no values. `baselines` are added to the network's
+        values. If `training` is False, returns the rows for reading values, which may differ from
+        training rows (`Critic.read_once`)."""
         make = self.critic.training_row if training else self.critic.row
         rows = {model: ModelRows(learner) for model, learner in self.learners.items()}
         for number, tree in enumerate(trees):
@@ -81,8 +84,8 @@ class Critics:
         rows: Mapping[str, ModelRows] | None = None,
         baselines: Offsets | None = None,
     ) -> list[AgentValues]:
-        """Values of every tree with the current weights, without gradient; `rows` are the training
-        rows of these trees, including `baselines`, if already built."""
+        """Computes the values of every tree with the current weights, without gradient. `rows` are
+        the training rows of these trees, including `baselines`; None: not yet built."""
         if rows is None or self.critic.read_once:
             rows = self.rows(trees, learns, baselines, training=False)
         by_tree: list[dict[str, Values]] = [{} for _ in trees]
@@ -115,8 +118,8 @@ class Critics:
         prepared: Prepared,
         episodes: Mapping[int, Credited[Any]] | None,
     ) -> CriticObjective:
-        """The objective of one value model in a minibatch; `episodes` by tree number, or None if
-        the rows have targets."""
+        """Returns the objective of one value model in a minibatch. `episodes` maps tree numbers to
+        credited trees; None if the rows already have targets."""
         total = max(1, self._scored(advantage, prepared, episodes))
         return CriticObjective(settings, total, self.critic, advantage, episodes)
 

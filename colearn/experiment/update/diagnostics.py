@@ -19,8 +19,8 @@ def advantage_metrics(
 ) -> dict[str, float]:
     """Mean, standard deviation and number of the advantages. With `values`, also the fraction of
     the credited returns' variance that the values explain and, if alternative actions have values,
-    the part explained by the action. The return is the return after a node for values `of_state`,
-    else the return of the edge into the node."""
+    the part of it that the action explains. For values `of_state`, the return is the return after a
+    node; otherwise, it is the return of the edge into the node."""
     actions: list[float | tuple[float, ...]] = [
         value for tree in advantages for node in tree for value in node.values()
     ]

@@ -1,8 +1,8 @@
-"""Critics that were trained in another run: duration of freezing, and recentring on the first
-returns.
+"""Critics that were trained in another run: determines how long they are frozen, and recentres them
+on the first returns.
 
-A critic that was trained on one team's returns is off by a constant for another team with a higher
-or lower mean return. The first returns of the new team determine this constant.
+If a critic was trained on one team's returns, its values are off by a constant for another team
+with a higher or lower mean return. The first returns of the new team determine this constant.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from colearn.value_model.explained_variance import Pair, pairs
 from .critics import Critics
 
 FOREIGN = 20.0
-"""Maximum ratio between the standard deviations of new and old returns, and maximum distance of
-their means in standard deviations. Beyond either limit, the returns count as being on another
-scale."""
+"""Maximum ratio between the standard deviations of new and old returns, and maximum distance
+between their means in standard deviations. If either limit is exceeded, the new returns are assumed
+to be on another scale."""
 
 
 @dataclass(frozen=True, slots=True)
 class GivenCritics:
-    """Scale and freezing of value models that were trained in another run."""
+    """Return scales and freezing time of value models that were trained in another run."""
 
     scales: Mapping[str, tuple[float, float]]
     """For each value model, the centre and standard deviation of the returns that it was trained
@@ -35,12 +35,13 @@ class GivenCritics:
     """Fraction of the training budget during which the value models are frozen."""
 
     def still(self, done: float) -> bool:
-        """Whether the value models are frozen after the fraction `done` of the budget."""
+        """Whether the value models are still frozen once the fraction `done` of the budget is
+        used."""
         return done < self.frozen
 
     def recentre(self, critics: Critics, episodes: Episodes, values: Sequence[AgentValues]) -> None:
-        """Shift every value model by the mean of return minus value, over all of the model's
-        readers.
+        """Shift the values of every value model by the mean of (return - value) over all of the
+        model's readers.
 
         Errors: ConfigError, one line, for returns on another scale (`FOREIGN`).
         """

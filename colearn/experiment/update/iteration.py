@@ -16,7 +16,8 @@ from .model_rows import ModelRows
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Iteration:
-    """Credited trees, their rows, and everything that is computed once per iteration."""
+    """Credited trees, their training rows, and all quantities that are computed once per
+    iteration."""
 
     parts: Parts
     """The algorithm's parts at this point of the training budget."""
@@ -30,21 +31,22 @@ class Iteration:
     item_means: Offsets
     """Mean returns by item and turn, for every tree; empty without a critic."""
     fixed: Mapping[str, ModelRows] | None
-    """For each actor, rows with the advantages of the whole iteration, if values are read once.
-    None if values are read, and advantages computed, before each minibatch."""
+    """For each actor, rows with advantages that are computed once for the whole iteration. None if
+    values are read, and advantages computed, before each minibatch."""
     metrics: Mapping[str, float]
     """Statistics of the advantages in `fixed`; empty if `fixed` is None."""
     values_read: dict[int, AgentValues] = field(default_factory=dict)
     """For each tree number, the values from which the tree's first advantages were computed."""
 
     def note_values(self, numbers: Sequence[int], values: Sequence[AgentValues]) -> None:
-        """Add the values of the trees `numbers`, except of trees that already have values."""
+        """Add the values of the trees `numbers`, except for trees that already have values."""
         for number, by_agent in zip(numbers, values, strict=True):
             self.values_read.setdefault(number, by_agent)
 
 
 def without_states(episode: Credited[Any]) -> Credited[None]:
-    """An episode without the task's objects. An update does not read these objects, and they may
-    not be picklable for a learner in another process."""
+    """Returns an episode without the task's objects. An update does not read these objects; a
+    learner in another process may also be unable to receive them, since they may not be
+    picklable."""
     nodes = tuple(replace(node, state=None) for node in episode.tree.nodes)
     return replace(episode, tree=replace(episode.tree, item=None, nodes=nodes))

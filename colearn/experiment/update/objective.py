@@ -1,4 +1,5 @@
-"""The objective of an actor's learner: policy loss, and value loss if it has a value head."""
+"""The objective of an actor's learner: the policy loss, plus the value loss if the actor has a
+value head."""
 
 from __future__ import annotations
 
@@ -98,7 +99,7 @@ class ActorObjective:
 
 
 def with_logprobs(row: Row, name: Literal["old", "ref"], logprobs: tuple[float, ...]) -> Row:
-    """A row with old or reference log-probabilities, one per action token."""
+    """Returns a row with old or reference log-probabilities, one per action token."""
     if name == "old":
         return replace(row, old_logprobs=logprobs)
     return replace(row, ref_logprobs=logprobs)
@@ -110,8 +111,8 @@ def with_advantages(
     advantages: NodeAdvantages | TokenAdvantages,
     targets: AgentValues | None = None,
 ) -> Row:
-    """A row with advantages at its spans and value targets at its marks; actions without an
-    advantage become context instead of spans."""
+    """Returns a row with advantages at its spans (the trained actions) and value targets at its
+    marks. Actions without an advantage become context instead of spans."""
     row = _with_spans(row, [agent in advantages[span.node] for span in row.spans])
     return replace(
         row,
@@ -123,7 +124,7 @@ def with_advantages(
 
 
 def at_marks(row: Row, values: Values) -> tuple[float, ...]:
-    """One agent's values at the marks of its row."""
+    """Returns one agent's values at the marks of the agent's row."""
     return tuple(value for mark in row.marks if (value := values[mark.node]) is not None)
 
 
@@ -132,7 +133,7 @@ def _numbers(advantage: float | tuple[float, ...]) -> tuple[float, ...]:
 
 
 def _with_spans(row: Row, kept: Sequence[bool]) -> Row:
-    """A row with only the kept spans and the per-token numbers of these spans."""
+    """Returns a row with only the kept spans and the per-token numbers of these spans."""
     if all(kept):
         return row
     sizes = [span.end - span.start for span in row.spans]

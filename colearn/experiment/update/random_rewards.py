@@ -1,5 +1,5 @@
-"""Detection of random rewards: equal joint actions after equal joint histories that earn different
-rewards."""
+"""Detects random rewards: rewards that differ for equal joint actions after equal joint
+histories."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ def rewards_are_random(trees: Sequence[Tree[Any]]) -> bool:
     rewards.
 
     A joint history is the text that all agents have read and written. The item and the task's state
-    are ignored, because the team does not see them. A result of False is not a proof: if no joint
-    history repeats, nothing can be compared.
+    are ignored, because the team does not see them. A result of False does not prove that rewards
+    are deterministic: if no joint history occurs twice, no rewards can be compared.
     """
     numbers: dict[Hashable, int] = {}
     paid: dict[int, Hashable] = {}

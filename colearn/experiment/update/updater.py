@@ -1,4 +1,5 @@
-"""Updater: trees to rows, values and advantages, then epochs of minibatches for every model.
+"""Updater: converts trees to rows, values and advantages, then runs epochs of minibatches for every
+model.
 
 The updater combines parts and learners and does not depend on algorithm or device;
 docs/concepts/update.md explains each step.
@@ -49,9 +50,10 @@ class Updater:
     """Converts trees into optimiser steps. `specs` are keyed by player; an episode's cast maps
     agents to players, and only trained models are updated.
 
-    Order within a minibatch (Alg. 1, lines 17-24): values and TD targets from the current critic,
-    the critic's step, advantages from the values before this step, and each actor's gradient and
-    step. No gradient depends on another model's step, so only one model's gradients are in memory.
+    Order of the steps within a minibatch (Alg. 1, lines 17-24): compute values and TD targets with
+    the current critic; take the critic's step; compute advantages from the values before this step;
+    compute every actor's gradient and take its step. No gradient depends on another model's step,
+    so only one model's gradients are in memory.
     """
 
     parts: Parts
@@ -60,7 +62,8 @@ class Updater:
     """Learners of the trained models, by model name."""
     critic: Critics | None
     shared_head: bool
-    """Whether the value heads are on the actors; if so, the actors' rows have the marks."""
+    """Whether the value heads are on the actors; if True, values are read at marks in the actors'
+    rows."""
     references: Mapping[str, FrozenCopy]
     """Reference policies with separate weights, by model name. For a model without an entry, the
     reference is the base without the model's adapter."""
@@ -70,40 +73,41 @@ class Updater:
     `own_schedules`."""
     token_budget: int
     together: Together = one_by_one
-    """The host's runner for calls on several models."""
+    """The host's function that runs calls on several models."""
     target_kl: float | None = None
     own_schedules: Mapping[str, UpdateSchedule] = field(default_factory=dict)
-    """Schedules of single actors, by model name. The advantages of such an actor must be computed
-    once, at rollout time, because the actor is not part of the joint minibatches for which a critic
-    recomputes advantages."""
+    """Separate schedules of single actors, by model name. The advantages of an actor with a
+    separate schedule must be computed once, at rollout time, because this actor is not part of the
+    joint minibatches for which a critic recomputes advantages."""
     critic_alone: int = 0
     """Number of initial iterations in which only the critic is trained."""
     given: GivenCritics | None = None
-    """Scale and freezing of value models that were trained in another run; None: value models start
-    untrained."""
+    """Return scales and freezing time of value models that were trained in another run; None: value
+    models start untrained."""
     critic_schedule: UpdateSchedule | None = None
     """Separate epochs and minibatches of the critics; the actors' advantages must then be computed
     once. None: critics use `schedule`, together with the actors."""
     item_means: ItemMeans = field(default_factory=ItemMeans)
-    """Mean returns by item and turn, with which a critic is compared."""
+    """Mean returns by item and turn, to which a critic is compared."""
     item_baseline: bool = False
     """Whether the item means are added to the value models' values."""
     critic_line: CriticLine | None = None
     """Explained variance of the critic in the last update; None without a critic or values."""
     random_rewards: bool = False
     """Whether random rewards were detected, up to and including this iteration; saved in
-    checkpoints. Stays False if no part needs the detection (`if_deterministic`)."""
+    checkpoints. Always False if no part needs the detection (`if_deterministic`)."""
     changing: Callable[[], None] = lambda: None
     """Called before each change to a model's state."""
 
     def update(
         self, trees: Trees, iteration: int, done: float = 0.0, sampled_at: float | None = None
     ) -> dict[str, float]:
-        """Update all models; returns metrics, means over the iteration's optimiser steps.
+        """Update all models; returns metrics as means over the iteration's optimiser steps.
 
-        `optimizer_steps` counts joint steps; steps of a model with a separate schedule are counted
-        under the model's name. `done` is the used fraction of the training budget, for schedules.
-        `sampled_at` is the fraction that determined the temperatures of `trees`; None: `done`.
+        The metric `optimizer_steps` counts joint steps; steps of a model with a separate schedule
+        are counted under the model's name. `done` is the used fraction of the training budget, for
+        schedules. `sampled_at` is the fraction that determined the temperatures of `trees`; None:
+        `done`.
         Errors: FloatingPointError naming the learner if a loss or gradient is not finite.
         """
         actors = {} if iteration < self.critic_alone else self.actors
@@ -164,9 +168,10 @@ class Updater:
         sampled_at: float,
         still: bool,
     ) -> Iteration:
-        """The rows of an iteration, with everything that is computed once: old log-probabilities of
-        the models that take `several` steps, log-probabilities of the references, values at rollout
-        time, and results computed from these values. `still`: the critic is frozen."""
+        """Returns the rows of an iteration, with all quantities that are computed once: old
+        log-probabilities of the models that take `several` steps, log-probabilities of the
+        references, values at rollout time, and quantities computed from these values. `still`
+        states whether the critic is frozen."""
         parts = self._parts_at(trees, done)
         rows = ActorRows(trees, self.parts, self.specs, self.actors, self.shared_head)
         rows.build(self.token_budget, sampled_at)
@@ -229,7 +234,7 @@ class Updater:
         critic_rows: Mapping[str, ModelRows],
         baselines: Offsets | None,
     ) -> list[AgentValues]:
-        """Values of the current critic, without gradient."""
+        """Computes the values of the current critic, without gradient."""
         if self.critic is None:
             return rows.read_values(range(len(trees)))
         return self.critic.read(trees, rows.learns, critic_rows, baselines)
@@ -305,8 +310,8 @@ class Updater:
         metrics: dict[str, float],
         together: Together,
     ) -> list[AgentValues]:
-        """Take one step of every value model. Adds to `metrics`, and returns the values before the
-        step, as read by the training pass."""
+        """Take one step of every value model. Adds entries to `metrics`. Returns the values before
+        the step, which are read in the training pass."""
         frozen = shared.fixed is not None
         episodes = None if frozen else {number: shared.episodes[number] for number in numbers}
         fits: Fits = {}
@@ -337,8 +342,8 @@ class Updater:
         return accumulated, learner.step(done)
 
     def _parts_at(self, trees: Trees, done: float) -> Parts:
-        """The parts of this update. Random rewards detected in `trees` already affect this
-        update."""
+        """Returns the algorithm's parts for this update. Random rewards that are detected in
+        `trees` already affect this update."""
         if self.parts.if_deterministic and not self.random_rewards:
             self.random_rewards = rewards_are_random(trees)
         parts = self.parts.at(done)
