@@ -32,7 +32,7 @@ class Rewarded(Protocol):
 class Credit(ABC):
     """A stateless rule that maps a tree to one reward per edge and agent.
 
-    Returns, advantages, critics and logged returns read credited rewards and nothing else. An agent
+    Only credited rewards enter returns (the logged ones, too), advantages and critics. An agent
     without an entry at an edge is credited 0 there. A credit is NaN if the task scored none of the
     rewards in it. If the task scored some of these rewards, the others add 0.
     """

@@ -33,7 +33,7 @@ class FrontierNode:
     """Agents played by programs, whose actions are not compared."""
 
     def candidates(self, k: int) -> dict[str, int]:
-        """Number of actions by acting agent: `k`, or one if a program plays the agent."""
+        """Number of actions for each acting agent: `k`, or 1 if a program plays the agent."""
         return {agent: 1 if agent in self.programs else k for agent in self.acting}
 
     @property

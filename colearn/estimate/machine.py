@@ -48,8 +48,8 @@ class Machine:
 def read_machine(text: str) -> Machine:
     """Parse `2xH100-80GB`, `H100-80GB` or `4x24GB`: CUDA devices and their memory.
 
-    A device in the table of accelerators has the memory that torch reports for it. Any other device
-    has 10^9 bytes per GB, which is less than most cards report.
+    The table of accelerators lists the memory that torch reports for each device. Any other device
+    is taken to have 10^9 bytes per GB, which is less than most cards report.
     Errors: ConfigError for another form, or a device that is too small for the CUDA context.
     """
     match = _DEVICES.fullmatch(text.strip())

@@ -24,7 +24,7 @@ class NoReward(ValueError):
 
 
 def payment(state: GatewayState[Any], paid: Paid) -> Payment:
-    """Converts a posted reward to a payment of the actions that earned it."""
+    """Converts a posted reward to a payment, which names the actions that earned it."""
     if paid.agent is None and paid.request is None:
         return Payment(value=paid.value)
     actions = tuple(

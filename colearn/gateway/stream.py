@@ -42,7 +42,7 @@ class Streamed:
         return await self._parts.get()
 
     async def events(self, asked: PendingRequest, part: str | None) -> AsyncIterator[bytes]:
-        """Yields the events, beginning with the text `part`."""
+        """Yields the events of the answer; `part` is the text that is known at the start."""
         head = {
             "id": asked.name,
             "created": int(time.time()),

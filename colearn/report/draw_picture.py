@@ -1,4 +1,4 @@
-"""Draws pictures as inline SVG, with one path per colour and mark to keep pages small."""
+"""Draws pictures as inline SVG. One path for each pair of colour and mark keeps pages small."""
 
 from __future__ import annotations
 

@@ -125,7 +125,8 @@ class CoopHumanEval(
     reward in another process.
 
     Errors: ConfigError from the constructor, one line that names the setting; from `step` if no
-    sandbox works on the machine; MissingExtra if `data: hub` needs the extra `tasks`.
+    sandbox works on the machine; MissingExtra if `data: hub` is set
+    without the extra `tasks`.
     """
 
     agents = (AUX, "main")

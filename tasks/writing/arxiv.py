@@ -78,7 +78,7 @@ class ArXiv(WritingTask):
     words between single spaces.
 
     Errors: ConfigError from the constructor, one line that names the setting; MissingExtra if
-    `data: hub` needs the extra `tasks`.
+    `data: hub` is set without the extra `tasks`.
     """
 
     agents = ("background", "method")

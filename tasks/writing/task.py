@@ -50,7 +50,7 @@ class WritingTask(DecPOMDP[WritingItem, WritingState], LegalActions, RewardStruc
     """Two agents write about one text at the same time; `agents[0]` writes the first answer.
 
     Errors: ConfigError from the constructor, one line that names the setting; MissingExtra if
-    `data: hub` needs the extra `tasks`.
+    `data: hub` is set without the extra `tasks`.
     """
 
     agents: tuple[str, str]

@@ -69,7 +69,7 @@ class TLDR(WritingTask):
     spaces.
 
     Errors: ConfigError from the constructor, one line that names the setting; MissingExtra if
-    `data: hub` needs the extra `tasks`.
+    `data: hub` is set without the extra `tasks`.
     """
 
     agents = ("summary", "elaboration")

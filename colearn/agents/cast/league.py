@@ -23,11 +23,11 @@ class League(Cast):
     that agent; the slot of the pool is drawn separately for each of these agents. In a fraction
     `self_play` of episodes, and while the pool is empty, all agents play their current policies.
 
-    A slot's win rate w is the current policy's win rate against that slot. An episode counts 1, 1/2
-    or 0 if the payoff of the agent with the current policy is above, equal to or below the payoff
-    of its opponent. The prior is one win and one loss; the weight of older episodes decays. Payoffs
-    are the task's metrics `payoff_AGENT`, which exclude rewards for format and brevity; without
-    such metrics, credited returns are used.
+    A slot's win rate w is the current policy's win rate against that slot. An episode counts 1 if
+    the agent with the current policy has a higher payoff than its opponent, 1/2 if both payoffs are
+    equal, and 0 otherwise. The prior is one win and one loss; the weight of older episodes decays.
+    Payoffs are the task's metrics `payoff_AGENT`, which exclude rewards for format and brevity;
+    without such metrics, credited returns are used.
 
     Slots are drawn with probability proportional to (1 - w)^power ("hard") or w (1 - w) ("even"),
     or uniformly ("uniform": fictitious play against the mean of past policies). The first two are
