@@ -6,13 +6,14 @@ import sys
 
 import numpy as np
 import pytest
-from pettingzoo.test import api_test, parallel_api_test
 
 from colearn.contract import joint_observations
 from colearn.errors import ConfigError
 from colearn.tasks.pettingzoo import PettingZoo, Phrasing
 from colearn.tasks.pettingzoo.replay import _live, make, situation
 from colearn.testing import check_task
+
+pettingzoo = pytest.importorskip("pettingzoo.test", reason="its tests are the reference here")
 
 TURNED = ("classic/rps_v2", "classic/tictactoe_v3", "classic/connect_four_v3")
 PARALLEL = {"env": "classic/rps_v2", "parallel": True}
@@ -40,11 +41,11 @@ def test_every_environment_passes_the_check(settings):
 
 @pytest.mark.parametrize("env", TURNED)
 def test_what_is_wrapped_passes_pettingzoos_own_test(env):
-    api_test(make(PettingZoo(env=env).source), num_cycles=20)
+    pettingzoo.api_test(make(PettingZoo(env=env).source), num_cycles=20)
 
 
 def test_the_parallel_form_passes_pettingzoos_own_test():
-    parallel_api_test(make(PettingZoo(**PARALLEL).source), num_cycles=20)
+    pettingzoo.parallel_api_test(make(PettingZoo(**PARALLEL).source), num_cycles=20)
 
 
 @pytest.mark.parametrize("env", TURNED)
