@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import resource
 import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Literal
 
 import torch
@@ -49,7 +51,7 @@ class RunSummary:
             version=colearn.__version__,
             started=self._started,
             wall_seconds=progress.wall_seconds,
-            peak_memory_bytes=_peak_memory(),
+            peak_memory_bytes=peak_memory(),
             iterations=progress.iteration,
             rollouts=progress.episodes,
             environment_steps=progress.environment_steps,
@@ -83,10 +85,13 @@ class RunSummary:
         return {name: sum(part.get(name, 0.0) for part in parts) for name in names}
 
 
-def _peak_memory() -> int:
+def peak_memory() -> int:
     """Peak memory in bytes: of the accelerator if an accelerator is used, otherwise of this
     process."""
     if torch.accelerator.is_available():
         return int(torch.accelerator.max_memory_allocated())
+    if sys.platform == "linux":  # there `ru_maxrss` begins at the peak of the starting process
+        status = Path("/proc/self/status").read_text(encoding="utf-8")
+        return 1024 * int(re.findall(r"^VmHWM:\s+(\d+) kB$", status, re.M)[0])
     unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
