@@ -7,6 +7,7 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +77,28 @@ def weights_of(experiment: Experiment) -> dict[str, torch.Tensor]:
     }
 
 
+def in_third_rollout(
+    monkeypatch: pytest.MonkeyPatch, act: Callable[[VLLMServerEngine], None]
+) -> None:
+    """Acts once, as the first request of an episode is sent after two updates of weights."""
+    write, send = VLLMServerEngine.write, VLLMServerEngine.send
+    versions: list[int] = []
+    acted: list[bool] = []
+
+    def written(engine: VLLMServerEngine, updates: Any) -> None:
+        write(engine, updates)
+        versions.append(len(updates))
+
+    async def sent(engine: VLLMServerEngine, requests: Any) -> Any:
+        if len(versions) == 2 and not acted:
+            acted.append(True)
+            act(engine)
+        return await send(engine, requests)
+
+    monkeypatch.setattr(VLLMServerEngine, "write", written)
+    monkeypatch.setattr(VLLMServerEngine, "send", sent)
+
+
 @pytest.mark.parametrize("lora", [True, False], ids=["two adapters", "full"])
 def test_a_server_killed_in_a_rollout_ends_the_run_which_resumes_to_the_same_weights(
     lora: bool, tmp_path: Path, notes: None, monkeypatch: pytest.MonkeyPatch
@@ -101,22 +124,13 @@ def test_a_server_killed_in_a_rollout_ends_the_run_which_resumes_to_the_same_wei
         return after
 
     killed: list[float] = []
-    generate = VLLMServerEngine.generate
-    calls: list[int] = []
 
     def kill(engine: VLLMServerEngine) -> None:
         assert engine._process is not None
         killed.append(time.monotonic())
         os.killpg(engine._process._keeper.pid, signal.SIGKILL)
 
-    def counted(engine: VLLMServerEngine, requests: Any) -> Any:
-        calls.append(len(requests))
-        # a check, an evaluation of two turns; then two turns and a check in each iteration
-        if len(calls) == 1 + 2 + 2 * (2 + 1) + 1:
-            threading.Timer(0.05, kill, (engine,)).start()
-        return generate(engine, requests)
-
-    monkeypatch.setattr(VLLMServerEngine, "generate", counted)
+    in_third_rollout(monkeypatch, lambda engine: threading.Timer(0.05, kill, (engine,)).start())
     with pytest.raises(ServerLost, match=r"is gone .*--resume") as error:
         trained("lost")
     assert time.monotonic() - killed[0] < 30
@@ -143,16 +157,12 @@ def test_a_killed_server_is_started_again_and_the_run_goes_on_to_the_same_weight
     config = config_of(folder, lora=True)
     config = config.model_copy(update={"run": config.run.model_copy(update={"restarts": 1})})
     run_with_restarts(config, tmp_path / "whole")
-    generate, calls = VLLMServerEngine.generate, []
 
-    def killed_once(engine: VLLMServerEngine, requests: Any) -> Any:
-        calls.append(len(requests))
-        if len(calls) == 1 + 2 + 2 * (2 + 1) + 1:  # in the third rollout, as above
-            assert engine._process is not None
-            os.killpg(engine._process._keeper.pid, signal.SIGKILL)
-        return generate(engine, requests)
+    def kill(engine: VLLMServerEngine) -> None:
+        assert engine._process is not None
+        os.killpg(engine._process._keeper.pid, signal.SIGKILL)
 
-    monkeypatch.setattr(VLLMServerEngine, "generate", killed_once)
+    in_third_rollout(monkeypatch, kill)
     record = run_with_restarts(config, tmp_path / "lost")
     assert record.status == "finished" and record.iterations == 3
     assert capsys.readouterr().err.count("note: restart 1 of 1: run.generator: the server at") == 1
