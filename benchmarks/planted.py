@@ -121,8 +121,8 @@ FAULTS = (
     Fault(
         "counterfactual: an agent's own answer stands before its alternatives",
         "colearn/critic/counterfactual.py",
-        "others = [one for one in node.actions if one != agent]",
-        "others = list(node.actions)",
+        "                    if one != agent:\n",
+        "                    if one:\n",
         "critic",
     ),
     Fault(

@@ -82,17 +82,18 @@ class Counterfactual(Critic):
     ) -> Row:
         packer, marks = Packer(), list[Mark]()
         piece_of: dict[int | None, int] = {None: -1}
+        paired_at: dict[int | None, Mapping[str, Segment]] = {None: {}}
         for node in tree.nodes:
             executed = before = piece_of[node.parent]
-            told = {} if node.parent is None else self._told(tree.nodes[node.parent], reader)
+            observed = paired_at[node.parent]
             for agent, action in node.actions.items():
                 others = [one for one in node.actions if one != agent]
-                segments = [
-                    segment
-                    for one in others
-                    for segment in (*told.get(one, ()), Segment(one, node.actions[one].text))
-                ]
-                segments += told.get(agent, ())
+                segments = list[Segment]()
+                for one in (*others, agent):
+                    if one in observed:
+                        segments.append(observed[one])
+                    if one != agent:
+                        segments.append(Segment(one, node.actions[one].text))
                 shared = packer.add(tokens_of(segments, node.turn - 1, tokenize), before)
                 texts = [action.text]
                 if alternatives:
@@ -104,18 +105,19 @@ class Counterfactual(Critic):
                     check_length(packer.position_after(answer), limit)
                     if not number:
                         executed = answer  # the joint action with the last agent's answer last
-            told = self._told(node, reader)
-            seen = [one for one in self._joint.seen(node, reader) if one.role not in told]
+            everything = self._joint.seen(node, reader)
+            paired = self._paired(node, everything)
+            paired_at[node.index] = paired
+            seen = [one for one in everything if one.role not in paired]
             piece_of[node.index] = packer.add(tokens_of(seen, node.turn, tokenize), executed)
             check_length(packer.position_after(piece_of[node.index]), limit)
         return packer.marked(marks)
 
-    def _told(self, node: Node[Any], reader: str) -> Mapping[str, tuple[Segment, ...]]:
+    def _paired(self, node: Node[Any], seen: Sequence[Segment]) -> Mapping[str, Segment]:
         """By agent, the observation that precedes the agent's action; empty unless `paired`."""
-        if not self.paired or node.terminal:
+        if not self.paired:
             return {}
-        seen = self._joint.seen(node, reader)
-        return {one.role: (one,) for one in seen if one.role in node.observations}
+        return {one.role: one for one in seen if one.role in node.observations}
 
 
 def _answer(node: Node[Any], agent: str, text: str, tokenize: Tokenize) -> list[int]:

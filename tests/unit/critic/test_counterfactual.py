@@ -32,6 +32,15 @@ def episode(rewards, discount=1.0):
     return Credited(tree=tree, rewards=paid, discount=discount)
 
 
+def two_turns():
+    """Ada says x, then v; Ben says y, then w."""
+    tree = chain([1.0, 1.0], agents=AGENTS)
+    root, first, second = tree.nodes
+    first = replace(first, actions={"ada": said("x"), "ben": said("y")})
+    second = replace(second, actions={"ada": said("v"), "ben": said("w")})
+    return replace(tree, nodes=(root, first, second))
+
+
 def values(executed, alternatives):
     """One agent's Q by node (None at the root), and of its alternatives."""
     return CounterfactualValues((None, *executed), ((), *alternatives))
@@ -211,12 +220,7 @@ def test_in_pairs_the_second_turn_is_read_after_all_of_the_first():
 
 def test_later_answers_are_read_after_the_joint_actions_before_them():
     """Two turns: every reading of the second has what both said in the first."""
-    tree = chain([1.0, 1.0], agents=AGENTS)
-    root, first, second = tree.nodes
-    first = replace(first, actions={"ada": said("x"), "ben": said("y")})
-    second = replace(second, actions={"ada": said("v"), "ben": said("w")})
-    tree = replace(tree, nodes=(root, first, second))
-    row = Counterfactual().row(tree, "team", lambda text: text.encode(), limit=1000)
+    row = Counterfactual().row(two_turns(), "team", lambda text: text.encode(), limit=1000)
     later = [text for text in all_readings(row) if text.endswith(("\nv", "\nw"))]
     assert len(later) == 2
     for text in later:
@@ -235,12 +239,7 @@ def test_the_critic_is_trained_on_executed_actions_alone():
 
 def test_a_row_of_some_marks_reads_what_they_read_before():
     """The second turn of ben alone: it keeps the first turn, and nothing that ada's would read."""
-    tree = chain([1.0, 1.0], agents=AGENTS)
-    root, first, second = tree.nodes
-    first = replace(first, actions={"ada": said("x"), "ben": said("y")})
-    second = replace(second, actions={"ada": said("v"), "ben": said("w")})
-    tree = replace(tree, nodes=(root, first, second))
-    row = Counterfactual().row(tree, "team", lambda text: text.encode(), limit=1000)
+    row = Counterfactual().row(two_turns(), "team", lambda text: text.encode(), limit=1000)
     row = replace(row, targets=(1.0, 2.0, 3.0, 4.0))
     of_ben = with_marks(row, [1, 3])
     assert all_readings(of_ben) == [all_readings(row)[1], all_readings(row)[3]]
