@@ -133,11 +133,10 @@ def measured(out: Path, settings: dict[str, Any], team: int, seed: int, label: s
     record = Experiment(Config.model_validate(settings), folder).run()
     lines = open_run(folder).lines()
     curve = [(n.environment_steps, n.metrics["share"]) for n in lines if n.kind == "evaluation"]
-    told = [
+    explained, worth = (
         [n.metrics[key] for n in lines if n.metrics.get(key) is not None]
         for key in ("critic/explained_variance", "critic/action_worth")
-    ]
-    explained, worth = told
+    )
     return {
         "label": label,
         "team": team,

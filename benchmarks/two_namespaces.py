@@ -140,12 +140,12 @@ def wait_for_nodes(count: int, folder: Path) -> None:
     end = time.monotonic() + 300
     while True:
         command = ("ip", "netns", "exec", FIRST.name, sys.executable, "-c", asked)
-        told = subprocess.run(command, capture_output=True, text=True, env=os.environ | WAITS)
-        if told.returncode == 0 and int(told.stdout.split()[-1]) >= count:
+        listed = subprocess.run(command, capture_output=True, text=True, env=os.environ | WAITS)
+        if listed.returncode == 0 and int(listed.stdout.split()[-1]) >= count:
             return
         if time.monotonic() > end:
             logs = "".join(log.read_text()[-2000:] for log in folder.glob("*.log"))
-            raise TimeoutError(f"not {count} nodes within 300 s: {told.stderr[-500:]}\n{logs}")
+            raise TimeoutError(f"not {count} nodes within 300 s: {listed.stderr[-500:]}\n{logs}")
         time.sleep(1.0)
 
 
@@ -194,13 +194,13 @@ def case(name: str, arguments: argparse.Namespace, folder: Path) -> dict[str, An
         start_node(SECOND, folder)
         wait_for_nodes(2, folder)
         before = FIRST.sent + SECOND.sent
-        told, on_hosts, times = folder / f"{name}.log", set[str](), {}
+        log, on_hosts, times = folder / f"{name}.log", set[str](), {}
         command = (sys.executable, str(Path(__file__)), "--drive", str(file))
-        driver = FIRST.start(*command, log=told)
+        driver = FIRST.start(*command, log=log)
         killed = line_at = None
         while driver.poll() is None:
             time.sleep(0.2)
-            lines = told.read_text().splitlines()
+            lines = log.read_text().splitlines()
             for line in lines:
                 if line.startswith("{"):
                     done = json.loads(line)
@@ -215,7 +215,8 @@ def case(name: str, arguments: argparse.Namespace, folder: Path) -> dict[str, An
                 line_at = time.time()
         sent = FIRST.sent + SECOND.sent - before
     if driver.returncode:
-        raise RuntimeError(f"{name}: {told.read_text()[-3000:]}")
+        raise RuntimeError(f"{name}: {log.read_text()[-3000:]}")
+    lines = log.read_text().splitlines()
     moments = [times[iteration] for iteration in sorted(times)]
     steps = [later - at for at, later in itertools.pairwise(moments)]
     return {
@@ -225,7 +226,7 @@ def case(name: str, arguments: argparse.Namespace, folder: Path) -> dict[str, An
         "kB sent of an iteration": round(sent / 1000 / arguments.iterations, 1),
         "apart": apart(folder / "one", out),
         "seconds until the line": None if line_at is None else round(line_at - killed, 1),
-        "told": [one for one in told.read_text().splitlines() if one.startswith("note: restart")],
+        "restarts": [line for line in lines if line.startswith("note: restart")],
     }
 
 

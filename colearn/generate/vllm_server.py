@@ -160,7 +160,7 @@ class VLLMServerEngine(CheckedEngine):
         """
         if self._sleeps and not self._asleep:
             with self._log_kept():
-                self._ranks.by_first(partial(self._told, "/sleep?level=1"))
+                self._ranks.by_first(partial(self._command, "/sleep?level=1"))
             self._asleep = True
 
     def _wake(self) -> None:
@@ -168,10 +168,10 @@ class VLLMServerEngine(CheckedEngine):
         call has no effect."""
         if self._asleep:
             with self._log_kept():
-                self._told("/wake_up")
+                self._command("/wake_up")
             self._asleep = False
 
-    def _told(self, path: str) -> None:
+    def _command(self, path: str) -> None:
         try:
             self.link.call("POST", path)
         except ServerRefused as error:
