@@ -9,6 +9,8 @@ from torch import Tensor
 
 from colearn.contract import Sampling
 
+BLOCK = 512
+"""Number of probabilities per block of a row's cumulative sum."""
 COLDEST = 1e-30
 """Lowest temperature above 0: dividing by a smaller number overflows float32 logits."""
 
@@ -51,10 +53,7 @@ class TokenDrawing:
             tokens = logits.argmax(-1)
         else:
             kept = self.cut(logits) if self._cuts else logits
-            mass = kept.softmax(-1).cumsum(-1, dtype=torch.float64)
-            levels = uniforms * mass[:, -1]
-            tokens = torch.searchsorted(mass, levels[:, None], right=True).squeeze(-1)
-            tokens = tokens.clamp(max=logits.shape[-1] - 1)
+            tokens = inverse(kept.softmax(-1), uniforms)
             if self._greedy_any:
                 tokens = torch.where(self._greedy, logits.argmax(-1), tokens)
         return tokens, logits.gather(-1, tokens[:, None]).squeeze(-1) - normaliser
@@ -71,6 +70,34 @@ class TokenDrawing:
         # a rounded sum may pass 1 too early; the first token stays, though a tiny top_p rounds to 0
         drop = drop | ((self._top_p < 1) & (above >= self._top_p) & (rank > 0))
         return logits.masked_fill(torch.zeros_like(drop).scatter(-1, order, drop), -torch.inf)
+
+
+def inverse(probabilities: Tensor, uniforms: Tensor) -> Tensor:
+    """For each row, the first index at which the cumulative sum of `probabilities` [R, V] exceeds
+    the row's share [R] of their total. Sums are float64.
+
+    In a large vocabulary only the sums of blocks are accumulated over the whole row, and then the
+    numbers of one block: blocks are summed side by side, a running sum number by number.
+    """
+    size = probabilities.shape[-1]
+    if size <= 2 * BLOCK:
+        return _first_above(probabilities.cumsum(-1, dtype=torch.float64), uniforms[:, None])
+    blocks = torch.nn.functional.pad(probabilities, (0, -size % BLOCK)).unflatten(-1, (-1, BLOCK))
+    ends = blocks.sum(-1, dtype=torch.float64).cumsum(-1)
+    block = _first_above(ends, uniforms[:, None])[:, None]
+    before = torch.nn.functional.pad(ends, (1, 0)).gather(1, block)
+    chosen = blocks.gather(1, block[:, :, None].expand(-1, -1, BLOCK)).squeeze(1)
+    mass = chosen.cumsum(-1, dtype=torch.float64)
+    level = uniforms[:, None] * ends[:, -1:] - before
+    return block.squeeze(-1) * BLOCK + _first_above(mass, level / mass[:, -1:])
+
+
+def _first_above(mass: Tensor, shares: Tensor) -> Tensor:
+    """First index of each row at which `mass` [R, N], which ascends, exceeds its share [R, 1] of
+    the last number. Rounding must not make this share the whole, beyond the last increase."""
+    total = mass[:, -1:]
+    level = (shares * total).minimum(torch.nextafter(total, torch.zeros_like(total)))
+    return torch.searchsorted(mass, level, right=True).squeeze(-1)
 
 
 def read(tokens: Tensor, scores: Tensor) -> tuple[list[int], list[float]]:
