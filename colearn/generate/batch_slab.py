@@ -118,15 +118,25 @@ class Slab:
     def _integers(self, values: Sequence[int]) -> Tensor:
         return torch.tensor(values, dtype=torch.long, device=self.device)
 
-    def begin(self, count: int, used: int) -> Tensor:
+    def first(self, rows: int, lengths: Tensor, offsets: Tensor) -> Slab:
+        """Return a slab of the first `rows` rows of the same memory. Its lengths and offsets
+        [rows] are tensors that the caller writes; the host does not know their values."""
+        view = Slab(rows, self.capacity, self.device, self.room)
+        view.keys, view.values = self.keys, self.values
+        view._device_lengths, view._device_offsets = lengths, offsets
+        return view
+
+    def begin(self, count: int, used: int, *, alike: bool | None = None) -> Tensor:
         """Prepare for `count` new tokens per row, after which at most `used` slots are in use.
+        `alike`: whether all rows have the same length; None: the host's numbers tell.
 
         Returns the positions [R, count] of the new tokens. Slots beyond a row's real tokens hold
         undefined values that no query sees before they are overwritten.
         """
         steps = torch.arange(count, device=self.device)
         self._slots = self.device_lengths[:, None] + steps
-        alike = count == 1 and len(set(self._lengths)) == 1
+        if alike is None:
+            alike = count == 1 and len(set(self._lengths)) == 1
         self._level = self._lengths[0] if alike else None
         self._used = min(-(-used // BLOCK) * BLOCK, self.capacity)
         return self._slots + self.device_offsets[:, None]

@@ -37,7 +37,8 @@ class Engine:
     bytes of all KV caches: those of running rows and those of histories that may be continued.
     `cache_bytes` is the maximum size of the caches of histories that may be continued. `piece` is
     the maximum number of tokens per row in one prefill pass, so that a long prompt does not stall
-    the running rows. None sets no limit.
+    the running rows. None sets no limit. `cuda_graphs`: on CUDA devices, record a token's pass once
+    for each shape, and replay it.
 
     Without `piece`, all jobs of a step are prefilled in one pass, in order: the result of `step`
     then depends only on its jobs.
@@ -51,6 +52,7 @@ class Engine:
         memory: int | None = None,
         cache_bytes: int | None = None,
         piece: int | None = None,
+        cuda_graphs: bool = True,
     ) -> None:
         self.base = base
         self.max_rows, self.memory, self.piece = max_rows, memory, piece
@@ -66,7 +68,7 @@ class Engine:
         """Size of the KV cache in bytes per position of a history."""
         self._waiting: deque[Job] = deque()
         self._prefills: deque[Prefill] = deque()
-        self._running = Running(base, in_place=not bounded)
+        self._running = Running(base, in_place=not bounded, graphs=cuda_graphs)
         self._drawing: TokenDrawing | None = None
         self._events: list[tuple[Job, Event]] = []
         self._handled: Sequence[Job] = ()

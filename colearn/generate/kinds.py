@@ -37,6 +37,9 @@ class Transformers(GeneratorKind):
     """Decode on a copy of the weights, as `train.staleness` needs."""
     device: str | None = None
     """Device of the copy; None: the model's device."""
+    cuda_graphs: bool = True
+    """On CUDA devices, record a token's pass once for each shape of the batch, and replay it: the
+    host launches about a thousand kernels at once instead of one by one. No effect on the CPU."""
 
     def __post_init__(self) -> None:
         _check_positive(max_rows=self.max_rows, cache_gib=self.cache_gib)
@@ -66,6 +69,7 @@ class Transformers(GeneratorKind):
             cache_bytes=None if self.cache_gib is None else int(self.cache_gib * 2**30),
             copies=self.copy,
             device=device,
+            cuda_graphs=self.cuda_graphs,
         )
 
 

@@ -12,6 +12,7 @@ from colearn.models.base import Base
 
 from .batch_slab import BLOCK, CachedRow, Slab
 from .decoding_row import DecodingRow
+from .step_graphs import StepGraphs
 
 
 class Running:
@@ -19,11 +20,12 @@ class Running:
 
     When a row leaves, the last row takes its place. With `in_place`, an ended row whose history may
     be continued stays in the slab: steps compute this row and ignore the result. Once at least half
-    of the slab's rows have left the batch, the running rows move to a new slab.
+    of the slab's rows have left the batch, the running rows move to a new slab. With `graphs`, a
+    CUDA device replays recorded passes.
     """
 
-    def __init__(self, base: Base, *, in_place: bool) -> None:
-        self.base, self._in_place = base, in_place
+    def __init__(self, base: Base, *, in_place: bool, graphs: bool) -> None:
+        self.base, self._in_place, self._records = base, in_place, graphs
         self.clear()
 
     def clear(self) -> None:
@@ -31,6 +33,7 @@ class Running:
         self.drawn = torch.zeros(0, dtype=torch.long, device=self.base.device)
         """[rows] The last sampled token of each row, which is not yet in the row's cache."""
         self._slab = Slab(0, 0, self.base.device)
+        self._graphs: StepGraphs | None = None
         self._places: list[int] = []
         """Slab row of each running row."""
         self._adapters: list[str | None] = []
@@ -135,17 +138,25 @@ class Running:
         if held is not None:
             ids = torch.zeros((slab.rows, 1), dtype=torch.long, device=drawn.device)
             ids[held, 0] = drawn
-        positions = slab.begin(1, self._used)
+        hidden = self._hidden(ids, self._sees)
         with self.base.using(self._adapters), self.base.packed():
-            hidden = self.base.hidden(
-                ids, position_ids=positions, mask=slab.mask(positions, self._sees), cache=slab
-            )[:, -1]
             if held is None:
                 logits = self.base.logits(hidden)
             else:
                 logits = self.base.logits(hidden[held], self._places)
         slab.grow(self._places, held)
         return logits
+
+    def _hidden(self, ids: Tensor, sees: Tensor) -> Tensor:
+        """Compute the last hidden states [slab rows, D] of the rows' last tokens."""
+        if self._records and self.base.device.type == "cuda":
+            if self._graphs is None:
+                self._graphs = StepGraphs(self.base)
+            return self._graphs.hidden(self._slab, ids, sees, self._adapters, self._used)
+        positions = self._slab.begin(1, self._used)
+        mask = self._slab.mask(positions, sees)
+        with self.base.using(self._adapters), self.base.packed():
+            return self.base.hidden(ids, position_ids=positions, mask=mask, cache=self._slab)[:, -1]
 
     @property
     def _gaps(self) -> bool:

@@ -38,7 +38,8 @@ class TransformersEngine(LoadedWeights, TokenEngine):
     decodes all rows of a turn at once. `cache_bytes` is the maximum size of the KV caches of
     histories between turns; None keeps each cache as long as its history exists. With `copies` the
     engine decodes on a copy of the weights, on `device` or on the base's device, while the base is
-    trained; `sync` updates the copy. Engines on one base take turns.
+    trained; `sync` updates the copy. Engines on one base take turns. With `cuda_graphs`, a CUDA
+    device replays recorded passes.
     """
 
     def __init__(
@@ -50,6 +51,7 @@ class TransformersEngine(LoadedWeights, TokenEngine):
         cache_bytes: int | None = None,
         copies: bool = False,
         device: torch.device | None = None,
+        cuda_graphs: bool = True,
     ) -> None:
         super().__init__()
         self.copies = copies
@@ -58,7 +60,9 @@ class TransformersEngine(LoadedWeights, TokenEngine):
         self.threads: tuple[int, int] | None = None
         """Number of torch's CPU threads that this engine uses, and the total number of threads.
         None: the engine takes turns with other engines."""
-        self._decoder = decoder = Engine(self.base, max_rows=max_rows, cache_bytes=cache_bytes)
+        self._decoder = decoder = Engine(
+            self.base, max_rows=max_rows, cache_bytes=cache_bytes, cuda_graphs=cuda_graphs
+        )
         self._worker: Worker[Job, Event] = Worker(
             decoder,
             deliver=_deliver,

@@ -16,7 +16,7 @@ from colearn.contract.rows import Visibility
 from colearn.errors import ConfigError
 
 from .adapters import Adapted
-from .device_layers import DeviceLayers
+from .device_layers import DeviceLayers, RowMasks
 from .flex import FlexMask, too_large
 from .lean_layers import LARGE, Lean, kept_inputs, lean_layers
 from .logits import logits_at_once, scaled_logits
@@ -121,6 +121,16 @@ class Base(Adapted):
         if self._packed is None:
             self._packed = PackedProducts(self._causal)
         return self._packed.used()
+
+    @property
+    def device_layers(self) -> DeviceLayers | None:
+        """The copies that `packed` made on an accelerator."""
+        return self._device_layers
+
+    @property
+    def row_masks(self) -> RowMasks | None:
+        """Inside `using` with one adapter per row, and `packed`: the masks that the layers read."""
+        return None if self._device_layers is None else self._device_layers.masks
 
     def unpack(self) -> None:
         """Free the copies made by `packed`."""

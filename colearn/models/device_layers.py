@@ -7,7 +7,7 @@ mixed batch of agents.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeGuard
@@ -37,6 +37,11 @@ class DeviceLayers:
                 self._forwards.append((layer, _adapted(layer, compute, self.selection)))
             elif (kind := norm_kind(type(layer))) is not None:
                 self._forwards.append((layer, _norm(layer, kind == "gemma", compute)))
+
+    @property
+    def masks(self) -> RowMasks | None:
+        """Masks of the selected adapters by row; None if all rows use one adapter or none."""
+        return self.selection.masks
 
     @contextmanager
     def used(self) -> Iterator[None]:
@@ -91,6 +96,11 @@ class _Selection:
         chosen = self.base.selected
         self.single = chosen if chosen is None or isinstance(chosen, str) else chosen[0]
 
+    @property
+    def masks(self) -> RowMasks | None:
+        """The masks in use; None if all rows use one adapter or none."""
+        return None if self.rows is None else RowMasks(self._masks)
+
     def mask(self, columns: Columns, like: Tensor) -> Tensor:
         """Mask [rows, columns] (columns: the ranks of all adapters, side by side): 1 if the column
         belongs to the row's adapter, else 0."""
@@ -99,14 +109,31 @@ class _Selection:
         mask = self._masks.get(columns)
         if mask is None:
             assert self.rows is not None
-            numbers = {name: number for number, (name, _) in enumerate(columns)}
-            owners = [number for number, (_, rank) in enumerate(columns) for _ in range(rank)]
-            of_rows = [numbers.get(row, -1) for row in self.rows]
-            # one copy to the device for both
-            both = torch.tensor([*of_rows, *owners], device=like.device)
-            mask = (both[: len(of_rows), None] == both[None, len(of_rows) :]).to(like.dtype)
+            mask = _mask(columns, self.rows, like)
             self._masks[columns] = mask
         return mask
+
+
+@dataclass(frozen=True)
+class RowMasks:
+    """The masks [rows, columns] that a recorded pass reads."""
+
+    _masks: Mapping[Columns, Tensor]
+
+    def overwrite(self, adapters: Sequence[str | None]) -> None:
+        """Let the pass's rows use these adapters."""
+        rows = tuple(adapter or NO_ADAPTER for adapter in adapters)
+        for columns, mask in self._masks.items():
+            mask.copy_(_mask(columns, rows, mask))
+
+
+def _mask(columns: Columns, rows: Sequence[str], like: Tensor) -> Tensor:
+    numbers = {name: number for number, (name, _) in enumerate(columns)}
+    owners = [number for number, (_, rank) in enumerate(columns) for _ in range(rank)]
+    of_rows = [numbers.get(row, -1) for row in rows]
+    # one copy to the device for both
+    both = torch.tensor([*of_rows, *owners], device=like.device)
+    return (both[: len(of_rows), None] == both[None, len(of_rows) :]).to(like.dtype)
 
 
 def _linear(layer: nn.Linear, compute: torch.dtype) -> Forward:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -14,6 +15,7 @@ from colearn.contract import Sampling, TokenHistory, TokenRequest
 from colearn.generate.batch_slab import Slab
 from colearn.generate.transformers import TransformersEngine
 from colearn.models.base import Base
+from tests.helpers.operator_recorder import OperatorRecorder
 from tests.helpers.tiny import byte_tokenizer
 
 from . import costs
@@ -80,8 +82,9 @@ def requests(specs: Mapping[str, AgentSpec]) -> list[TokenRequest]:
     ]
 
 
-def per_token(adapters: int, compute: str) -> dict[str, Any]:
-    """Costs of decoding one token of 16 rows, by place, and the types of the KV cache."""
+def per_token(adapters: int, compute: str, cuda_graphs: bool = False) -> dict[str, Any]:
+    """Costs of decoding one token of 16 rows, by place, and the types of the KV cache. With
+    `cuda_graphs`, of a replayed one; its kernels are then launched at once."""
     spent, cached = [], set()
     update = Slab.update
 
@@ -93,7 +96,7 @@ def per_token(adapters: int, compute: str) -> dict[str, Any]:
     Slab.update = noting  # type: ignore[method-assign]
     for tokens in (8, 16):
         base, specs = team(adapters, compute, max_tokens=tokens)
-        generator = TransformersEngine(base, specs)
+        generator = TransformersEngine(base, specs, cuda_graphs=cuda_graphs)
         base.to(DEVICE)
         with costs.counted() as counts:
             answers = generator.generate(requests(specs))
@@ -108,18 +111,38 @@ def per_token(adapters: int, compute: str) -> dict[str, Any]:
     return {**each, "cache": sorted(cached)}
 
 
-def said(adapters: int, compute: str, device: str, move: str = "before") -> list[Any]:
+def said(
+    adapters: int, compute: str, device: str, move: str = "before", cuda_graphs: bool = True
+) -> list[Any]:
     """Tokens and log-probabilities of every row; `move`: whether the base moves to the device
     before or after its generator is built."""
     base, specs = team(adapters, compute, layers=2, max_tokens=12, temperature=0.8)
     if move == "before":
         base.to(device)
-    generator = TransformersEngine(base, specs)
+    generator = TransformersEngine(base, specs, cuda_graphs=cuda_graphs)
     if move == "after":
         base.to(device)
     answers = generator.generate(requests(specs))
     assert str(base.device) == device
     return [[one.action.tokens, one.action.logprobs] for some in answers for one in some]
+
+
+def recorded(adapters: int) -> dict[str, Any]:
+    """What two engines say, one with graphs, when the first agent's rows end before the other's;
+    and the number of recordings and replays."""
+    answers = []
+    for cuda_graphs in (True, False):
+        base, specs = team(adapters, "float32", layers=2, temperature=0.8)
+        specs = {
+            agent: replace(spec, sampling=replace(spec.sampling, max_tokens=tokens))
+            for (agent, spec), tokens in zip(specs.items(), (5, 12), strict=True)
+        }
+        base.to(DEVICE)
+        generator = TransformersEngine(base, specs, cuda_graphs=cuda_graphs)
+        drawn = generator.generate(requests(specs))
+        answers.append([[one.action.tokens, one.action.logprobs] for some in drawn for one in some])
+    counts = [OperatorRecorder.made, OperatorRecorder.replayed]
+    return {"graphs": answers[0], "plain": answers[1], "counts": counts}
 
 
 def counted_twice() -> dict[str, Any]:

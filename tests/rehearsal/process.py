@@ -77,6 +77,8 @@ def main() -> None:
     for module in (*imported_once, "tests.helpers.tiny"):
         import_module(module)
     nominal_device.install()
+    step_graphs = import_module("colearn.generate.step_graphs")
+    step_graphs.Recorder = import_module("tests.helpers.operator_recorder").OperatorRecorder
     print(flush=True)
     for line in sys.stdin:
         child = os.fork()

@@ -1,4 +1,4 @@
-"""Whole runs of training, on the CPU and on a device in name only."""
+"""Whole runs of training, on the CPU and on a device, in name only or a real one."""
 
 from __future__ import annotations
 
@@ -96,14 +96,18 @@ FAMILIES: dict[str, Callable[[Path], dict[str, Any]]] = {
 }
 
 
-def trained(family: str, device: str) -> dict[str, Any]:
+def trained(
+    family: str, device: str, tf32: bool = True, cuda_graphs: bool = True
+) -> dict[str, Any]:
     """The status of a run, its metrics by line, and its weights flattened."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         sections = FAMILIES[family](folder)
-        run = {**sections.get("run", {}), "device": device}
-        if device == "cpu" and "generator" in run:
-            run["generator"] = {k: v for k, v in run["generator"].items() if k != "device"}
+        run = {**sections.get("run", {}), "device": device, "tf32": tf32}
+        generator = {"name": "transformers", "cuda_graphs": cuda_graphs, **run.get("generator", {})}
+        if device == "cpu":
+            generator.pop("device", None)
+        run["generator"] = generator
         done = Experiment(load_config({**sections, "run": run}), folder / "run").run()
         metrics = {}
         for number, line in enumerate((folder / "run/metrics.jsonl").read_text().splitlines()):

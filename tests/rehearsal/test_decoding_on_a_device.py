@@ -63,3 +63,21 @@ def test_a_device_says_what_the_cpu_says(rehearse, adapters, move):
     assert [tokens for tokens, _ in device] == [tokens for tokens, _ in cpu]
     for (_, one), (_, other) in zip(device, cpu, strict=True):
         assert one == pytest.approx(other, abs=1e-5)
+
+
+@pytest.mark.parametrize("adapters", SETUPS, ids=SETUPS.get)
+def test_a_recorded_pass_says_what_the_pass_of_each_token_says(rehearse, adapters):
+    case = rehearse("decoding_cases:recorded", adapters=adapters)
+    assert [tokens for tokens, _ in case["graphs"]] == [tokens for tokens, _ in case["plain"]]
+    for (_, one), (_, other) in zip(case["graphs"], case["plain"], strict=True):
+        assert one == pytest.approx(other, abs=1e-5)
+    assert case["counts"] == [2, 9], "16 rows for 4 steps after their first token, 8 for 7"
+
+
+@pytest.mark.parametrize("adapters", SETUPS, ids=SETUPS.get)
+def test_a_replayed_token_waits_once_and_is_one_copy(rehearse, adapters):
+    ask = {"adapters": adapters, "compute": "bfloat16", "cuda_graphs": True}
+    each = rehearse("decoding_cases:per_token", **ask)
+    assert sum(each["waits"].values()) <= 1, worst(each["waits"])
+    assert sum(each["copies"].values()) <= 1, worst(each["copies"])
+    assert not each["weight_casts"], worst(each["weight_casts"])

@@ -44,10 +44,10 @@ def by_queries(
     return torch.cat(parts, 2)
 
 
-def large_tree(device: str) -> dict[str, Any]:
+def large_tree(device: str, compiled: bool = False) -> dict[str, Any]:
     """The last hidden states of a tree, the gradients of two weights, and the largest tensors of
-    tokens squared."""
-    if device != "cpu":
+    tokens squared. compiled: whether the device runs the compiled kernel, as no nominal one can."""
+    if device != "cpu" and not compiled:
         flex.kernel = lambda: by_queries
     pieces = [Piece(0, LENGTHS[0], -1, 0, 0)]
     for length in LENGTHS[1:]:

@@ -1,4 +1,4 @@
-"""Updates on a device in name only: what a micro-batch costs."""
+"""Updates, and what a micro-batch costs on a device in name only."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def per_micro_batch(
     base.to(DEVICE)
     value = "observation" if values else None
     groups = groups_of(TransformersEngine(base, specs), forks, value=value)
-    learner = _learner(base, specs["ada"], values, checkpointing)
+    learner = learner_of(base, specs["ada"], values, checkpointing)
 
     def objective(outputs: Any, batch: Any) -> Any:
         loss = -1e-3 * outputs.logprobs.sum()
@@ -55,7 +55,7 @@ def per_micro_batch(
     }
 
 
-def _learner(base: Any, spec: AgentSpec, values: bool, checkpointing: bool) -> LocalLearner:
+def learner_of(base: Any, spec: AgentSpec, values: bool, checkpointing: bool) -> LocalLearner:
     for name, parameter in base.model.named_parameters():
         mine = spec.adapter is None or (".lora_" in name and f".{spec.adapter}." in name)
         parameter.requires_grad_(mine)

@@ -1,0 +1,174 @@
+"""The pass of one decoded token as a CUDA graph: recorded once for each shape, then replayed.
+
+On a device, a token's pass consists of about a thousand short kernels, and the host takes longer to
+launch them than the device to run them. A replay launches all of them at once.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor
+
+from colearn.errors import ConfigError, reason_of
+from colearn.models.base import Base
+
+from .batch_slab import Slab
+
+SLOTS = 256
+"""Recorded passes read a multiple of this number of slots, so that few shapes occur while histories
+grow."""
+
+Replay = Callable[[], Tensor]
+
+
+class StepGraphs:
+    """Recorded passes over one slab, by number of rows, number of slots and selected adapter.
+
+    A pass of a new shape runs twice on the host: once as usual, with the result of this step, and
+    once to record it. The inputs of a recorded pass are tensors that each step overwrites.
+    """
+
+    def __init__(self, base: Base) -> None:
+        self.base = base
+        self._slab: Slab | None = None
+        self._layers: object = None
+        self._recorder: Recorder | None = None
+        self._passes: dict[tuple[int, int, str | None, bool], _Pass] = {}
+
+    def hidden(
+        self, slab: Slab, ids: Tensor, visible: Tensor, adapters: Sequence[str | None], used: int
+    ) -> Tensor:
+        """Compute the last hidden states [rows, D] of `ids` [rows, 1], the next token of each row
+        of `slab`. `visible` [rows, 1]: first visible positions; `used`: number of slots in use
+        after this step."""
+        if slab is not self._slab or self.base.device_layers is not self._layers:
+            self._passes.clear()
+            self._slab, self._recorder = slab, None
+        room, slots = _rows(slab), min(-(-used // SLOTS) * SLOTS, slab.capacity)
+        mixed = len(set(adapters)) > 1
+        key = (room, slots, None if mixed else adapters[0], mixed)
+        given = (ids, visible, slab.device_lengths, slab.device_offsets)
+        known = self._passes.get(key)
+        if known is not None:
+            return known.again(given, _padded(adapters, room))[: slab.rows]
+        if self._recorder is None:  # memory is freed with the last recording in it
+            self._recorder = Recorder(self.base.device)
+        made = _Pass(self.base, slab, room, slots, self._recorder)
+        made.overwrite(given)
+        hidden = made.record(_padded(adapters, room))
+        self._layers = self.base.device_layers
+        self._passes[key] = made
+        return hidden[: slab.rows]
+
+
+def _rows(slab: Slab) -> int:
+    """Number of rows that a recorded pass computes: 1, 2, 3, 4, 6, 8, 12, 16, 24, ..., and at most
+    the slab's room."""
+    power = 1 << (slab.rows.bit_length() - 1)
+    return min(next(n for n in (power, power + power // 2, 2 * power) if n >= slab.rows), slab.room)
+
+
+def _padded(adapters: Sequence[str | None], room: int) -> list[str | None]:
+    return [*adapters, *[adapters[-1]] * (room - len(adapters))]
+
+
+class Recorder:
+    """Records passes that never run at the same time, so that they share memory."""
+
+    def __init__(self, device: torch.device) -> None:
+        self.device = device
+        self._pool = torch.cuda.graph_pool_handle()
+
+    def record(self, run: Callable[[], Tensor]) -> Replay:
+        """Record what `run` launches, without running it. Each replay overwrites the result of the
+        one before.
+
+        Errors: ConfigError if `run` waits for the device or copies from the host.
+        """
+        graph = torch.cuda.CUDAGraph()
+        current = torch.cuda.current_stream(self.device)
+        aside = torch.cuda.Stream(self.device)
+        aside.wait_stream(current)
+        try:
+            with torch.cuda.stream(aside), _without_collections():
+                graph.capture_begin(self._pool, capture_error_mode="thread_local")
+                try:
+                    result = run()
+                finally:
+                    graph.capture_end()
+        except RuntimeError as error:
+            raise ConfigError(
+                "run.generator.cuda_graphs: this model's pass cannot be recorded "
+                f"({reason_of(error)}); set it to false"
+            ) from error
+        current.wait_stream(aside)
+
+        def replay() -> Tensor:
+            graph.replay()
+            return result
+
+        return replay
+
+
+@contextmanager
+def _without_collections() -> Iterator[None]:
+    """A garbage collection could free the graph of another batch, which no recording survives."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+class _Pass:
+    """One pass of a fixed shape, with the tensors that it reads."""
+
+    def __init__(self, base: Base, slab: Slab, room: int, slots: int, recorder: Recorder) -> None:
+        self.base, self.slots, self._recorder = base, slots, recorder
+
+        def integers(*shape: int) -> Tensor:
+            return torch.zeros(shape, dtype=torch.long, device=base.device)
+
+        self._ids, self._visible = integers(room, 1), integers(room, 1)
+        self._lengths, self._offsets = integers(room), integers(room)
+        self._slab = slab.first(room, self._lengths, self._offsets)
+        self._adapters: list[str | None] = []
+        self._replay: Replay | None = None
+
+    def overwrite(self, given: Sequence[Tensor]) -> None:
+        """Copy a step's inputs. Rows beyond them keep earlier values; their results are ignored."""
+        for own, new in zip(
+            (self._ids, self._visible, self._lengths, self._offsets), given, strict=True
+        ):
+            own[: len(new)] = new
+
+    def record(self, adapters: list[str | None]) -> Tensor:
+        """Run the pass, and record it for `again`."""
+        self._adapters = adapters
+        with self.base.using(adapters), self.base.packed():
+            hidden = self._run()
+            self._masks = self.base.row_masks
+            self._replay = self._recorder.record(self._run)
+        return hidden
+
+    def again(self, given: Sequence[Tensor], adapters: list[str | None]) -> Tensor:
+        assert self._replay is not None
+        self.overwrite(given)
+        if adapters != self._adapters:
+            if self._masks is not None:
+                self._masks.overwrite(adapters)
+            self._adapters = adapters
+        return self._replay()
+
+    def _run(self) -> Tensor:
+        positions = self._slab.begin(1, self.slots, alike=False)
+        mask = self._slab.mask(positions, self._visible)
+        return self.base.hidden(self._ids, position_ids=positions, mask=mask, cache=self._slab)[
+            :, -1
+        ]
