@@ -60,23 +60,29 @@ def install() -> None:
 def refuse_own(message: str) -> None:
     """Errors: DeprecatedCall if the project's code made the call that a library warns of."""
     files = _files(sys._getframe(2))
-    library = _library(next(files, ""))
+    library = _library(next(files, ("", False))[0])
     if library not in LIBRARIES or message.startswith(_OF_ANY_CALL):
         return
-    for file in files:
+    for file, imports in files:
         if file.startswith(OWN):
             raise DeprecatedCall(f"{Path(file).relative_to(ROOT)}: {message}")
-        if _library(file) != library:
+        if (
+            _library(file) != library or imports
+        ):  # a library that imports its own parts warns itself
             return
 
 
-def _files(frame: FrameType | None) -> Iterator[str]:
-    """The files of a stack, from the one that warns, without those that only pass calls on."""
+def _files(frame: FrameType | None) -> Iterator[tuple[str, bool]]:
+    """The files of a stack, from the one that warns, without those that only pass calls on; and
+    whether the file is there as it imports the one before it."""
+    imports = False
     while frame is not None:
         file = frame.f_code.co_filename
+        imports = imports or file.startswith("<frozen importlib")
         standard = file.startswith(_STANDARD) and not file.startswith(_SITES)
         if not (standard or file.startswith("<") or file.endswith(_BETWEEN)):
-            yield file
+            yield file, imports
+            imports = False
         frame = frame.f_back
 
 
