@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
-sys.path.append(str(ROOT))
+sys.path += [str(ROOT), str(ROOT / "benchmarks")]
 
 SMALL: dict[str, int] = {
     "vocab_size": 258,
@@ -45,6 +45,8 @@ LARGE: dict[str, int] = {
 }
 
 
+MIDDLE = LARGE | {"hidden_size": 1024, "intermediate_size": 3072}
+"""In the shape of Qwen3-0.6B."""
 SMALL_DEVICE = "cpu"
 """Device of a rehearsal."""
 
@@ -74,7 +76,10 @@ class Stand:
             **(SMALL if small else LARGE), tie_word_embeddings=True, max_position_embeddings=4096
         )
         torch.manual_seed(0)
-        causal = Qwen3ForCausalLM(config)
+        with (
+            self.device
+        ):  # weights are drawn there: on a CPU that takes longer than what is measured
+            causal = Qwen3ForCausalLM(config)
         if adapters:  # a frozen base is stored in the compute type, as in a run
             causal = causal.to(self.dtype).requires_grad_(False)
         self.base = Base(causal, self.dtype)
@@ -246,7 +251,7 @@ def update_share(small: bool) -> dict[str, Any]:
     }
 
 
-def decode(adapters: int) -> Callable[[bool], dict[str, Any]]:
+def decode(adapters: int, *, cuda_graphs: bool = True) -> Callable[[bool], dict[str, Any]]:
     """New tokens per second of the generator that decodes with the trained model, and milliseconds
     of a token of every row beside those that a dry run takes."""
 
@@ -254,7 +259,7 @@ def decode(adapters: int) -> Callable[[bool], dict[str, Any]]:
         from colearn.generate.transformers import TransformersEngine
 
         stand = Stand(small, adapters=adapters)
-        generator = TransformersEngine(stand.base, stand.voices)
+        generator = TransformersEngine(stand.base, stand.voices, cuda_graphs=cuda_graphs)
         stand.generated(generator)
         _, seconds = stand.generated(generator)
         tokens = stand.rows * stand.action
@@ -321,8 +326,15 @@ def large_tree(small: bool) -> dict[str, Any]:
         made.append(hidden.detach().float().cpu())
         spent.append(round(seconds, 4))
         peaks.append(torch.cuda.max_memory_allocated() if on_device and not small else 0)
-    gap = float((made[0] - made[1]).abs().max())
-    return {"tokens": mask.width, "gap": gap, "seconds": spent, "peak_bytes": peaks}
+    gaps = (made[0] - made[1]).abs()
+    return {
+        "tokens": mask.width,
+        "gap": float(gaps.max()),
+        "mean_gap": float(gaps.mean()),
+        "largest_state": float(made[0].abs().max()),
+        "seconds": spent,
+        "peak_bytes": peaks,
+    }
 
 
 def packed_trees(small: bool) -> dict[str, Any]:
@@ -426,6 +438,39 @@ def zero3(config: str) -> Callable[[bool], dict[str, Any]]:
     return run
 
 
+def whole_iteration(algorithm: str, lora: bool, **run: Any) -> Callable[[bool], dict[str, Any]]:
+    """Seconds and peak of a team's iteration beside those that a dry run predicts."""
+
+    def measure(small: bool) -> dict[str, Any]:
+        import torch
+        from _gpu_runs import team
+
+        for package in run.get("needs", ()):
+            needs(package)
+        settings = {key: value for key, value in run.items() if key != "needs"}
+        device = torch.device(SMALL_DEVICE if small else "cuda")
+        return team(SMALL if small else LARGE, device, algorithm, lora, **settings)
+
+    return measure
+
+
+def grpo(peer: bool, **run: Any) -> Callable[[bool], dict[str, Any]]:
+    """Seconds of a GRPO step in full weights, here or by TRL, at equal tokens."""
+
+    def measure(small: bool) -> dict[str, Any]:
+        import torch
+        from _gpu_runs import own_grpo, trl_grpo
+
+        device = torch.device(SMALL_DEVICE if small else "cuda")
+        shape = SMALL if small else MIDDLE
+        if not peer:
+            return own_grpo(shape, device, **run)
+        needs("trl")
+        return trl_grpo(shape, device)
+
+    return measure
+
+
 def needs(package: str) -> None:
     if importlib.util.find_spec(package) is None:
         raise Skipped(f"{package} is not installed")
@@ -437,12 +482,20 @@ ITEMS: dict[str, Callable[[bool], dict[str, Any]]] = {
     "decode": decode(0),
     "decode, one adapter": decode(1),
     "decode, two adapters": decode(2),
+    "decode, without graphs": decode(0, cuda_graphs=False),
     "vllm, full": vllm("vllm", False),
     "update": update_share,
     "blocks of logits": blocks_of_logits,
     "large tree": large_tree,
     "packed trees": packed_trees,
     "memory": memory,
+    "team, magrpo, adapters": whole_iteration("magrpo", True, generator="transformers"),
+    "team, collm_cc, adapters": whole_iteration("collm_cc", True, generator="transformers"),
+    "grpo": grpo(peer=False, generator="transformers"),
+    "grpo by trl": grpo(peer=True),
+    "team, magrpo, adapters, vllm": whole_iteration(
+        "magrpo", True, generator="vllm", needs=("vllm",)
+    ),
     "vllm, adapters": vllm("vllm", True),
     "vllm server, adapters": vllm("server", True),
     "vllm server, full": vllm("server", False),

@@ -88,14 +88,13 @@ class SharedWords(DecPOMDP[int, State], RewardStructure):
         return {"turns": float(state.turn)}
 
 
-def make_folders(folder: Path, layers: int = 6) -> None:
-    """The model with its tokenizer, and the entry point by which colearn finds the task."""
-    import torch
+def word_tokenizer(size: int) -> Any:
+    """`size` words, each of them one token in both directions; the end token lies outside."""
     from tokenizers import Tokenizer, models, pre_tokenizers
-    from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
+    from transformers import PreTrainedTokenizerFast
 
-    vocabulary = {f"w{number}": number for number in range(VOCABULARY - 1)}
-    vocabulary["<unk>"] = VOCABULARY - 1
+    vocabulary = {f"w{number}": number for number in range(size - 1)}
+    vocabulary["<unk>"] = size - 1
     backend = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
     backend.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     tokenizer = PreTrainedTokenizerFast(
@@ -105,7 +104,15 @@ def make_folders(folder: Path, layers: int = 6) -> None:
         chat_template="{% for m in messages %} {{ m['content'] }} {% endfor %}",
         model_max_length=4096,
     )
-    assert tokenizer.eos_token_id >= VOCABULARY
+    assert tokenizer.eos_token_id >= size
+    return tokenizer
+
+
+def make_folders(folder: Path, layers: int = 6) -> None:
+    """The model with its tokenizer, and the entry point by which colearn finds the task."""
+    import torch
+    from transformers import Qwen3Config, Qwen3ForCausalLM
+
     torch.manual_seed(0)
     model = Qwen3ForCausalLM(
         Qwen3Config(
@@ -126,7 +133,7 @@ def make_folders(folder: Path, layers: int = 6) -> None:
     model.generation_config.do_sample = True
     model.generation_config.top_k = 0  # the library's default cuts at 50
     model.save_pretrained(folder / "model")
-    tokenizer.save_pretrained(folder / "model")
+    word_tokenizer(VOCABULARY).save_pretrained(folder / "model")
     entry = folder / "entry" / "vs_comlrl_task-0.dist-info"
     entry.mkdir(parents=True)
     (entry / "METADATA").write_text("Metadata-Version: 2.1\nName: vs-comlrl-task\nVersion: 0\n")
