@@ -531,7 +531,7 @@ def run_item(name: str, small: bool, seconds: float) -> dict[str, Any]:
             return {"item": name, "error": f"took more than {seconds:.0f} s"}
         taken = round(time.perf_counter() - started, 1)
         if not result.exists():
-            return {"item": name, "error": done.stderr.strip()[-800:], "seconds_in_all": taken}
+            return {"item": name, "error": done.stderr.strip()[-2000:], "seconds_in_all": taken}
         return {"item": name, **json.loads(result.read_text()), "seconds_in_all": taken}
 
 

@@ -42,8 +42,8 @@ TEXT = """\
     python benchmarks/paper_placement.py
 
 What a dry run proposes for each config of `configs/paper/`. **Estimates, not measured**: none of
-the configs was run, no GPU has confirmed a figure, and times follow from data sheets
-(`colearn/estimate/accelerators.py`) and assumed shares of their rates
+the configs was run; times follow from data sheets (`colearn/estimate/accelerators.py`) and from
+shares of their rates that one H200 reached ([gpu.md](gpu.md)) or that are assumed
 (`colearn/estimate/duration.py`). Answers have maximum length, and no episode ends early. Published
 sizes replace models that are not on this machine, one token per 3 characters their tokenizers, and
 the lengths of the packaged data those of the hub. *GB by device* is the peak of each device, or of

@@ -148,6 +148,12 @@ class GeneratorKind(ABC):
         requires."""
         return False
 
+    @property
+    def replays(self) -> bool:
+        """Whether engines of this kind launch the kernels of a decoded token at once, as a recorded
+        CUDA graph."""
+        return False
+
     def check(self, run: Any) -> None:  # noqa: B027 - most kinds take every run
         """Check a resolved run before anything is loaded.
 

@@ -39,7 +39,8 @@ class Transformers(GeneratorKind):
     """Device of the copy; None: the model's device."""
     cuda_graphs: bool = True
     """On CUDA devices, record a token's pass once for each shape of the batch, and replay it: the
-    host launches about a thousand kernels at once instead of one by one. No effect on the CPU."""
+    host launches about a thousand kernels at once. No effect on the CPU, and for models whose
+    rotary frequencies depend on the longest row."""
 
     def __post_init__(self) -> None:
         _check_positive(max_rows=self.max_rows, cache_gib=self.cache_gib)
@@ -53,6 +54,10 @@ class Transformers(GeneratorKind):
     @property
     def copies(self) -> bool:
         return self.copy
+
+    @property
+    def replays(self) -> bool:
+        return self.cuda_graphs
 
     def build(self, base: Base, roles: Mapping[str, AgentSpec]) -> TokenEngine:
         from colearn.models.load import resolve_device

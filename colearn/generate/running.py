@@ -149,7 +149,7 @@ class Running:
 
     def _hidden(self, ids: Tensor, sees: Tensor) -> Tensor:
         """Compute the last hidden states [slab rows, D] of the rows' last tokens."""
-        if self._records and self.base.device.type == "cuda":
+        if self._records and self.base.device.type == "cuda" and self.base.recordable:
             if self._graphs is None:
                 self._graphs = StepGraphs(self.base)
             return self._graphs.hidden(self._slab, ids, sees, self._adapters, self._used)

@@ -22,7 +22,7 @@ from .lean_layers import LARGE, Lean, kept_inputs, lean_layers
 from .logits import logits_at_once, scaled_logits
 from .packed_products import PackedProducts, worthwhile
 from .recomputation import recomputing
-from .rotary import steady_positions
+from .rotary import by_length, steady_positions
 from .tree_attention import NAME, by_blocks
 from .tree_mask import TreeMask
 
@@ -62,6 +62,11 @@ class Base(Adapted):
         which the frequencies are constant.
         """
         return steady_positions(self.config)
+
+    @property
+    def recordable(self) -> bool:
+        """Whether a pass only launches kernels, so that a CUDA graph can replay it."""
+        return not by_length(self.config)
 
     @property
     def device(self) -> torch.device:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 _BY_LENGTH = ("dynamic", "longrope")
@@ -10,15 +11,24 @@ trained range. In such a pass, cached keys have other frequencies than new queri
 result depends on the other rows of the batch."""
 
 
+def by_length(config: Any) -> bool:
+    """Whether a pass reads its longest position, for which the host waits on a device."""
+    return any(one.get("rope_type") in _BY_LENGTH for one in _kinds(config))
+
+
 def steady_positions(config: Any) -> int | None:
     """Number of positions up to which a token's rotary embedding depends only on its position; None
     if the config names no maximum."""
     longest: int | None = getattr(config, "max_position_embeddings", None)
-    rope = getattr(config, "rope_parameters", None) or {}
-    kinds = rope.values() if all(isinstance(one, dict) for one in rope.values()) else [rope]
-    for one in kinds:
+    for one in _kinds(config):
         if one.get("rope_type") in _BY_LENGTH:
             trained = one.get("original_max_position_embeddings") or longest
             if longest is not None and trained is not None:
                 longest = min(longest, trained)
     return longest
+
+
+def _kinds(config: Any) -> Iterable[Mapping[str, Any]]:
+    """The settings of rotary embeddings, which can differ by kind of layer."""
+    rope = getattr(config, "rope_parameters", None) or {}
+    return rope.values() if all(isinstance(one, dict) for one in rope.values()) else [rope]

@@ -115,3 +115,10 @@ def test_a_recording_computes_at_most_half_as_many_rows_again(rows, computed):
 
 def test_a_recording_computes_no_row_beyond_the_slab():
     assert step_graphs._rows(Slab(5, 1, torch.device("cpu"))) == 5
+
+
+@pytest.mark.parametrize(("rope", "recordable"), [("default", True), ("dynamic", False)])
+def test_a_model_that_reads_its_longest_position_is_not_recorded(rope, recordable):
+    base = Base(tiny_model("llama"))
+    base.config.rope_parameters["rope_type"] = rope
+    assert base.recordable is recordable
