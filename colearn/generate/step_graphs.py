@@ -36,7 +36,7 @@ class StepGraphs:
         self.base = base
         self._slab: Slab | None = None
         self._layers: object = None
-        self._recorder: Recorder | None = None
+        self._recorder: GraphRecorder | None = None
         self._passes: dict[tuple[int, int, str | None, bool], _Pass] = {}
 
     def hidden(
@@ -56,7 +56,7 @@ class StepGraphs:
         if known is not None:
             return known.again(given, _padded(adapters, room))[: slab.rows]
         if self._recorder is None:  # memory is freed with the last recording in it
-            self._recorder = Recorder(self.base.device)
+            self._recorder = GraphRecorder(self.base.device)
         made = _Pass(self.base, slab, room, slots, self._recorder)
         made.overwrite(given)
         hidden = made.record(_padded(adapters, room))
@@ -76,7 +76,7 @@ def _padded(adapters: Sequence[str | None], room: int) -> list[str | None]:
     return [*adapters, *[adapters[-1]] * (room - len(adapters))]
 
 
-class Recorder:
+class GraphRecorder:
     """Records passes that never run at the same time, so that they share memory."""
 
     def __init__(self, device: torch.device) -> None:
@@ -129,7 +129,9 @@ def _without_collections() -> Iterator[None]:
 class _Pass:
     """One pass of a fixed shape, with the tensors that it reads."""
 
-    def __init__(self, base: Base, slab: Slab, room: int, slots: int, recorder: Recorder) -> None:
+    def __init__(
+        self, base: Base, slab: Slab, room: int, slots: int, recorder: GraphRecorder
+    ) -> None:
         self.base, self.slots, self._recorder = base, slots, recorder
 
         def integers(*shape: int) -> Tensor:

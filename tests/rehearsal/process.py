@@ -78,7 +78,7 @@ def main() -> None:
         import_module(module)
     nominal_device.install()
     step_graphs = import_module("colearn.generate.step_graphs")
-    step_graphs.Recorder = import_module("tests.helpers.operator_recorder").OperatorRecorder
+    step_graphs.GraphRecorder = import_module("tests.helpers.operator_recorder").OperatorRecorder
     print(flush=True)
     for line in sys.stdin:
         child = os.fork()

@@ -15,7 +15,7 @@ from colearn.models.base import Base
 
 @pytest.fixture(autouse=True)
 def _operators_stand_in_for_graphs(monkeypatch):
-    monkeypatch.setattr(step_graphs, "Recorder", OperatorRecorder)
+    monkeypatch.setattr(step_graphs, "GraphRecorder", OperatorRecorder)
     monkeypatch.setattr(step_graphs, "SLOTS", 64)
     monkeypatch.setattr(OperatorRecorder, "made", 0)
     monkeypatch.setattr(OperatorRecorder, "replayed", 0)
