@@ -13,6 +13,7 @@ from colearn.agents import AgentSpec, ChatFormat
 from colearn.config import LoRASettings
 from colearn.contract import Sampling, TokenHistory, TokenRequest
 from colearn.generate.batch_slab import Slab
+from colearn.generate.step_graphs import StepGraphs
 from colearn.generate.transformers import TransformersEngine
 from colearn.models.base import Base
 from tests.helpers.operator_recorder import OperatorRecorder
@@ -143,6 +144,34 @@ def recorded(adapters: int) -> dict[str, Any]:
         answers.append([[one.action.tokens, one.action.logprobs] for some in drawn for one in some])
     counts = [OperatorRecorder.made, OperatorRecorder.replayed]
     return {"graphs": answers[0], "plain": answers[1], "counts": counts}
+
+
+ORDERS = ("aaaaa", "bbbbb", "aabba", "babab", "bbbbb", "abbbb")
+"""The adapter of each of five rows, by step."""
+
+
+@torch.inference_mode()
+def selected() -> list[float]:
+    """Largest gap, by step, between the hidden states of a recorded pass and of the pass itself,
+    when rows change their adapters. A recording of five rows computes six."""
+    base, _ = team(2, "float32", layers=2)
+    base.to(DEVICE)
+    graphs = StepGraphs(base)
+    slabs = [Slab(5, 64, base.device, room=8) for _ in range(2)]
+    visible = torch.zeros((5, 1), dtype=torch.long, device=base.device)
+    gaps = []
+    for number, order in enumerate(ORDERS):
+        adapters = [f"adapter-{'ab'.index(letter)}" for letter in order]
+        ids = torch.full((5, 1), 7 + number, device=base.device)
+        for slab in slabs:
+            slab.lengths = [number] * 5
+        found = graphs.hidden(slabs[0], ids, visible, adapters, number + 1)
+        positions = slabs[1].begin(1, number + 1)
+        mask = slabs[1].mask(positions, visible)
+        with base.using(adapters), base.packed():
+            expected = base.hidden(ids, position_ids=positions, mask=mask, cache=slabs[1])[:, -1]
+        gaps.append(float((found - expected).abs().max()))
+    return gaps
 
 
 def counted_twice() -> dict[str, Any]:

@@ -81,3 +81,7 @@ def test_a_replayed_token_waits_once_and_is_one_copy(rehearse, adapters):
     assert sum(each["waits"].values()) <= 1, worst(each["waits"])
     assert sum(each["copies"].values()) <= 1, worst(each["copies"])
     assert not each["weight_casts"], worst(each["weight_casts"])
+
+
+def test_a_recorded_pass_follows_the_adapters_of_its_rows(rehearse):
+    assert max(rehearse("decoding_cases:selected")) <= 1e-5
