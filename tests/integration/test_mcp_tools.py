@@ -122,7 +122,9 @@ def test_an_argument_that_is_no_name_in_python_is_named(tmp_path):
     path.write_text(
         imports + SERVER.replace("text: str", 'text: Annotated[str, Field(alias="a-text")]')
     )
-    with pytest.raises(ConfigError, match="repeat takes 'a-text', which is no name"):
+    with pytest.raises(
+        ConfigError, match="repeat takes 'a-text', which is not a Python argument name"
+    ):
         mcp_tools([sys.executable, str(path)])
 
 
