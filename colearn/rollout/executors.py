@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import asyncio
 import time
+from _thread import start_new_thread
 from collections.abc import Awaitable, Callable, Coroutine
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future
+from contextlib import suppress
 from functools import partial
 from queue import SimpleQueue
 from typing import Any, TypeVar
@@ -43,6 +45,9 @@ class CallingThread:
 
     def __init__(self) -> None:
         self._calls: SimpleQueue[Call | None] = SimpleQueue()
+        self._task: asyncio.Task[Any] | None = None
+        """The coroutine, once the loop has it."""
+        self._cancelled = self._ended = False
 
     async def __call__(self, work: Callable[..., Any], *arguments: Any) -> Any:
         """Run a function in the calling thread and return its result."""
@@ -52,24 +57,42 @@ class CallingThread:
 
     def run(self, work: Coroutine[Any, Any, Result]) -> Result:
         """Returns the coroutine's result; an interruption of this thread cancels the coroutine."""
-        begun: Future[tuple[asyncio.AbstractEventLoop, asyncio.Task[Result]]] = Future()
+        outcome: Future[Result] = Future()
 
         async def main() -> Result:
-            task = asyncio.create_task(work)
-            begun.set_result((asyncio.get_running_loop(), task))
+            task = self._task = asyncio.create_task(work)
+            if self._cancelled:
+                task.cancel()
             return await task
 
-        with ThreadPoolExecutor(1, thread_name_prefix="loop") as thread:
-            done = thread.submit(asyncio.run, main())
-            done.add_done_callback(lambda _: self._calls.put(None))
+        def loop() -> None:
             try:
-                while calls := self._waiting():
-                    hand_over([_ended(*call) for call in calls])
-            except BaseException:
-                loop, task = begun.result()
-                loop.call_soon_threadsafe(task.cancel)
-                raise
-        return done.result()
+                outcome.set_result(asyncio.run(main()))
+            except BaseException as error:  # noqa: BLE001 - raised again in the calling thread
+                outcome.set_exception(error)
+            self._ended = True
+            self._calls.put(None)
+
+        try:
+            # not threading.Thread: an interruption of its start() can leave a lock locked, and then
+            # the thread never runs
+            start_new_thread(loop, ())
+            while calls := self._waiting():
+                hand_over([_ended(*call) for call in calls])
+        except BaseException:
+            self._cancel()
+            raise
+        return outcome.result()
+
+    def _cancel(self) -> None:
+        """Cancel the coroutine and wait for its end. A coroutine that has not begun never does."""
+        self._cancelled = True  # before the task is read, as main() stores the task and reads this
+        if self._task is None:
+            return
+        with suppress(RuntimeError):  # the loop has ended
+            self._task.get_loop().call_soon_threadsafe(self._task.cancel)
+        while not self._ended:
+            self._calls.get()
 
     def _waiting(self) -> list[Call]:
         """Waits for a call; returns all queued calls, or an empty list after the coroutine has
