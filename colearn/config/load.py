@@ -13,9 +13,10 @@ from pydantic import BaseModel, ValidationError
 from colearn import registry
 from colearn.errors import ConfigError, nearest
 from colearn.text.masking import masked_settings, with_secrets
+from colearn.text.validation import first_surrogate
 from colearn.text.yaml_text import parse_yaml, read_yaml_file
 
-from .messages import one_line
+from .messages import dotted_key, one_line
 from .section import EXPONENT
 from .settings import Config
 from .suite import SuiteSettings
@@ -108,6 +109,10 @@ def _validated(
     data = with_secrets(data)
     if cls is Config:
         data = with_base(data)
+    if (path := first_surrogate(data)) is not None:
+        raise ConfigError(
+            f"{dotted_key(path)}: holds half of a surrogate pair, which is no text; correct it"
+        )
     try:
         return cls.model_validate(data)
     except ValidationError as error:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
@@ -26,7 +26,7 @@ def one_line(
     """Returns the first validation error of `given` as one line that names the dotted key. `above`
     is a prefix of this key; `cls` is the settings class that validated `given`, if any."""
     path, faults = first_fault(error, given)
-    where = ".".join([above] * bool(above) + [_key(str(part)) for part in path]) or "config"
+    where = dotted_key([*([above] if above else []), *path])
     kind, value = faults[0]["type"], faults[0]["input"]
     if kind == "extra_forbidden":
         hint = _of_algorithm(path, value, cls) or remedy(str(path[-1]), _siblings(path, cls))
@@ -40,6 +40,11 @@ def one_line(
     nested = isinstance(value, Mapping | BaseModel) and kind not in (*_LIST, *_SECTION)
     got = "" if nested else f", got {_shown(value)}"
     return f"{where}: {message}{got}{f'; write [{_key(str(value))}]' if listed else ''}"
+
+
+def dotted_key(path: Sequence[int | str]) -> str:
+    """Returns the keys and indices that lead to a value as one dotted key; `config` for none."""
+    return ".".join(_key(str(part)) for part in path) or "config"
 
 
 def _message(fault: Fault) -> str:

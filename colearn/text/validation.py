@@ -1,9 +1,11 @@
-"""Locates the value to which a pydantic validation error refers."""
+"""Locates invalid values: that of a pydantic validation error, and text that is not Unicode."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
+
+from .printable import is_unicode
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
@@ -37,6 +39,24 @@ def first_fault(error: ValidationError, given: Any) -> tuple[KeyPath, Sequence[F
     deepest = max(len(path) for path, _ in located)
     path = next(path for path, _ in located if len(path) == deepest)
     return path, [one for place, one in located if place == path]
+
+
+def first_surrogate(given: Any) -> KeyPath | None:
+    """Returns the keys and indices that lead to the first text with half of a surrogate pair, which
+    may be a key; None if there is none."""
+    if isinstance(given, str):
+        return None if is_unicode(given) else ()
+    if isinstance(given, Mapping):
+        entries: Iterable[tuple[Any, Any]] = given.items()
+    elif isinstance(given, list | tuple):
+        entries = enumerate(given)
+    else:
+        return None
+    for key, value in entries:
+        below = () if first_surrogate(key) == () else first_surrogate(value)
+        if below is not None:
+            return (key, *below)
+    return None
 
 
 def _located(error: Fault, given: Any) -> tuple[KeyPath, int | None]:

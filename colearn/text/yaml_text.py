@@ -11,6 +11,8 @@ import yaml
 
 from colearn.errors import reason_of
 
+from .printable import is_unicode
+
 _DEPTH = 100
 """Maximum nesting of sections and lists."""
 _NODES = 200_000
@@ -129,7 +131,8 @@ def _located(error: yaml.MarkedYAMLError, source: str) -> str:
 def _expanded(node: yaml.Node, counts: dict[int, int | None], depth: int) -> int:
     """Number of values below a node, with aliases expanded.
 
-    Errors: MarkedYAMLError for an alias that contains itself, and if a limit is exceeded.
+    Errors: MarkedYAMLError for an alias that contains itself, for half of a surrogate pair, and if
+    a limit is exceeded.
     """
     if id(node) in counts:
         count = counts[id(node)]
@@ -138,6 +141,8 @@ def _expanded(node: yaml.Node, counts: dict[int, int | None], depth: int) -> int
         return count
     if depth > _DEPTH:
         raise _problem(f"more than {_DEPTH} sections or lists inside each other", node)
+    if isinstance(node, yaml.ScalarNode) and not is_unicode(node.value):
+        raise _problem("half of a surrogate pair is no text; write the character itself", node)
     counts[id(node)] = None
     count = 1 + sum(_expanded(child, counts, depth + 1) for child in _children(node))
     if count > _NODES:

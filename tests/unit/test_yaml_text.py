@@ -29,6 +29,12 @@ BOMB = "a: &a [1,1,1,1,1,1,1,1,1,1]\n" + "\n".join(
         ("a: [1\nb: 2", "line 2: expected ',' or ']', but got ':': b: 2"),
         ("{seed: 1, seed: 2}", "line 1: the key 'seed' appears twice in its section"),
         ("a: [", "line 1"),
+        (
+            'a: 1\nsize: "\\ud800"',
+            "line 2: half of a surrogate pair is no text; write the character itself: "
+            'size: "\\ud800"',
+        ),
+        ('{"\\udfff": 1}', "line 1: half of a surrogate pair is no text"),
     ],
 )
 def test_what_cannot_be_read_is_told_with_its_line(text: str, problem: str) -> None:

@@ -58,3 +58,18 @@ def test_a_setting_of_an_algorithm_is_named(monkeypatch: pytest.MonkeyPatch) -> 
     with pytest.raises(ConfigError) as caught:
         build_algorithm(config)
     assert str(caught.value) == "algorithm.discount: input should be a valid number, got [0.5, 1]"
+
+
+@pytest.mark.parametrize(
+    ("sections", "key"),
+    [
+        ({"task": {"name": "notes", "texts": ["a", "\ud800"]}}, "task.texts.1"),
+        ({"agents": {"a\udfff": {}}}, r"agents.'a\udfff'"),
+        ({"critic": {"path": "x\udfff"}}, "critic.path"),
+    ],
+)
+def test_half_of_a_surrogate_pair_in_a_mapping_is_named(sections: dict[str, Any], key: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load_config({"task": "notes", "models": {"*": {"path": "x"}}, **sections})
+    told = f"{key}: holds half of a surrogate pair, which is no text; correct it"
+    assert str(caught.value) == told
