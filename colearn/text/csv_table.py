@@ -1,15 +1,20 @@
-"""Strict CSV parser for user files: a header, and rows with the same number of fields."""
+"""Strict CSV parser for user files, as in RFC 4180: a header, and rows with the same number of
+fields."""
 
 from __future__ import annotations
 
 import csv
 import io
+import re
 from typing import Any, NamedTuple
 
 from colearn.text.json_value import read_json
 
 LARGEST_FIELD = 1 << 24
 """Maximum number of characters of a field."""
+_FIELD = re.compile(r'(?:"[^"]*+(?:""[^"]*+)*+"|[^",\r\n]*+)(?:,|\r\n?|\n|\Z)')
+"""A field with the comma or the line end behind it; only a field in quotes holds quotes."""
+_LINE_END = re.compile(r"\r\n?|\n")
 
 
 class CsvTable(NamedTuple):
@@ -48,7 +53,27 @@ def read_csv(text: str) -> CsvTable:
         ) from None
     finally:
         csv.field_size_limit(limit)
+    if any('"' in value for values in (names, *(row for _, row in rows)) for value in values):
+        _check_quotes(text)
     return CsvTable(names, rows)
+
+
+def _check_quotes(text: str) -> None:
+    """Refuse quotes in a field that does not begin with one: Python's parser takes them as they are
+    and splits the field at its commas.
+
+    Errors: ValueError that names the line.
+    """
+    at = 0
+    while at < len(text):
+        field = _FIELD.match(text, at)
+        if field is None:
+            line = len(_LINE_END.findall(text, 0, at)) + 1
+            raise ValueError(
+                f"has quotes in line {line} within a field that does not begin with one; put the "
+                "whole field in quotes, and double those within it"
+            )
+        at = field.end()
 
 
 def as_objects(table: CsvTable) -> list[tuple[int, dict[str, Any]]]:

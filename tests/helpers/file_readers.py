@@ -105,7 +105,9 @@ def of_csv(whole: bytes) -> Iterator[Damage]:
     yield Damage("no header", rest, False)
     yield Damage("a field more", whole + b"a," * (len(names) + 1) + b"\n", True)
     yield Damage("a quote that stays open", whole + b'"a\n', True)
-    yield Damage("a quote within a field", whole.replace(b'","', b'"x","', 1), True)
+    yield Damage("a letter behind a quote", whole.replace(b'"\n', b'"x\n', 1), True)
+    yield Damage("a quote within a field", whole.replace(b'"\n', b'"x"\n', 1), True)
+    yield Damage("quotes behind a space", whole.replace(b'\n"', b'\n "', 1), True)
     yield Damage("semicolons", whole.replace(b'","', b'";"'), len(names) > 1)
     yield Damage("a field of 20 MB", whole + b'"' + b"a" * 20_000_000 + b'"\n', True)
 
