@@ -104,8 +104,9 @@ class CriticSettings(TrainedNetworkSettings):
     """Number of joint transitions per optimiser step of the critic; None: `train.minibatch`."""
     baseline: Literal["none", "item"] | None = None
     """`item`: the value is a running mean of returns by item and turn, which excludes the current
-    episode's return, plus the network's estimate of the residual. For a new item, the mean over all
-    items at that turn is used. None: `none`, or the baseline of the critic given by `from`."""
+    episode's return, plus a share of the network's estimate of the residual: as much as predicted
+    the returns of new episodes. For a new item, the mean over all items at that turn is used. None:
+    `none`, or the baseline of the critic given by `from`."""
     head: Literal["trained", "ridge"] = "trained"
     """`ridge`: the language model is frozen, and each update solves the value head in closed form
     by ridge regression on the hidden states, at the cost of one forward pass."""

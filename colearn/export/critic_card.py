@@ -126,7 +126,9 @@ value = {numbers}
 """
 
 _MEANS = """
-To this its baseline is added, the mean of an item's returns at a turn, shrunk to the turn's:
+This is the network's part. The critic's value is `baseline + share * value`: the mean of an item's
+returns at a turn, shrunk to the turn's, and the share of the network's part that predicted new
+returns:
 
 ```python
 import json
@@ -146,5 +148,10 @@ def baseline(reader, turn, item):
         return usual
     total, number = told(reader, turn, item)
     return (total + float(prior) * usual) / (number + float(prior))
+
+
+def share(reader, turn):
+    product, square = (told(reader, turn, "", name)[0] for name in ("product", "square"))
+    return min(max(product / square, 0.0), 1.0) if square > 0 else 0.0
 ```
 """

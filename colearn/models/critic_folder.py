@@ -75,10 +75,11 @@ class CriticManifest(BaseModel):
     """Centre of the returns that the critic was trained on."""
     deviation: float = Field(gt=0)
     bias: float
-    """A value is centre + deviation * (logit + bias), plus the mean of `item_means`, if any."""
+    """The network's part of a value is centre + deviation * (logit + bias). With `item_means`, the
+    value is the item's mean plus a share of this part."""
     item_means: dict[str, tuple[float, float]] = {}
-    """Set for a critic with `critic.baseline: item`: weighted sum and total weight of the returns,
-    by reader and turn, and by reader, turn and item (`ItemMeans.state`)."""
+    """Set for a critic with `critic.baseline: item`: weighted sums and total weights, by reader and
+    turn, and by reader, turn and item (`ItemMeans.state`)."""
     observations: int = Field(default=0, ge=0)
     """Number of iterations whose returns have updated centre and deviation."""
     max_length: int

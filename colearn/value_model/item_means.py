@@ -21,6 +21,8 @@ from colearn.contract.asking import item_name
 from colearn.contract.rows import Mark, Row
 from colearn.types import Credited, Tree
 
+from .explained_variance import pairs
+
 KEPT = 0.75
 """Factor by which a mean's weight decays per iteration: a mean covers about the last four
 iterations."""
@@ -32,9 +34,13 @@ PRIORS = (2.0, 8.0, 32.0, inf)
 """Candidates for the number of pseudo-returns, equal to the turn's mean, that are added to an
 item's own returns. The first candidate is used until there are errors to compare."""
 _BETWEEN = "\x1f"
+_PRODUCT, _SQUARE = "product", "square"
 
 Offsets = Sequence[Mapping[str, Mapping[int, float]]]
 """One mapping for every tree: the number that is added to the network's value, by agent and
+turn."""
+Shares = Sequence[Mapping[str, Mapping[int, float]]]
+"""One mapping for every tree: the share of the network's residual that counts, by agent and
 turn."""
 
 
@@ -48,12 +54,21 @@ class ItemMeans:
     episode's actions. A mean of few returns is shrunk towards the mean of the turn over all items,
     by the amount that predicted the returns of earlier iterations best. Where items do not recur or
     do not affect the return, only the mean of the turn remains.
+
+    Only a share of the network's residual f counts: V = m + c f with the mean m, where c is the
+    slope of a regression without intercept of G - m on f, clipped to [0, 1]:
+
+        c = sum f (G - m) / sum f^2
+
+    over the values and returns G of earlier iterations at this turn, each read before the network
+    was trained on it. A network that predicts nothing on new episodes therefore leaves V = m.
     """
 
     state: dict[str, tuple[float, float]] = field(default_factory=dict)
     """Weighted sum and total weight, by key. Entries with the keys "reader, turn" and "reader,
     turn, item" are for returns. Entries with the key "reader, turn, , prior" are for the squared
-    errors with one of `PRIORS`."""
+    errors with one of `PRIORS`, and those with "reader, turn, , product" and "reader, turn, ,
+    square" for f (G - m) and f^2."""
 
     def offsets(self, critic: Critic, episodes: Episodes, trees: Sequence[Tree[Any]]) -> Offsets:
         """Update the means with the returns of an iteration. Return the means for every tree,
@@ -102,11 +117,63 @@ class ItemMeans:
         told = {p: self.state.get(_of_prior(of_turn, p), (0.0, 0.0))[0] for p in PRIORS}
         return min(told, key=told.__getitem__)
 
+    def shares(self, critic: Critic, trees: Sequence[Tree[Any]]) -> Shares:
+        """Return the share c of the network's residual for every tree, from earlier iterations; 0
+        until there are any."""
+        return [
+            {
+                agent: {
+                    turn: self._share(f"{reader}{_BETWEEN}{turn}") for turn in range(_turns(tree))
+                }
+                for reader, agents in critic.readers(tree.agents).items()
+                for agent in agents
+            }
+            for tree in trees
+        ]
+
+    def _share(self, of_turn: str) -> float:
+        product, square = (
+            self.state.get(f"{of_turn}{_BETWEEN}{_BETWEEN}{name}", (0.0, 0.0))[0]
+            for name in (_PRODUCT, _SQUARE)
+        )
+        return min(max(product / square, 0.0), 1.0) if square > 0 else 0.0
+
+    def compare(
+        self,
+        critic: Critic,
+        episodes: Episodes,
+        trees: Sequence[Tree[Any]],
+        values: Sequence[AgentValues],
+        offsets: Offsets,
+    ) -> None:
+        """Compare values, which include the whole residual, with the returns of episodes that the
+        network was not trained on yet, for the shares of later iterations."""
+        means = scaled(critic, trees, values, offsets, [{}] * len(trees))
+        for reader, agents in critic.readers(trees[0].agents).items() if trees else ():
+            own, by_mean = (
+                pairs(
+                    episodes,
+                    [{a: series for a, series in one.items() if a in agents} for one in some],
+                    of_state=critic.of_state,
+                    single=True,
+                )
+                for some in (values, means)
+            )
+            for read, mean_only in zip(own, by_mean, strict=True):
+                residual = read.value - mean_only.value
+                of_turn = f"{reader}{_BETWEEN}{read.turn}{_BETWEEN}{_BETWEEN}"
+                for name, term in (
+                    (_PRODUCT, residual * (read.actual - mean_only.value)),
+                    (_SQUARE, residual**2),
+                ):
+                    total, n = self.state.get(of_turn + name, (0.0, 0.0))
+                    self.state[of_turn + name] = (total + term, n + 1.0)
+
     def of_tree(self, critic: Critic, tree: Tree[Any]) -> Mapping[str, Mapping[int, float]]:
         """Return the means, by agent and turn, for a tree whose returns are not included in the
         means."""
         item = item_name(tree.item)
-        turns = range(max(node.turn for node in tree.nodes) + 1)
+        turns = range(_turns(tree))
         return {
             agent: {turn: self._of_item(f"{reader}{_BETWEEN}{turn}", item) for turn in turns}
             for reader, agents in critic.readers(tree.agents).items()
@@ -159,16 +226,21 @@ def _returns(
     }
 
 
-def added(
-    critic: Critic, trees: Sequence[Tree[Any]], values: Sequence[AgentValues], offsets: Offsets
+def scaled(
+    critic: Critic,
+    trees: Sequence[Tree[Any]],
+    values: Sequence[AgentValues],
+    offsets: Offsets,
+    shares: Shares,
 ) -> list[AgentValues]:
-    """Add the means to the network's values."""
+    """Return m + c (v - m) for every value v, which is the mean m plus the network's residual. An
+    agent or turn without a share c has c = 0."""
     return [
         {
-            agent: _shifted(critic, tree, series, means.get(agent, {}))
+            agent: _scaled(critic, tree, series, means.get(agent, {}), share.get(agent, {}))
             for agent, series in one.items()
         }
-        for tree, one, means in zip(trees, values, offsets, strict=True)
+        for tree, one, means, share in zip(trees, values, offsets, shares, strict=True)
     ]
 
 
@@ -190,17 +262,32 @@ def baselined(
     return replace(row, baselines=tuple(map(mean_at, row.marks)))
 
 
-def _shifted(critic: Critic, tree: Tree[Any], series: Values, means: Mapping[int, float]) -> Values:
-    by = [means.get(node.turn - (not critic.of_state), 0.0) for node in tree.nodes]
+def _scaled(
+    critic: Critic,
+    tree: Tree[Any],
+    series: Values,
+    means: Mapping[int, float],
+    shares: Mapping[int, float],
+) -> Values:
+    def at(turn: int, values: Sequence[float]) -> tuple[float, ...]:
+        mean, share = means.get(turn, 0.0), shares.get(turn, 0.0)
+        return tuple(mean + share * (value - mean) for value in values)
+
+    before = [node.turn - 1 for node in tree.nodes]
+    turns = [node.turn for node in tree.nodes] if critic.of_state else before
     own = tuple(
-        None if value is None else value + shift for value, shift in zip(series, by, strict=True)
+        None if value is None else at(turn, [value])[0]
+        for turn, value in zip(turns, series, strict=True)
     )
     if isinstance(series, CounterfactualValues):
-        others = zip(series.alternatives, by, strict=True)
-        return CounterfactualValues(own, tuple(tuple(v + b for v in some) for some, b in others))
+        others = zip(turns, series.alternatives, strict=True)
+        return CounterfactualValues(own, tuple(at(turn, some) for turn, some in others))
     if isinstance(series, TokenValues):
         # values inside the action into a node belong to the turn before the node
-        before = [means.get(node.turn - 1, 0.0) for node in tree.nodes]
-        inner = zip(series.inside, before, strict=True)
-        return TokenValues(own, tuple(tuple(v + b for v in some) for some, b in inner))
+        inner = zip(before, series.inside, strict=True)
+        return TokenValues(own, tuple(at(turn, some) for turn, some in inner))
     return own
+
+
+def _turns(tree: Tree[Any]) -> int:
+    return max(node.turn for node in tree.nodes) + 1

@@ -24,7 +24,7 @@ from colearn.models.value_head import ValueHead
 from colearn.types import Tree
 
 from .explained_variance import pairs, worth_by_turn
-from .item_means import ItemMeans, baselined
+from .item_means import ItemMeans, baselined, scaled
 from .transcript_tree import transcript_tree
 
 _ADAPTER = "critic"
@@ -72,19 +72,21 @@ class LoadedCritic:
         """
         limit = self.manifest.max_length
         kept = ItemMeans(self.manifest.item_means)
+        offsets = [kept.of_tree(self.critic, tree) for tree in trees] if kept.state else []
         by_tree: list[dict[str, Values]] = []
-        for tree in trees:
+        for number, tree in enumerate(trees):
             by_agent: dict[str, Values] = {}
             for reader in self.manifest.readers:
                 row = self.critic.row(tree, reader, self.tokenize, limit=limit)
-                if self.manifest.item_means:
+                if offsets:
                     agents = self.critic.readers(tree.agents)[reader]
-                    means = kept.of_tree(self.critic, tree)
-                    row = baselined(row, self.critic, tree, agents, means)
+                    row = baselined(row, self.critic, tree, agents, offsets[number])
                 ((outputs,),) = evaluate(self.network, [[row]], token_budget=_TOKENS)
                 by_agent |= self.critic.values(tree, reader, row, outputs.values.tolist())
             by_tree.append(by_agent)
-        return list(by_tree)
+        if not offsets:
+            return list(by_tree)
+        return scaled(self.critic, trees, by_tree, offsets, kept.shares(self.critic, trees))
 
 
 def load_critic(folder: str | Path, *, device: str = "auto") -> LoadedCritic:

@@ -102,6 +102,19 @@ def test_an_item_s_mean_is_part_of_the_value(frozen: bool, model: str, tmp_path:
     assert max(told[0]) > 0.05
 
 
+@pytest.mark.parametrize("frozen", [True, False])
+def test_a_residual_is_compared_with_each_return_once(
+    frozen: bool, model: str, tmp_path: Path
+) -> None:
+    config = load_config(settings(model, frozen, baseline="item"), {"train.epochs": 2})
+    experiment = Experiment(config, tmp_path / "run")
+    experiment.run()
+    updater = experiment.assembly.updater
+    assert updater is not None
+    # two iterations of four episodes, whose value is that of both agents
+    assert updater.item_means.state["team\x1f0\x1f\x1fsquare"][1] == 0.75 * 8 + 8
+
+
 @pytest.mark.parametrize("setting", [{"epochs": 2}, {"minibatch": 4}, {"head": "ridge"}])
 def test_values_that_are_read_in_each_minibatch_have_no_other_schedule(
     setting: dict[str, Any], model: str

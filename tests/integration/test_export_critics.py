@@ -193,7 +193,7 @@ def test_a_critic_of_joint_actions_scores_each_turn_s_action(model: str, tmp_pat
 
 
 def test_a_critic_with_means_by_item_is_kept_with_them(model: str, tmp_path: Path) -> None:
-    """Its network's value by transformers, plus the baseline as its card computes it."""
+    """Its baseline, plus its share of the network's value, as its card computes them."""
     critic = {"path": model, "learning_rate": 3e-2, "baseline": "item"}
     run = train(tmp_path / "run", model, critic=critic)
     folder = export_critics(run, tmp_path / "out")["team"]
@@ -206,9 +206,12 @@ def test_a_critic_with_means_by_item_is_kept_with_them(model: str, tmp_path: Pat
     for tree, network in zip(trees, networks, strict=True):
         (by_agent,) = colearn.load_critic(folder, device="cpu").values([tree])
         means = [names["baseline"]("team", turn, item_name(tree.item)) for turn in (0, 1)]
-        expected = [v + m for v, m in zip(network["ada"][:-1], means, strict=True)]
+        shares = [names["share"]("team", turn) for turn in (0, 1)]
+        parts = zip(means, shares, network["ada"][:-1], strict=True)
+        expected = [mean + share * value for mean, share, value in parts]
         assert by_agent["ada"][:-1] == pytest.approx(expected, abs=1e-5)
         assert min(map(abs, means)) > 1e-3
+        assert max(share * abs(v) for share, v in zip(shares, network["ada"], strict=False)) > 1e-3
 
 
 def test_the_card_says_what_it_explains_of_held_out_returns(run: Path, kept: Path) -> None:

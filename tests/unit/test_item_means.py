@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from math import inf
 from typing import Any
@@ -15,8 +16,9 @@ from colearn.credit.team import SharedReward
 from colearn.critic.centralized import Centralized
 from colearn.critic.counterfactual import Counterfactual
 from colearn.critic.decentralized import Decentralized
+from colearn.experiment.update.item_baseline import ItemBaseline
 from colearn.types import Credited, Tree
-from colearn.value_model.item_means import ItemMeans, added, baselined
+from colearn.value_model.item_means import ItemMeans, baselined, scaled
 
 V = Centralized()
 
@@ -86,18 +88,81 @@ def test_the_first_episode_has_nothing_before_it() -> None:
 
 def test_values_before_an_action_get_the_mean_of_its_turn() -> None:
     trees = [of("a", 1.0, 2.0)]
-    values = [{"alice": (0.5, 0.25, None), "bob": (0.0, 0.0, None)}]
+    values = [{"alice": (10.5, 20.25, None), "bob": (34.0, 40.0, None)}]
     means = [{"alice": {0: 10.0, 1: 20.0}, "bob": {0: 30.0, 1: 40.0}}]
-    whole = added(V, trees, values, means)
-    assert whole == [{"alice": (10.5, 20.25, None), "bob": (30.0, 40.0, None)}]
+    half = [{"alice": {0: 1.0, 1: 0.0}, "bob": {0: 0.5}}]
+    whole = scaled(V, trees, values, means, half)
+    assert whole == [{"alice": (10.5, 20.0, None), "bob": (32.0, 40.0, None)}]
 
 
 def test_values_of_joint_actions_and_of_alternatives_get_the_mean_of_the_turn_before() -> None:
-    values = CounterfactualValues((None, 1.0, 2.0), ((), (3.0, 4.0), ()))
+    values = CounterfactualValues((None, 11.0, 22.0), ((), (13.0, 14.0), ()))
     means = [{"alice": {0: 10.0, 1: 20.0}}]
-    (one,) = added(Counterfactual(), [of("a", 1.0, 2.0)], [{"alice": values}], means)
-    assert list(one["alice"]) == [None, 11.0, 22.0]
-    assert one["alice"].alternatives == ((), (13.0, 14.0), ())
+    shares = [{"alice": {0: 0.5}}]
+    (one,) = scaled(Counterfactual(), [of("a", 1.0, 2.0)], [{"alice": values}], means, shares)
+    assert list(one["alice"]) == [None, 10.5, 20.0]
+    assert one["alice"].alternatives == ((), (11.5, 12.0), ())
+
+
+def share_of(means: ItemMeans, turn: int = 0) -> float:
+    (by_agent,) = means.shares(V, [of("a", 0.0, 0.0)])
+    return by_agent["alice"][turn]
+
+
+def compared(means: ItemMeans, residuals: Sequence[float], returns: Sequence[float]) -> None:
+    """Compare episodes of one turn, whose mean is 10, with values of 10 and the residual."""
+    trees = [of("a", one) for one in returns]
+    values = [dict.fromkeys(("alice", "bob"), (10.0 + f, None)) for f in residuals]
+    offsets = [{agent: {0: 10.0} for agent in ("alice", "bob")} for _ in trees]
+    means.compare(V, credited(*trees), trees, values, offsets)
+
+
+def test_the_share_of_the_residual_is_the_slope_of_what_the_mean_left_on_it() -> None:
+    means = ItemMeans()
+    compared(means, (1.0, -2.0), (12.0, 9.0))
+    assert share_of(means) == pytest.approx((1.0 * 2.0 + -2.0 * -1.0) / (1.0 + 4.0))
+    assert share_of(means, turn=1) == 0.0
+
+
+def test_a_residual_that_predicts_the_wrong_sign_does_not_count() -> None:
+    means = ItemMeans()
+    compared(means, (1.0, -1.0), (9.0, 11.0))
+    assert share_of(means) == 0.0
+
+
+def test_a_residual_that_is_too_small_counts_once() -> None:
+    means = ItemMeans()
+    compared(means, (1.0, -1.0), (15.0, 5.0))
+    assert share_of(means) == 1.0
+
+
+def test_a_residual_does_not_count_before_it_was_compared() -> None:
+    assert share_of(ItemMeans()) == 0.0
+
+
+def test_comparisons_of_earlier_iterations_count_three_quarters_as_much_for_the_share() -> None:
+    means = ItemMeans()
+    compared(means, (2.0, 2.0), (10.0, 10.0))
+    offsets_of(means, of("a", 0.0, 0.0))  # the next iteration begins
+    compared(means, (2.0, 2.0), (12.0, 12.0))
+    assert share_of(means) == pytest.approx(8.0 / (0.75 * 8.0 + 8.0))
+
+
+def test_values_of_later_epochs_are_scaled_but_not_compared() -> None:
+    """Two episodes of a turn: the share of an earlier iteration is 0.5."""
+    means = ItemMeans()
+    compared(means, (2.0,), (11.0,))
+    trees = [of("a", 14.0), of("a", 14.0)]
+    offsets = [{agent: {0: 10.0} for agent in ("alice", "bob")} for _ in trees]
+    values = [dict.fromkeys(("alice", "bob"), (12.0, None)) for _ in trees]
+    shares = means.shares(V, trees)
+    baseline = ItemBaseline(means, V, credited(*trees), trees, offsets, shares)
+    for numbers in ([0, 1], [1, 0], [1]):  # two epochs, and another minibatch
+        (*_, last) = baseline.values(numbers, values[: len(numbers)])
+        assert last["alice"] == (11.0, None)
+    # of f = 2 and G - m = 1 before, and of f = 2 and G - m = 4 twice, by each of two agents
+    assert means.state["team\x1f0\x1f\x1fsquare"] == (24.0, 6.0)
+    assert means.state["team\x1f0\x1f\x1fproduct"] == (2 * (2.0 + 8.0 + 8.0), 6.0)
 
 
 def test_each_reader_has_the_means_of_its_agents() -> None:

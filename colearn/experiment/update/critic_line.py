@@ -13,7 +13,7 @@ from colearn.record.fields import CriticLine, CriticTurn
 from colearn.types import Tree
 from colearn.value_model.ceiling import return_groups
 from colearn.value_model.explained_variance import Pair, pairs
-from colearn.value_model.item_means import Offsets, added
+from colearn.value_model.item_means import Offsets, scaled
 
 _BINS = 10
 
@@ -30,11 +30,8 @@ def critic_line(
     by tree number. `item_means` are the mean returns by item and turn for every tree."""
     read, of_state = [episodes[number] for number in values], critic.of_state
     read_trees = [trees[number] for number in values]
-    zeros = [
-        {agent: _zeros(series) for agent, series in by_agent.items()}
-        for by_agent in values.values()
-    ]
-    means = added(critic, read_trees, zeros, [item_means[number] for number in values])
+    offsets = [item_means[number] for number in values]
+    means = scaled(critic, read_trees, list(values.values()), offsets, [{}] * len(read))
     by_critic = list(pairs(read, list(values.values()), of_state=of_state, single=True))
     by_item = list(pairs(read, means, of_state=of_state, single=True))
     groups = return_groups(read, [item_name(tree.item) for tree in read_trees])
@@ -52,10 +49,6 @@ def critic_line(
         ),
         calibration=_calibration(by_critic),
     )
-
-
-def _zeros(series: Sequence[float | None]) -> tuple[float | None, ...]:
-    return tuple(None if value is None else 0.0 for value in series)
 
 
 def _turn(

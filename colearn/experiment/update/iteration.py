@@ -11,6 +11,7 @@ from colearn.types import Credited
 from colearn.value_model.item_means import Offsets
 
 from .actor_rows import ActorRows
+from .item_baseline import ItemBaseline
 from .model_rows import ModelRows
 
 
@@ -30,6 +31,8 @@ class Iteration:
     """Rows of each value model; empty without separate value models."""
     item_means: Offsets
     """Mean returns by item and turn, for every tree; empty without a critic."""
+    baseline: ItemBaseline | None
+    """The item means as part of the values; None if values are the network's alone."""
     fixed: Mapping[str, ModelRows] | None
     """For each actor, rows with advantages that are computed once for the whole iteration. None if
     values are read, and advantages computed, before each minibatch."""

@@ -35,6 +35,7 @@ from .actor_rows import ActorRows, Trees
 from .critic_line import critic_line
 from .critics import Critics
 from .given_critics import GivenCritics
+from .item_baseline import ItemBaseline
 from .iteration import Iteration, without_states
 from .model_rows import ModelRows
 from .objective import ActorObjective
@@ -90,7 +91,7 @@ class Updater:
     item_means: ItemMeans = field(default_factory=ItemMeans)
     """Mean returns by item and turn, to which a critic is compared."""
     item_baseline: bool = False
-    """Whether the item means are added to the value models' values."""
+    """Whether a value is the item's mean plus a share of the value model's residual."""
     critic_line: CriticLine | None = None
     """Explained variance of the critic in the last update; None without a critic or values."""
     random_rewards: bool = False
@@ -183,7 +184,13 @@ class Updater:
         means: Offsets = ()
         if self.parts.critic is not None:
             means = self.item_means.offsets(self.parts.critic, episodes, trees)
-        baselines = means if self.item_baseline else None
+        baseline = None
+        if self.item_baseline and self.parts.critic is not None:
+            shares = self.item_means.shares(self.parts.critic, trees)
+            baseline = ItemBaseline(
+                self.item_means, self.parts.critic, episodes, trees, means, shares
+            )
+        baselines = None if baseline is None else baseline.offsets
         critic_rows: Mapping[str, ModelRows] = {}
         if self.critic is not None:
             critic_rows = self.critic.rows(trees, rows.learns, baselines)
@@ -205,6 +212,8 @@ class Updater:
                 self.critic.add("old_values", critic_rows, trees, values)
             else:
                 rows.add_old_values(values)
+        if baseline is not None and frozen and values is not None:
+            values = baseline.values(range(len(trees)), values)
         if self.critic is not None and frozen and values is not None:
             targets = parts.advantage.targets(episodes, values)
             self.critic.add("targets", critic_rows, trees, targets)
@@ -222,6 +231,7 @@ class Updater:
             fixed=fixed,
             metrics=metrics,
             item_means=means,
+            baseline=baseline,
         )
         if frozen and values is not None:
             shared.note_values(range(len(trees)), values)
@@ -279,6 +289,8 @@ class Updater:
         values: list[AgentValues] | None = None
         if critic is not None:
             values = self._fit_critic(critic, shared, numbers, metrics, together)
+            if shared.baseline is not None and shared.fixed is None:
+                values = shared.baseline.values(numbers, values)
         elif self.shared_head and shared.fixed is None:
             values = shared.rows.read_values(numbers)
         advantages = shared.fixed
