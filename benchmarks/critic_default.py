@@ -3,7 +3,7 @@
     python benchmarks/critic_default.py --out default --seeds 3      # resumable, one core
     python benchmarks/critic_default.py --out default --report
 
-CoLLM-CC on four tasks, with each of the settings in `VARIANTS`. The figures are those of the second
+CoLLM-CC on five tasks, with each of the settings in `VARIANTS`. The figures are those of the second
 half of the updates, as in a report; processor time is that of the process, so that other work on
 the machine counts little.
 """
@@ -28,12 +28,42 @@ from colearn.record import open_run, read_run
 from colearn.report.critic_worth import critic_summary
 
 CONFIGS = Path(__file__).parents[1] / "configs"
+READ_ONCE = {
+    "algorithm.value_loss.rescale": True,
+    "algorithm.value_loss.frozen_targets": True,
+    "algorithm.advantage.normalize": True,
+}
+FEW_ITEMS = {
+    **READ_ONCE,
+    "train.environment_steps": 7680,
+    "train.episodes": 64,
+    "task.train": 32,
+}
 TASKS: dict[str, tuple[str, dict[str, Any]]] = {
     "quickstart": ("quickstart.yaml", {}),
-    "house_build": ("tiny/house_build.yaml", {}),
-    "arxiv": ("tiny/arxiv.yaml", {}),
-    "plan_path": ("tiny/stronger_mas_plan_path.yaml", {"train.environment_steps": 3000}),
+    "house_build": (
+        "tiny/house_build.yaml",
+        {
+            **READ_ONCE,
+            "train.environment_steps": 3840,
+            "train.episodes": 64,
+            "train.minibatch": 64,
+        },
+    ),
+    "sokoban": (
+        "tiny/stronger_mas_sokoban.yaml",
+        {**FEW_ITEMS, "algorithm.loss": {"ratio": "token", "clip": 0.2}},
+    ),
+    "sudoku, 3 blanks": (
+        "tiny/stronger_mas_sudoku.yaml",
+        {**FEW_ITEMS, "task.blanks": 3},
+    ),
+    "sudoku, 4 blanks": (
+        "tiny/stronger_mas_sudoku.yaml",
+        {**FEW_ITEMS, "task.blanks": 4},
+    ),
 }
+"""Tasks whose items recur, for long enough that their means explain something."""
 VARIANTS: dict[str, dict[str, Any]] = {
     "none": {"critic.baseline": "none"},
     "item": {"critic.baseline": "item"},
