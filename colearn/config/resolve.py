@@ -10,6 +10,7 @@ from typing import Any
 from colearn.contract import Cast, DecPOMDP, GeneratorKind, HostKind, LearnerKind
 from colearn.contract.optional import refuse_unread_members
 from colearn.errors import ConfigError, nearest
+from colearn.text.names import name_problem
 
 from .agent_settings import AgentSettings
 from .build import build_algorithm, build_task
@@ -87,8 +88,16 @@ def bind_agents(config: Config, agents: Sequence[str]) -> Config:
     """Expand `*` to every agent of the task, with its settings, and to every model that an agent
     uses.
 
-    Errors: ConfigError for an agent without a model, a model without an agent, an unknown agent.
+    Errors: ConfigError for an agent without a model, a model without an agent, an unknown agent, or
+    a name that cannot be a key, a folder and a metric.
     """
+    for section, names in (
+        ("task.agents", agents),
+        ("players", config.players),
+        ("models", [name for name in config.models if name != EACH]),
+    ):
+        for problem in filter(None, map(name_problem, names)):
+            raise ConfigError(f"{section}: {problem}")
     for name in config.agents:
         if name != EACH and name not in agents:
             raise ConfigError(f"agents.{name}: the task has no such agent; {nearest(name, agents)}")
@@ -99,10 +108,6 @@ def bind_agents(config: Config, agents: Sequence[str]) -> Config:
     bound = {agent: _bound(config, "agents", agent, models) for agent in agents}
     players = {name: _bound(config, "players", name, models) for name in config.players}
     for name in config.models:
-        if "." in name:
-            raise ConfigError(
-                f"models.{name}: a dot separates keys; name it '{name.replace('.', '_')}'"
-            )
         if name != EACH and name not in models:
             raise ConfigError(
                 f"models.{name}: no agent plays this model; name it in agents.<agent>.model or "

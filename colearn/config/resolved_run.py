@@ -23,6 +23,7 @@ from colearn.contract import (
 )
 from colearn.contract.player import past_self
 from colearn.errors import ConfigError, nearest
+from colearn.text.names import name_problem
 
 from .build import build_callbacks, build_task
 from .network_settings import CriticSettings, ModelSettings
@@ -204,6 +205,8 @@ class ResolvedRun:
                         f"{nearest(name, readers)}"
                     )
             chosen = {reader: settings.value_model(reader) for reader in readers}
+            for problem in filter(None, map(name_problem, chosen.values())):
+                raise ConfigError(f"critic.readers: {problem}")
             for name in settings.devices:
                 if name not in chosen.values():
                     raise ConfigError(

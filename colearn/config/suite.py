@@ -16,6 +16,7 @@ from typing import Any, Literal
 from pydantic import Field, model_validator
 
 from colearn.errors import nearest
+from colearn.text.names import name_problem
 
 from .section import Section
 from .settings import Seeds
@@ -62,6 +63,8 @@ class SuiteSettings(Section):
         if self.size not in self.sizes:
             raise ValueError(f"size must be one of {', '.join(self.sizes)}, got '{self.size}'")
         for task in self.sizes[self.size]:
+            if problem := name_problem(task):
+                raise ValueError(f"sizes.{self.size}: {problem}")
             if task not in self.columns:
                 raise ValueError(f"columns lacks '{task}', which sizes.{self.size} runs")
         if self.tasks == ():

@@ -26,6 +26,7 @@ from colearn.rollout.validate import (
     validate_outcome,
     validate_text,
 )
+from colearn.text.names import name_problem
 from colearn.types import Outcome, Prompt
 
 from .calls import copied, guarded
@@ -294,6 +295,8 @@ def _check_frame(task: Task) -> None:
         raise TaskError(
             f"task.agents: must be a tuple of different, non-empty names, got {agents!r}"
         )
+    for problem in filter(None, map(name_problem, agents)):
+        raise TaskError(f"task.agents: {problem}")
     horizon = getattr(task, "horizon", None)
     if isinstance(horizon, bool) or not isinstance(horizon, int) or horizon < 1:
         raise TaskError(f"task.horizon: must be a whole number of 1 or more, got {horizon!r}")

@@ -71,6 +71,7 @@ class DeclaredWorkflow(Workflow[Mapping[str, Any]]):
         rows = _rows(path.parent / self.graph.items, golds)
         longest = check_graph(self.graph.nodes, self.graph.rewards, set(rows[0]), self.graph.tools)
         self.agents, self.horizon = self.graph.roles, longest
+        self._check_names()
         self.measures = tuple(dict.fromkeys(reward.score for reward in self.graph.rewards))
         if self.measures:
             self.headline = Headline(self.measures[0])

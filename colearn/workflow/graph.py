@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
+from .team import role_problem
 from .tool import plain
 
 END = "end"
@@ -47,13 +48,21 @@ Template = Annotated[str, AfterValidator(_readable)]
 """A string with fields in braces."""
 
 
-def _role(name: str) -> str:
+def _name(name: str) -> str:
     if name == END or not name.strip():
         raise ValueError(f"'{name}' cannot name a role or a node; choose another name")
     return name
 
 
-Name = Annotated[str, AfterValidator(_role)]
+def _role(name: str) -> str:
+    if problem := role_problem(_name(name)):
+        raise ValueError(problem)
+    return name
+
+
+Name = Annotated[str, AfterValidator(_name)]
+Role = Annotated[str, AfterValidator(_role)]
+"""The name of a role or a tool."""
 
 
 class When(_Section):
@@ -75,7 +84,7 @@ class GraphNode(_Section):
     """One step of a graph."""
 
     name: Name
-    role: Name | None = None
+    role: Role | None = None
     prompt: Template = ""
     tool: str | None = None
     arguments: Mapping[str, Template] = Field(default_factory=dict)
@@ -111,7 +120,7 @@ class Graph(_Section):
 
     items: str
     """A .jsonl or .csv file, relative to the graph's folder; the last fifth is the test split."""
-    tools: tuple[str, ...] = ()
+    tools: tuple[Role, ...] = ()
     nodes: tuple[GraphNode, ...]
     rewards: tuple[Reward, ...]
 

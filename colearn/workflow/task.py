@@ -16,7 +16,7 @@ from colearn.errors import TaskError
 from .record import WorkflowState
 from .recorded import RecordedTask
 from .replay import advance
-from .team import RESERVED, Team
+from .team import Team, role_problem
 from .tool import Tool
 
 Item = TypeVar("Item")
@@ -82,11 +82,8 @@ class Workflow(RecordedTask[Item, WorkflowState[Item]]):
 
     def _check_names(self) -> None:
         for name in (*self.agents, *self._named_tools()):
-            if name in RESERVED or name.startswith("_") or not name.isidentifier():
-                raise TaskError(
-                    f"workflow: '{name}' cannot name a role or tool; use an identifier other than "
-                    f"{', '.join(RESERVED)}"
-                )
+            if problem := role_problem(name):
+                raise TaskError(f"workflow: {problem}")
         both = set(self.agents) & set(self._named_tools())
         if both:
             raise TaskError(f"workflow: '{min(both)}' names a role and a tool; rename one")

@@ -14,7 +14,21 @@ from .recorder import Recorder
 from .role_turn import Answer, play_turn
 from .tool import Tool
 
-RESERVED = ("ask", "use", "reward", "measure")
+_METHODS = ("ask", "use", "reward", "measure")
+_SHOWN = 60
+"""Maximum number of characters of a name in an error."""
+
+
+def role_problem(name: str) -> str | None:
+    """Describes why a text cannot name a role or a tool, which `Team` has as an attribute; None if
+    it can."""
+    if name.isidentifier() and not name.startswith("_") and name not in _METHODS:
+        return None
+    shown = repr(name if len(name) <= _SHOWN else f"{name[:_SHOWN]}...")
+    return (
+        f"{shown} cannot name a role or tool; use an identifier other than {', '.join(_METHODS)}, "
+        "without an underscore in front"
+    )
 
 
 class Team:

@@ -72,6 +72,7 @@ def test_the_tasks_come_in_the_order_of_the_columns(tmp_path):
     [
         ("size=huge", "size must be one of small, large, got 'huge'"),
         ("sizes.small.three=three", "columns lacks 'three'"),
+        ("sizes.small={../out: one}", "sizes.small: '../out' cannot be a key, a folder"),
         ("colums=1", "colums: unknown key; did you mean 'columns'"),
         ("workers=0", "workers: .*greater than or equal to 1"),
     ],

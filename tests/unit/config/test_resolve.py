@@ -123,3 +123,41 @@ def test_what_does_not_fit_is_one_line(sections: dict[str, Any], message: str) -
     with pytest.raises(ConfigError) as caught:
         resolved(**exact, **sections)
     assert message in str(caught.value) and "\n" not in str(caught.value)
+
+
+NOT_NAMES = ("", "a.b", "../..", "a/b", "a\\b", "*", " a", "a\n", "\u202ea", "x" * 61)
+
+
+@pytest.mark.parametrize("name", NOT_NAMES)
+@pytest.mark.parametrize("section", ["task.agents", "players", "models", "critic.readers"])
+def test_what_cannot_be_a_module_a_folder_and_a_key_is_no_name(section: str, name: str) -> None:
+    """Of an agent, a player, a model or a value model; a model `*` has the name of its user."""
+    if section in ("models", "critic.readers") and name == "*":
+        return
+    task, sections = Notes(), dict[str, Any]()
+    if section == "task.agents":
+        task.agents = ("ada", name)
+    elif section == "players":
+        sections = {"players": {name: {"program": {"name": "legal"}}}}
+    elif section == "critic.readers":
+        sections = {"critic": {**CONFIG["critic"], "readers": {"team": name}}}
+    else:
+        sections = {
+            "models": {**CONFIG["models"], name: {"path": "x"}},
+            "agents": {"ada": {"model": name}, "*": {}},
+        }
+    with pytest.raises(ConfigError) as caught:
+        resolve(load_config({**CONFIG, **sections}), task=task)
+    assert str(caught.value).startswith(f"{section}: ")
+    assert "cannot be a key, a folder and a metric" in str(caught.value)
+    assert "\n" not in str(caught.value) and len(str(caught.value)) < 250
+
+
+@pytest.mark.parametrize("name", ["player_0", "Data Analyst", "Agent?team=0", "café", "💥" * 60])
+def test_other_names_are_names(name: str) -> None:
+    task = Notes()
+    task.agents = ("ada", name)
+    run = resolve(load_config(CONFIG), task=task)
+    folders = [str(network) for network in run.networks]
+    assert f"actor-{name}" in folders
+    assert max(len(folder.encode()) for folder in folders) <= 255

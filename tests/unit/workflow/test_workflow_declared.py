@@ -113,6 +113,13 @@ def test_it_keeps_the_contract(tmp_path):
         ("words for {question}", "{question.__class__}", r"nodes\.0\.prompt: .*is no field"),
         ("weight: 0.5", "weight: .nan", r"rewards\.1\.weight: Input should be a f"),
         ("role: answerer", "role: end", r"nodes\.\d\.role: 'end' cannot name a role"),
+        (
+            "role: answerer",
+            "role: ../../..",
+            r"nodes\.\d\.role: '\.\./\.\./\.\.' cannot name a role",
+        ),
+        ("role: answerer", "role: ask", r"nodes\.\d\.role: 'ask' cannot name a role or tool"),
+        ("tools: [look]", "tools: [ask]", r"tools\.0: 'ask' cannot name a role or tool"),
         ("at_most: 1", "at_most: 100000", r"at_most: Input should be less than or equal to 1000"),
     ],
 )
