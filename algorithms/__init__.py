@@ -1,4 +1,4 @@
-"""Names of the shipped algorithms. A new algorithm is one file and one line in this table."""
+"""Names of the shipped algorithms. To add one, write a file and add a line to this table."""
 
 if __name__ != "colearn.algorithms":  # the repository's root is on the path of an editable install
     raise ImportError(f"import colearn.algorithms, not {__name__}: every class would exist twice")

@@ -12,8 +12,8 @@ from colearn.loss.policy_gradient import PolicyGradient
 
 @dataclass(frozen=True, kw_only=True)
 class PolicyAlgorithm(Algorithm):
-    """Base class: a config can replace each part (`algorithm.credit.name`) or change its settings
-    (`algorithm.loss.clip`)."""
+    """Base class of algorithms whose parts a config can replace (`algorithm.credit.name`) or
+    configure (`algorithm.loss.clip`)."""
 
     rollout: Rollout
     """Rollout shape: how episodes branch."""
@@ -24,8 +24,8 @@ class PolicyAlgorithm(Algorithm):
     loss: PolicyLoss = PolicyGradient()
     """Policy loss."""
     critic: Critic | None = None
-    """Critic: the text that a value model reads and the agents that it serves; None: no value
-    model."""
+    """Critic: defines the text that a value model reads and the agents whose values it predicts;
+    None: no value model."""
     value_loss: ValueLoss = ValueLoss()
     """Value loss and value targets of the critic."""
     discount: float = 1.0

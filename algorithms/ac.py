@@ -16,7 +16,7 @@ class AC(CoLLMDC):
     With one agent, the agent's history is the joint history, so the critic is both decentralised
     and centralised. The value head may share the agent's model (`critic: {share: actor}`).
 
-    Wrong when there is more than one agent: use `collm_dc`, the same algorithm for a team.
+    Wrong when there is more than one agent: use `collm_dc`, which is the same algorithm for a team.
     """
 
     def check_team(self, agents: Sequence[str]) -> None:

@@ -17,17 +17,19 @@ from ._policy import PolicyAlgorithm
 class ATGRPO(PolicyAlgorithm):
     """AT-GRPO: groups by agent and turn in a greedy tree (Alg. 1).
 
-    At every turn each agent draws K candidates from one prompt. The reward r = alpha r_team + r_loc
-    (Eq. 3) scores each candidate; A is r standardised within the group (Eq. 1). The best candidate
-    is executed. Eq. 2 updates each model with the candidates of all agents that the model plays.
-    The paper does not state epsilon; the default is 0.2.
+    At every turn, each agent draws K candidates from one prompt. The score of each candidate is its
+    reward r = alpha r_team + r_loc (Eq. 3). The advantage A is r standardised within the group of K
+    candidates (Eq. 1). The candidate with the highest r is executed. Eq. 2 updates each model with
+    the candidates of all agents that the model plays. The paper does not state the clip range
+    epsilon; the default is 0.2.
 
     The paper's baselines use other parts. For MAS + GRPO, set `rollout.name: parallel`,
     `advantage.name: question` and `credit: {name: invocation, trajectory: 1.0}`; this credit
     broadcasts the team reward over the turns. For parallel sampling (groups of one), set
     `rollout.name: parallel`.
 
-    Wrong when an action pays off in later turns: a critic (`collm_cc`) estimates later rewards.
+    Wrong when an action pays off only in later turns: AT-GRPO ignores later rewards, which a critic
+    (`collm_cc`) would estimate.
     """
 
     rollout: Rollout = GreedyTree()

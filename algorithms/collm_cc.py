@@ -14,13 +14,13 @@ from ._policy import PolicyAlgorithm
 
 @dataclass(frozen=True, kw_only=True)
 class CoLLMCC(PolicyAlgorithm):
-    """CoLLM-CC: one critic reads the joint history in training and is not used in execution.
+    """CoLLM-CC: one critic reads the joint history in training; execution needs no critic.
 
     Each agent's gradient is rho grad log pi_i(a_i|h_i) * (r + gamma V(h') - V(h)), with the
     importance ratio rho (Eq. 4). The critic minimises the squared TD error (Eq. 5). The critic
-    reads m_t as text; the paper also allows numbers concatenated with the history's representation
-    (sec. 5.1). An update uses whole episodes; the paper's Minecraft runs update after each joint
-    action (C.3).
+    reads the global information m_t as text; in the paper, m_t can also be numbers that are
+    concatenated with the history's representation (sec. 5.1). An update uses whole episodes; the
+    paper's Minecraft runs update after each joint action (C.3).
 
     Wrong when episodes have one turn and sampling is cheap: a group baseline (`magrpo`) needs no
     second model. Wrong when the joint history exceeds the critic's context window.

@@ -20,7 +20,8 @@ class CoLLMDC(PolicyAlgorithm):
     delta_i = r + gamma V_i(h_i') - V_i(h_i) (Eq. 2). Agent i's critic minimises delta_i^2 (Eq. 3).
 
     Wrong when rewards are sparse or horizons are long: the other agents' learning shifts each
-    critic's target, and the paper reports that CoLLM-DC then fails to converge. Use `collm_cc`.
+    critic's target, and the paper reports that CoLLM-DC fails to converge in this case. Use
+    `collm_cc`.
     """
 
     rollout: Rollout = Chain()

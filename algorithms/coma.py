@@ -18,9 +18,9 @@ class COMA(PolicyAlgorithm):
     """COMA: a central critic Q provides a counterfactual baseline for each agent.
 
     Agent i's gradient is rho grad log pi_i(a_i|h_i) * (G - mean_k Q(h, a_-i, a_i^k)), with the
-    importance ratio rho. The critic reads the K further answers a_i^k, which are never executed
-    (after Foerster et al. 2018, "Counterfactual Multi-Agent Policy Gradients", whose critic sums
-    over all actions).
+    importance ratio rho. The critic evaluates K further answers a_i^k, which are never executed.
+    The method follows Foerster et al. 2018, "Counterfactual Multi-Agent Policy Gradients", whose
+    baseline sums over all actions instead.
 
     Right for larger teams whose members earn separate parts of the reward: the baseline subtracts
     the other agents' parts, which a V of the history cannot do. Wrong when generation costs more

@@ -18,10 +18,10 @@ from .magrpo import MAGRPO
 class GRPO(MAGRPO):
     """GRPO: one agent samples K chains per item; A = (G - mean) / std for all tokens of a chain.
 
-    Token ratios are clipped. Long responses are not down-weighted (as in Dr. GRPO).
+    Token ratios are clipped. As in Dr. GRPO, the loss does not down-weight long responses.
 
-    Wrong when there are several agents: all agents would share the chain's advantage. In the tree
-    of `magrpo`, a later turn is compared only with turns after the same history.
+    Wrong when there are several agents: GRPO would give all agents the chain's advantage at every
+    turn. `magrpo` compares a turn only with turns after the same history.
     """
 
     rollout: Rollout = Parallel()

@@ -18,8 +18,9 @@ class MAGRPO(PolicyAlgorithm):
     b(h_t) = (1/K) sum of G_t^k over the K joint actions of the same joint history; all agents share
     the advantage G_t^k - b(h_t).
 
-    Wrong when the horizon is long: the tree costs n K (K^H - 1) / (K - 1) generations
-    (Proposition 4.3). Wrong when rewards differ per role: siblings are then not comparable.
+    Wrong when the horizon is long: the tree costs n K (K^H - 1) / (K - 1) generations (Proposition
+    4.3). Wrong when each role has different rewards: the returns of sibling actions are then not
+    comparable.
     """
 
     rollout: Rollout = KaryTree()

@@ -20,18 +20,18 @@ from ._policy import PolicyAlgorithm
 class MAPPO(PolicyAlgorithm):
     """MAPPO: PPO for every role, with a value at every token (Yu et al. 2022; UnityMAS-O).
 
-    Each call of a role is a separate sample. The call's last token receives r_v = local rewards +
-    the trajectory's team reward (UnityMAS-O, Eq. 12); set `credit.trajectory: 0` if the task
-    rewards every call. GAE runs over the call's tokens with gamma = lambda = 1 (MHGPO, Eq. 2);
-    token ratios are clipped. MHGPO's Table 2 adds a KL penalty with weight 0.001 (`loss.kl`).
-    UnityMAS-O computes reference log-probabilities (sec. 5.4) but states no KL weight, so the
-    default is 0.
+    Each call of a role is a separate sample. The reward of a call is r_v, the sum of local rewards
+    and the trajectory's team reward (UnityMAS-O, Eq. 12); the call's last token receives r_v. If
+    the task rewards every call, set `credit.trajectory: 0`. GAE runs over the call's tokens with
+    gamma = lambda = 1 (MHGPO, Eq. 2). Token ratios are clipped. MHGPO's Table 2 adds a KL penalty
+    with weight 0.001 (`loss.kl`). UnityMAS-O computes reference log-probabilities (sec. 5.4) but
+    states no KL weight, so the default is 0.
 
     `credit: {name: mixed}` with `discount: 1` continues GAE from one call of a role to the role's
     next call.
 
-    Wrong when dissimilar roles share a critic: one value head must then fit dissimilar prompts, and
-    the MHGPO paper reports that MAPPO fails in this case.
+    Wrong when dissimilar roles share a critic: one value head must then fit the prompts of all
+    roles, and the MHGPO paper reports that MAPPO fails in this case.
     """
 
     rollout: Rollout = Chain()
@@ -40,17 +40,18 @@ class MAPPO(PolicyAlgorithm):
     advantage: Advantage = TokenGAE()
     loss: PolicyLoss = PolicyGradient(ratio="token", clip=0.2)
     discount: float = 0.0
-    """0, because invocation credit is already the return of a call."""
+    """Discount factor; it is 0 because invocation credit is already the return of a call."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class MAPPOInvocation(MAPPO):
     """MAPPO with one value per call; critic and role may use different models.
 
-    A = r_v - V(prompt). V is computed once, before the answer's first token, with the critic's
-    tokenizer.
+    The advantage is A = r_v - V(prompt). V is computed once, before the answer's first token, with
+    the critic's tokenizer.
 
-    Wrong when answers are long and their first tokens already predict the reward.
+    Wrong when answers are long and their first tokens already predict the reward: a value per token
+    (`mappo`) would use these tokens.
     """
 
     critic: Critic | None = Decentralized(global_info=False)

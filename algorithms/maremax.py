@@ -15,7 +15,8 @@ class MAReMax(MAGRPO):
     """MAReMax: Eq. 1 with b(h_t) = max of G_t^k over the K joint actions of the same history.
 
     Wrong when actions are long or K is large: advantages are never positive, so the update only
-    lowers probabilities. The freed probability mass moves to arbitrary actions.
+    lowers the probabilities of sampled actions. The freed probability mass moves to arbitrary other
+    actions.
     """
 
     advantage: Advantage = GroupMax()

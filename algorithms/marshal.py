@@ -17,13 +17,14 @@ from ._policy import PolicyAlgorithm
 class MARSHAL(PolicyAlgorithm):
     """MARSHAL: turn-level returns, centred over game and role (Eq. 3).
 
-    Each player receives its own payoff. A_k = R_k - mean(R), where the mean is over all turns of
-    the same game and role. The loss is PPO's surrogate with token ratios, clip 0.2 and dual clip.
+    Each player receives its own payoff. The advantage of turn k is A_k = R_k - mean(R), where the
+    mean is over all turns of the same game and role. The loss is PPO's surrogate with token ratios,
+    clip 0.2 and dual clip.
 
-    Ablations: `advantage.turn_level: false` and `advantage.by_role: false`. `credit.name: concise`
-    adds the reward for short replies (Eq. 4). `loss.kl: 0.2` sets the paper's KL weight. The
-    paper's Table 13 lists lambda = 0.95, but its sec. 3.2 states gamma = lambda = 1; Eq. 3 has no
-    lambda.
+    The paper's ablations set `advantage.turn_level: false` and `advantage.by_role: false`.
+    `credit.name: concise` adds the reward for short replies (Eq. 4). `loss.kl: 0.2` sets the
+    paper's KL weight. The paper's Table 13 lists lambda = 0.95, but sec. 3.2 of the paper states
+    gamma = lambda = 1; Eq. 3 has no lambda.
 
     Wrong when the first turns decide a long game: the Monte-Carlo return of an early turn carries
     the noise of all later turns. `collm_cc` with `credit.name: payoff` learns a value instead.

@@ -19,11 +19,12 @@ class MHGPO(PolicyAlgorithm):
 
     The team reward propagates backward through the executed graph (Eq. 4), and each role's
     penalties are added. An action is compared with the same role's actions in the other branches
-    (Eq. 5). FoF sampling draws G answers of the entry agent; in each branch it then draws one
-    answer of each later agent. The loss is Eq. 6 with clip 0.2 and KL weight 0.001.
+    (Eq. 5). FoF sampling draws G answers of the entry agent, each of which starts a branch, and
+    then one answer of each later agent in each branch. The loss is Eq. 6 with clip 0.2 and KL
+    weight 0.001.
 
-    Wrong when roles act concurrently on different subtasks, or when a critic is cheap: the group of
-    a downstream role mixes different prompts. Use `mappo`.
+    Wrong when roles act concurrently on different subtasks, or when a critic is cheap: groups of
+    the later roles contain answers to different prompts. Use `mappo`.
     """
 
     rollout: Rollout = ForkOnFirst()
@@ -31,16 +32,18 @@ class MHGPO(PolicyAlgorithm):
     advantage: Advantage = Heterogeneous()
     loss: PolicyLoss = PolicyGradient(ratio="token", reduction="action_mean", clip=0.2, kl=0.001)
     discount: float = 0.0
-    """0, because backward credit is already the return of an action."""
+    """Discount factor; it is 0 because backward credit is already the return of an action."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class MHGPOIndependent(MHGPO):
     """MHGPO with independent sampling (IS): one tree per agent, forked at that agent.
 
-    Only the forked answers of each tree are trained, so every group answers one prompt.
+    Only the answers at the fork of each tree are trained, so all answers of a group have the same
+    prompt.
 
-    Wrong when agents must adapt to each other: each group holds the other agents fixed.
+    Wrong when agents must adapt to each other: within a group, the other agents' earlier answers
+    are fixed.
     """
 
     rollout: Rollout = Independent()
@@ -51,9 +54,10 @@ class MHGPOIndependent(MHGPO):
 class MHGPORoundRobin(MHGPO):
     """MHGPO with round robin (RR): each item's tree forks at one randomly drawn agent.
 
-    Actions before the fork are compared across the batch.
+    Actions before the fork have no siblings in their tree. They are grouped at random with other
+    actions of the batch that have no siblings.
 
-    Wrong when `train.episodes` is small: few actions are then available for that comparison.
+    Wrong when `train.episodes` is small: few actions are then available for these groups.
     """
 
     rollout: Rollout = RoundRobin()

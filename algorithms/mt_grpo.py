@@ -18,7 +18,7 @@ class MTGRPO(PolicyAlgorithm):
     """MT-GRPO: the rewards of each turn are normalised over the same turn of all episodes in the
     batch.
 
-    Wrong when episodes differ in length (MARSHAL, appendix F.1): use `marshal`.
+    Wrong when episodes differ in length, as MARSHAL's appendix F.1 explains: use `marshal`.
     """
 
     rollout: Rollout = Chain()

@@ -16,10 +16,11 @@ from ._policy import PolicyAlgorithm
 class SpiralRAE(PolicyAlgorithm):
     """SPIRAL: REINFORCE with a moving baseline per game and role (RAE).
 
-    The advantage of each turn is the player's episode return minus the baseline of its role.
+    The advantage of each turn is the player's episode return minus the baseline of the player's
+    role.
 
-    Wrong when games are long or pay rewards during play: see MARSHAL's appendix E, which compares
-    SPIRAL with turn-level advantages in Hanabi.
+    Wrong when games are long or pay rewards during play: every turn gets the same advantage.
+    MARSHAL's appendix E compares SPIRAL with turn-level advantages in Hanabi.
     """
 
     rollout: Rollout = Chain()

@@ -19,8 +19,8 @@ class Untrained(Algorithm):
     With one agent, this is the paper's raw model. With `wrapper: parallel`, `pipeline` or
     `discussion`, it is one of the paper's prompt-based baselines.
 
-    Wrong when used as the reference for the gain of a trained run: use that run's first evaluation,
-    which has the same models and seeds.
+    Wrong when used to measure the gain of a trained run: use the first evaluation of the trained
+    run, which has the same models and seeds.
     """
 
     learns: ClassVar[bool] = False

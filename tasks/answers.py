@@ -29,7 +29,7 @@ def final_answer(text: str) -> str | None:
 
 
 def code_block(text: str) -> str | None:
-    """The only fenced Python block; None if there is none or more than one."""
+    """Returns the only fenced Python block; None if there is no block or more than one."""
     text = without_reasoning(text)
     if text.count("```") != 2:
         return None

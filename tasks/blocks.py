@@ -55,8 +55,8 @@ def target_cells(rows: Sequence[str]) -> tuple[Cell, ...]:
 
 
 def command_lines(text: str) -> Iterator[str]:
-    """The lines that may be commands. Reasoning, list bullets, code fences and empty lines are
-    removed."""
+    """Returns the lines that may be commands, without reasoning, list bullets, code fences and
+    empty lines."""
     for raw in without_reasoning(text).splitlines():
         line = raw.strip()
         if line and not line.startswith("```"):
@@ -72,8 +72,8 @@ def parse(
     Each line holds one command: `/setblock x y z block`, or with `short` also `a1 block` (see
     `cell_name`). A list bullet, a code fence, empty lines, a `minecraft:` prefix and words after
     the block are tolerated. Every other line is rejected: prose, other commands, relative or
-    fractional coordinates, cells outside `size` (width, height) or off z = 0, blocks not in
-    `allowed`, and all commands beyond the first `limit` valid ones.
+    fractional coordinates, cells outside `size` (width, height), cells with z other than 0, blocks
+    not in `allowed`, and all commands after the first `limit` valid commands.
     """
     commands: list[tuple[Cell, str]] = []
     rejected = 0

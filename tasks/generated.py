@@ -14,7 +14,7 @@ from colearn.errors import ConfigError
 Item = TypeVar("Item")
 
 TEST_SHARE = 4
-"""One in TEST_SHARE of all possible instances belongs to the test split."""
+"""Of all possible instances, one in TEST_SHARE belongs to the test split."""
 _PATIENCE = 1000
 """Number of consecutive draws without a new instance after which the instances count as
 exhausted."""
@@ -73,7 +73,7 @@ def draw_splits(
     remedy: str,
     fresh: bool = False,
 ) -> dict[str, Sequence[Item]]:
-    """`sizes[split]` different items for 'train' and for 'test', drawn by `draw`. With `fresh` the
+    """`sizes[split]` different items for 'train' and for 'test', drawn by `draw`. With `fresh`, the
     training items are `FreshItems`.
 
     key: returns the text of an instance; instances with equal text are the same.

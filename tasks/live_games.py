@@ -15,10 +15,10 @@ _KEPT = 256
 
 
 class LiveGames(Generic[Key, Live]):
-    """The most recent games, at most 256, by the moves that led to them.
+    """Cache of the most recent games, at most 256, keyed by the moves that led to each game.
 
-    `end` is called with each dropped game; when the process ends, all games are dropped. A forked
-    process leaves its parent's games alone.
+    The cache calls `end` with each dropped game. When the process ends, the cache drops all games.
+    A forked process does not end the games of its parent process.
     """
 
     def __init__(self, end: Callable[[Live], None] = lambda _: None) -> None:
@@ -32,8 +32,8 @@ class LiveGames(Generic[Key, Live]):
         return self._by_play.pop(play, None) if self._process == os.getpid() else None
 
     def keep(self, play: Key, game: Live) -> None:
-        """Keep a game. It replaces a game with the same moves; if there are too many games, the
-        oldest is dropped."""
+        """Keep a game. The game replaces a kept game with the same moves; if there are too many
+        games, the oldest is dropped."""
         if self._process != os.getpid():
             self._process, self._by_play = os.getpid(), OrderedDict()
             Finalize(None, self.drop_where, args=(lambda _: True,), exitpriority=0)
@@ -45,7 +45,7 @@ class LiveGames(Generic[Key, Live]):
             self.drop()
 
     def drop(self) -> bool:
-        """Drop the oldest game. Returns whether there was one."""
+        """Drop the oldest game. Returns whether there was a game to drop."""
         if not self._by_play:
             return False
         self._end(self._by_play.popitem(last=False)[1])

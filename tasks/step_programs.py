@@ -80,8 +80,8 @@ def run_steps(program: str, number: int) -> int:
 
 
 def guess(problem: StepProblem, rng: np.random.Generator) -> str:
-    """A program of one or two random steps, or, a quarter of the time, the reference program, so
-    that a model warm-started on guesses is sometimes right."""
+    """Returns the reference program with probability KNOWN, and otherwise a program of one or two
+    random steps. A model that is warm-started on guesses is therefore sometimes right."""
     if rng.random() < KNOWN:
         return problem.program
     steps = list(_STEPS)

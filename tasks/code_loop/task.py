@@ -24,14 +24,15 @@ Problem = HumanEvalProblem | StepProblem
 
 
 class ReflectiveVerification(Workflow[Problem], LegalActions):
-    """A planner, a coder and a reflector; the verifier runs the problem's tests in the sandbox.
+    """A team of a planner, a coder and a reflector writes programs; a verifier tests the programs.
 
-    An episode has up to three rounds of planner, coder, verifier (score s_i), reflector; it ends
-    early when all tests pass. Rewards (sec. 6): the planner and coder of round 0 earn s_0. The
-    reflector of round i-1 and the planner and coder of round i earn s_i - s_{i-1}. In addition, a
-    coder whose answer does not define the function gets a format penalty of -1. The team's reward
-    is the last score, which is s_0 plus the margins. If the verifier fails, the score does not
-    change and the reflector reads the reason.
+    An episode has up to three rounds. In round i, the planner and the coder answer, the verifier
+    runs the problem's tests in the sandbox and computes the score s_i, and the reflector answers.
+    The episode ends early when all tests pass. Rewards (sec. 6): the planner and coder of round 0
+    earn s_0. The reflector of round i-1 and the planner and coder of round i earn s_i - s_{i-1}. In
+    addition, a coder whose answer does not define the function gets a format penalty of -1. The
+    team's reward is the last score, which is s_0 plus all differences s_i - s_{i-1}. If the
+    verifier fails, the score does not change and the reflector reads the reason.
 
     data: packaged, humaneval, mbpp or hub, or a .jsonl/.csv file, as for `coop_humaneval`. 'steps'
     selects a separate language for models with a small vocabulary; the task runs programs in this

@@ -11,8 +11,9 @@ from ..answers import plain_value
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A test case with an input and an expected output. For a program, both are text; for a
-    function, they are its arguments and its return value in Python syntax."""
+    """A test case with an input and an expected output. For a program, input and output are text.
+    For a function, the input is the arguments of a call, and the output is its return value, in
+    Python syntax."""
 
     input: str
     output: str
@@ -68,8 +69,8 @@ def arguments(text: str) -> tuple[Any, ...] | None:
 
 
 def is_literal(text: str) -> bool:
-    """Whether a text is one Python value that Python can also print. (Python parses hexadecimal
-    integers that are too long for it to print in decimal.)"""
+    """Whether a text is one Python value that Python can also print. (Python can parse some long
+    hexadecimal integers that it cannot print in decimal.)"""
     try:
         repr(ast.literal_eval(text.strip()))
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):

@@ -42,7 +42,7 @@ def read_test(problem: ProgrammingProblem, text: str) -> Case | None:
 
 
 def read_program(problem: ProgrammingProblem, text: str) -> str:
-    """The program in the only fenced block, or the steps; '' if there is none."""
+    """Returns the program in the only fenced block, or the steps; '' if there is no program."""
     if problem.steps:
         return without_reasoning(text).strip()[:_STEPS_SHOWN]
     return code_block(text) or ""

@@ -39,8 +39,8 @@ class CodeState:
     turn: int = 0
     """Complete turns played."""
     waiting: str | None = None
-    """In sequential play, the coder's program of this turn until the tester has answered; '' if the
-    coder's answer had no valid format."""
+    """In sequential play, the coder's program of this turn, kept until the tester has answered; ''
+    if the coder's answer had no valid format."""
     rounds: tuple[TurnRecord, ...] = ()
     """The turns so far."""
     passed: float = 0.0
@@ -57,32 +57,33 @@ class CoderTester(DecPOMDP[ProgrammingProblem, CodeState], Drawable, LegalAction
     In each turn `coder` writes a program and `tester` writes one unit test. The episode ends when
     the program passes the test. Programs run in the sandbox.
 
-    The team earns p, the share of golden tests that the program passes. Each turn pays the change
-    of p. The sum over turns is the p of the last program, which is the paper's r_team. Among the
-    candidates of one turn, p and its change differ by a constant, which cancels in group
-    advantages. Local rewards:
+    The score p of a program is the share of golden tests that it passes. At each turn, the team
+    earns the change of p. The sum over turns is the p of the last program, which is the paper's
+    r_team. Among the candidates of one turn, p and its change differ by a constant, which cancels
+    in group advantages. Local rewards:
 
         coder   0.1 builds + 0.1 runs + 0.8 p       runs: no crash on the first two golden tests
         tester  0.2 valid + 0.8 agrees              valid: references run on it; agrees: pass it
 
     An agent's local reward is 0 if its answer cannot be read. The answer of `coder` is the only
     fenced block of Python; the answer of `tester` is the text after the only `**Test Input:**` and
-    the only `**Test Output:**`. Problems without reference programs pay the tester nothing (its
-    mask is 0).
+    the only `**Test Output:**`. On problems without reference programs, the tester earns nothing
+    (its mask is 0).
 
-    `data`: 'packaged', or from the hub (extra `tasks`) 'humaneval', 'mbpp', 'apps' (introductory),
-    'codecontests', or the path of a .jsonl/.csv file. `test_data` is the test split, such as
-    'livecodebench'; by default it is the official one of `data` ('mbpp_test', 'apps_test' and
-    'codecontests_test'), or the last fifth of the data if there is none. Problems of APPS and
-    LiveCodeBench that ask for a function are left out. In HumanEval and MBPP, a program defines a
-    function; a test then consists of the function's arguments and its return value, in Python
-    syntax. 'steps' selects a separate language for models with a small vocabulary: the program
-    `times_2 plus_1` solves `times_2 then plus_1`, and a test consists of two numbers.
+    `data`: 'packaged', the path of a .jsonl/.csv file, or a data set from the hub (extra `tasks`):
+    'humaneval', 'mbpp', 'apps' (introductory problems) or 'codecontests'. `test_data` is the test
+    split, such as 'livecodebench'. By default, it is the official test split of `data`
+    ('mbpp_test', 'apps_test' or 'codecontests_test'), or the last fifth of the data if there is no
+    official one. Problems of APPS and LiveCodeBench that ask for a function are left out. In
+    HumanEval and MBPP, a program defines a function, and a test consists of the function's
+    arguments and its return value in Python syntax. `data: steps` selects a separate language for
+    models with a small vocabulary: the program `times_2 plus_1` solves `times_2 then plus_1`, and a
+    test consists of two numbers.
 
-    Where the paper is silent, this task makes these choices. "pass > tau_mut" means that more than
+    The paper leaves the following choices open. In this task, "pass > tau_mut" means that more than
     0.6 of up to three reference programs pass a test. The smoke subset, which decides `runs`, has
-    two tests. In sequential play a tester sees the new program. A single agent's episode ends when
-    the agent repeats its program unchanged.
+    two tests. In sequential play, the tester sees the new program. A single agent's episode ends
+    when the agent repeats its program unchanged.
 
     Errors: ConfigError from the constructor, one line that names the setting; MissingExtra.
     """
@@ -90,13 +91,14 @@ class CoderTester(DecPOMDP[ProgrammingProblem, CodeState], Drawable, LegalAction
     headline = Headline("solved")
 
     variant: Literal["team", "single"] = "team"
-    """'single': `coder` alone refines its own program; the paper's single agent has `turns: 1`."""
+    """'single': `coder` plays alone and refines its own program. The paper's single agent has
+    `turns: 1`."""
     order: Literal["parallel", "sequential"] = "parallel"
     """'parallel': both agents answer at the same time. 'sequential': `tester` sees the new
     program."""
     turns: int = 4
-    """T, the maximum number of turns. In sequential play a turn of the team is two steps of the
-    task."""
+    """T, the maximum number of turns. In sequential play, a turn of the team consists of two steps
+    of the task."""
     rewards: Literal["shaped", "outcome"] = "shaped"
     """'outcome': the team's reward is 1 if all golden tests pass; a local reward is 1 for a valid
     format (B.6)."""
@@ -133,8 +135,8 @@ class CoderTester(DecPOMDP[ProgrammingProblem, CodeState], Drawable, LegalAction
         return CodeState(item=item)
 
     def observe(self, state: CodeState, agent: str) -> Prompt | None:
-        """The problem, followed after the first turn by the mismatches; None for an agent that does
-        not act at this step."""
+        """Returns the problem and, after the first turn, the mismatches so far; None for an agent
+        that does not act at this step."""
         tests_now = state.waiting is not None
         if self._in_sequence and (agent == TESTER) != tests_now:
             return None
@@ -188,8 +190,8 @@ class CoderTester(DecPOMDP[ProgrammingProblem, CodeState], Drawable, LegalAction
         return Outcome(state=after, reward=team, done=done, local_rewards=local)
 
     def metrics(self, state: CodeState) -> Mapping[str, float]:
-        """`solved`, 1 if all golden tests pass; `passed`, the share that pass; `rounds`, complete
-        turns; `valid`, the share of answers in a valid format."""
+        """Returns `solved` (1 if all golden tests pass), `passed` (the share of golden tests that
+        pass), `rounds` (complete turns) and `valid` (the share of answers in a valid format)."""
         return {
             "solved": float(state.passed == 1.0),
             "passed": state.passed,
@@ -203,7 +205,8 @@ class CoderTester(DecPOMDP[ProgrammingProblem, CodeState], Drawable, LegalAction
         return f"turn {turn} of {self.turns} passed {100 * state.passed:.0f}"
 
     def reference_actions(self, state: CodeState) -> dict[str, str] | None:
-        """The first reference program and the first golden test; None if there is none."""
+        """Returns the first reference program and the first golden test; None if the problem has no
+        reference program."""
         if not state.item.solutions or not state.item.tests:
             return None
         item = state.item

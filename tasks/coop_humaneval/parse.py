@@ -18,9 +18,9 @@ _MOST_ATTEMPTS = 200
 """Maximum number of attempts to parse parts of one answer; each attempt also copies the rest of
 it."""
 _MOST_READINGS = 10
-"""How often the parser may read each character of one answer, on average; parse time is then linear
-in the length of the answer. Ordinary code is read twice: up to its first error, and again without
-that error."""
+"""Maximum average number of times that the parser reads a character of an answer. The limit makes
+parse time linear in the length of the answer. Ordinary code is read twice: up to its first error,
+and again without the part that contains this error."""
 
 _FENCED = re.compile(r"^[ \t]*```[^\n]*\n(.*?)(?:^[ \t]*```|\Z)", re.M | re.S)
 _DEF = re.compile(r"(?:async[ \t]+)?def\b")
@@ -46,8 +46,8 @@ class ParsedCode:
     """Whether the answer has a function of the requested name with a return statement, even if it
     does not parse."""
     error: str
-    """The first syntax error, with its line number counted from the start of its definition; '' if
-    there is none."""
+    """The first syntax error, with its line number counted from the start of the definition that
+    contains the error; '' if there is no error."""
 
 
 @dataclass(frozen=True, slots=True)

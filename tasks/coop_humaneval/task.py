@@ -56,10 +56,11 @@ class CoopHumanEval(
 ):
     """Two agents write a helper function and the function that the problem asks for.
 
-    `aux` writes a helper function named `aux`, and `main` writes the requested function. Both see
-    the problem but not each other's answer. Their answers are joined into one program.
+    The agent `aux` writes a helper function named `aux`, and the agent `main` writes the requested
+    function. Both agents see the problem, and neither sees the other's answer. The task joins the
+    two answers into one program.
 
-    The raw reward of a turn, at most 4, is shared by both agents (F.2; the weights are CoMLRL's):
+    Both agents share the raw reward of a turn, which is at most 4 (F.2; the weights are CoMLRL's):
 
         structure    0.4  aux is a function with a return statement
                      0.6  the main function too; else the count ends
@@ -71,22 +72,22 @@ class CoopHumanEval(
                     -0.5  no result of a call is read
 
     When the count ends, the points of earlier levels are kept. The task adds `reward_shift`, -4 by
-    default: rewards are then never positive, so finishing early is never worse than playing on. One
-    agent that plays for both (`wrapper: single`) is not paid for cooperation. It earns at most 2.5,
-    and its episode ends when all tests pass.
+    default: rewards are then never positive, so finishing early is never worse than playing on. A
+    single agent that plays for both agents (`wrapper: single`) is not paid for cooperation. This
+    agent earns at most 2.5, and its episode ends when all tests pass.
 
-    If an answer has fenced blocks, only these count. Imports, definitions and assignments at the
-    left margin count; prose and other statements are ignored. A definition that does not parse is a
-    syntax error. Statements that bind the name of the other agent's function are left out too. The
-    main function's use of aux is read from the function's syntax tree. Therefore an unreachable
-    call counts, and `map(aux, values)` counts as a call.
+    If an answer has fenced blocks, only the text in these blocks counts. Imports, definitions and
+    assignments at the left margin count; prose and other statements are ignored. A definition that
+    does not parse is a syntax error. Statements that bind the name of the other agent's function
+    are ignored too. The task determines from the syntax tree of the main function how the function
+    uses aux. Therefore an unreachable call counts, and `map(aux, values)` counts as a call.
 
     The variants differ in
 
     - the program: paper joins all kept statements of both answers; comlrl joins only the two
       functions, so that imports and helpers in an answer are lost;
-    - the deduction: as above in paper; never in comlrl, since CoMLRL's pattern for it matches
-      almost nothing;
+    - the deduction of 0.5: as above in paper; never in comlrl, since CoMLRL's pattern for unused
+      results matches almost nothing;
     - the end of an episode: in paper, when all tests pass and the raw reward is 4; in comlrl, when
       the raw reward exceeds 3.8, for which nine passed tests of ten suffice;
     - the feedback: it shows all tests in paper and the first one in comlrl, unless `feedback_tests`
@@ -95,34 +96,35 @@ class CoopHumanEval(
     Both variants differ from CoMLRL in further points. CoMLRL runs programs inside its own process,
     allows 10 s for each test, counts only one-line asserts, and extracts functions by pattern.
     CoMLRL's test split is the first 16 items; this task uses the paper's slices. CoMLRL repeats
-    prompts and answers at each turn; here both are in the agent's history.
+    prompts and answers at each turn; in this task, both are in the agent's history.
 
-    Where the paper is silent, this task chooses: all weights, the points kept after a failed level,
-    what else an answer may define, the shift, and m_t as in StrBuild. `seconds` (8) limits all
-    tests of a problem together. Any signature that parses is valid: a wrong number of parameters
-    fails the tests. A wrapper that does not "effectively utilize" the helper does not end the
-    episode. The feedback shows the test and the error, but not values such as "expected 2, got 1"
-    in the paper's example. An agent's feedback includes the other agent's syntax errors. An
-    exception's text is shown unchanged. Table 1's "pass" is read as the share of problems whose
-    tests all pass, since it equals pass@1 in table 2.
+    The paper leaves the following choices open: all weights, the points kept after a failed level,
+    the other names that an answer may define, the shift, and m_t, which is chosen as in StrBuild.
+    `seconds` (8) limits the time of all tests of a problem together. Any signature that parses is
+    valid; with a wrong number of parameters, the tests fail. If the main function is a wrapper that
+    does not "effectively utilize" the helper, the episode does not end. The feedback shows the test
+    and the error, but not values such as "expected 2, got 1" in the paper's example. An agent's
+    feedback includes the other agent's syntax errors. An exception's text is shown unchanged. The
+    column "pass" of Table 1 is interpreted as the share of problems whose tests all pass, since it
+    equals pass@1 in table 2.
 
     `data`: 'packaged', 20 problems made for this task; 'hub', the paper's `OpenMLRL/CoopHumanEval`
-    (82 items, extra `tasks`); 'humaneval' or 'mbpp', also from the hub; or a .jsonl/.csv file (or a
-    .json list) of rows with `prompt`, `entry_point` and `test`, as in HumanEval, and optionally
-    `task_id`, and `aux` and `main` for a solution. The last fifth is the test split: [66:82] of 82
-    items, as in the paper.
+    (82 items, extra `tasks`); 'humaneval' or 'mbpp', also from the hub; or the path of a
+    .jsonl/.csv file or a .json list. The rows of a file have the fields `prompt`, `entry_point` and
+    `test`, as in HumanEval. They may also have `task_id`, and `aux` and `main` with a solution. The
+    last fifth of the data is the test split: [66:82] of 82 items, as in the paper.
 
-    `prompt='compact'` is for small word-level models: one line for the problem, functions on one
-    line, and feedback in words between single spaces:
+    `prompt='compact'` is for small word-level models. The problem and each function have one line,
+    and the words of the feedback are separated by single spaces:
 
         write aux for fair_share(amounts, people) : Split the sum of ...
         aux yes main yes syntax yes uses no tests 3 of 5               (the next turn)
 
-    `feedback: score` shows only the turn and the reward. Programs run in `colearn.sandbox`:
-    `sandbox` is its mechanism, `seconds` the time for all tests of a problem and `memory_mb` the
-    address space. A step takes between a tenth of a second and `seconds`: use `run.step_workers`.
-    Equal programs are run once per process. A program that draws random numbers can get a different
-    reward in another process.
+    With `feedback: score`, the feedback shows only the turn and the reward. Programs run in
+    `colearn.sandbox`. `sandbox` names the sandbox's mechanism, `seconds` limits the time of all
+    tests of a problem, and `memory_mb` limits the address space. A step takes between a tenth of a
+    second and `seconds`, so use `run.step_workers`. Equal programs are run once per process. A
+    program that draws random numbers can get a different reward in another process.
 
     Errors: ConfigError from the constructor, one line that names the setting; from `step` if no
     sandbox works on the machine; MissingExtra if `data: hub` is set

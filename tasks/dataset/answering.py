@@ -117,7 +117,7 @@ class Answering(DecPOMDP[Item, AnsweringState[Item]], LegalActions, Generic[Item
     def legal_action(
         self, state: AnsweringState[Item], agent: str, rng: np.random.Generator
     ) -> str | None:
-        """One of `words`; None without them."""
+        """Returns one of `words`; None if `words` is empty."""
         words: Sequence[str] = self.words.get(agent, ())
         return words[int(rng.integers(len(words)))] if words else None
 

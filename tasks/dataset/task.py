@@ -37,35 +37,36 @@ class DataItem:
 
 
 class Dataset(Answering[DataItem], ReadsActions, RewardStructure, Services):
-    """Rows of a file or of the hub, answered by one agent or by a team.
+    """One agent or a team answers the prompts in the rows of a file or of a hub data set.
 
     path: a `.jsonl`, `.json`, `.csv` or `.parquet` file, or a hub name, with `subset` and `split`.
     prompt: the column with the prompts, plain text or messages.
-    test_path, test_split: the held-out rows. Without them the last `test_share` of the rows is
-    held out.
-    agents: names, or templates by name. With names alone, each agent reads the answers of the
-    agents before it. In a template, `{prompt}` and the names of other agents in braces are filled
-    in.
+    test_path, test_split: the held-out rows. Without these settings, the last `test_share` of the
+    rows is held out.
+    agents: names, or prompt templates by name. If only names are given, each agent reads the
+    answers of the agents before it. In a template, `{prompt}` stands for the row's prompt, and
+    another agent's name in braces stands for that agent's answer.
     answer: the agent whose answer is the completion; by default the last one.
     reward: one or several functions: `module:function` with TRL's signature, or shipped functions
     by name with their settings. A mapping by agent adds rewards of single agents; its key `team`
     holds the team's functions.
     weights: weights of the team's functions, 1 by default.
-    words: answers that the embedded model is warm-started on, for all agents or by agent.
+    words: answers on which the embedded model is warm-started, for all agents or by agent.
     threads: whether the completions of a turn are scored concurrently in several threads if
-    functions wait, for example for a server. Set it to false for a function that is not
+    functions wait, for example for a server. Set `threads` to false for a function that is not
     thread-safe.
 
-    A function gets the row's other columns and `team_completions`, every agent's text by name. It
-    is called with one completion at a time. As in TRL, a reward of None means that the function
-    does not apply; the reward is then the weighted sum of the other functions. If no function
-    applies, the completion is not scored: it is neither trained on nor part of a baseline.
+    A reward function receives the row's other columns and `team_completions`, every agent's text by
+    name. The function is called with one completion at a time. As in TRL, a reward of None means
+    that the function does not apply to the row; the team's reward is then the weighted sum of the
+    other functions. If no function applies, the completion is not scored: it is neither trained on
+    nor part of a baseline.
 
     Reward functions that compare the completions of a batch with each other do not work with this
     task.
 
     Metrics: `reward`, the team's reward, and `reward_FUNCTION`, each function's unweighted reward;
-    both are means over the scored completions. A judge also has `reward_judge_unreadable` and
+    both are means over the scored completions. A judge also reports `reward_judge_unreadable` and
     `reward_judge_failed`.
 
     Errors: ConfigError from the constructor, and from `items` with the file and the line.

@@ -13,11 +13,11 @@ PROMPT = "prompt"
 
 @dataclass(frozen=True, slots=True)
 class Seats:
-    """Templates by agent, in the order of the config.
+    """Prompt templates by agent, in the order of the config.
 
-    `{prompt}` stands for the row's prompt, `{NAME}` for the answer of another agent. An agent acts
-    in the stage after the stages of the agents whose answers it reads; agents of one stage act at
-    the same time.
+    In a template, `{prompt}` stands for the row's prompt, and `{NAME}` for the answer of another
+    agent. An agent acts in the stage after the stages of all agents whose answers it reads. The
+    agents of one stage act at the same time.
     """
 
     templates: Mapping[str, str]
@@ -33,8 +33,8 @@ class Seats:
 
 
 def seats(agents: Sequence[str] | Mapping[str, str]) -> Seats:
-    """The seats of a config's `agents`: templates by name, or names alone, in which case each agent
-    reads the answers of all agents before it.
+    """Returns the `Seats` of a config's `agents`: prompt templates by name, or names alone. If only
+    names are given, each agent reads the answers of all agents before it.
 
     Errors: ConfigError for a name or a template that cannot be used.
     """

@@ -41,21 +41,22 @@ def tested_on(data: str, train: Sequence[Item], world: World) -> dict[str, Seque
 
 
 class AnswerTeam(Workflow[Item], LegalActions, PrivilegedInfo):
-    """Roles that discuss one problem. The team earns 1 if the last answer is right.
+    """Base class of teams whose roles discuss one problem; a right last answer pays the team 1.
 
-    - `subject`: 'math', a number after `####`, compared within 1e-6; 'expression', anything that
-      math-verify compares: expressions, intervals, tuples, matrices (all 500 of MATH500); 'choice',
-      the letter of an option; 'qa', words after `####`, compared after SQuAD's normalisation.
-    - `data`: 'generated', or any data that `math_duo` (a hub name, .jsonl/.csv file) or the search
-      teams (also 'packaged') read. For 'choice', `data` is 'aqua' or the published file of
-      AQUA-RAT, MMLU or GPQA; for MMLU, it can also be a folder of .csv files. `train`, `test`:
-      number of problems in each split, if they are generated.
+    - `subject`: the kind of answer. 'math': a number after `####`, compared within 1e-6.
+      'expression': an expression, interval, tuple or matrix, compared by math-verify, as in all 500
+      problems of MATH500. 'choice': the letter of an option. 'qa': words after `####`, compared
+      after SQuAD's normalisation.
+    - `data`: 'generated', or data of `math_duo` (a hub name or a .jsonl/.csv file) or of the search
+      teams (also 'packaged'). For 'choice', `data` is 'aqua' or the published file of AQUA-RAT,
+      MMLU or GPQA; for MMLU, it can also be a folder of .csv files. `train` and `test` are the
+      numbers of generated problems in each split.
     - `test_data`: the test split, such as 'aime24', 'gsm8k_test', 'mmlu_stem' or 'gpqa'; by default
       the test split of `data`. If `test_data` is a file, all its rows are used.
     - `rounds`: maximum number of exchanges.
 
-    The paper uses these teams only to test how trained players transfer (MARSHAL, section 4.3) and
-    prints none of their prompts. They can be trained as well.
+    The paper uses the teams only to test how trained players transfer (MARSHAL, section 4.3) and
+    prints none of the teams' prompts. The teams can also be trained.
 
     Errors: ConfigError from the constructor, one line that names the setting; MissingExtra.
     """
@@ -147,8 +148,8 @@ class Debate(AnswerTeam):
     """Multi-agent debate: two agents argue about an answer and a third judges (Liang et al. 2023).
 
     In each of up to `rounds` rounds, `affirmative` answers, and `negative` disagrees and gives
-    another answer. A `judge` reads both after each round. It ends the debate by naming an answer,
-    and must name one after the last round.
+    another answer. After each round, `judge` reads both answers. The judge ends the debate by
+    naming an answer, and must name an answer after the last round.
     """
 
     agents = ("affirmative", "negative", "judge")
@@ -197,8 +198,9 @@ class Solver(AnswerTeam):
 class AssistantTeam(AnswerTeam):
     """AutoGen's conversation of two agents: one solves and one checks (Wu et al. 2024).
 
-    An `assistant` solves the problem. A `proxy` checks its answer and asks again, until the proxy's
-    last line is TERMINATE or `rounds` are over. The assistant's last answer counts.
+    The agent `assistant` solves the problem. The agent `proxy` checks the answer and asks again,
+    until the proxy's last line is TERMINATE or `rounds` rounds are over. The assistant's last
+    answer counts.
     """
 
     agents = ("assistant", "proxy")

@@ -65,12 +65,13 @@ class TextDecPOMDP(
 ):
     """A Dec-POMDP with finitely many states, whose actions and observations are words.
 
-    Every agent acts at every turn. The reward of a turn is R(s, a, s', o) for the drawn s' and o.
+    Every agent acts at every turn. The reward of a turn is R(s, a, s', o), where s' and o are drawn
+    from the model.
 
     Settings:
 
-    - `problem`: a shipped problem: dec_tiger (the default without `file`), climbing, lock, penalty,
-      two_step, vault. Or `file`: the path of a `.dpomdp` file.
+    - `problem`: a shipped problem: dec_tiger (the default), climbing, lock, penalty, two_step or
+      vault. Instead, `file` can name the path of a `.dpomdp` file.
     - `horizon`: the number of turns. Each shipped problem has a default; with `file`, this setting
       is required.
     - `opening`, the text of turn 0, and `turn`, the text of later turns. They may contain {agent},
@@ -78,14 +79,15 @@ class TextDecPOMDP(
       1.
     - `words`: replacement texts for actions and observations, by their names in the problem.
     - `penalty`: the reward, instead of R, of a turn in which a reply is rejected. A reply is
-      rejected if it is not exactly one of the agent's actions, apart from surrounding space. The
-      state then stays the same and the episode ends. The default is the model's worst reward times
-      the number of turns left, including the current one, so no legal play earns less. A higher
-      `penalty` may exceed the rewards of legal play at some turn. The team then learns to be
-      rejected, and its exact value can exceed the optimum.
+      rejected if it is not exactly one of the agent's actions, apart from surrounding space. After
+      a rejected reply, the state stays the same and the episode ends. The default is the model's
+      worst reward times the number of turns left, including the current one, so no legal play earns
+      less. A higher `penalty` may exceed the rewards of legal play at some turn. In this case, the
+      team learns to give replies that are rejected, and its exact value can exceed the optimum.
     - `reward_scale` multiplies every reward, the penalty included; metrics are not scaled.
 
-    The discount in a file is not applied: the discount is a setting of the algorithm.
+    The task does not apply the discount in a file, because the discount is a setting of the
+    algorithm.
 
     Errors: ConfigError from the constructor, one line that names the setting, or the file's line.
     """

@@ -65,27 +65,28 @@ class EnvironmentState:
 
 
 class Environment(DecPOMDP[EnvironmentItem, EnvironmentState], LegalActions, Services):
-    """An environment with TRL's interface, played by one agent.
+    """One agent plays an environment with TRL's `environment_factory` interface.
 
-    factory: `module:Class`, called without arguments. `reset(**row)` returns None or the text of
-    the first observation; other public methods are tools, described by type hints and docstrings;
-    `get_reward()` scores the episode at its end; None means that the episode is not scored.
+    factory: `module:Class`, a class that is called without arguments. The method `reset(**row)`
+    returns None or the text of the first observation. `get_reward()` returns the score of the
+    episode at its end; None means that the episode is not scored. All other public methods are
+    tools, described by type hints and docstrings.
     path, prompt: rows of data as in the task `dataset`; the prompt column may be missing. Without a
-    path all items are equal and `reset` is called without arguments.
+    path, all items are equal and `reset` is called without arguments.
     reward: further functions with TRL's signature, which also receive `environments`.
     horizon: maximum number of answers per episode. An answer without a tool call also ends the
     episode.
     words: texts on which the embedded model is warm-started.
     threads: whether the tools and rewards of different episodes run concurrently in several threads
-    if they wait. Set it to false for an environment that is not thread-safe.
-    timeout: time limit in seconds of a tool call. A call that takes longer fails, and all later
-    calls of the episode fail too; `get_reward` does not score that episode.
+    if they wait. Set `threads` to false for an environment that is not thread-safe.
+    timeout: time limit in seconds of a tool call. A call that takes longer fails, all later calls
+    of the episode fail too, and `get_reward` does not score the episode.
 
     An environment with a method `close` is closed at the end of its episode. A tool that raises
     SystemExit or KeyboardInterrupt ends its episode, which is then not scored. Methods of
     frameworks (`close`, `reset`, `step`, `render`, `seed`, `get_reward`) are not tools.
 
-    If branches or other processes need an episode, it is replayed from its seed and actions.
+    If branches or other processes need an episode, the task replays it from its seed and actions.
     Python's and numpy's global generators are seeded for each episode.
 
     An environment that draws from its own unseeded generators, or acts on external systems, does
@@ -201,7 +202,7 @@ class Environment(DecPOMDP[EnvironmentItem, EnvironmentState], LegalActions, Ser
     def legal_action(
         self, state: EnvironmentState, agent: str, rng: np.random.Generator
     ) -> str | None:
-        """One of `words`; None without them."""
+        """Returns one of `words`; None if `words` is empty."""
         return self.words[int(rng.integers(len(self.words)))] if self.words else None
 
     def _item(self, where: str, row: Mapping[str, Any]) -> EnvironmentItem:

@@ -50,11 +50,11 @@ class HouseBuild(DecPOMDP[House, HouseBuildState], Drawable, LegalActions, Rewar
     """Agents build a house of several kinds of blocks together and fight off spiders.
 
     Every turn starts from an empty world, with all spiders alive and all players in full health,
-    and only that turn's commands count. Commands run agent by agent, and a later agent overwrites
-    an earlier one; then the living spiders attack. Every agent sees the same blueprint and may
-    place the same blocks. If the house has c cells of a block, each of N agents may fill ceil(c/N)
-    + floor(c/2N) cells with it in a turn. A cell that is filled twice counts twice. A command that
-    exceeds the remaining cells is rejected as a whole. Air is free.
+    and only the commands of this turn count. Commands run agent by agent, and later agents
+    overwrite blocks of earlier agents; then the living spiders attack. Every agent sees the same
+    blueprint and may place the same blocks. If the house has c cells of a block, each of N agents
+    may fill ceil(c/N) + floor(c/2N) cells with this block in a turn. A cell that is filled twice
+    counts twice. A command that exceeds the remaining cells is rejected as a whole. Air is free.
 
     Commands, in the paper variant:
 
@@ -68,46 +68,49 @@ class HouseBuild(DecPOMDP[House, HouseBuildState], Drawable, LegalActions, Rewar
     In comlrl, the commands are `/fill` and `/kill` only, and a `/kill` with any argument kills all
     spiders. `world.parse` defines which lines are rejected.
 
-    The raw reward of a turn, shared by all (F.3), at most 2 in paper and 1 in comlrl:
+    All agents share the raw reward of a turn (F.3), which is at most 2 in paper and 1 in comlrl:
 
         paper   2 covered/total - 1.5 extra/total - 0.2 min(1, damage/player_hp)
         comlrl  match                             - 0.1 min(1, damage/player_hp)
 
-    `total` counts the house's cells, `covered` those that hold the blueprint's block, and `extra`
-    the blocks outside the house. `match` is the share of all cells of the box, air included, that
-    match the blueprint. `damage` is the sum of the attack values of the living spiders. In comlrl
-    an agent that plays alone loses nothing to spiders. The task adds `reward_shift`, by default the
-    negative of the maximum: rewards are then never positive, so finishing early is never worse than
-    playing on. An episode is `done` when the raw reward exceeds 1.9 (paper) or 0.9 (comlrl).
+    `total` counts the house's cells, `covered` the cells that hold the blueprint's block, and
+    `extra` the blocks outside the house. `match` is the share of all cells of the box, air
+    included, that match the blueprint. `damage` is the sum of the attack values of the living
+    spiders. In comlrl, spiders do not lower the reward of an agent that plays alone. The task adds
+    `reward_shift`, by default the negative of the maximum: rewards are then never positive, so
+    finishing early is never worse than playing on. An episode is `done` when the raw reward exceeds
+    1.9 (paper) or 0.9 (comlrl).
 
     The variants differ further in
 
     - the prompt: resources follow each block in paper and form a separate section in comlrl; the
-      threat line names `/damage` in paper, `/kill` in comlrl;
+      line about the spiders names `/damage` in paper and `/kill` in comlrl;
     - the feedback, unless it is set: 'position' in paper, 'score' in comlrl.
 
-    'position' lists the missing blocks, the blocks outside the house and the spiders' damage.
-    'perfect' tells each agent which blocks are missing from its share (the share in
-    `reference_actions`). It also tells the last agent which blocks to leave out. 'score' shows only
-    the turn and the reward. CoMLRL has three further kinds of feedback. CoMLRL repeats the first
-    prompt and the agent's own answer at each turn; here both are in the agent's history. CoMLRL
-    draws the spiders once per run; here they are drawn once per episode.
+    The feedback 'position' lists the missing blocks, the blocks outside the house and the spiders'
+    damage. The feedback 'perfect' tells each agent which blocks are missing from its share of the
+    house (the share in `reference_actions`), and tells the last agent also which blocks to leave
+    out. The feedback 'score' shows only the turn and the reward. CoMLRL has three further kinds of
+    feedback. CoMLRL repeats the first prompt and the agent's own answer at each turn; in this task,
+    both are in the agent's history. CoMLRL draws the spiders once per run; this task draws them
+    once per episode.
 
-    Where the paper is silent, this task makes these choices. The paper names a data set of houses;
-    the default houses are made for this task, after figure 3b. A cell with a wrong block is neither
-    covered nor extra; `coverage='occupied'` counts it as covered, as StrBuild does. The numbers of
-    spiders and health are CoMLRL's: 3 spiders, each of which takes 1 to 3 of the players' 5 HP. The
-    players' attack is 6 as in figure 3b. `spider_hp` is 6, so that one hit kills a spider; in
-    Minecraft a spider has 16. Resources and the command limit are CoMLRL's. Builds do not
+    The paper leaves the following choices open. The paper names a data set of houses; the default
+    houses are made for this task, after figure 3b. A cell with a wrong block is neither covered nor
+    extra; `coverage='occupied'` counts the cell as covered, as StrBuild does. The number of spiders
+    and the health points are CoMLRL's: 3 spiders, each of which takes 1 to 3 of the players' 5 HP.
+    The players' attack is 6, as in figure 3b. `spider_hp` is 6, so that one hit kills a spider; in
+    Minecraft, a spider has 16 HP. Resources and the command limit are CoMLRL's. Builds do not
     accumulate over turns. The shift, the threshold for stopping and m_t are those of StrBuild. The
-    paper's threat line names `/damage` and its list of commands names only `/fill` and `/kill`: all
-    three are accepted. Spiders have no position, since nothing in the paper depends on it.
+    paper's line about the spiders names `/damage`, but its list of commands names only `/fill` and
+    `/kill`; this task accepts all three commands. Spiders have no position, since nothing in the
+    paper depends on a position.
 
-    `prompt='compact'` is for small word-level models. A cell is one word (column and row from above
-    as on a chess board, then the layer from 1). The house is listed in pieces, each of which one
-    agent can build alone. Words are separated by single spaces, and rewards are rounded to quarters
-    within [-2, 2]. Agents may then also answer `a1-1 block`, `a1-1 c1-1 block` (two corners) and
-    `kill`:
+    `prompt='compact'` is for small word-level models. A cell is one word: column and row as on a
+    chess board seen from above, then the layer, from 1. The prompt lists the house in pieces, each
+    of which one agent can build alone. Words are separated by single spaces, and rewards are
+    rounded to quarters within [-2, 2]. With this prompt, agents may also answer `a1-1 block`, `a1-1
+    c1-1 block` (two corners) and `kill`:
 
         house 3 3 3                                            (cells along x, y and z)
         a1-1 obsidian
@@ -117,12 +120,12 @@ class HouseBuild(DecPOMDP[House, HouseBuildState], Drawable, LegalActions, Rewar
         spiders 1 3 1 damage 5 hp 5
         reward 0.75 missing c1-1 obsidian extra b2-1 air spiders 2          (the next turn)
 
-    Settings: `size` ('large' or 'small') and `houses` (the number of houses, 10) choose the houses;
-    instead, `houses_file` can name a JSON file of houses (`file.read_houses`). `train_houses` (8)
-    is the number of houses in the training split; the others are the test split, as in the paper.
-    `max_commands` is the limit per turn over all agents, split evenly, 600 by default. `spiders`,
-    `spider_attack` (minimum and maximum, drawn uniformly), `spider_hp`, `player_hp` and
-    `player_attack` set the threat.
+    Settings: `size` ('large' or 'small') and `houses` (the number of houses, 10) choose the houses.
+    Instead, `houses_file` can name a JSON file of houses (`file.read_houses`). `train_houses` (8)
+    is the number of houses in the training split; the other houses are the test split, as in the
+    paper. `max_commands` is the maximum number of commands per turn of all agents together, split
+    evenly among the agents; the default is 600. `spiders`, `spider_attack` (minimum and maximum,
+    drawn uniformly), `spider_hp`, `player_hp` and `player_attack` define the spiders' threat.
 
     Errors: ConfigError from the constructor, one line that names the setting.
     """
@@ -299,8 +302,9 @@ class HouseBuild(DecPOMDP[House, HouseBuildState], Drawable, LegalActions, Rewar
         return text.short_command(box) if self.prompt == "compact" else text.long_command(box)
 
     def reference_actions(self, state: HouseBuildState) -> dict[str, str]:
-        """Every agent builds the same share of each block, and the first also kills the spiders.
-        This earns the maximum reward if the limit allows each agent's share."""
+        """Returns actions in which every agent builds the same share of each block, and the first
+        agent also kills the spiders. These actions earn the maximum reward if the command limit
+        allows each agent's share."""
         lines = [
             [self.command(box) for box in boxes]
             for boxes in shares(state.item, agents=len(self.agents))
@@ -310,9 +314,9 @@ class HouseBuild(DecPOMDP[House, HouseBuildState], Drawable, LegalActions, Rewar
         return {agent: "\n".join(boxes) for agent, boxes in zip(self.agents, lines, strict=True)}
 
     def legal_action(self, state: HouseBuildState, agent: str, rng: np.random.Generator) -> str:
-        """A legal but uncoordinated action for the warm start of the embedded model. It places a
-        random number of the house's pieces, in random order and within the resources. Half of the
-        time, it also kills spiders."""
+        """Returns a legal but uncoordinated action for the warm start of the embedded model. The
+        action places a random number of the house's pieces, in random order and within the
+        resources. With probability 1/2, the action also kills spiders."""
         parts = pieces(state.item, len(self.agents))
         lines = [self._kill()] if state.spiders and rng.random() < 0.5 else []
         count = int(rng.integers(1, min(self.limit, len(parts)) + 1))

@@ -104,11 +104,11 @@ def parse(text: str, rules: TurnRules) -> Commands:
 
     Each line holds one command; `TurnRules` defines the commands. Bullets, code fences, empty
     lines, a `minecraft:` prefix and words after the block or the selector are tolerated. Every
-    other line is rejected and changes nothing: prose, unknown commands and blocks, relative or
-    fractional coordinates, corners outside the box, the modes keep, hollow, outline and a filtered
-    replace, selectors that do not select spiders, `/damage` on more than one spider or above the
-    player's attack, a fill that exceeds the remaining cells of a block, and all commands beyond the
-    limit.
+    other line is rejected and changes nothing. Rejected lines are prose, unknown commands and
+    blocks, relative or fractional coordinates, and corners outside the box. The modes keep, hollow,
+    outline and a filtered replace are rejected too, and so are selectors that do not select
+    spiders, and `/damage` on more than one spider or above the player's attack. A fill that exceeds
+    the remaining cells of a block is rejected, as are all commands beyond the limit.
     """
     left = dict(rules.resources)
     boxes: list[Box] = []

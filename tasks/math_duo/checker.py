@@ -86,10 +86,10 @@ def number(text: str) -> float | None:
 
 @lru_cache(maxsize=4096)
 def same_expression(gold: str, answer: str) -> bool:
-    """Whether an answer equals the gold answer: as numbers within 1e-6, or according to math-verify
-    as an expression, interval, tuple, matrix or text.
+    """Whether an answer equals the gold answer. Numbers are equal within 1e-6; math-verify compares
+    expressions, intervals, tuples, matrices and texts.
 
-    Errors: MissingExtra without math-verify, if they are not equal as texts or plain numbers.
+    Errors: MissingExtra without math-verify, if the answers differ as texts and as plain numbers.
     """
     texts = [text.translate(_MINUS).strip().strip("$").strip() for text in (gold, answer)]
     if texts[0] == texts[1]:

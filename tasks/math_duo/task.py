@@ -39,7 +39,7 @@ class ParsedAnswer:
     text: str
     """The text of a reasoner's answer, or a tool user's program."""
     answer: str
-    """The text after the mark, or the program's output or error message; '' if there is none."""
+    """The text after `####`, or the program's output or error message; '' if there is none."""
     value: float | None
     """The value of the answer."""
     matched: bool
@@ -66,12 +66,12 @@ class MathState:
 class MathDuo(DecPOMDP[MathProblem, MathState], Drawable, LegalActions, RewardStructure):
     """`reasoner` and `tool` answer until their numbers agree, for at most T turns (B.1).
 
-    The team earns 1 if the final answer is right by NumEq (1e-6). The final answer is the judge's.
-    Without a judge it is the first reasoner's, and without reasoners the first tool user's. Every
-    step pays the change: 1 if the current final answer becomes right and -1 if it becomes wrong.
-    The sum is the paper's r_team, which B.1 broadcasts to all turns. Among the candidates of one
-    turn, r_team and its change differ by a constant, which cancels in group advantages. Local
-    rewards at every turn:
+    The team's total reward is 1 if the final answer is right by NumEq (1e-6). The final answer is
+    the judge's. Without a judge, it is the first reasoner's answer, and without reasoners, the
+    first tool user's. Every step pays a change of the current final answer: 1 if it becomes right,
+    and -1 if it becomes wrong. The sum of these payments is the paper's r_team, which B.1
+    broadcasts to all turns. Among the candidates of one turn, r_team and its change differ by a
+    constant, which cancels in group advantages. Local rewards at every turn:
 
         reasoner, judge  0.2 format + 0.8 right
         tool             0.1 format + 0.1 runs + 0.8 right
@@ -80,23 +80,23 @@ class MathDuo(DecPOMDP[MathProblem, MathState], Drawable, LegalActions, RewardSt
     runs and which prints the answer. math-verify (extra `math`) reads answers that are not plain
     numbers.
 
-    `reasoners` and `tools` make an ensemble of N + M agents. With `judge`, a further agent reads
-    their answers at the end of each turn and decides (Fig. 5). `order`: all agents but the judge
-    answer at the same time (`parallel`, as in the paper), or each agent sees the earlier answers of
-    the turn (`sequential`). `tools=0, turns=1` makes a single agent; with more turns, the single
-    agent refines its own answer.
+    `reasoners` (N) and `tools` (M) set the size of an ensemble of N + M agents. With `judge`, a
+    further agent reads their answers at the end of each turn and decides (Fig. 5). With
+    `order='parallel'`, all agents except the judge answer at the same time, as in the paper. With
+    `order='sequential'`, each agent sees the earlier answers of the turn. `tools=0, turns=1`
+    selects a single agent; with more turns, the single agent refines its own answer.
 
     `data`: 'generated' arithmetic, 'polaris' or 'gsm8k' from the hub (extra `tasks`), or a
     .jsonl/.csv file of `problem` and `answer`. `test_data` is the test split; by default it is the
     official test split of `data`, or the last tenth of the data if there is none. 'aime24',
     'aime25', 'amc23', 'math500', 'olympiad' and 'gsm8k_test' can only be test splits.
 
-    `prompt='compact'`: prompts such as `reasoner 7 + 2 * 3`; all agents answer with numbers, and a
-    tool user's number is read as the output of a program.
+    `prompt='compact'` selects prompts such as `reasoner 7 + 2 * 3`. All agents then answer with
+    numbers, and a tool user's number is read as the output of a program.
 
-    Where the paper is silent, this task chooses: a tool user's weights (as in the paper's games),
-    which agent's answer is final, the judge's prompt, the judge's reward (the same as a
-    reasoner's), and when an ensemble agrees (when all of its agents agree).
+    The paper leaves the following choices open: a tool user's weights (as in the paper's games),
+    the agent whose answer is final, the judge's prompt, the judge's reward (the same as a
+    reasoner's), and the condition under which an ensemble agrees (all agents gave the same number).
 
     Errors: ConfigError from the constructor, one line that names the setting.
     """
@@ -194,8 +194,9 @@ class MathDuo(DecPOMDP[MathProblem, MathState], Drawable, LegalActions, RewardSt
         )
 
     def metrics(self, state: MathState) -> Mapping[str, float]:
-        """`solved`, 1 if the current final answer is right; `agreed`, 1 if all agents gave the same
-        number; `rounds`, complete turns; `valid`, the share of answers in a valid format."""
+        """Returns `solved` (1 if the current final answer is right), `agreed` (1 if all agents gave
+        the same number), `rounds` (complete turns) and `valid` (the share of answers in a valid
+        format)."""
         said = dict(state.said)
         return {
             "solved": reward.team(self._final(said), state.item.answer),

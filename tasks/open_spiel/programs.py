@@ -39,7 +39,7 @@ class MCTS:
         check_bounds(self)
 
     def act(self, view: View) -> str:
-        """The most visited move of a fresh search."""
+        """Returns the most visited move of a new search."""
         import pyspiel
 
         task, state, seat = _seat(view, "mcts")
@@ -64,8 +64,8 @@ class MCTS:
 
 @dataclass(frozen=True, kw_only=True)
 class Equilibrium:
-    """A policy near an equilibrium: a closed form for Kuhn poker, the result of CFR+ for other
-    games.
+    """Plays a policy near an equilibrium: a closed form for Kuhn poker, and the result of CFR+ for
+    other games.
 
     Errors: ConfigError on other tasks, and for a game without information states.
     """
@@ -73,8 +73,8 @@ class Equilibrium:
     iterations: Count = 200
     """Number of CFR+ iterations for games without a closed form; the average policy is played."""
     alpha: Annotated[float, Field(ge=0.0, le=1 / 3)] = 1 / 3
-    """Kuhn poker: probability, from 0 to 1/3, that player_0 bets with the Jack; it bets with the
-    King three times as often."""
+    """For Kuhn poker, the probability, from 0 to 1/3, that player_0 bets with the Jack; player_0
+    bets with the King three times as often."""
 
     def __post_init__(self) -> None:
         check_bounds(self)

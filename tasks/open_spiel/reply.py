@@ -9,8 +9,8 @@ from typing import Literal
 from colearn.text.reasoning import without_reasoning
 
 Fault = Literal["", "malformed", "illegal"]
-"""Why a reply is not valid: 'malformed' without an answer in the requested form, 'illegal' if the
-answer is not a legal action; '' for a valid reply."""
+"""Reason why a reply is not valid: 'malformed' if it contains no answer in the requested form, and
+'illegal' if the answer is not a legal action; '' for a valid reply."""
 
 _ANSWER = re.compile(r"<answer>((?:(?!</?answer>).)*)</answer>\s*\Z", re.DOTALL)
 
@@ -18,8 +18,9 @@ _ANSWER = re.compile(r"<answer>((?:(?!</?answer>).)*)</answer>\s*\Z", re.DOTALL)
 def read(reply: str, words: Mapping[str, int], *, tagged: bool) -> tuple[int | None, Fault]:
     """The action that `reply` names, or None with the fault.
 
-    `tagged`: the reply must end with `<answer>WORD</answer>` and contain no other answer. Otherwise
-    the whole reply, without surrounding space, is the word. Nothing is guessed.
+    If `tagged` is true, the reply must end with `<answer>WORD</answer>` and contain no other
+    answer. If `tagged` is false, the whole reply, without surrounding space, is the word. The
+    parser never guesses.
     """
     reply = without_reasoning(reply)
     word = reply.strip()

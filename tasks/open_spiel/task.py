@@ -66,39 +66,40 @@ class OpenSpiel(
 ):
     """Games of OpenSpiel in words; agents are `player_0`, `player_1`, ... in the game's order.
 
-    A player first reads the rules and its situation, later only new information. It answers with a
-    legal action. Only the players to move get an observation; if all players move at the same time,
-    all of them get one. Chance is drawn from the episode's rng. An episode is one complete game.
+    At its first turn, a player reads the rules and its situation; at later turns, it reads only new
+    information. The player answers with a legal action. Only the players to move get an
+    observation; if all players move at the same time, all of them get one. Chance outcomes are
+    drawn from the episode's rng. An episode is one complete game.
 
     Each player's payoff is in `Outcome.local_rewards`, step by step, as in OpenSpiel. If all
     players are paid the same (Hanabi), the payoff is also the team's reward. Three settings change
     the payoffs (MARSHAL, section 3.4):
 
     - `payoff_span`: the difference between a game's best and worst result after scaling; None
-      leaves the payoffs unchanged. The paper's 4 doubles the payoffs of Tic-Tac-Toe and keeps those
-      of Kuhn poker and mini Hanabi.
+      leaves the payoffs unchanged. The paper's value of 4 doubles the payoffs of Tic-Tac-Toe and
+      keeps the payoffs of Kuhn poker and mini Hanabi.
     - `valid_reward`: bonus for each valid reply, 0 by default (the paper: 0.05).
     - `invalid_penalty`: penalty for an invalid reply, 10 by default; an invalid reply ends the
-      game. The player also forfeits the worst payoff of the game. In poker this is the player's
-      chips in the pot; in Hanabi the team loses the points earned so far. The other players receive
-      no further payoff.
+      game. The player also forfeits: in poker, it loses its chips in the pot; in Hanabi, the team
+      loses the points earned so far; in other games, the player gets the game's worst payoff. The
+      other players receive no further payoff.
 
-    Eq. 4's reward for short replies counts tokens, which a task does not see; `algorithm.credit`
-    implements that reward.
+      The reward for short replies (Eq. 4) counts tokens, which a task does not see. The credit
+    `concise` (`algorithm.credit`) implements this reward.
 
     Settings:
 
     - `games`: one or several names of OpenSpiel's games, `mini_hanabi` or `simple_hanabi`,
-      optionally with parameters such as `kuhn_poker(players=3)`. All must have the same number of
-      players. Each pass over the items contains every game equally often. `test_games`: the games
-      of the test split; by default the same as `games`.
+      optionally with parameters such as `kuhn_poker(players=3)`. All games must have the same
+      number of players. Each pass over the items contains every game equally often. `test_games`:
+      the games of the test split; by default the same as `games`.
     - `prompt`: 'full', the prompts of the paper's appendix I for its six games and OpenSpiel's own
       strings for others; a reply ends with `<answer>...</answer>`. 'compact', few words for small
       models; the reply is only the action.
 
-    Where the paper is silent, this task chooses: how later turns of the card games are listed, that
-    Hanabi's players read the other player's last moves, and the forfeits, which follow the prompts'
-    'immediate loss'.
+    The paper leaves the following choices open: how prompts list later turns of the card games,
+    that Hanabi's players read the other player's last moves, and the forfeits, which implement the
+    'immediate loss' of the paper's prompts.
 
     Metrics by player: `payoff_player_0`, ..., the game's own payoffs, forfeits included. Metrics of
     the episode: `malformed` and `illegal`, each 1 if a reply of this kind ended the game.
@@ -209,7 +210,8 @@ class OpenSpiel(
         )
 
     def metrics(self, state: GameState) -> Mapping[str, float]:
-        """`payoff_PLAYER`, the game's own payoff; `malformed` and `illegal`, 0 or 1."""
+        """Returns `payoff_PLAYER` (the game's own payoff), and `malformed` and `illegal` (0 or
+        1)."""
         paid = zip(self.agents, state.payoffs, strict=True)
         return {
             **{f"payoff_{agent}": payoff for agent, payoff in paid},
@@ -244,9 +246,12 @@ class OpenSpiel(
         return all_decisions(self._only_game(), self.prompt)[self.agents.index(agent)]
 
     def judge(self, policy: Policy) -> Mapping[str, float]:
-        """`nash_conv`: the sum over players of the gain of a player who alone switches to a best
-        response; 0 in an equilibrium. `exploitability`: the mean of these gains over players.
-        `value_PLAYER`: the player's expected payoff. All are in units of the game's own payoffs."""
+        """Returns `nash_conv`, `exploitability` and `value_PLAYER`, in units of the game's payoffs.
+
+        A player's gain is the increase of its payoff if this player alone switches to a best
+        response. `nash_conv` is the sum of the players' gains, which is 0 in an equilibrium.
+        `exploitability` is the mean of the players' gains. `value_PLAYER` is the player's expected
+        payoff."""
         return equilibrium_distance(self._only_game(), policy, self.agents)
 
     def render(self, state: GameState) -> str:

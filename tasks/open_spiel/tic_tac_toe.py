@@ -91,7 +91,7 @@ class CompactTicTacToe(Compact):
 
 
 def _completes(marks: str, action: int, mark: str) -> bool:
-    """Whether two of `mark` are in a line with the cell."""
+    """Whether two cells with `mark` are in one line with the given cell."""
     return any(
         all(marks[other] == mark for other in line if other != action)
         for line in LINES

@@ -23,8 +23,8 @@ _idle: dict[str, list[EnvironmentSession]] = {}
 def begin(url: str, arguments: Mapping[str, Any]) -> tuple[EnvironmentSession, ServerObservation]:
     """Returns a session with a freshly reset environment: an idle session or a new session.
 
-    If the server has no free session, the session of the oldest kept episode is reused. That
-    episode is replayed if it continues.
+    If the server has no free session, the session of the oldest kept episode is reused. If the
+    oldest episode continues later, it is replayed in another session.
 
     Errors: TaskError naming the server and the remedy.
     """

@@ -54,10 +54,10 @@ class ServedState:
 
 
 class OpenEnv(DecPOMDP[EnvironmentServer, ServedState], LegalActions):
-    """An OpenEnv environment over HTTP, played by one agent.
+    """One agent plays an environment behind an OpenEnv server, over HTTP.
 
-    url: address of the server, such as `http://127.0.0.1:8000`. Each live episode is a session
-    there.
+    url: address of the server, such as `http://127.0.0.1:8000`. Each live episode is a session with
+    this server.
     action: the field of the server's actions that an answer fills; by default the only field. If
     the actions have several fields and this setting names none, an answer is a JSON object that
     follows the server's schema.
@@ -68,11 +68,12 @@ class OpenEnv(DecPOMDP[EnvironmentServer, ServedState], LegalActions):
     words: texts on which the embedded model is warm-started.
 
     The server pays a reward for each action. An action that the server refuses earns nothing, and
-    the agent's next observation is the reason. If branches need an episode, it is replayed from its
-    seed and actions in a separate session.
+    the agent's next observation states the reason. If branches need an episode, the task replays
+    the episode from its seed and actions in a separate session.
 
-    An environment that ignores `seed` and draws at random does not work with this task: a replay
-    that shows a different text is an error. `rollout: chain` with one chain needs no replay.
+    An environment that ignores `seed` and draws at random does not work with this task: if a replay
+    shows a different text, the task raises an error. A rollout of shape `chain` with one chain
+    needs no replay.
 
     Metrics: `reward`, the sum of the episode's rewards, and `refused`, the number of refused
     actions.
@@ -155,7 +156,7 @@ class OpenEnv(DecPOMDP[EnvironmentServer, ServedState], LegalActions):
         return {"reward": state.reward, "refused": float(state.refused)}
 
     def legal_action(self, state: ServedState, agent: str, rng: np.random.Generator) -> str | None:
-        """One of `words`; None without them."""
+        """Returns one of `words`; None if `words` is empty."""
         return self.words[int(rng.integers(len(self.words)))] if self.words else None
 
     def _opened(self, seed: int) -> tuple[EnvironmentSession, str]:

@@ -45,12 +45,12 @@ class ZooState:
 
 
 class PettingZoo(DecPOMDP[ZooItem, ZooState], LegalActions, RewardStructure):
-    """An AEC or parallel environment of PettingZoo with discrete actions, by name.
+    """The task plays an AEC or parallel environment of PettingZoo that has discrete actions.
 
-    The task's agents are the environment's agents. In an AEC environment one agent acts at a time;
-    in a parallel one, all remaining agents act. The task itself makes the steps that PettingZoo
-    requires of terminated agents. All randomness follows from the seed that `reset` draws, so the
-    branches of a tree share the randomness.
+    The task's agents are the environment's agents. In an AEC environment, one agent acts at a time;
+    in a parallel environment, all remaining agents act. The task itself makes the steps that
+    PettingZoo requires of terminated agents. All randomness follows from the seed that `reset`
+    draws, so all branches of a tree have the same random outcomes.
 
     Settings: `env`, family/name (`classic/rps_v2`; the family classic may be left out); `settings`,
     the environment's constructor arguments; `parallel`, whether to use the environment's parallel

@@ -34,8 +34,8 @@ Position: {at}. Goal: {goal}."""
 class PlanPath(ToolTeam[Map, Cell, Moves], Drawable):
     """Reach the goal of a map within T turns (B.4); an answer is a list of moves.
 
-    The team earns 1 at the goal, else max(0, gain in Manhattan distance / distance at the start).
-    Local rewards:
+    At the goal, the team earns 1. Elsewhere, it earns max(0, decrease in Manhattan distance to the
+    goal / distance at the start). Local rewards:
 
         plan  0.1 format + 0.1 legal + 0.8 shortest  shortest: share of moves on a shortest path
         tool  0.1 format + 0.1 executes + 0.8 shape  shape: the distance does not grow
@@ -43,16 +43,15 @@ class PlanPath(ToolTeam[Map, Cell, Moves], Drawable):
     Moves are executed one by one; an impossible move ends the list. The tool user's moves are only
     simulated.
 
-    `prompt='compact'`: a prompt such as `tool at_c2 goal_a1 wall_a2` has a word for each occupied
-    cell, with a1 at the top left. Answers have the form `U L`, and the prompt of `plan` ends with
-    the tool user's proposal, `... tool U L`.
+    With `prompt='compact'`, a prompt such as `tool at_c2 goal_a1 wall_a2` has a word for each
+    occupied cell, with a1 at the top left. Answers have the form `U L`, and the prompt of `plan`
+    ends with the tool user's proposal, `... tool U L`.
 
-    Where the paper is silent, this task makes these choices. A cell is a wall with probability
-    0.22. The paper's formulas are for one action, but an answer is a list of moves: it is legal if
-    all its moves are legal, and its shortest-path score is the share of its moves on a shortest
-    path. An empty list does not count as a valid format. A step of the tool user pays the team the
-    reward that the proposal would earn; the planner's step then pays only the rest of the turn's
-    reward.
+    The paper leaves the following choices open. A cell is a wall with probability 0.22. The paper's
+    formulas are for one action, but an answer is a list of moves. The list is legal if all its
+    moves are legal, and its shortest-path score is the share of its moves on a shortest path. An
+    empty list does not count as a valid format. A step of the tool user pays the team the reward
+    that the proposal would earn; the planner's step then pays only the rest of the turn's reward.
 
     Errors: ConfigError from the constructor and from `items`, one line that names the setting.
     """

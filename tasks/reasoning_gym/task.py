@@ -35,13 +35,14 @@ class GymItem:
 
 
 class ReasoningGym(Answering[GymItem], PrivilegedInfo, RewardStructure):
-    """A data set of reasoning-gym by name, for one agent or a team.
+    """One agent or a team answers the questions of one of reasoning-gym's data sets.
 
-    data: name of the data set, such as `chain_sum`. settings: settings of the data set. size,
-    test_size: number of entries in each split; the splits share no question. seed: seed of the
-    entries.
-    tagged: whether the answer is read from `<answer>...</answer>`, which the prompt then asks for;
-    otherwise the whole text is the answer.
+    data: name of the data set, such as `chain_sum`.
+    settings: settings of the data set.
+    size, test_size: number of entries in each split; the splits share no question.
+    seed: seed of the entries.
+    tagged: whether the prompt asks for `<answer>...</answer>` and the answer is read from there.
+    False: the whole text is the answer.
     agents, answer: as for `dataset`.
     words: answers on which the embedded model is warm-started; by default the answers of training
     entries.
@@ -49,7 +50,7 @@ class ReasoningGym(Answering[GymItem], PrivilegedInfo, RewardStructure):
     The reward is the package's `score_answer`, in [0, 1]. Nearly all data sets give 0.01 or 0 for a
     wrong answer.
 
-    Metrics: `score`, and `solved`, 1 if the score is 1.
+    Metrics: `score`, and `solved`, which is 1 if the score is 1 and else 0.
 
     Errors: ConfigError from the constructor; MissingExtra without reasoning-gym.
     """

@@ -29,11 +29,11 @@ class SearchTeam(Workflow[Question], LegalActions, PrivilegedInfo):
 
     The metric `recall` is the share of supporting passages that the team found.
 
-    data: generated (questions about an invented country, ready within seconds on any machine),
-    packaged (a few general questions), hotpotqa, 2wiki, musique or nq from the hub, or a
-    .jsonl/.csv file. `corpus`: a folder to search, required for data from the hub or from a file.
-    `encoder`: a sentence encoder (folder or hub name) to search with instead of BM25. `longest`:
-    maximum number of words of an answer.
+    `data`: 'generated', questions about an invented country, ready within seconds on any machine;
+    'packaged', a few general questions; 'hotpotqa', '2wiki', 'musique' or 'nq' from the hub; or the
+    path of a .jsonl/.csv file. `corpus` is a folder to search, required for data from the hub or
+    from a file. `encoder` is a sentence encoder (folder or hub name) that replaces BM25 as the
+    search method. `longest` is the maximum number of words of an answer.
 
     Errors: ConfigError from the constructor, one line that names the setting; MissingExtra.
     """
@@ -113,8 +113,8 @@ class SearchTeam(Workflow[Question], LegalActions, PrivilegedInfo):
         return await team.ask(role, text, after=after, system=system)
 
     def score(self, team: Team, item: Question, answer: str) -> float:
-        """Returns the F1 of an answer and records the metrics of the episode as if this were the
-        last answer."""
+        """Returns the F1 of an answer, and records the episode's metrics under the assumption that
+        this answer is the last one."""
         score = f1(answer, item.answers)
         team.measure(
             f1=score,

@@ -15,12 +15,12 @@ from .reading import merged, read_queries
 
 
 class RetrieveExtractAnswer(SearchTeam):
-    """Workflow A with an extraction step for each query.
+    """Workflow A (`search_parallel`) with an extraction step for each query.
 
     The extractor keeps the text that the answerer needs.
 
-    The branches of the queries run at the same time. The extractor is a single role, which answers
-    for one branch per turn.
+    Each query starts a branch, and the branches run at the same time. The extractor is a single
+    role, which answers for one branch per turn.
     """
 
     agents = ("rewriter", "extractor", "answerer")

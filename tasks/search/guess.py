@@ -16,10 +16,10 @@ WHOLE = 0.5
 
 
 def guess(role: str, asked: Sequence[str], lines: Sequence[str], rng: np.random.Generator) -> str:
-    """A random legal action of `role`; `lines` are its documents or notes.
+    """Returns a random legal action of `role`; `lines` are the role's documents or notes.
 
-    Each word follows a space, as in prompts, so that the word has the same tokens as in a prompt
-    and a model can copy it.
+    Each word follows a space, as in prompts. The word therefore has the same tokens as in a prompt,
+    and a model can copy the word.
     """
     if role == "reranker":
         count = int(rng.integers(1, len(lines) + 1)) if lines else 0

@@ -22,9 +22,10 @@ class IterativeSearch(SearchTeam):
     searcher writes a query, the summarizer reads the results, the updater rewrites the knowledge,
     and the concluder answers.
 
-    Rewards (sec. 6): the planner earns F1(a_0) and the concluder F1(a_t). The searcher, summarizer
-    and updater of round t earn F1(a_t) - F1(a_{t-1}). A searcher that ends the episode earns 0. The
-    team's reward is the F1 of the last answer, which is F1(a_0) plus the margins.
+    Rewards (sec. 6): the planner earns F1(a_0), and the concluder of round t earns F1(a_t). The
+    searcher, summarizer and updater of round t earn F1(a_t) - F1(a_{t-1}). A searcher that ends the
+    episode earns 0. The team's reward is the F1 of the last answer, which is F1(a_0) plus all
+    differences F1(a_t) - F1(a_{t-1}).
     """
 
     agents = ("planner", "searcher", "summarizer", "updater", "concluder")

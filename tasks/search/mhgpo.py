@@ -19,9 +19,9 @@ class MHGPOTeam(SearchTeam):
     """A team of a rewriter, a reranker and an answerer.
 
     The rewriter splits the question into queries. The reranker selects among the found passages.
-    The answerer answers. The team's reward is the answer's F1. The role that causes a penalty pays
-    it: -0.5 for more than four queries, -0.5 for ids that repeat or do not exist, -1 for an
-    overlong answer.
+    The answerer answers. The team's reward is the answer's F1. Each role is penalised for its own
+    output: the rewriter with -0.5 for more than four queries, the reranker with -0.5 for ids that
+    repeat or do not exist, and the answerer with -1 for an overlong answer.
     """
 
     agents = ("rewriter", "reranker", "answerer")

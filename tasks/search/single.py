@@ -15,8 +15,8 @@ PENALTY_LENGTH = -1.0
 class SingleModel(SearchTeam):
     """`answerer` alone answers the question.
 
-    As in the team, the reward is the answer's F1, with a penalty of -1 for an overlong answer. No
-    corpus is read. The paper prints no prompt for its single models.
+    As in the task `search_mhgpo`, the reward is the answer's F1, with a penalty of -1 for an
+    overlong answer. No corpus is read. The paper prints no prompt for its single models.
     """
 
     agents = ("answerer",)

@@ -38,8 +38,8 @@ class Fact:
 class World(Corpus):
     """The corpus of the country for a seed: up to 182 people and 52 towns.
 
-    A person's passage states the birthplace and the occupation. A town's passage states its mayor,
-    river and church. For half of the towns it also names the people born there.
+    A person's passage states the birthplace and the occupation. A town's passage states the town's
+    mayor, river and church. The passages of half of the towns also name the people born there.
     """
 
     seed: int = 0
@@ -51,13 +51,14 @@ class World(Corpus):
         return _made(self).passages
 
     def questions(self, split: str, kinds: tuple[str, ...]) -> tuple[Fact, ...]:
-        """The questions of 'train' or 'test'. One in four is a test question, for any selection of
-        kinds.
+        """Returns the questions of 'train' or 'test'. One in four questions is a test question, for
+        any selection of kinds.
 
-        single: asks for one fact of a person or a town. linked: asks for a fact of a person's town;
-        the town's passage names the person, so one search can find both passages. bridge: the same
-        question, but the town's passage does not name the person, so a first search must find the
-        town.
+        single: the question asks for one fact of a person or a town.
+        linked: the question asks for a fact of the town where a person was born. The town's passage
+        names the person, so one search can find both passages.
+        bridge: the question asks for the same facts as a linked question, but the town's passage
+        does not name the person. A first search must therefore find the town.
         """
         every = _made(self).questions
         chosen = [

@@ -51,17 +51,18 @@ class Sokoban(ToolTeam[Room, Board, Moves], Drawable):
     Moves are executed one by one; an impossible move ends the list. The tool user's moves are only
     simulated.
 
-    `prompt='compact'`: a prompt such as `tool at_c2 wall_e5 box_D1 goal_D1R1` has the player's cell
-    and the inner walls (a1 is at the top left), then the positions of the boxes relative to the
-    player and of the goals relative to the first box. Answers have the form `U L`, and the prompt
-    of `plan` ends with the tool user's proposal, `... tool U L`.
+    With `prompt='compact'`, a prompt such as `tool at_c2 wall_e5 box_D1 goal_D1R1` lists the
+    player's cell and the inner walls (a1 is at the top left). It then lists the positions of the
+    boxes relative to the player, and the positions of the goals relative to the first box. Answers
+    have the form `U L`, and the prompt of `plan` ends with the tool user's proposal, `... tool U
+    L`.
 
-    Where the paper is silent, this task makes these choices. A room has one box, and an inner cell
-    is a wall with probability 0.1. The paper's formulas are for one action, but an answer is a list
-    of moves: it is legal and deadlock-free if all its moves are. Play continues in a deadlocked
-    room. An empty list does not count as a valid format. A step of the tool user pays the team the
-    reward that the proposal would earn; the planner's step then pays only the rest of the turn's
-    reward. The paper's appendix has no prompts for Sokoban, so this task uses those of Plan-Path.
+    The paper leaves the following choices open. A room has one box, and an inner cell is a wall
+    with probability 0.1. The paper's formulas are for one action, but an answer is a list of moves.
+    The list is legal and deadlock-free if all its moves are. Play continues in a deadlocked room.
+    An empty list does not count as a valid format. A step of the tool user pays the team the reward
+    that the proposal would earn; the planner's step then pays only the rest of the turn's reward.
+    The paper's appendix has no prompts for Sokoban, so this task uses the prompts of Plan-Path.
 
     Errors: ConfigError from the constructor and from `items`, one line that names the setting.
     """

@@ -66,20 +66,22 @@ class StrBuildState:
 class StrBuild(DecPOMDP[StringItem, StrBuildState], Drawable, LegalActions, RewardStructure):
     """Agents build a string from blocks so that no two neighbouring blocks share a texture.
 
-    Every turn starts from an empty world, and only that turn's commands count. Commands run agent
-    by agent, and a later agent overwrites an earlier one. The palettes are oak_planks and stone for
-    the first agent, white_concrete and obsidian for the second; they repeat for further agents.
-    Every agent may place air. `blocks.parse` defines which lines count as commands.
+    Every turn starts from an empty world, and only the commands of this turn count. Commands run
+    agent by agent, and later agents overwrite blocks of earlier agents. The palettes are oak_planks
+    and stone for the first agent, and white_concrete and obsidian for the second agent; the
+    palettes repeat for further agents. Every agent may place air. `blocks.parse` defines which
+    lines count as commands.
 
-    The raw reward of a turn, at most 2, shared by all (F.3):
+    All agents share the raw reward of a turn (F.3), which is at most 2:
 
         paper   2 covered/total - 1.5 extra/total      - same/(2 pairs)
         comlrl  2 covered/total - 1.5 extra/background - same/pairs     - 0.25 m
 
-    `total` counts the target's cells, `background` the other cells of the grid, `covered` target
-    cells with any block, and `extra` blocks elsewhere. `pairs` counts the pairs of blocks that
-    share a side, and `same` those pairs that also share a texture; the term is 0 without pairs. m
-    counts the agents that did not place both of their blocks. The task adds `reward_shift`, -2 by
+    `total` counts the target's cells, `background` the other cells of the grid, `covered` the
+    target cells with any block, and `extra` the blocks elsewhere. `pairs` counts the pairs of
+    blocks that share a side, and `same` the pairs that share a side and a texture; without pairs,
+    this term is 0. m counts the agents that did not place both of their blocks. The task adds
+    `reward_shift`, -2 by
     default: rewards are then never positive, so finishing early is never worse than playing on. An
     episode is `done` when the raw reward exceeds 1.9.
 
@@ -90,20 +92,21 @@ class StrBuild(DecPOMDP[StringItem, StrBuildState], Drawable, LegalActions, Rewa
     - the feedback 'position': paper lists the empty target cells and the blocks outside the target;
       comlrl lists all letter positions and tells each agent to choose its share.
 
-    'perfect' tells each agent which cells are missing from its part of a fixed checkerboard (the
-    one in `reference_actions`; for two agents, CoMLRL uses the same). It also tells the last agent
-    which blocks to leave out. 'score' shows only the turn and the reward. CoMLRL repeats the first
-    prompt and the agent's own answer at each turn; here both are in the agent's history.
+    The feedback 'perfect' tells each agent which cells are missing from its part of a fixed
+    checkerboard, and tells the last agent also which blocks to leave out. The checkerboard is the
+    one in `reference_actions`; for two agents, CoMLRL uses the same checkerboard. The feedback
+    'score' shows only the turn and the reward. CoMLRL repeats the first prompt and the agent's own
+    answer at each turn; in this task, both are in the agent's history.
 
-    Where the paper is silent, this task chooses: the font, the origin (0, 0, 0), the shift, the
-    threshold for stopping, the command limit and the words of the feedback (the paper: "a simulated
-    player gives instructions for incomplete building"). m_t contains the raw reward and counts
-    turns from 1. Rejected lines do not count towards the limit.
+    The paper leaves the following choices open: the font, the origin (0, 0, 0), the shift, the
+    threshold for stopping, the command limit and the words of the feedback. (The paper only states
+    that "a simulated player gives instructions for incomplete building".) m_t contains the raw
+    reward and counts turns from 1. Rejected lines do not count towards the limit.
 
-    `prompt='compact'` is for small word-level models. The first prompt has the grid, with the
-    cell's chess-board name for each '#'; later prompts are one line of feedback. Words are
-    separated by single spaces, and rewards are rounded to quarters within [-2, 2]. Agents may then
-    answer `a1 block` as well as `/setblock x y z block`:
+    `prompt='compact'` is for small word-level models. The first prompt shows the grid, in which
+    each '#' is replaced by the cell's name as on a chess board; later prompts are one line of
+    feedback. Words are separated by single spaces, and rewards are rounded to quarters within [-2,
+    2]. With this prompt, agents may answer `a1 block` as well as `/setblock x y z block`:
 
         grid 3 3                                               (width, height, then the rows)
         a3 . c3
@@ -113,9 +116,9 @@ class StrBuild(DecPOMDP[StringItem, StrBuildState], Drawable, LegalActions, Rewa
         reward 0.75 missing a3 b2 extra b1                     (the next turn)
 
     Settings: `strings` and `test_strings` replace the paper's strings (train I C M L MC CM LI LLM,
-    test ICML CLIM); `max_commands` is the limit per turn over all agents, split evenly, 300 by
-    default; `spacing` is the number of empty columns between letters, 2 in the 5x5 font 'large' and
-    1 in the 3x3 font 'small' by default.
+    test ICML CLIM). `max_commands` is the maximum number of commands per turn of all agents
+    together, split evenly among the agents; the default is 300. `spacing` is the number of empty
+    columns between letters; the default is 2 in the 5x5 font 'large' and 1 in the 3x3 font 'small'.
 
     Errors: ConfigError from the constructor, one line that names the setting.
     """
@@ -262,9 +265,9 @@ class StrBuild(DecPOMDP[StringItem, StrBuildState], Drawable, LegalActions, Rewa
         return f"/setblock {x} {y} 0 {block}"
 
     def reference_actions(self, item: StringItem) -> dict[str, str]:
-        """A checkerboard over the target. It earns the raw reward 2 if the limit allows each
-        agent's share and, in comlrl, if each share has at least two cells (for the letter X alone,
-        one agent's share is empty).
+        """Returns actions that build a checkerboard over the target. The checkerboard earns the raw
+        reward 2 if the command limit allows each agent's share. In comlrl, each share must also
+        have at least two cells; for the letter X alone, one agent's share is empty.
         """
         lines: dict[str, list[str]] = {agent: [] for agent in self.agents}
         for cell, (owner, block) in checkerboard(self.target(item), len(self.agents)).items():

@@ -48,14 +48,14 @@ class Sudoku(ToolTeam[SudokuItem, Grid, Fills], Drawable):
     overwrite earlier fills. An answer that changes a clue writes nothing and is not legal. The tool
     user's answer is only simulated on the grid.
 
-    `prompt='compact'`: the puzzle as constraints on its blanks, which are named a, b, ... in
-    reading order: `tool a_not_1 a_not_3 b_not_2 a_not_b`. Each word states either that a blank
-    cannot hold a digit of its row, column or sub-grid, or that two blanks in one row, column or
-    sub-grid must differ. Answers have the form `a_4 b_3`. The prompt lists the earlier fills in
-    this form, and then the tool user's fills.
+    With `prompt='compact'`, the prompt states the puzzle as constraints on its blanks, which are
+    named a, b, ... in reading order: `tool a_not_1 a_not_3 b_not_2 a_not_b`. Each word states
+    either that a blank cannot hold a digit of its row, column or sub-grid, or that two blanks in
+    one row, column or sub-grid must differ. Answers have the form `a_4 b_3`. The prompt also lists
+    the earlier fills in the form of answers, and then the tool user's fills.
 
-    Where the paper is silent, this task makes these choices. A puzzle has up to 8 blanks. Illegal
-    fills stay and may be overwritten. An empty list does not count as a valid format. A step of the
+    The paper leaves the following choices open. A puzzle has up to 8 blanks. Illegal fills stay in
+    the grid and may be overwritten. An empty list does not count as a valid format. A step of the
     tool user pays the team the reward that the proposal would earn; the planner's step then pays
     only the rest of the turn's reward.
 
@@ -65,7 +65,8 @@ class Sudoku(ToolTeam[SudokuItem, Grid, Fills], Drawable):
     size: int = 4
     """N, the number of rows: 4, 9 or 16."""
     blanks: int = 8
-    """Maximum number of blanks of a puzzle; it has fewer if the solution would not stay unique."""
+    """Maximum number of blanks of a puzzle; a puzzle has fewer if more would allow two
+    solutions."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -44,17 +44,17 @@ class TextArena(DecPOMDP[ArenaGame, ArenaState], LegalActions, RewardStructure):
     """A game of TextArena by its id; agents are `player_0`, `player_1`, ...
 
     The player to move reads the messages since its last action (at first the rules) and answers
-    with any text. Payoffs are paid at the end of the game, as local rewards. With one player, or
-    with `team`, they are the team's reward. All randomness follows from the seed that `reset`
-    draws, so the branches of a tree share the randomness.
+    with any text. At the end of the game, payoffs are paid as local rewards. With one player, the
+    payoff is the team's reward; with `team`, the mean payoff is. All randomness follows from the
+    seed that `reset` draws, so all branches of a tree have the same random outcomes.
 
     Settings: `env`, such as `TicTacToe-v0`; `players`, the number of players; `settings`, the
     game's constructor arguments; `horizon`, the maximum number of actions per episode; `team`,
     whether the joint reward is the mean payoff; `words`, actions on which the embedded model is
     warm-started, by default the actions that the game lists in quotes.
 
-    Metrics: `payoff_AGENT`, 0 if the horizon ended the game, and `invalid`, 1 if an invalid action
-    ended it.
+    Metrics: `payoff_AGENT`, which is 0 if the horizon ended the game, and `invalid`, which is 1 if
+    an invalid action ended the game.
 
     Errors: ConfigError from the constructor; MissingExtra without TextArena.
     """
@@ -90,7 +90,8 @@ class TextArena(DecPOMDP[ArenaGame, ArenaState], LegalActions, RewardStructure):
         return ArenaState(seed=int(rng.integers(2**31)))
 
     def observe(self, state: ArenaState, agent: str) -> str | None:
-        """The messages since the agent's last action; None if the agent is not to move."""
+        """Returns the messages since the agent's last action; None if it is not the agent's
+        turn."""
         reached = self._at(state)
         player = self.agents.index(agent)
         return reached.shown[player] if reached.player == player else None

@@ -36,37 +36,37 @@ class ToolTeam(
     The agent `tool` writes a program whose output proposes an answer. The agent `plan` sees the
     task, the program and its output, and decides. Only the decisions of `plan` change the world.
 
-    A game implements the abstract methods below: how answers are read, what they do and what they
-    earn. The sandbox runs the only fenced Python block of `tool`'s answer. An answer with no block,
-    or with several, does not have a valid format. The answer of `plan` is the text after the last
-    `####` at the start of a line.
+    A game implements the abstract methods below, which define how answers are read, how they change
+    the world and what they earn. The sandbox runs the only fenced Python block of `tool`'s answer.
+    An answer with no block or with several blocks does not have a valid format. The answer of
+    `plan` is the text after the last `####` at the start of a line.
     """
 
     pays = frozenset({"team", "local"})
     headline = Headline("solved")
     variant: Literal["team", "single"] = "team"
-    """'single': `plan` alone, without a tool user, as in the single-agent rows of the paper's
+    """'single': `plan` plays alone, without a tool user, as in the single-agent rows of the paper's
     tables."""
     order: Literal["sequential", "parallel"] = "sequential"
     """'sequential': one agent acts at each step, and `plan` sees `tool`'s answer of the same turn.
     'parallel': both answer at the same time, and `plan` sees `tool`'s answer of the previous
     turn."""
     turns: int = 4
-    """T, the maximum number of turns. In sequential play a turn of the team is two steps of the
-    task."""
+    """T, the maximum number of turns. In sequential play, a turn of the team consists of two steps
+    of the task."""
     rewards: Literal["shaped", "outcome"] = "shaped"
     """'outcome': the team's reward is 1 if the task is solved; a local reward is 1 for a valid
     format (B.6)."""
     prompt: Literal["full", "compact"] = "full"
-    """'compact': few words, for small word-level models. An answer is then only the list, and the
-    answer of `tool` is read as the output of a program."""
+    """'compact': prompts of a few words, for small word-level models. With these prompts, an answer
+    is only the list, and the answer of `tool` is read as the output of a program."""
     train: int = 256
     test: int = 100
     """Number of instances in each split."""
     fresh: bool = False
-    """Draw each of the `train` instances when it is needed, so that there can be any number of
-    them: the paper draws new environments for every update. False: draw the `train` instances
-    once."""
+    """Whether to draw each training instance when it is needed, so that the number of instances is
+    unlimited. The paper draws new environments for every update. False: draw all `train` instances
+    at the start."""
     seed: int = 0
     """Seed of the instances. The splits are disjoint for every seed."""
     seconds: float = 10.0
@@ -126,9 +126,9 @@ class ToolTeam(
     ) -> Outcome[TeamState[Item, World, Answer]]:
         """Run the tool user's program, execute the plan, or both; nothing is random.
 
-        In sequential play, a step of `tool` pays the team what its proposal would earn if executed.
-        The step of `plan` pays the rest of the turn's r_team. Each step is thus credited with its
-        own effect, and a turn pays r_team in total.
+        In sequential play, a step of `tool` pays the team the reward that the proposal would earn
+        if it were executed. The following step of `plan` pays the rest of the turn's r_team. Each
+        step is thus credited with its own effect, and a turn pays r_team in total.
         Errors: ConfigError if no sandbox works here.
         """
         local: dict[str, float] = {}
@@ -163,8 +163,8 @@ class ToolTeam(
         return Outcome(state=after, reward=reward, done=done, local_rewards=local)
 
     def metrics(self, state: TeamState[Item, World, Answer]) -> Mapping[str, float]:
-        """`solved`, 0 or 1; `progress` towards a solution in [0, 1]; `rounds`, complete turns of
-        the team; `valid`, the share of answers in a valid format."""
+        """Returns `solved` (0 or 1), `progress` (towards a solution, in [0, 1]), `rounds` (complete
+        turns of the team) and `valid` (the share of answers in a valid format)."""
         return {
             "solved": float(self.solved(state.item, state.world)),
             "progress": self.progress(state.item, state.world),

@@ -31,10 +31,10 @@ class DiscussionState(Generic[State]):
 class Discussion(Wrapper[Item, State, DiscussionState[State]]):
     """Two-way communication as in multi-agent debate (section 6.2).
 
-    Each observation is followed by the other agents' outputs of the previous turn. There are as
-    many rounds as the task has turns. A task of one turn is preceded by a round of drafts, which
-    the task neither receives nor rewards; in the paper's table 1, a discussion also takes two
-    rounds.
+    The wrapper appends the other agents' outputs of the previous turn to each observation. The
+    number of rounds is the number of the task's turns. If the task has only one turn, a round of
+    drafts precedes this turn, as in the paper's table 1, where a discussion takes two rounds. The
+    task neither receives nor rewards the drafts.
     """
 
     def __init__(self, inner: DecPOMDP[Item, State]) -> None:
@@ -64,8 +64,8 @@ class Discussion(Wrapper[Item, State, DiscussionState[State]]):
     def step(
         self, state: DiscussionState[State], actions: Mapping[str, str], rng: np.random.Generator
     ) -> Outcome[DiscussionState[State]]:
-        """The task's step; the outputs are kept for the next turn. A round of drafts changes
-        nothing else."""
+        """Executes the task's step and keeps the outputs for the next turn. In a round of drafts,
+        only the outputs are kept."""
         outputs = tuple(
             (agent, text_of(actions[agent])) for agent in self.agents if agent in actions
         )

@@ -35,14 +35,14 @@ class PipelineState(Generic[State]):
 class Pipeline(Wrapper[Item, State, PipelineState[State]]):
     """One-way communication (section 6.2): each turn of the task becomes one micro-turn per agent.
 
-    In each micro-turn, one agent receives an observation: the task's observation for that agent,
-    followed by the outputs of the agents that acted before it in this turn, in the order of
-    `agents`. The task steps and pays its rewards after the turn's last micro-turn; earlier
-    micro-turns pay 0. The horizon is n H micro-turns for n agents and H turns of the task. If fewer
-    than n agents act in some turn, the episode ends sooner, after H turns of the task.
+    In each micro-turn, one agent receives the task's observation for this agent, followed by the
+    outputs of the agents that acted earlier in this turn. Agents act in the order of `agents`. The
+    task steps and pays its rewards after the turn's last micro-turn; earlier micro-turns pay 0. The
+    horizon is n H micro-turns for n agents and H turns of the task. If fewer than n agents act in
+    some turn, the episode ends sooner, after H turns of the task.
 
-    In the paper agents also observe earlier agents' inputs. Here they see only outputs, since a
-    shared input would be repeated for each agent.
+    In the paper, agents also observe the inputs of earlier agents. With this wrapper, agents see
+    only outputs, since a shared input would be repeated for each agent.
     """
 
     def __init__(self, inner: DecPOMDP[Item, State]) -> None:
@@ -58,7 +58,8 @@ class Pipeline(Wrapper[Item, State, PipelineState[State]]):
         return PipelineState(self.inner.reset(item, rng), 0)
 
     def observe(self, state: PipelineState[State], agent: str) -> Prompt | None:
-        """The task's observation and this turn's earlier outputs; None for all but one agent."""
+        """Returns the task's observation and this turn's earlier outputs for the acting agent, and
+        None for all other agents."""
         shown = joint_observations(self.inner, state.inner)
         if tuple(shown)[len(state.outputs) :][:1] != (agent,):
             return None

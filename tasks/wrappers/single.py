@@ -37,14 +37,14 @@ class SingleState(Generic[State]):
 
 class Single(Wrapper[Item, State, SingleState[State]]):
     """The paper's single model (section 6.2) for tasks with fixed roles. The agent `solo` sees the
-    observations of all agents of the team and answers for all of them, each part under a line such
-    as
+    observations of all agents of the team and answers for all of them. In the answer, each agent's
+    part follows a line with the agent's name, such as
 
         ### summary
 
     Text before the first of these lines belongs to the first part; a part without its line is
-    empty. The reward is computed by the task that `alone()` returns; as in the paper, this reward
-    has no terms for cooperation. A task that is configured for one agent is not changed.
+    empty. The task that `alone()` returns computes the reward; as in the paper, this reward has no
+    terms for cooperation. If a task is configured for one agent, the wrapper does not change it.
 
     The paper does not say how its single models were prompted.
     """
@@ -68,7 +68,8 @@ class Single(Wrapper[Item, State, SingleState[State]]):
         return SingleState(self.inner.reset(item, rng))
 
     def observe(self, state: SingleState[State], agent: str) -> Prompt | None:
-        """All observations of the turn under their agents' names; None if no agent acts."""
+        """Returns all observations of the turn, each under its agent's name; None if no agent
+        acts."""
         shown = joint_observations(self.inner, state.inner)
         if len(self.inner.agents) == 1 or not shown:
             return shown.get(agent)
@@ -108,7 +109,7 @@ class Single(Wrapper[Item, State, SingleState[State]]):
 
 
 def split_parts(answer: str, names: Sequence[str]) -> dict[str, str]:
-    """The text of each part; if a name repeats, the last part counts."""
+    """Returns the text of each agent's part; if a name repeats, the last part counts."""
     lines: dict[str, list[str]] = {name: [] for name in names}
     heads = {_line(name): name for name in names}
     current = names[0]

@@ -37,8 +37,8 @@ _PROMPTS = {"background": _BACKGROUND, "method": _METHOD}
 class ArXiv(WritingTask):
     """Two agents each write one part of an introduction from an abstract.
 
-    `background` writes the background and motivation, and `method` writes the method and
-    implications. Neither agent sees the other's text; both texts are scored in one turn.
+    The agent `background` writes the background and motivation, and the agent `method` writes the
+    method and implications. Neither agent sees the other's text; both texts are scored in one turn.
 
     The reward, at most 3.0 (paper) or 2.98 (comlrl), is the sum of five parts. The first three are
     also gates: if a value is outside the range of its part, that part and all later parts earn
@@ -59,23 +59,23 @@ class ArXiv(WritingTask):
     - matching: whole words in paper; in comlrl substrings of the two texts, concatenated without a
       separator, so that "as" counts in "last";
     - diversity: without stop words in paper, all words in comlrl;
-    - length: in paper a run of white space counts as one character, and as none at the ends; in
-      comlrl all white space counts.
+    - length: in paper, a run of white space counts as one character inside the text, and as none
+      at the ends of the text; in comlrl, all white space counts.
 
-    Where the paper is silent, this task makes these choices. The weights of the "weighted sum", the
-    bounds, the points kept after a failed gate and the abstracts (`OpenMLRL/arXiv_abstract`) come
-    from the paper's code. Diversity leaves out stop words, as in TLDR. The word lists are
-    colearn's. The logarithm is natural: only then can 12 kinds reach 1. Table 1's score is read as
-    the reward divided by its maximum. With 256 new tokens, a minimum of 128 words leaves each agent
-    little room.
+    The paper leaves the following choices open. The weights of the "weighted sum", the bounds, the
+    points kept after a failed gate and the abstracts (`OpenMLRL/arXiv_abstract`) come from the
+    paper's code. Diversity leaves out stop words, as in TLDR. The word lists are colearn's. The
+    logarithm is natural, because only with the natural logarithm can 12 kinds reach 1. Table 1's
+    score is interpreted as the reward divided by its maximum. With 256 new tokens, a minimum of 128
+    words leaves each agent little room.
 
     `data`: 'packaged', 32 + 8 invented abstracts of about 75 words; 'generated', 256 + 64 abstracts
     of about 35 words from a vocabulary of a few hundred words, for small models; 'hub', the paper's
     slices [0:1000] and [1000:1100] of `OpenMLRL/arXiv_abstract`, column `abstract` (extra `tasks`);
     or the path of a .jsonl/.csv file, of which the last tenth is the test split. `field` names
-    another column. `words` replaces the bounds; with low bounds answers can be short.
-    `prompt: compact` is for small word-level models: the agent's name, then the text's lower-case
-    words between single spaces.
+    another column. `words` replaces the bounds; with low bounds, answers can be short. `prompt:
+    compact` is for small word-level models: a prompt consists of the agent's name and the text's
+    lower-case words, separated by single spaces.
 
     Errors: ConfigError from the constructor, one line that names the setting; MissingExtra if
     `data: hub` is set without the extra `tasks`.

@@ -82,5 +82,5 @@ def _texts(rows: Iterable[DataRow], key: str) -> list[str]:
 
 
 def _first_rows(name: str, datasets: Any) -> Iterable[Any]:
-    """The first rows, streamed so that the rest of the data set is not downloaded."""
+    """Returns the first rows; they are streamed, so the rest of the data set is not downloaded."""
     return islice(datasets.load_dataset(name, split="train", streaming=True), TRAIN + TEST)

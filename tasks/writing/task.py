@@ -107,8 +107,8 @@ class WritingTask(DecPOMDP[WritingItem, WritingState], LegalActions, RewardStruc
         return Outcome(state=WritingState(state.item, parts), reward=parts.total, done=True)
 
     def metrics(self, state: WritingState) -> Mapping[str, float]:
-        """`score`, the reward divided by its maximum, in [0, 1] (Table 1 gives percent); `bounds`,
-        `length`, `diversity`, `style` and `coherence`, which add up to the reward."""
+        """Returns `score`, the reward divided by its maximum, in [0, 1] (Table 1 gives percent),
+        and `bounds`, `length`, `diversity`, `style` and `coherence`, which add up to the reward."""
         parts = ScoreParts() if state.parts is None else state.parts
         return {"score": parts.total / self.rules.highest, **asdict(parts)}
 
@@ -122,9 +122,9 @@ class WritingTask(DecPOMDP[WritingItem, WritingState], LegalActions, RewardStruc
         )
 
     def legal_action(self, state: WritingState, agent: str, rng: np.random.Generator) -> str:
-        """An uncoordinated action: a random number of consecutive words of the text, within the
-        bounds. They begin at a random word and wrap around at the end; one word in ten is replaced
-        by a connector."""
+        """Returns an uncoordinated action: a random number of consecutive words of the text, within
+        the bounds. The words begin at a random position and wrap around at the end of the text; one
+        word in ten is replaced by a connector."""
         text = state.item.text
         words = (compact(text) if self.prompt == "compact" else text).split()
         least, most = self.rules.words

@@ -29,8 +29,8 @@ Instructions: You should use transition words to improve flow"""
 class TLDR(WritingTask):
     """Two agents each write a summary of the same post.
 
-    `summary` writes a concise summary, and `elaboration` writes a detailed one. Neither agent sees
-    the other's text; both texts are scored in one turn.
+    The agent `summary` writes a concise summary, and the agent `elaboration` writes a detailed
+    summary. Neither agent sees the other's text; both texts are scored in one turn.
 
     The reward, at most 3.0 (paper) or 2.98 (comlrl), is the sum of five parts. The first three are
     also gates: if a value is outside the range of its part, that part and all later parts earn
@@ -50,23 +50,24 @@ class TLDR(WritingTask):
     - where transitions count: in both texts in paper, only in the second text in comlrl;
     - matching: whole words in paper; in comlrl substrings, so that "as" counts in "last";
     - diversity: without stop words in paper, all words in comlrl;
-    - length: in paper a run of white space counts as one character, and as none at the ends; in
-      comlrl all white space counts;
+    - length: in paper, a run of white space counts as one character inside the text, and as none
+      at the ends of the text; in comlrl, all white space counts;
     - the prompt: comlrl also asks for facts, and for different words in the second text.
 
-    Where the paper is silent, this task makes these choices. The weights of the "weighted sum", the
-    bounds and the points kept after a failed gate come from the paper's code. The word lists are
-    colearn's. The logarithm is natural: only then can 12 kinds reach 1 in `arxiv`. Table 1's score
-    is read as the reward divided by its maximum. A long text is not truncated. CoMLRL's settings
-    file takes its test texts from another split; here both variants use the paper's slices.
+    The paper leaves the following choices open. The weights of the "weighted sum", the bounds and
+    the points kept after a failed gate come from the paper's code. The word lists are colearn's.
+    The logarithm is natural, because only with the natural logarithm can 12 kinds reach 1 in
+    `arxiv`. Table 1's score is interpreted as the reward divided by its maximum. A long text is not
+    truncated. CoMLRL's settings file takes the test texts from another split; in this task, both
+    variants use the paper's slices.
 
     `data`: 'packaged', 32 + 8 invented posts of about 90 words; 'generated', 256 + 64 posts of
     about 40 words from a vocabulary of a few hundred words, for small models; 'hub', the paper's
     slices [0:1000] and [1000:1100] of `trl-lib/tldr`, column `prompt` (extra `tasks`); or the path
     of a .jsonl/.csv file, of which the last tenth is the test split. `field` names another column.
-    `words` replaces the bounds; with low bounds answers can be short. `prompt: compact` is for
-    small word-level models: the agent's name, then the text's lower-case words between single
-    spaces.
+    `words` replaces the bounds; with low bounds, answers can be short. `prompt: compact` is for
+    small word-level models: a prompt consists of the agent's name and the text's lower-case words,
+    separated by single spaces.
 
     Errors: ConfigError from the constructor, one line that names the setting; MissingExtra if
     `data: hub` is set without the extra `tasks`.
