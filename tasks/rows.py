@@ -74,7 +74,7 @@ def _made(row: DataRow, read: Callable[[Any], Any]) -> Any:
 
 def file_rows(path: Path, choices: str, *, field: str = "task.data") -> list[DataRow]:
     """Reads a list from a .json file, rows by column from a .csv file, and one value per line from
-    any other file. `choices` names the other available data in error messages.
+    any other file. Error messages end with `choices`, the names of the other available data.
 
     Errors: ConfigError that names the file and the line, for text that is not JSON or CSV, is
     nested too deeply, or contains half of a surrogate pair.
@@ -103,7 +103,7 @@ def file_rows(path: Path, choices: str, *, field: str = "task.data") -> list[Dat
 
 
 def file_text(path: Path, choices: str, *, field: str) -> str:
-    """The text of a file; `choices` names the other available data in error messages.
+    """The text of a file; error messages end with `choices`, the names of the other available data.
 
     Errors: DataNotHere for a file that cannot be read; ConfigError for a file that is not UTF-8.
     """

@@ -60,8 +60,8 @@ class GAE(Advantage):
     """The fraction of the training budget over which `expectile` anneals to 1/2; None: constant."""
     if_deterministic: bool = False
     """Use `expectile` only while rewards look deterministic. Once the same joint action after the
-    same joint history earns different rewards within one iteration, use 1/2. Wrong when joint
-    histories seldom repeat: random rewards are then not detected."""
+    same joint history earns different rewards within one iteration, use 1/2. This option is
+    wrong when joint histories seldom repeat, because random rewards are then not detected."""
 
     reads = "v"
 

@@ -149,8 +149,8 @@ class GroupExpectile(GroupBaseline):
     """The fraction of the training budget over which `level` anneals to 1/2; None: constant."""
     if_deterministic: bool = False
     """Use `level` only while rewards look deterministic. Once the same joint action after the same
-    joint history earns different rewards within one iteration, use 1/2. Wrong when joint histories
-    seldom repeat: random rewards are then not detected."""
+    joint history earns different rewards within one iteration, use 1/2. This option is wrong when
+    joint histories seldom repeat, because random rewards are then not detected."""
 
     def at(self, done: float) -> GroupExpectile:
         return replace(

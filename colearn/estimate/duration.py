@@ -27,8 +27,8 @@ from .speaking import GeneratorCall, Speaking, position_bytes
 from .work import Totals
 
 PRODUCTS = 0.25
-"""Fraction of a device's peak matrix rate that passes reach; measured on one H200: 0.25 in full
-weights, 0.19 with adapters and packed trees."""
+"""Fraction of a device's peak matrix rate that a pass reaches. On one H200 it was 0.25 in an update
+of full weights, and 0.19 with adapters and packed trees."""
 READS = 0.7
 """Fraction of a device's memory bandwidth that decoding and optimiser steps reach."""
 LAUNCH = 22e-6

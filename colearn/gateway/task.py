@@ -332,7 +332,7 @@ class Gateway(RecordedTask[Any, State], LegalActions, ProgramEpisodes, ReadsActi
 
     def by_hand(self, opened: Opened, timeout: float) -> Gateway:
         """Returns a copy of this task for programs that are started by hand: `opened` receives the
-        URLs of each episode, and a worker may take the episode instead."""
+        URLs of each episode. A worker can take an episode, too."""
         task = copy(self)
         task.play, task.command, task.workers, task.timeout = None, (), 0, timeout
         task._opened = opened

@@ -172,8 +172,7 @@ class Growth:
         return following
 
     def end_overlong(self, seat: str) -> None:
-        """End a chain at its last node because the server of an agent's player refuses the history
-        as too long."""
+        """End a chain at its last node because a server refuses an agent's history as too long."""
         last = self.nodes[-1]
         ProgramEpisodes.of(self.task).abandon(last.state)
         final = measured(self.task, last.state, self.item_name)
