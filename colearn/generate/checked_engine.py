@@ -130,7 +130,7 @@ class CheckedEngine(LoadedWeights, BatchEngine):
         Errors: ParityError.
         """
         length = min(_PROBE_TOKENS, self.max_length - _PROBE_ACTION)
-        vocabulary = self.base.config.vocab_size
+        vocabulary = self.vocabulary
         probe = [(number * 7919 + 11) % vocabulary for number in range(length)]
         requests = [
             TokenRequest(
@@ -174,9 +174,20 @@ class CheckedEngine(LoadedWeights, BatchEngine):
             )
         return [replace(request, seeds=(seed,)) for seed in request.seeds]
 
-    def end_ids(self, request: TokenRequest) -> frozenset[int]:
-        """Token ids that end the action and are part of the action."""
-        return self.roles[request.agent].chat_format.end_ids
+    @property
+    def vocabulary(self) -> int:
+        """Number of token ids that the model can draw."""
+        size: int = self.base.config.get_text_config().vocab_size
+        return size
+
+    def end_ids(self, request: TokenRequest) -> list[int]:
+        """Token ids that end the action and are part of the action, in ascending order.
+
+        A tokenizer may have an end token beyond the model's vocabulary. It is left out: the model
+        cannot draw it, and vLLM refuses a request with it.
+        """
+        ends = self.roles[request.agent].chat_format.end_ids
+        return sorted(number for number in ends if number < self.vocabulary)
 
     def answer(
         self,

@@ -91,7 +91,8 @@ class VLLM(GeneratorKind):
     max_rows: int = 256
     """Maximum number of rows decoded together."""
     eager: bool | None = None
-    """Disable graph capture. None: disabled on the CPU only."""
+    """Skip compilation and graph capture: a faster start and slower decoding. None: on the CPU
+    only."""
     sleep: bool | None = None
     """Release device memory during updates. None: only on CUDA devices."""
     tolerance: float | None = None

@@ -61,8 +61,8 @@ class VLLMEngine(CheckedEngine):
     """A vLLM engine for one base, with a peft folder for each adapter of a role.
 
     The engine starts with the live weights. `cache_gib` is the memory of the key/value cache in GiB
-    (default: see `vllm_cache`). `eager` disables graph capture (default: disabled on the CPU).
-    `sleep` is the setting of `sleeps`. `options` are passed to `vllm.LLM` unchanged.
+    (default: see `vllm_cache`). `eager` skips compilation and graph capture (default: on the
+    CPU). `sleep` is the setting of `sleeps`. `options` are passed to `vllm.LLM` unchanged.
 
     Errors: MissingExtra without vLLM; ConfigError for an adapter or attention heads that vLLM does
     not support.
@@ -279,7 +279,7 @@ def check_heads(base: Base) -> None:
         )
 
 
-def _params(request: TokenRequest, end_ids: frozenset[int]) -> Any:
+def _params(request: TokenRequest, end_ids: list[int]) -> Any:
     from vllm import SamplingParams
 
     sampling = request.sampling
@@ -292,7 +292,7 @@ def _params(request: TokenRequest, end_ids: frozenset[int]) -> Any:
         logprobs=0,
         stop=list(sampling.stop),
         # the request alone says what ends an action, not the model folder's generation config
-        stop_token_ids=sorted(end_ids),
+        stop_token_ids=end_ids,
         ignore_eos=True,
         detokenize=bool(sampling.stop),
     )

@@ -286,19 +286,18 @@ class VLLMServerEngine(CheckedEngine):
                 "seed": request.seeds[0],
                 "logprobs": 0,
                 "stop": list(sampling.stop),
-                "stop_token_ids": sorted(self.end_ids(request)),
+                "stop_token_ids": self.end_ids(request),
                 "ignore_eos": True,  # the request alone names the ids that end an action
                 "detokenize": bool(sampling.stop),
             },
         }
 
     def _read(self, answer: Any, request: TokenRequest) -> TokenAnswer:
-        vocabulary = self.base.config.get_text_config().vocab_size
         try:
             draw = read_generated(
                 answer,
                 prompt=len(request.history),
-                vocabulary=vocabulary,
+                vocabulary=self.vocabulary,
                 version=self._weights.version,
             )
             return self.answer(request, draw.tokens, draw.logprobs, cached=draw.cached)

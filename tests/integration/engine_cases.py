@@ -182,6 +182,21 @@ def test_end_token_length_and_stop_string_are_told_apart(kind: GeneratorKind) ->
     assert actions[1].text.endswith(letter) and actions[2].tokens[-1] == drawn[9]
 
 
+def test_an_end_token_beyond_the_models_vocabulary_is_no_hindrance(kind: GeneratorKind) -> None:
+    base, tokenizer = Base(qwen(seed=5)), byte_tokenizer()
+    tokenizer.add_special_tokens({"eos_token": "<beyond>"})
+    chat = ChatFormat(tokenizer, chat="plain")
+    assert chat.end_ids == {base.config.vocab_size}
+    voices = {"free": AgentSpec(adapter=None, chat=chat, sampling=Sampling(max_tokens=12))}
+    request = token_request(voices, "free", chat.open("go").tokens, (0,), greedy=True)
+    generator = kind.build(base, voices)
+    ((drawn,),) = generator.generate([request])
+    generator.close()
+    ((expected,),) = TransformersEngine(base, voices).generate([request])
+    assert drawn.action.tokens == expected.action.tokens
+    assert drawn.action.finish == "length"
+
+
 def test_an_action_carries_the_version_of_the_last_update(setup: Setup) -> None:
     setup.generator.sync()
     assert {setup.generator.version(agent) for agent in setup.voices} == {5}

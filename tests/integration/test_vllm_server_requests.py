@@ -8,7 +8,10 @@ import pytest
 from fake_vllm_server import FakeVLLMServer
 from served_engine import *  # noqa: F403 - the fixtures
 from served_engine import PLAIN, built_engine, request
+from vllm_cases import byte_tokenizer
 
+from colearn.agents import AgentSpec, ChatFormat
+from colearn.contract import Sampling
 from colearn.errors import ServerLost
 from colearn.generate.vllm_server import VLLMServerEngine
 from colearn.models.base import Base
@@ -56,6 +59,19 @@ def test_a_request_without_cuts_and_stops_turns_them_off(
     engine.sample([request()])
     params = server.draws[-1]["sampling_params"]
     assert (params["top_k"], params["stop"], params["detokenize"]) == (0, [], False)
+
+
+def test_an_end_token_that_the_model_cannot_draw_is_not_sent(
+    base: Base, server: FakeVLLMServer
+) -> None:
+    """Which vLLM would refuse the request for."""
+    chat = ChatFormat(byte_tokenizer(), chat="plain")
+    chat.end_ids = frozenset({9, base.config.vocab_size - 1, base.config.vocab_size})
+    spec = AgentSpec(adapter=None, chat=chat, sampling=Sampling(max_tokens=8))
+    engine = built_engine(base, {"ann": spec}, server)
+    engine.sample([request()])
+    assert server.draws[-1]["sampling_params"]["stop_token_ids"] == [9, 257]
+    engine.close()
 
 
 @pytest.mark.parametrize(
