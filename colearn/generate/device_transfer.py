@@ -24,7 +24,7 @@ from colearn.errors import ConfigError, MissingExtra
 from colearn.models.base import Base
 from colearn.models.weight_update import each_once
 
-from .server_answers import WorldSize, read_as
+from .server_answers import ServerVersion, WorldSize, read_as
 from .server_link import ServerLink
 from .server_process import ServerStart, free_port
 
@@ -114,12 +114,20 @@ class DeviceTransfer:
     """The trainer's side of vLLM's `ipc` or `nccl` engine. If the run has several processes, only
     the first process sends.
 
-    Errors: ServerLost or ServerRefused, also in `send`, if the server does not participate.
+    `weights` are the live ones, with the names and shapes of all later ones: vLLM 0.33 reads these
+    once, before the first `send`.
+
+    Errors: ServerLost or ServerRefused, also in `send`, if the server does not participate;
+    ConfigError for `nccl` between two versions of vLLM.
     """
 
-    def __init__(self, way: Transfer, link: ServerLink, base: Base) -> None:
+    def __init__(
+        self, way: Transfer, link: ServerLink, base: Base, weights: Mapping[str, Tensor]
+    ) -> None:
         self._way, self._link, self._device = way, link, base.device
-        self._source = LiveWeights(base.compute)
+        self._source = LiveWeights(base.compute, each_once(weights))
+        if way == "nccl":
+            _check_version(link)
         workers = read_as(WorldSize, link.call("GET", "/get_world_size")).world_size
         with self._lost_by_engine(), _on(self._device):
             self._engine = trainer_engine(
@@ -155,19 +163,13 @@ class _LostByEngine(AbstractContextManager[None]):
 
 @dataclass
 class LiveWeights:
-    """vLLM's `WeightSource`: names, types and shapes, and the tensors."""
+    """What vLLM's `ModuleSource` reads of a module: named tensors, here in the type `dtype`."""
 
     dtype: torch.dtype
-    weights: Mapping[str, Tensor] | None = None
+    weights: Mapping[str, Tensor]
 
-    def metadata(self) -> list[Any]:
-        from vllm.distributed.weight_transfer.base import ParamMeta
-
-        given = self.weights or {}
-        return [ParamMeta(name, self.dtype, tuple(one.shape)) for name, one in given.items()]
-
-    def __iter__(self) -> Iterator[tuple[str, Tensor]]:
-        for name, tensor in (self.weights or {}).items():
+    def named_parameters(self) -> Iterator[tuple[str, Tensor]]:
+        for name, tensor in self.weights.items():
             yield name, tensor.detach().to(self.dtype)
 
 
@@ -203,10 +205,11 @@ class LinkClient:
 
 
 def trainer_engine(
-    way: Transfer, client: LinkClient, source: LiveWeights, *, address: str, workers: int
+    way: Transfer, client: LinkClient, weights: LiveWeights, *, address: str, workers: int
 ) -> Any:
     """Create vLLM's trainer-side engine, connected to the server's `workers` processes; `address`
     is this machine's address as the server sees it."""
+    from vllm.distributed.weight_transfer.base import ModuleSource
     from vllm.distributed.weight_transfer.factory import WeightTransferTrainerFactory
 
     info: Any
@@ -220,7 +223,25 @@ def trainer_engine(
         info = NCCLTrainerInitInfo(
             master_address=address, master_port=free_port(), world_size=1 + workers, rank=0
         )
+    # a source of our own would have to differ between vLLM 0.32 and 0.33
+    source = ModuleSource(weights)
     return WeightTransferTrainerFactory.trainer_init(info, client=client, source=source)
+
+
+def _check_version(link: ServerLink) -> None:
+    """Check that the server has the trainer's version of vLLM. vLLM 0.33 sends names and shapes by
+    `nccl` only once, and an earlier server would wait for them without end.
+
+    Errors: ConfigError.
+    """
+    from vllm import __version__ as ours
+
+    served = read_as(ServerVersion, link.call("GET", "/version")).version
+    if served != ours:
+        raise ConfigError(
+            f"{FIELD}: nccl needs one version of vLLM on both sides, and the server at {link.url} "
+            f"has {served}, the trainer {ours}; install the same, or set files"
+        )
 
 
 def _plain(update: dict[str, Any]) -> dict[str, Any]:

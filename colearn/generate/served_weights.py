@@ -79,12 +79,13 @@ class ServedWeights:
             self._mark()
             self._adapters.begin(zeros=zeros)
             return
+        weights = plain_weights(self._base)
         if way != "files":
             try:
-                self._transfer = DeviceTransfer(way, self._link, self._base)
+                self._transfer = DeviceTransfer(way, self._link, self._base, weights)
             except ServerRefused as error:
                 self._link.lost(f"does not join a transfer by {way} ({error})")
-        self._write_full(plain_weights(self._base))
+        self._write_full(weights)
 
     def _write_updates(self, updates: Sequence[WeightUpdate]) -> None:
         for update in updates:

@@ -84,6 +84,12 @@ class ServerInfo(ServerAnswer):
     vllm_config: Options
 
 
+class ServerVersion(ServerAnswer):
+    """Answer of `/version`."""
+
+    version: Name
+
+
 class WorldSize(ServerAnswer):
     """Answer of `/get_world_size`."""
 

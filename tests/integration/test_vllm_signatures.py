@@ -1,15 +1,28 @@
-"""Calls to vLLM's package that need hardware are held to its own signatures."""
+"""Calls to vLLM's package are held to its own signatures, without an engine.
+
+They run on any version: put a folder with an unpacked wheel of another one first on PYTHONPATH.
+"""
 
 from __future__ import annotations
 
+import importlib
 import inspect
+from collections.abc import Iterator
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
+from served_engine import adapted, request
+from torch import Tensor
+from vllm_cases import qwen
 
 from colearn.generate.device_transfer import LinkClient, LiveWeights, trainer_engine
+from colearn.generate.server_process import ServerStart
+from colearn.generate.vllm import _params
+from colearn.generate.vllm_server_command import server_command, server_environment
+from colearn.models.base import Base
 
 pytestmark = pytest.mark.vllm
 pytest.importorskip("vllm", reason="needs the vllm extra, in an environment of its own")
@@ -19,7 +32,11 @@ pytest.importorskip("vllm", reason="needs the vllm extra, in an environment of i
 def test_the_trainers_side_is_made_as_its_factory_asks(
     way: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from vllm.distributed.weight_transfer.base import TrainerInitInfo, VLLMWeightSyncClient
+    from vllm.distributed.weight_transfer.base import (
+        ModuleSource,
+        TrainerInitInfo,
+        VLLMWeightSyncClient,
+    )
     from vllm.distributed.weight_transfer.factory import WeightTransferTrainerFactory as Factory
 
     given: dict[str, Any] = {}
@@ -30,15 +47,15 @@ def test_the_trainers_side_is_made_as_its_factory_asks(
         return "engine"
 
     monkeypatch.setattr(Factory, "trainer_init", trainer_init)
-    client, source = LinkClient(None), LiveWeights(torch.float32)  # type: ignore[arg-type]
-    assert trainer_engine(way, client, source, address="10.0.0.1", workers=4) == "engine"
+    client, weights = LinkClient(None), LiveWeights(torch.float32, {})  # type: ignore[arg-type]
+    assert trainer_engine(way, client, weights, address="10.0.0.1", workers=4) == "engine"
     info = given["init_info"]
     assert isinstance(info, TrainerInitInfo) and info.is_sender and info.packed
     assert info.backend == way and way in Factory._registry
     if way == "nccl":
         assert (info.master_address, info.world_size) == ("10.0.0.1", 5)
     assert isinstance(given["client"], VLLMWeightSyncClient)
-    assert given["source"] is source
+    assert isinstance(given["source"], ModuleSource)
 
 
 def test_the_clients_methods_have_the_protocols_parameters() -> None:
@@ -79,31 +96,78 @@ def test_the_clients_requests_are_those_of_the_packages_own() -> None:
     assert both[0] == both[1]
 
 
-def test_a_source_has_what_the_packages_senders_read() -> None:
-    from vllm.distributed.weight_transfer.nccl_engine import NCCLTrainerWeightTransferEngine
+class Link:
+    """Notes requests."""
 
-    weights = {"a": torch.ones(2, 3), "b": torch.zeros(4)}
-    source = LiveWeights(torch.bfloat16, weights)
-    checked = NCCLTrainerWeightTransferEngine._checked_iter(source, source.metadata())
-    sent = dict(checked)
-    assert {name: tuple(one.shape) for name, one in sent.items()} == {"a": (2, 3), "b": (4,)}
-    assert all(one.dtype == torch.bfloat16 for one in sent.values())
-    for engine in weight_transfer_engines():
-        assert callable(engine.send_weights) and callable(engine.shutdown)
+    def __init__(self) -> None:
+        self.paths: list[str] = []
+
+    def call(self, method: str, path: str, body: Any = None) -> None:
+        self.paths.append(path)
 
 
-def weight_transfer_engines() -> list[Any]:
-    from vllm.distributed.weight_transfer.ipc_engine import IPCTrainerWeightTransferEngine
-    from vllm.distributed.weight_transfer.nccl_engine import NCCLTrainerWeightTransferEngine
+@pytest.fixture
+def taken(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Tensor]]:
+    """What the package's senders take from their source; they run up to the device."""
+    from vllm.distributed.weight_transfer import ipc_engine, nccl_engine
 
-    return [IPCTrainerWeightTransferEngine, NCCLTrainerWeightTransferEngine]
+    sent: list[dict[str, Tensor]] = []
+
+    def packed(iterator: Iterator[tuple[str, Tensor]], **others: Any) -> Iterator[Any]:
+        sent.append(dict(iterator))
+        return iter(())
+
+    def broadcast(engine: Any, source: Any, meta: Any) -> None:
+        sent.append(dict(engine._checked_iter(source, meta)))
+
+    monkeypatch.setattr(torch.accelerator, "current_device_index", lambda: 0)
+    device = SimpleNamespace(uuid="a")
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda index: device)
+    monkeypatch.setattr(torch.cuda, "ipc_collect", lambda: None)
+    monkeypatch.setattr(ipc_engine, "packed_ipc_producer", packed)
+    monkeypatch.setattr(nccl_engine, "open_trainer_endpoint", lambda info: None)
+    monkeypatch.setattr(nccl_engine.NCCLTrainerWeightTransferEngine, "_broadcast", broadcast)
+    return sent
+
+
+@pytest.mark.parametrize("way", ["ipc", "nccl"])
+def test_the_packages_sender_takes_the_live_weights_each_time(
+    way: Any, taken: list[dict[str, Tensor]]
+) -> None:
+    link = Link()
+    weights = LiveWeights(torch.bfloat16, {"a": torch.ones(2, 3), "b": torch.zeros(4)})
+    client = LinkClient(link)  # type: ignore[arg-type]
+    engine = trainer_engine(way, client, weights, address="127.0.0.1", workers=1)
+    for factor in (1, 3):
+        weights.weights = {"a": factor * torch.ones(2, 3), "b": torch.zeros(4)}
+        engine.send_weights()
+        sent = taken.pop()
+        assert list(sent) == ["a", "b"] and sent["b"].shape == (4,)
+        assert torch.equal(sent["a"], torch.full((2, 3), factor, dtype=torch.bfloat16))
+    assert link.paths[:2] == ["/init_weight_transfer_engine", "/start_weight_update"]
+    assert link.paths[-1] == "/finish_weight_update"
 
 
 def test_the_server_has_the_routes_that_are_asked() -> None:
-    from vllm.entrypoints.rl.online.api_router import router
-
-    paths = {route.path for route in router.routes}  # type: ignore[attr-defined]
-    assert paths >= {
+    modules = (
+        "openai.models",
+        "rl.online",
+        "scale_out.token_in_token_out",
+        *(f"serve.dev.{name}" for name in ("cache", "rpc", "server_info", "sleep")),
+        "serve.tokenize",
+    )
+    routers = [
+        importlib.import_module(f"vllm.entrypoints.{name}.api_router").router for name in modules
+    ]
+    assert {route.path for router in routers for route in router.routes} >= {
+        "/v1/models",
+        "/tokenize",
+        "/inference/v1/generate",
+        "/collective_rpc",
+        "/reset_prefix_cache",
+        "/server_info",
+        "/sleep",
+        "/wake_up",
         "/get_world_size",
         "/init_weight_transfer_engine",
         "/start_weight_update",
@@ -113,26 +177,99 @@ def test_the_server_has_the_routes_that_are_asked() -> None:
     }
 
 
-def test_an_engine_sleeps_and_wakes_by_these_calls() -> None:
-    from vllm import LLM
-    from vllm.entrypoints.serve.dev.sleep.api_router import router
+def test_a_generated_answer_has_the_fields_that_are_read() -> None:
+    from vllm.entrypoints.scale_out.token_in_token_out import protocol
 
-    assert {route.path for route in router.routes} >= {"/sleep", "/wake_up"}  # type: ignore[attr-defined]
+    choice = protocol.GenerateTokensChoice.model_fields
+    assert choice.keys() >= {"finish_reason", "weight_versions", "token_ids", "logprobs"}
+    assert protocol.GenerateLogProbsContent.model_fields.keys() >= {"token_id", "logprob"}
+    assert {"choices", "usage"} <= protocol.GenerateTokensResponse.model_fields.keys()
+
+
+def test_a_started_server_knows_every_argument_and_variable() -> None:
+    import vllm.envs
+    from vllm.entrypoints.cli.serve import make_arg_parser
+    from vllm.utils.argparse_utils import FlexibleArgumentParser
+
+    start = ServerStart(
+        python=None,
+        gpus=None,
+        cache_gib=None,
+        max_length=64,
+        max_rows=8,
+        arguments=(),
+        minutes=1.0,
+    )
+    base = Base(qwen())
+    roles = adapted(base, "first")
+    command = server_command(base, roles, start, Path("model"), "80")
+    on_device = ("--gpu-memory-utilization", "0.5", "--enable-sleep-mode")
+    transfer = ("--weight-transfer-config", '{"backend": "nccl"}')
+    served = ("--lora-modules", "ann=folder", "--tokenizer", "folder")  # by `colearn serve`
+    parser = make_arg_parser(FlexibleArgumentParser())
+    read = parser.parse_args([*command[3:], *on_device, *transfer, *served])
+    assert (read.max_model_len, read.block_size, read.max_loras) == (64, 32, 1)
+    variables = server_environment(base, roles, start, transfer="ipc").keys()
+    others = ("VLLM_API_KEY", "VLLM_ENABLE_V1_MULTIPROCESSING", "VLLM_LOGGING_LEVEL")
+    named = {name for name in (*variables, *others) if name.startswith("VLLM_")}
+    assert named <= vllm.envs.environment_variables.keys()
+
+
+def test_an_engine_in_this_process_is_called_by_its_parameters() -> None:
+    from vllm import LLM, SamplingParams
+    from vllm.engine.arg_utils import EngineArgs
+    from vllm.lora.request import LoRARequest
+    from vllm.v1.worker.gpu_worker import Worker
+
+    inspect.signature(LLM.generate).bind(None, [], [], use_tqdm=False, lora_request=[])
+    inspect.signature(LLM.collective_rpc).bind(None, "reload_weights", kwargs={})
+    inspect.signature(LLM.reset_prefix_cache).bind(None)
     inspect.signature(LLM.sleep).bind(None, level=1)
     inspect.signature(LLM.wake_up).bind(None)
-
-
-def test_the_package_has_the_options_that_a_device_needs() -> None:
-    from vllm.engine.arg_utils import EngineArgs
-
-    options = inspect.signature(EngineArgs).parameters
-    assert options.keys() >= {
+    assert LoRARequest("a", 1, "folder", load_inplace=True).path == "folder"
+    role = next(iter(adapted(Base(qwen()), "first").values()))
+    params = _params(request(top_k=4, stop=("x",)), sorted(role.chat_format.end_ids))
+    assert isinstance(params, SamplingParams) and params.stop_token_ids == [3, 9]
+    assert hasattr(Worker, "reload_weights") and hasattr(Worker, "add_lora")
+    assert inspect.signature(EngineArgs).parameters.keys() >= {
+        "block_size",
+        "distributed_executor_backend",
+        "dtype",
+        "enable_chunked_prefill",
+        "enable_lora",
+        "enable_prefix_caching",
         "enable_sleep_mode",
-        "weight_transfer_config",
+        "enforce_eager",
+        "generation_config",
         "gpu_memory_utilization",
         "kv_cache_memory_bytes",
-        "distributed_executor_backend",
+        "logprobs_mode",
+        "max_lora_rank",
+        "max_loras",
+        "max_model_len",
+        "max_num_seqs",
+        "model",
+        "use_tqdm_on_load",
     }
+
+
+def test_weights_are_reloaded_from_an_iterator_or_a_folder_by_both_runners() -> None:
+    from vllm.v1.worker.gpu.model_runner import GPUModelRunner as Current
+    from vllm.v1.worker.gpu_model_runner import GPUModelRunner as Previous
+
+    for runner in (Current, Previous):
+        reload = inspect.signature(runner.reload_weights)
+        reload.bind(None, weights_iterator=iter(()))
+        reload.bind(None, weights_path="folder")
+
+
+def test_the_previous_runner_draws_by_a_module_that_can_be_wrapped() -> None:
+    from vllm.v1.sample.ops.topk_topp_sampler import TopKTopPSampler
+    from vllm.v1.sample.sampler import Sampler
+
+    assert isinstance(Sampler().topk_topp_sampler, TopKTopPSampler)
+    drawn = inspect.signature(TopKTopPSampler.forward_native).parameters
+    assert list(drawn) == ["self", "logits", "generators", "k", "p"]
 
 
 def test_the_executor_says_which_device_its_worker_takes() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import importlib.util
 import pickle
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -17,11 +18,11 @@ from safetensors.torch import load_file
 from tiny import tiny_model
 from torch import Tensor
 
-from colearn.contract import WeightUpdate
 from colearn.errors import ConfigError, MissingExtra, ServerLost
 from colearn.generate import device_transfer
 from colearn.generate.device_transfer import (
     LinkClient,
+    LiveWeights,
     Transfer,
     transfer_to_running,
     transfer_to_start,
@@ -74,7 +75,11 @@ class Link:
             file = Path(body["kwargs"]["weights_path"]) / "model.safetensors"
             self.bytes = file.stat().st_size
             self.files.append(load_file(file))
-        answers = {"/get_world_size": {"world_size": 2}, "/reset_prefix_cache": {"success": True}}
+        answers = {
+            "/version": {"version": "0.33.0"},
+            "/get_world_size": {"world_size": 2},
+            "/reset_prefix_cache": {"success": True},
+        }
         return answers.get(path)
 
     def lost(self, reason: str) -> NoReturn:
@@ -181,10 +186,12 @@ def test_on_the_cpu_a_tied_head_comes_under_its_own_name_too(tied: Base, tmp_pat
 
 
 class Sender:
-    """The package's trainer side: sends what its source holds, in the order of its protocol."""
+    """The package's trainer side: reads names once, and sends live weights in the order of its
+    protocol."""
 
-    def __init__(self, client: LinkClient, source: Any) -> None:
-        self.client, self.source = client, source
+    def __init__(self, client: LinkClient, weights: LiveWeights) -> None:
+        self.client, self.weights = client, weights
+        self.names = [name for name, _ in weights.named_parameters()]
         self.sent: list[dict[str, Tensor]] = []
         self.fault: Exception | None = None
         client.init_weight_transfer_engine({"packed": True})
@@ -193,8 +200,9 @@ class Sender:
         self.client.start_weight_update()
         if self.fault is not None:
             raise self.fault
-        self.sent.append(dict(self.source))
-        self.client.update_weights({"names": list(self.sent[-1])})
+        self.sent.append(dict(self.weights.named_parameters()))
+        assert list(self.sent[-1]) == self.names
+        self.client.update_weights({"names": self.names})
         self.client.finish_weight_update()
 
     def shutdown(self) -> None:
@@ -205,12 +213,15 @@ class Sender:
 def senders(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Sender]]:
     made: list[Sender] = []
 
-    def engine(way: str, client: LinkClient, source: Any, *, address: str, workers: int) -> Sender:
+    def engine(
+        way: str, client: LinkClient, weights: LiveWeights, *, address: str, workers: int
+    ) -> Sender:
         assert (way, address, workers) == ("nccl", "127.0.0.1", 2)
-        made.append(Sender(client, source))
+        made.append(Sender(client, weights))
         return made[-1]
 
     monkeypatch.setattr(device_transfer, "trainer_engine", engine)
+    monkeypatch.setitem(sys.modules, "vllm", SimpleNamespace(__version__="0.33.0"))
     yield made
 
 
@@ -231,6 +242,7 @@ def test_weights_sent_by_an_engine_are_the_live_ones_in_the_compute_type(
     name = "model.embed_tokens.weight"
     assert torch.equal(sender.sent[1][name], 2 * sender.sent[0][name])
     assert [path for path, _ in link.calls] == [
+        "/version",
         "/get_world_size",
         "/init_weight_transfer_engine",
         *2
@@ -254,13 +266,22 @@ def test_a_server_that_does_not_join_is_lost(
         served(link, tied, tmp_path).begin("nccl", zeros=False)
 
 
+def test_a_server_of_another_version_is_one_line(
+    tied: Base, tmp_path: Path, senders: list[Sender], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "vllm", SimpleNamespace(__version__="0.32.0"))
+    with pytest.raises(ConfigError, match=r"has 0\.33\.0, the trainer 0\.32\.0; .*set files$"):
+        served(Link(), tied, tmp_path).begin("nccl", zeros=False)
+    assert senders == []
+
+
 def test_a_fault_of_the_engine_is_a_lost_server(
     tied: Base, tmp_path: Path, senders: list[Sender]
 ) -> None:
     weights = served(Link(), tied, tmp_path)
     weights.begin("nccl", zeros=False)
     senders[0].fault = RuntimeError("NCCL error:\nunhandled system error")
-    update = WeightUpdate(version=1, full={})
+    update = weight_update(Network(tied, None), 1)
     with pytest.raises(ServerLost, match=r"by nccl \(NCCL error: unhandled system error\)"):
         weights.write([update])
 
