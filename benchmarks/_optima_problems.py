@@ -149,7 +149,8 @@ def references(problem: Problem) -> dict[str, float]:
     from colearn.tabular.histories import JointHistories
     from colearn.tabular.search import best_joint_policy
 
-    model = task_class("dpomdp")(**problem.task).model
+    task: Any = task_class("dpomdp")(**problem.task)
+    model = task.model
     histories = JointHistories(model, problem.horizon)
     kinds = {"optimum": "history", "memoryless": "memoryless", "open_loop": "open_loop"}
     values = {

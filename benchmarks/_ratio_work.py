@@ -99,18 +99,18 @@ class Work:
 
     def rollout(self) -> Any:
         one = self.magrpo
-        return grow(one.task, [0], one.players, one.parts.rollout, seed=0)[0]
+        return grow(one.run.task, [0], one.players, one.run.parts.rollout, seed=0)[0]
 
     def rollout_of_chains(self) -> Any:
         one, episodes = self.chains, range(self.pairs_of_turns)
-        return grow(one.task, episodes, one.players, one.parts.rollout, seed=0)[0]
+        return grow(one.run.task, episodes, one.players, one.run.parts.rollout, seed=0)[0]
 
     def decode(self) -> Any:
         one = self.chains
-        return grow(Short(), range(24), one.players, one.parts.rollout, seed=0)[0]
+        return grow(Short(), range(24), one.players, one.run.parts.rollout, seed=0)[0]
 
     def rollout_of_long(self, players: Mapping[str, Player]) -> Any:
-        return grow(Long(), [0], players, self.long.parts.rollout, seed=0)[0]
+        return grow(Long(), [0], players, self.long.run.parts.rollout, seed=0)[0]
 
     def update(self, token_budget: int | None = None) -> None:
         updater = self.magrpo.updater
@@ -166,7 +166,9 @@ def attention() -> None:
     pieces = tree(4, 2, 64)
     mask = TreeMask((pieces,), pieces[-1].end)
     device = torch.device("cpu")
-    inputs = [torch.randn(1, HEADS, mask.width, SIZE, requires_grad=True) for _ in range(3)]
-    chosen = base.by_blocks(mask, device, HEADS * SIZE)
+    query, key, value = (
+        torch.randn(1, HEADS, mask.width, SIZE, requires_grad=True) for _ in range(3)
+    )
+    chosen = base.by_blocks(mask, device, HEADS * SIZE)  # type: ignore[attr-defined]
     given = mask.dense(device) if chosen is None else chosen
-    tree_attention(torch.nn.Module(), *inputs, given)[0].sum().backward()
+    tree_attention(torch.nn.Module(), query, key, value, given)[0].sum().backward()

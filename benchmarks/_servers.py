@@ -49,10 +49,11 @@ def served(model: Path, agents: Sequence[str], python: str | None) -> Iterator[d
         urls, processes = {}, {}
         for agent in agents:
             port = free_port()
-            command = server_command(base, {agent: AgentSpec(chat=chat)}, start, model, str(port))
+            roles = {agent: AgentSpec(chat=chat)}
+            command = server_command(base, roles, start, model, str(port))
             processes[agent] = ServerProcess(
                 command,
-                environment=server_environment(base, start),
+                environment=server_environment(base, roles, start),
                 log=folder / f"{agent}.log",
             )
             stack.callback(processes[agent].close)

@@ -67,7 +67,7 @@ class Stage:
         """Q of the right and of the wrong answer, the others' actions unchanged."""
         both = np.array(
             [
-                [list(one[agent].alternatives[1]) for agent in tree.agents]  # type: ignore[union-attr]
+                [list(one[agent].alternatives[1]) for agent in tree.agents]  # type: ignore[attr-defined]
                 for tree, one in zip(self.trees, critic.values(self.trees), strict=True)
             ]
         )

@@ -130,7 +130,8 @@ def learn(
 
 
 def measure(problem: Problem, options: argparse.Namespace) -> list[dict[str, Any]]:
-    model = task_class("dpomdp")(**problem.task).model
+    task: Any = task_class("dpomdp")(**problem.task)
+    model = task.model
     histories = JointHistories(model, problem.horizon)
     goal = 0.9 * best_joint_policy(model, problem.horizon).value
     expected = predicted(histories, options.draws)

@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from _optima_problems import HOT, OPTIMISM
@@ -162,7 +163,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--out", type=Path, help="write the table here, too")
     out = parser.parse_args().out
-    model = task_class("dpomdp")(problem="dec_tiger").model
+    task: Any = task_class("dpomdp")
+    model = task(problem="dec_tiger").model
     lines = [
         "| play at the first turn | optimism | rate | starts with a door above 0.45 | open | "
         "of those starts | listen |",

@@ -14,10 +14,12 @@ import argparse
 import json
 import tempfile
 import time
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
+
+from _turns import generation_seconds
 
 from colearn.config import load_config
 from colearn.experiment.loop import Experiment
@@ -29,7 +31,7 @@ class Clock:
     """Seconds by name; a call within another counts for the outer one alone."""
 
     def __init__(self) -> None:
-        self.seconds: Counter[str] = Counter()
+        self.seconds: defaultdict[str, float] = defaultdict(float)
         self._inside = False
 
     def timed(self, call: Callable[..., Any], name: str) -> Callable[..., Any]:
@@ -63,29 +65,28 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def measure(name: str, iterations: int, sets: Sequence[str]) -> dict[str, Any]:
     """Games per second and shares that add up to 1."""
     config = load_config(name, list(sets))
-    with tempfile.TemporaryDirectory() as folder:
-        run = Experiment(config, Path(folder) / "run")
-        updater = run.assembly.updater
-        if updater is None:
+    clock = Clock()
+    with tempfile.TemporaryDirectory() as folder, Experiment(config, Path(folder) / "run") as run:
+        if run.assembly.updater is None:
             raise SystemExit(f"{name}: nothing is learned; name another config")
-        run._iteration(updater, None, ())
-        clock, task = Clock(), run.assembly.run.task
+        run.step()
+        task = run.assembly.run.task
         for part in TASK:
             setattr(task, part, clock.timed(getattr(task, part), "game"))
-        for generator in run.assembly.host.engines:
-            generator.generate = clock.timed(generator.generate, "generation")  # type: ignore[method-assign]
         update = clock.timed(run._update, "update")
         run._update = update  # type: ignore[method-assign]
         before, started = run.progress.episodes, time.process_time()
-        for _ in range(iterations):
-            run._iteration(updater, None, ())
+        with generation_seconds() as generated:
+            for _ in range(iterations):
+                run.step()
         seconds = time.process_time() - started
-        run.record.close()
+        clock.seconds["generation"] = sum(generated)
+        games = run.progress.episodes - before
     spent = {part: clock.seconds[part] / seconds for part in ("game", "generation", "update")}
     return {
         "config": name,
-        "games": run.progress.episodes - before,
-        "games_per_second": (run.progress.episodes - before) / seconds,
+        "games": games,
+        "games_per_second": games / seconds,
         "shares": {**spent, "rest": 1.0 - sum(spent.values())},
     }
 

@@ -95,9 +95,9 @@ def scores(parts: Mapping[str, Assembly], one: str, other: str, games: int) -> l
     players: dict[str, Player] = {
         f"{name}/{agent}": parts[name].players[agent]
         for name in (one, other)
-        for agent in parts[name].task.agents
+        for agent in parts[name].run.task.agents
     }
-    task = parts[one].task
+    task = parts[one].run.task
     items = list(task.items("test"))
     trees, _ = grow(
         task,
@@ -105,7 +105,7 @@ def scores(parts: Mapping[str, Assembly], one: str, other: str, games: int) -> l
         players,
         Chain(),
         seed=derive_seed(0, "league", one, other),
-        credit=parts[one].parts.credit,
+        credit=parts[one].run.parts.credit,
         cast=Pair(one, other),
     )
     points = []

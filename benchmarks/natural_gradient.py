@@ -164,7 +164,7 @@ def main() -> None:
     results: dict[str, Any] = {}
     for name in options.problems:
         problem = PROBLEMS[name]
-        task = task_class("dpomdp")(**problem.task)
+        task: Any = task_class("dpomdp")(**problem.task)
         histories = JointHistories(task.model, problem.horizon)
         settings = {
             "steps": options.steps or max(problem.steps, LEAST),

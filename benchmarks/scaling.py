@@ -73,8 +73,8 @@ def interleaved(one: Callable[[], Any], other: Callable[[], Any], rounds: int) -
 def tree(path: str, turns: int, rounds: int) -> dict[str, Any]:
     """One episode's update, K=4: a packed tree, then a row for each path from the root."""
     magrpo = team(path, "magrpo")
-    task = magrpo.task if turns == 2 else Three()
-    trees, _ = grow(task, [0], magrpo.players, magrpo.parts.rollout, seed=0)
+    task = magrpo.run.task if turns == 2 else Three()
+    trees, _ = grow(task, [0], magrpo.players, magrpo.run.parts.rollout, seed=0)
     budget = magrpo.updater.token_budget
 
     def update(rows_of: int) -> Callable[[], Any]:
@@ -110,7 +110,9 @@ def critic(path: str, rounds: int, trees: int, case: str) -> dict[str, Any]:
         one = teams[name]
 
         def run() -> None:
-            grown, counts = grow(one.task, items[name], one.players, one.parts.rollout, seed=0)
+            grown, counts = grow(
+                one.run.task, items[name], one.players, one.run.parts.rollout, seed=0
+            )
             assert counts.joint_actions == 20 * trees
             one.updater.update(grown, 0)
 

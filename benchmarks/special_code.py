@@ -32,19 +32,19 @@ COUNTED = 2
 def without_tree_attention() -> None:
     from colearn.models import base
 
-    base.by_blocks = lambda *given: None  # type: ignore[assignment]
+    base.by_blocks = lambda *given: None  # type: ignore[attr-defined]
 
 
 def without_packed_products() -> None:
     from colearn.models import base
 
-    base.worthwhile = lambda *given: False
+    base.worthwhile = lambda *given: False  # type: ignore[attr-defined]
 
 
 def without_lean_layers() -> None:
     from colearn.models import base
 
-    base.LARGE = 2**62
+    base.LARGE = 2**62  # type: ignore[attr-defined]
 
 
 PIECES: Mapping[str, Callable[[], None]] = {
