@@ -6,7 +6,7 @@ import inspect
 import threading
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -70,8 +70,12 @@ class Base(Adapted):
 
     @property
     def device(self) -> torch.device:
+        return self._embeddings.weight.device  # transformers looks for it among all parameters
+
+    @cached_property
+    def _embeddings(self) -> torch.nn.Embedding:
         embeddings: torch.nn.Embedding = self._causal.get_input_embeddings()
-        return embeddings.weight.device  # transformers looks for it among all parameters
+        return embeddings
 
     @property
     def logits_at_once(self) -> int:

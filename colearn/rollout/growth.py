@@ -290,10 +290,9 @@ class Growth:
             node = replace(node, observations={}, overlong=ended_by)
             if not cut:
                 ProgramEpisodes.of(self.task).abandon(outcome.state)
-        if node.terminal:
-            node = replace(node, metrics=measured(self.task, outcome.state, self.item_name))
+        metrics = measured(self.task, outcome.state, self.item_name) if node.terminal else {}
         with self._adding:  # branches may grow in several threads
-            node = replace(node, index=len(self.nodes))
+            node = replace(node, index=len(self.nodes), metrics=metrics)
             self.nodes.append(node)
         return node
 
