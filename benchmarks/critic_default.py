@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shutil
 import statistics
 import time
 from collections.abc import Callable, Mapping
@@ -103,6 +104,7 @@ def run(out: Path, task: str, variant: str, seed: int) -> dict[str, Any]:
     Updater._fit_critic = critic.around(Updater._fit_critic)  # type: ignore[method-assign]
     Critics.read = critic.around(Critics.read)  # type: ignore[method-assign]
     folder = out / "runs" / f"{task}-{variant}-{seed}"
+    shutil.rmtree(folder, ignore_errors=True)  # of a run that was cut off
     try:
         Experiment(config, folder).run()
     finally:

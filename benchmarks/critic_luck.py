@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import shutil
 import statistics
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -87,6 +88,7 @@ def run(out: Path, method: str, seed: int) -> dict[str, Any]:
         settings["critic"] |= given
     settings["run"]["callbacks"] = ["critic_luck:Stop"]
     folder = out / "runs" / f"{method}-{seed}"
+    shutil.rmtree(folder, ignore_errors=True)  # of a run that was cut off
     record = Experiment(Config.model_validate(settings), folder).run()
     lines = open_run(folder).lines()
     key = "critic/explained_variance"
