@@ -1,5 +1,5 @@
-"""Published memory sizes and rates of accelerators, for time estimates on devices that this machine
-lacks."""
+"""Published memory sizes and rates of accelerators. They allow time estimates for devices that this
+machine lacks."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ _TERA = 1e12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accelerator:
-    """Data-sheet values of one device; rates are peak rates for dense matrices."""
+    """Data-sheet values of one device. Compute rates are peak rates for dense matrices."""
 
     name: str
     sold: float
     """Advertised memory in GB, as in the device's name."""
     gib: float
-    """GiB that torch reports as its total memory."""
+    """Total memory of the device in GiB, as reported by torch."""
     half: float
     """FLOP/s in bfloat16 and float16, with accumulation in float32."""
     tf32: float

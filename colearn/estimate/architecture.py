@@ -1,4 +1,4 @@
-"""A model's architecture and tokenizer without its weights."""
+"""Loads a model's architecture and tokenizer without loading its weights."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ class Architectures:
         self.task = task
         chosen = config.model_dump(mode="json", include={"task", "wrapper"})
         self.tokenizer_bytes: dict[str, int] = {}
-        """Resident bytes of each tokenizer, by path: the growth of this process when the tokenizer
-        was loaded."""
+        """Number of resident bytes of each tokenizer, measured as the growth of this process when
+        the tokenizer was loaded. The key is the tokenizer's path."""
         self.without_tokenizer: set[str] = set()
         """Paths of models whose tokenizer is replaced by a stand-in."""
         self._assumed: dict[str, dict[str, None]] = {}
@@ -51,7 +51,8 @@ class Architectures:
 
     @property
     def assumed(self) -> dict[str, str]:
-        """Assumptions made because files are not on this machine, by field."""
+        """Assumptions made because files are missing on this machine. The keys are config
+        fields."""
         return {field: "; ".join(texts) for field, texts in self._assumed.items()}
 
     def assume(self, field: str, text: str) -> None:
@@ -150,5 +151,6 @@ class _Hidden:
 def _embedded(
     hidden: _Hidden, task_key: str, name: str
 ) -> tuple[PretrainedConfig, PreTrainedTokenizerBase]:
-    """Cached by task and name, since playing the warm-start episodes takes seconds."""
+    """Return the config and tokenizer of an embedded model. Results are cached by task and name,
+    since playing the warm-start episodes takes seconds."""
     return embedded_parts(hidden.task, name, "path")

@@ -1,5 +1,5 @@
-"""Peak memory of a deep model, extrapolated from two rehearsals: with two and with three of its
-layers.
+"""Extrapolates the peak memory of a deep model from two rehearsals: one with two of the model's
+layers and one with three.
 
 In each stage of a pass, each additional layer of the same kind raises the peak by the same number
 of bytes. Before the backward pass reaches the layers, these bytes hold saved activations or a
@@ -21,14 +21,14 @@ from colearn.models.base import Base
 from .ledger import Ledger
 
 _SHALLOW = 2
-"""Number of layers in the smaller rehearsal: a first and a last layer. A third layer is an inner
-one."""
+"""Number of layers in the smaller rehearsal: a first and a last layer. The larger rehearsal adds
+one inner layer."""
 
 
 def peak_of(ledger: Ledger, base: Base, rehearse: Callable[[], None]) -> int:
-    """Peak bytes that `rehearse` would add to the live bytes at the model's full depth. Call this
-    function inside a rehearsal. `rehearse` must end the ledger's stages and leave no tensor
-    behind."""
+    """Return the peak number of bytes that `rehearse` would add to the live bytes at the model's
+    full depth. Call this function inside a rehearsal. `rehearse` must end the ledger's stages and
+    leave no tensor behind."""
     before = ledger.live
 
     def stages() -> list[int]:

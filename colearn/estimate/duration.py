@@ -1,11 +1,12 @@
-"""Estimates the seconds of an iteration on accelerators, by phase: from published rates, and from
-what `benchmarks/gpu.py` measured on one device.
+"""Estimates the duration in seconds of each phase of an iteration on accelerators. The inputs are
+published rates and the measurements of `benchmarks/gpu.py` on one device.
 
-A pass takes the longer of two times: the time of its matrix multiplications at a fraction of the
-device's peak rate, or the time in which the host launches its kernels one by one. A decoded token
-takes the longer of two times: that of its launches, or that of reading all weights and cached keys
-and of running its many short kernels. Networks on different devices work concurrently; the host of
-one process launches the kernels of all of them.
+The time of a pass is the longer of two times: the time of the pass's matrix multiplications at a
+fraction of the device's peak rate, and the time that the host needs to launch the kernels one by
+one. The time of a decoded token is also the longer of two times: the time of the kernel launches,
+and the time that the device needs to read all weights and cached keys and to run many short
+kernels. Networks on different devices work concurrently; the host of one process launches the
+kernels of all of them.
 """
 
 from __future__ import annotations
@@ -36,11 +37,12 @@ LAUNCH = 22e-6
 REPLAY = 1.2e-6
 """Seconds that the host needs for each kernel of a recorded graph; measured."""
 SHORT = 4.5e-6
-"""Seconds of a kernel of a decoded token, beyond the reads that it is counted for; fitted to one
-measurement in full weights, and within 2% of another with two adapters."""
+"""Seconds of overhead per kernel in decoding, in addition to the time of the counted memory reads.
+The value was fitted to one measurement with full weights. It predicts another measurement, with two
+adapters, within 2%."""
 DECODED = {0: 1017 / 28, 1: 1271 / 28, 2: 1467 / 28}
-"""Number of kernels per decoded token and layer, by number of adapters (2: two or more). Counted in
-a rehearsal of 28 layers."""
+"""Number of kernels per decoded token and layer. The key is the number of adapters; 2 means two or
+more. The kernels were counted in a rehearsal of 28 layers."""
 UPDATED = 1350 / 4
 """Number of kernels per micro-batch and layer in the forward and backward pass together: an upper
 bound from a rehearsal. A third of them belong to the forward pass."""
@@ -50,11 +52,11 @@ captured graph."""
 LINK = 0.7
 """Fraction of the link's rate that collectives reach."""
 PCIE = 25e9
-"""Bytes per second between a device and the host."""
+"""Transfer rate between a device and the host, in bytes per second."""
 HOST = 150e9
-"""Bytes per second of the host's memory, for the steps of an offloaded optimiser."""
+"""Bandwidth of the host's memory in bytes per second, for the steps of an offloaded optimiser."""
 FILES = 1e9
-"""Bytes per second at which weights are written to files, and at which they are read."""
+"""Rate in bytes per second at which weights are written to files and read from files."""
 _STEPPED = 28
 """Number of bytes per weight that an AdamW step reads or writes: the step reads and writes the
 weight and both moments, and only reads the gradient."""
@@ -62,7 +64,7 @@ weight and both moments, and only reads the gradient."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seconds:
-    """Seconds of each phase of an iteration, and of one evaluation."""
+    """Duration in seconds of each phase of an iteration, and of one evaluation."""
 
     rollout: float
     scoring: float
@@ -86,7 +88,8 @@ class Sizes:
     """Number of weights that multiply every token: all except embeddings, head and adapters."""
     head: int
     weights: int
-    """Bytes of all weights that are read to decode a token, in the compute type."""
+    """Number of bytes of all weights that are read to decode a token. The weights have the compute
+    type."""
     position: int
     """Bytes of the cached keys and values per position."""
     pair: int
@@ -125,7 +128,8 @@ class Sizes:
 
 @dataclass(frozen=True, slots=True)
 class TimeSpent:
-    """Seconds of one network or engine: the device's work, and the host's kernel launches."""
+    """Time in seconds of one network or engine: the time of the device's work, and the time of the
+    host's kernel launches."""
 
     device: str
     worked: float
@@ -133,7 +137,8 @@ class TimeSpent:
 
 
 def together(spent: Iterable[TimeSpent], *, one_host: bool) -> float:
-    """Seconds of networks that work concurrently; networks on one device take turns."""
+    """Return the time in seconds that networks take when different devices work concurrently.
+    Networks on the same device take turns."""
     by_device: defaultdict[str, float] = defaultdict(float)
     launched = 0.0
     for one in spent:
@@ -159,8 +164,9 @@ class Clock:
         speaking: Mapping[str, Sequence[Speaking]],
         waves: Mapping[str, int],
     ) -> Seconds:
-        """totals: sums over all processes. speaking: generator calls of one wave of episodes, by
-        phase. waves: number of consecutive waves, by phase."""
+        """Estimate the time of each phase. totals: sums over all processes. speaking: the generator
+        calls of one wave of episodes in each phase. waves: the number of consecutive waves in each
+        phase."""
         rollout = self._speak(speaking.get("rollout", ())) * waves.get("rollout", 0)
         played = self._speak(speaking.get("evaluation", ())) * waves.get("evaluation", 0)
         transfer = self._transfer(speaking.get("rollout", ()))
@@ -244,7 +250,8 @@ class Clock:
         )
 
     def _forward(self, network: NetworkKey, learner: NetworkKey, total: Totals) -> TimeSpent:
-        """Time of one pass of a network, without gradient, over a learner's rows of one epoch."""
+        """Time that a network needs for one pass without gradient over the rows that a learner uses
+        in one epoch."""
         sizes, share = self._sizes(network), total.epochs * self.processes
         scored = 0 if learner.kind == "critic" else total.scored
         return TimeSpent(
@@ -254,8 +261,7 @@ class Clock:
         )
 
     def _update(self, totals: Mapping[NetworkKey, Totals]) -> float:
-        """Seconds of the critics' passes and steps, plus the seconds of the actors' passes and
-        steps."""
+        """Total time in seconds of the critics' and the actors' passes and optimiser steps."""
         spent: dict[str, list[TimeSpent]] = {"critic": [], "actor": []}
         for key, total in totals.items():
             spent[key.kind].append(self._learn(key, total))
@@ -275,8 +281,7 @@ class Clock:
         )
 
     def _exchanged(self, memory: NetworkMemory, micro: float, steps: int) -> float:
-        """Seconds of the optimiser steps and of the communication between processes that the steps
-        need."""
+        """Time in seconds of the optimiser steps, including the communication between processes."""
         kept, whole = memory.kept, 4 * memory.trained
         divided, offloads = kept.master > 0 or kept.offloaded > 0, kept.offloaded > 0
         owners = self.processes if divided else 1

@@ -30,8 +30,8 @@ _BLOCKS = 4
 class DescribedBase(Base):
     """A base whose passes are rehearsed on the CPU, because this machine lacks the base's device.
     Small packed trees use a dense attention mask, as on every accelerator. Large packed trees
-    compute attention block by block. This needs the same memory as FlexAttention: the result, and
-    one number for each query."""
+    compute attention block by block. This computation needs the same memory as FlexAttention: the
+    result, and one number for each query."""
 
     memory = 0
     """Memory of the device in bytes; 0 if this machine has the device."""
@@ -53,7 +53,8 @@ class DescribedBase(Base):
 
 class RehearsedNetwork(Network):
     """A network whose passes are rehearsed. If there are many blocks of logits, only a few of them
-    run. Each block frees its memory before the next, so the peak is the same as with all blocks."""
+    run. Each block frees its memory before the next block starts, so the peak is the same as with
+    all blocks."""
 
     def _parts(self, score: Score, slices: Sequence[slice], count: int) -> list[Scores]:
         parts = super()._parts(score, slices[:_BLOCKS], count)

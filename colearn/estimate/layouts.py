@@ -23,9 +23,9 @@ _FILLED = 0.9
 
 
 def layouts(estimated: Estimate) -> Iterator[Proposal]:
-    """Yield the possible layouts of a run: first those with a full optimiser state in every
-    process, then layouts that partition the optimiser state, in increasing degree of partitioning.
-    If the config names devices or a learner, all layouts keep them."""
+    """Yield the possible layouts of a run: first the layouts with a full optimiser state in every
+    process, then the layouts that partition the optimiser state, in increasing degree of
+    partitioning. If the config names devices or a learner, all layouts keep them."""
     run, machine, processes = estimated.run, estimated.machine, estimated.processes
     assert machine is not None
     start = Proposal({}, estimated)
@@ -92,5 +92,5 @@ def _cached(layout: Proposal, gib: int) -> Proposal:
 
 
 def _useful(proposal: Proposal) -> int:
-    """Size in GiB of a KV cache that holds all rows of a turn."""
+    """Size in GiB of a KV cache that is large enough for all rows of any turn."""
     return -(-proposal.estimate.wanted // 2**30)

@@ -1,4 +1,5 @@
-"""Memory of an update: a network's forward and backward pass over the largest micro-batch."""
+"""Computes the memory of an update: a network's forward and backward pass over the largest
+micro-batch."""
 
 from __future__ import annotations
 
@@ -69,9 +70,9 @@ def _padded(rows: Sequence[Row]) -> int:
 def rehearse_update(
     ledger: Ledger, network: Network, work: Work, *, keep_gradients: bool, entropy: bool
 ) -> int:
-    """Peak bytes that an update adds to the live bytes. Call this function inside a rehearsal.
-    Without `keep_gradients`, each gradient is freed as soon as it is complete, which is the case
-    when processes partition the gradients.
+    """Return the peak number of bytes that an update adds to the live bytes. Call this function
+    inside a rehearsal. Without `keep_gradients`, each gradient is freed as soon as it is complete,
+    as when processes partition the gradients.
 
     If there are several micro-batches, the second runs while the gradients of the first are in
     memory. The peak includes these gradients.

@@ -10,8 +10,8 @@ from colearn.errors import ConfigError
 from .accelerators import ACCELERATORS, Accelerator, accelerator
 
 CONTEXT = 1_000_000_000
-"""Bytes of each device that tensors cannot use. The CUDA context, libraries and collectives take
-them."""
+"""Number of bytes on each device that are not available to tensors, because the CUDA context,
+libraries and collectives use them."""
 _GIB = 2**30
 _DEVICES = re.compile(r"(?:([1-9]\d{0,3})x)?(?:([A-Za-z][\w.-]*)-)?(\d{1,5}(?:\.\d+)?)GB", re.I)
 
@@ -22,7 +22,7 @@ class Machine:
 
     count: int
     memory: int
-    """Bytes of each device that tensors can use: its memory minus `CONTEXT`."""
+    """Number of bytes that tensors can use on each device: the device's memory minus `CONTEXT`."""
     name: str = ""
     card: Accelerator | None = None
     """Rates of each device; None if they are not known."""
@@ -48,8 +48,8 @@ class Machine:
 def read_machine(text: str) -> Machine:
     """Parse `2xH100-80GB`, `H100-80GB` or `4x24GB`: CUDA devices and their memory.
 
-    The table of accelerators lists the memory that torch reports for each device. Any other device
-    is taken to have 10^9 bytes per GB, which is less than most cards report.
+    If a device is in the table of accelerators, its memory is the size that torch reports. For any
+    other device, 1 GB counts as 10^9 bytes, which is less than most cards report.
     Errors: ConfigError for another form, or a device that is too small for the CUDA context.
     """
     match = _DEVICES.fullmatch(text.strip())

@@ -1,4 +1,4 @@
-"""Persistent bytes of each network: weights, gradients, optimiser state."""
+"""Counts the persistent bytes of each network: weights, gradients and optimiser state."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class NetworkMemory:
     trained: int
     """Number of trained parameters."""
     kept: MemoryFootprint
-    """The network's memory. Excludes weights that are shared with an earlier network."""
+    """The network's memory, excluding weights that the network shares with an earlier one."""
     missing: str | None = None
     """Reason why the network was not counted, with the remedy; None if the network was counted."""
 

@@ -1,4 +1,4 @@
-"""Peak bytes of one process, by device and phase of an iteration."""
+"""Computes the peak number of bytes of one process on each device in each phase of an iteration."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ a run's imports and one AdamW step."""
 
 @dataclass(frozen=True, slots=True)
 class PhasePlay:
-    """The episodes of one phase, which is a rollout or an evaluation."""
+    """The episodes of one phase. The phase is a rollout or an evaluation."""
 
     scripts: Sequence[Script]
     shape: Rollout
@@ -48,12 +48,12 @@ class PhasePlay:
 
 
 Rehearsed = dict[Hashable, int]
-"""Peak bytes of rehearsed passes, keyed by the settings that determine them."""
+"""Peak bytes of rehearsed passes. The key contains the settings that determine the peak."""
 
 
 class Phases:
-    """Peak memory of each phase of a run, by device, in a process that holds some of the run's
-    networks (`networks` and `memory`)."""
+    """Peak memory of one process on each device in each phase of a run. The process holds some of
+    the run's networks (`networks` and `memory`)."""
 
     def __init__(
         self,
@@ -66,8 +66,9 @@ class Phases:
         rehearsed: Rehearsed,
         machine: Machine | None = None,
     ) -> None:
-        """rehearsed: peaks of the same models from another estimate; new peaks are added to this
-        mapping. machine: the machine on which the run will take place; None for this machine."""
+        """rehearsed: peaks that another estimate measured for the same models; new peaks are added
+        to this mapping. machine: the machine on which the run will take place; None for this
+        machine."""
         self.run, self.networks, self.specs = run, networks, specs
         self.memory = {network.key: network for network in memory}
         self.static = {network.device: 0 for network in memory} | {"cpu": FIXED_BYTES + resident}
@@ -82,23 +83,23 @@ class Phases:
             self.static[engine.device] += engine.held
             self.engines.append(engine)
         self.speaking: dict[str, list[Speaking]] = {}
-        """Generator calls of each engine, by phase."""
+        """The generator calls of each engine. The key is the phase."""
         self.rehearsed = rehearsed
         self.peaks: dict[str, dict[str, int]] = {device: {} for device in self.static}
         self.caches: dict[str, int] = dict.fromkeys(self.static, 0)
-        """Peak bytes of the KV caches, by device."""
+        """Peak bytes of the KV caches on each device."""
         for engine in self.engines:
             self.caches[engine.device] += 0 if engine.needs is None else engine.needs.cache or 0
 
     @property
     def engine_counts(self) -> Mapping[str, int]:
-        """Number of engines that hold a separate copy of the weights, by device."""
+        """Number of engines on each device that hold a separate copy of the weights."""
         return Counter(one.device for one in self.engines if one.needs is not None)
 
     @property
     def wanted(self) -> int:
-        """Bytes that the rows of a turn need in the KV cache, for the turn with the largest
-        need."""
+        """Number of bytes in the KV cache that the rows of a turn need. The value is the maximum
+        over turns."""
         return max(
             (
                 len(call.rows) * (call.used + call.tokens) * position_bytes(one.base)

@@ -17,7 +17,7 @@ class Proposal:
     """Changed settings, and the estimate of the run with these settings."""
 
     changes: Mapping[str, Any]
-    """New values by dotted key."""
+    """New values of settings. The keys are dotted config keys."""
     estimate: Estimate
     layout: str = "as it is"
     """Description of the processes and of the placement of networks."""
@@ -60,8 +60,8 @@ class Proposal:
         return replace(self, changes={**self.changes, **changes}, estimate=after)
 
     def excess(self, phases: Sequence[str], filled: float = 1.0) -> float:
-        """Non-resident bytes that these phases need, divided by the bytes that are available to
-        them, on the fullest device. Only the fraction `filled` of a device's memory counts as
+        """Return the non-resident bytes that these phases need on the fullest device, divided by
+        the bytes available there. Only the fraction `filled` of the device's memory counts as
         available. If the result is above 1, the phases do not fit."""
         one, worst = self.estimate, 0.0
         for device, peaks in (one.phases or {}).items():

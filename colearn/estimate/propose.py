@@ -1,4 +1,5 @@
-"""Proposes the settings with which a run fits a described machine and takes the least time.
+"""Proposes settings with which a run fits the memory of a described machine and takes the least
+time.
 
 No change affects the experience, except that vLLM samples from the same distributions with
 different random numbers. No change affects the gradient, except for the order of sums. The changes
@@ -27,13 +28,13 @@ not counted."""
 
 
 def propose(estimated: Estimate) -> Proposal | None:
-    """Propose the layout that fits and takes the least time, with the cheapest settings that make
-    it fit. If the devices' rates are not known, propose the first layout that fits. If no layout
-    fits, propose the layout that exceeds the memory least.
+    """Propose the fastest layout that fits, with the cheapest settings that make it fit. If the
+    devices' rates are not known, propose the first layout that fits. If no layout fits, propose the
+    layout that exceeds the memory least.
 
-    None if there is nothing to change: no machine is described, a model was not counted, a cluster
-    places the models, or the unchanged run is the best. For models on a cluster,
-    `workers_too_large` proposes a share of a GPU.
+    Return None if no machine is described, a model was not counted, a cluster places the models, or
+    the unchanged run is the best. For models on a cluster, `workers_too_large` proposes a share of
+    a GPU.
     Errors: as for `estimate`.
     """
     if estimated.machine is None or estimated.phases is None or estimated.workers:
@@ -138,8 +139,8 @@ def _micro_batches(estimated: Estimate, budget: int) -> dict[str, int]:
 
 
 def _checkpointing(estimated: Estimate) -> dict[str, bool]:
-    """The checkpointing setting of each trained network that does not yet use activation
-    checkpointing."""
+    """Settings that enable activation checkpointing for each trained network that does not use it
+    yet."""
     given, learners = estimated.given, estimated.run.learners
     keys = {
         f"models.{name}.checkpointing": True

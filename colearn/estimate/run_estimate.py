@@ -40,7 +40,7 @@ class IterationBounds:
     joint_actions: int
     new_tokens: int
     prompt_tokens: int | None
-    """Number of prefilled observation tokens, counted once per history. The number is based on the
+    """Number of prefilled observation tokens, counted once per history. The bound is based on the
     items that were read."""
     padded_tokens: Mapping[NetworkKey, int] | None
     """Number of padded tokens that each learner processes, over all epochs."""
@@ -58,31 +58,34 @@ class Estimate:
     """Bounds of one iteration; None if nothing is learned."""
     networks: tuple[NetworkMemory, ...]
     phases: Mapping[str, Mapping[str, int]] | None
-    """Peak bytes by device and phase, for one process; None if a model is missing."""
+    """Peak bytes of one process on each device in each phase; None if a model is missing."""
     caches: Mapping[str, int] | None
-    """Peak bytes of the KV caches in one process, by device."""
+    """Peak bytes of the KV caches in one process on each device."""
     missing: Mapping[str, str] = field(default_factory=dict)
-    """For each field that could not be estimated: the reason and the remedy."""
+    """The reason and the remedy for each config field that could not be estimated."""
     assumed: Mapping[str, str] = field(default_factory=dict)
-    """Assumptions made because files are not on this machine, by field."""
+    """Assumptions made because files are missing on this machine. The keys are config fields."""
     warnings: Mapping[str, str] = field(default_factory=dict)
-    """Possible problems of the run, by field."""
+    """Possible problems of the run. The keys are config fields."""
     machine: Machine | None = None
-    """The machine on which the run will take place; None: this machine."""
+    """The machine on which the run will take place; None means this machine."""
     processes: int = 1
     together: Mapping[str, int] = field(default_factory=dict)
-    """Number of episodes that one process plays at once, by phase."""
+    """Number of episodes that one process plays concurrently in each phase."""
     resident: Mapping[str, int] = field(default_factory=dict)
-    """Bytes held in every phase, by device."""
+    """Number of bytes that are held in every phase on each device."""
     workers: Mapping[HostWorker, Mapping[str, Mapping[str, int]]] = field(default_factory=dict)
-    """Peak bytes by device and phase of each worker of `run.host`; empty without workers."""
+    """Peak bytes of each worker of `run.host` on each device in each phase; empty without
+    workers."""
     rehearsed: Rehearsed = field(default_factory=dict, repr=False, compare=False)
     engines: Mapping[str, int] = field(default_factory=dict)
-    """Number of engines that hold a separate copy of the weights, by device."""
+    """Number of engines on each device that hold a separate copy of the weights."""
     wanted: int = 0
-    """Bytes that the rows of a turn need in the KV cache, for the turn with the largest need."""
+    """Number of bytes in the KV cache that the rows of a turn need. The value is the maximum over
+    turns."""
     seconds: Seconds | None = None
-    """Seconds by phase; None without learning, or if the devices' rates are not known."""
+    """Duration of each phase in seconds; None if nothing is learned or the devices' rates are not
+    known."""
 
     @property
     def iterations(self) -> int:
@@ -136,9 +139,9 @@ def estimate(
     """Resolve a run and estimate what each of its `processes` processes needs.
 
     machine: the machine on which the run will take place, by default this one.
-    rehearsed: `Estimate.rehearsed` of an earlier estimate of the same models; passes in it are not
-    rehearsed again. workload: the workload of an earlier estimate with the same task, agents and
-    algorithm; the task is then not read again.
+    rehearsed: `Estimate.rehearsed` of an earlier estimate of the same models; the passes that it
+    contains are not rehearsed again. workload: the workload of an earlier estimate with the same
+    task, agents and algorithm; the task is then not read again.
 
     Nothing is written and no weight is read. Errors: ConfigError or TaskError, as in the run.
     """
@@ -222,7 +225,8 @@ def estimate(
 
 
 def _waves(episodes: int, processes: int, together: int) -> int:
-    """Number of waves of `together` episodes that one process plays."""
+    """Number of consecutive waves in which one process plays its episodes, with `together` episodes
+    in each wave."""
     return ceil(ceil(episodes / processes) / together)
 
 

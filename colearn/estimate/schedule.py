@@ -1,8 +1,9 @@
-"""Simulation of a run's schedule: when iterations are rolled out, updated and published.
+"""Simulates a run's schedule: the times at which iterations are rolled out, models updated and
+weights published.
 
-The simulated run has the order of `colearn.experiment`: one rollout at a time, one update at a
-time, and weights published after every S-th update. Nothing is measured: durations are inputs and
-outputs.
+The simulated run follows the order of `colearn.experiment`: one rollout at a time, one update at a
+time, and weights published after every S-th update. No time is measured; all durations are inputs
+or computed from inputs.
 """
 
 from __future__ import annotations
@@ -48,12 +49,13 @@ def simulate(
     transfer: float = 0.0,
     staleness: int = 0,
 ) -> Simulated:
-    """Simulate iterations whose rollouts and updates take these seconds.
+    """Simulate iterations whose rollouts and updates take the given numbers of seconds.
 
     With staleness 0, an iteration is a rollout, an update and a transfer in sequence. With
     staleness S > 0, a thread rolls out S iterations with the same weights while models update.
     After every S-th update, the run waits for the rollouts in flight, and generators receive the
-    weights. Rollouts beyond the number of updates are those still in flight at the last update.
+    weights. If there are more rollouts than updates, the extra rollouts are still in flight at the
+    last update.
     Errors: ValueError for fewer than two updates, or fewer rollouts than updates.
     """
     if len(rollouts) < len(updates) or len(updates) < 2:
@@ -84,13 +86,14 @@ def simulate(
 
 
 def lockstep(answers: Sequence[Sequence[float]]) -> float:
-    """Seconds of a rollout whose episodes advance together, turn by turn. `answers` holds the
-    seconds of each turn, by episode. In each turn, all episodes wait for the slowest episode."""
+    """Return the seconds of a rollout whose episodes advance together, turn by turn. `answers`
+    holds the seconds of each turn for each episode. In each turn, all episodes wait for the slowest
+    episode."""
     turns = max(map(len, answers), default=0)
     return sum(max(one[turn] for one in answers if turn < len(one)) for turn in range(turns))
 
 
 def free(answers: Sequence[Sequence[float]]) -> float:
-    """Seconds of a rollout whose episodes advance independently: the time of the slowest
+    """Return the seconds of a rollout whose episodes advance independently: the time of the slowest
     episode."""
     return max((sum(one) for one in answers), default=0.0)

@@ -1,5 +1,5 @@
-"""Scripted episodes: a task's prompts by turn, and trees in which every action has maximum
-length."""
+"""Scripted episodes: records a task's prompts at each turn, and builds trees in which every action
+has maximum length."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ from colearn.rollout.transition import (
 from colearn.types import Action, Observation, Outcome, Prompt, Tree
 
 _WORD = "\ue000"
-"""Placeholder character for one token of an action's text in a critic's input, whatever the
-tokenizer."""
+"""Placeholder character that represents one token of an action's text in a critic's input,
+independent of the tokenizer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class ScriptedTurn:
 
 
 Script = tuple[ScriptedTurn, ...]
-"""The turns of one item, up to the end of the item's longest possible episode."""
+"""The turns of the longest possible episode of one item."""
 
 
 Readings = dict[tuple[str, str, bool], Observation]
@@ -98,14 +98,14 @@ def read_script(task: DecPOMDP[Any, Any], item: Any, number: int) -> Script:
 
 @dataclass(frozen=True, slots=True)
 class Rehearsed:
-    """An episode as long as its script, in which every action has maximum length."""
+    """An episode with all turns of its script, in which every action has maximum length."""
 
     trees: list[Tree[Any]]
     counts: Counts
     asked: Mapping[tuple[int, str], int]
-    """Number of extended histories, by turn and agent."""
+    """Number of extended histories of each agent at each turn."""
     drawn: Mapping[tuple[int, str], int]
-    """Number of sampled actions, by turn and agent."""
+    """Number of sampled actions of each agent at each turn."""
 
 
 def check_lengths(
@@ -129,9 +129,9 @@ def check_lengths(
 def overflows(
     scripts: Sequence[Script], specs: Mapping[str, AgentSpec], limits: Mapping[str, str]
 ) -> dict[str, str]:
-    """Return warnings, by field, for agents whose histories may leave no room for an answer within
-    the model's maximum length. The check assumes that every action has maximum length. `limits` is
-    each agent's `overflow`."""
+    """Return warnings, keyed by config field, about agents whose histories may leave no room for an
+    answer within the model's maximum length. The check assumes that every action has maximum
+    length. `limits` is each agent's `overflow`."""
     longest: Counter[str] = Counter()
     for script in scripts:
         lengths: Counter[str] = Counter()
@@ -242,7 +242,7 @@ class _Played(DecPOMDP[Script, _ScriptPlace], PrivilegedInfo):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Calls:
-    """Counts of extended histories and of actions, by turn and agent."""
+    """Counts the extended histories and the actions of each agent at each turn."""
 
     asked: Counter[tuple[int, str]]
     drawn: Counter[tuple[int, str]]
@@ -274,7 +274,7 @@ class _Silent(Player):
 
 @dataclass(frozen=True, slots=True)
 class _Program(Player):
-    """A player that answers like a program: all actions of a request are equal and have no
+    """A player that acts like a program: all its actions for a request are equal and have no
     tokens."""
 
     said: Action

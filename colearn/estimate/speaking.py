@@ -1,4 +1,5 @@
-"""Memory of a rollout: key/value caches, prefill and one step of decoding, turn by turn."""
+"""Computes the memory of each turn of a rollout: key/value caches, prefill and one step of
+decoding."""
 
 from __future__ import annotations
 
@@ -24,9 +25,9 @@ from .ledger import Ledger
 from .script import ONE_TOKEN, Script, rehearse
 
 _SAMPLED, _CUT = 16, 36
-"""Bytes that sampling needs per row and vocabulary entry, in addition to the logits. They hold
-scaled logits and probabilities in float32, and the cumulative sum of the probabilities in float64.
-The second number includes the sort for top-k and top-p."""
+"""Number of bytes that sampling needs per row and vocabulary entry, in addition to the logits.
+These bytes hold the scaled logits and probabilities in float32 and the cumulative sum of the
+probabilities in float64. The second number includes the sort for top-k and top-p."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +43,8 @@ class GeneratorCall:
     used: int
     """Maximum number of cached positions of a history after the prefill."""
     capacity: int
-    """Number of cache slots per history. Includes the slots of the history's action unless
-    histories are forked."""
+    """Number of cache slots per history. Unless histories are forked, the number includes the slots
+    for the history's action."""
     reserve: int
     """Number of cache slots per row for the row's action if histories are forked; else 0."""
     turn: int
@@ -60,8 +61,8 @@ def plan_calls(
     *,
     agents: Iterable[str],
 ) -> list[GeneratorCall]:
-    """Plan the generator calls of a rollout of `episodes` items, with histories as long as in
-    `chains`. Every item is assumed to have the turns of `script`, the longest script.
+    """Plan the generator calls of a rollout of `episodes` items, with histories of the same lengths
+    as in `chains`. Every item is assumed to have the turns of `script`, the longest script.
 
     agents: the agents that language models play, including `speakers`.
     """
@@ -123,7 +124,7 @@ class PlacedEngine:
 
     @classmethod
     def of(cls, run: ResolvedRun, base: Base, device: str, memory: int | None) -> PlacedEngine:
-        """`memory`: bytes of the device, None for a CPU."""
+        """`memory`: size of the device's memory in bytes; None for a CPU."""
         numbers = sum(parameter.numel() for parameter in base.causal.parameters())
         weights = numbers * base.compute.itemsize
         needs = run.generator.needs(weights, memory=memory)
@@ -166,9 +167,9 @@ def rehearse_call(
     *,
     on_accelerator: bool,
 ) -> int:
-    """Peak bytes that a call adds to the live bytes. They include the call's caches, and copies of
-    weights that the call needs in another type or memory order. Call this function inside a
-    rehearsal."""
+    """Return the peak number of bytes that a call adds to the live bytes. The result includes the
+    call's caches and any copies of weights that the call needs in another type or memory order.
+    Call this function inside a rehearsal."""
     packed = packed_bytes(base.causal) if worthwhile(base.device, base.compute) else 0
     if on_accelerator:
         packed = compute_bytes(base.causal, base.compute)

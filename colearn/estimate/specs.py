@@ -1,4 +1,5 @@
-"""Agent specs of a run, read without weights, and the memory of the run's tokenizers."""
+"""Reads a run's agent specs without loading weights, and sums the memory of the run's
+tokenizers."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ from .architecture import Architectures, NotHere
 
 
 def read_specs(run: ResolvedRun, architectures: Architectures) -> dict[str, AgentSpec] | None:
-    """Specs by agent; None if any tokenizer is not on this machine."""
+    """Return the spec of each language-model agent; None if a model's files are not on this
+    machine."""
     specs = {}
     for agent, settings in run.config.language_agents.items():
         key = NetworkKey("actor", settings.model)
@@ -29,7 +31,7 @@ def read_specs(run: ResolvedRun, architectures: Architectures) -> dict[str, Agen
 
 
 def tokenizer_bytes(run: ResolvedRun, architectures: Architectures) -> int:
-    """Resident bytes of a run's tokenizers, counted once per path. The tokenizers of embedded
-    models are negligible."""
+    """Number of resident bytes of a run's tokenizers. Each path counts once. The tokenizers of
+    embedded models are negligible."""
     uses = {run.path(key) for key in run.networks}
     return sum(architectures.tokenizer_bytes.get(path, 0) for path in uses)

@@ -10,7 +10,7 @@ from colearn.contract import NetworkKey
 from .run_estimate import Estimate
 
 _Base = tuple[str | None, ...]
-"""Path, type and quantization of a frozen base that adapters share."""
+"""Identity of a frozen base that adapters share: its path, type and quantization."""
 
 
 def spread(estimated: Estimate) -> dict[str, str]:

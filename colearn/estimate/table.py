@@ -19,7 +19,8 @@ from .workers_table import workers_table, workers_too_large
 
 
 def estimate_tables(estimate: Estimate) -> Group:
-    """Networks, peak memory by device and phase, and the work of one iteration."""
+    """Return tables of the networks, the peak memory by device and phase, and the work of one
+    iteration."""
     run = estimate.run
     title = f"{run.config.task.name}, {run.config.algorithm.name}, {len(run.agents)} agents"
     parts: list[Table | Text | Group] = [Text(title), _networks(estimate)]
@@ -43,7 +44,7 @@ def estimate_tables(estimate: Estimate) -> Group:
 
 
 def time_line(estimate: Estimate) -> str:
-    """Seconds of an iteration by phase, and hours of the run."""
+    """Return one line with the seconds of an iteration by phase and the hours of the run."""
     machine, seconds = estimate.machine, estimate.seconds
     assert machine is not None
     if machine.card is None:
@@ -179,8 +180,8 @@ def _peak(estimate: Estimate, device: str) -> str:
 
 
 def _verdict(estimate: Estimate, *, good: bool = True) -> list[str]:
-    """Lines that state whether a described machine has enough memory. A positive answer is included
-    only if `good` is true."""
+    """Return lines that state whether a described machine has enough memory. If it has, there is a
+    line only if `good` is true."""
     if estimate.machine is None or estimate.phases is None:
         return []
     if estimate.workers:

@@ -1,5 +1,5 @@
-"""Plans the rows of an iteration's update, and cuts them into minibatches and micro-batches as in
-the run."""
+"""Plans the rows of an iteration's update, and splits the rows into minibatches and micro-batches
+as the run does."""
 
 from __future__ import annotations
 
@@ -85,7 +85,8 @@ def plan_updates(run: ResolvedRun, trees: Trees, architectures: Architectures) -
 
 
 def _actor_rows(run: ResolvedRun, trees: Trees) -> dict[NetworkKey, list[list[Row]]]:
-    """Rows by learner: one group per tree and agent, ordered by tree."""
+    """Return the rows of each learner, with one group of rows per tree and agent, ordered by
+    tree."""
     groups: dict[NetworkKey, list[list[Row]]] = {}
     for number, tree in enumerate(trees):
         for agent, settings in run.config.language_agents.items():

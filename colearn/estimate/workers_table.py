@@ -1,5 +1,5 @@
-"""Terminal table of the memory of a host's workers and of the resources that a cluster reserves for
-them."""
+"""Formats the memory of a host's workers, and the resources that a cluster reserves for them, as a
+table for a terminal."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from .size import size_text
 
 
 def workers_table(estimate: Estimate) -> Group:
-    """The highest peak of each worker by device, and the bundles of the placement group."""
+    """Return a table with each worker's highest memory peak on each device, and a line on the
+    bundles of the placement group."""
     table = Table("worker", "device", "peak memory", "highest in")
     for worker, devices in estimate.workers.items():
         for device, phases in devices.items():

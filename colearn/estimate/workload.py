@@ -22,8 +22,8 @@ from .work import Updates, plan_updates
 _DATA = ("data", "test_data", "corpus", "encoder")
 """Task settings that name data, or models that read the data."""
 _PROBES = 4
-"""Number of items, in addition to the longest item, from which the lengths of observations are
-read."""
+"""Number of items from which the lengths of observations are read, not counting the longest
+item."""
 
 
 @dataclass
@@ -35,7 +35,7 @@ class Workload:
     train: Sequence[Any]
     held_out: Sequence[Any]
     missing: Mapping[str, str]
-    """Replacement for each data set that is not on this machine, by field."""
+    """Replacement for each data set that is not on this machine. The keys are config fields."""
     architectures: Architectures
     _trees: list[Tree[Any]] = field(default_factory=list)
     _updates: dict[int, Updates | None] = field(default_factory=dict)
@@ -95,8 +95,9 @@ def read_workload(config: Config) -> Workload:
 
 
 def _longest(task: DecPOMDP[Any, Any], items: Sequence[Any]) -> Any:
-    """The first item with the largest number of turns. The search ends at the first item with
-    `task.horizon` turns, since reading an item can be slow: some tasks generate items on demand."""
+    """Return the first item with the largest number of turns. The search stops at the first item
+    with `task.horizon` turns, because reading further items can be slow: some tasks generate items
+    on demand."""
     longest = items[0]
     for item in items:
         if horizon_of(task, item) > horizon_of(task, longest):

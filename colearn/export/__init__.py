@@ -1,5 +1,5 @@
-"""Exports each trained agent to a folder that can be loaded without colearn; pushes folders to a
-hub."""
+"""Exports each trained agent to a folder that can be loaded without colearn, and pushes such
+folders to a hub."""
 
 from .agent_folders import export_run
 from .checksums import verify

@@ -33,9 +33,9 @@ def export_run(
 
     `adapter` writes a LoRA adapter that names its base instead of merged weights. `step` selects a
     checkpoint: an iteration, `last` or `best`. `dtype` is the type of merged weights (default: the
-    run's compute type). `comparison` is the comparison to which the run belongs, for the model
-    card's intervals (default: the comparison whose folder contains the run). `overwrite` replaces
-    exported agents.
+    run's compute type). `comparison` is the comparison to which the run belongs (default: the
+    comparison whose folder contains the run); the model card's intervals are computed from it.
+    `overwrite` replaces exported agents.
 
     Errors: CheckpointError for a run that cannot be read, ConfigError for everything else; both are
     raised before `to` is changed.
@@ -63,8 +63,8 @@ def export_run(
 
 
 def share_files(folder: Path, manifest: str = MANIFEST) -> None:
-    """Make the folder's files readable for other users: safetensors restricts them to their owner,
-    and a server often runs as another user."""
+    """Make the folder's files readable for other users. Files that safetensors writes are readable
+    only for their owner, but a server often runs as another user."""
     mode = (folder / manifest).stat().st_mode
     for path in folder.glob("*.safetensors"):
         path.chmod(mode)

@@ -173,7 +173,7 @@ def _cell(value: Any) -> str:
 
 
 def one_cell(name: str) -> str:
-    """A metric's name, which a callback may choose, in one cell of a table."""
+    """Format a metric's name for one cell of a table. Callbacks may choose arbitrary names."""
     return printable(name).replace("|", "\\|")
 
 

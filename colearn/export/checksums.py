@@ -1,4 +1,4 @@
-"""Verifies the integrity of an exported folder by its SHA256SUMS."""
+"""Verifies an exported folder against the folder's SHA256SUMS."""
 
 from __future__ import annotations
 

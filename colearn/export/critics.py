@@ -33,8 +33,9 @@ def export_critics(
 ) -> dict[str, Path]:
     """Write every critic of a run into `to`/critic-NAME; return the folders by value model.
 
-    The checkpoint's team plays the held-out items once, so that the model card can report how much
-    of the variance of the returns the critic explains. The arguments are those of `export_run`.
+    The checkpoint's team plays the held-out items once. From these episodes, the model card reports
+    the share of the variance of returns that the critic explains. The arguments are those of
+    `export_run`.
 
     Errors: CheckpointError for a run that cannot be read, ConfigError for everything else; both are
     raised before `to` is changed.
@@ -85,8 +86,8 @@ def export_critics(
 
 
 def _critics(trained: Trained, *, adapter: bool) -> list[NetworkKey]:
-    """The value models. Errors: ConfigError for a run without value models, or, with `adapter`,
-    without adapters."""
+    """Return the value models. Errors: ConfigError if the run has no value models, or if `adapter`
+    is set and the value models have no adapters."""
     run = trained.run
     keys = [key for key in run.learners if key.kind == "critic"]
     if not keys:

@@ -15,8 +15,8 @@ def save_generation_config(sampling: SamplingSettings, chat: ChatFormat, folder:
     """Write `folder/generation_config.json`.
 
     For greedy sampling, the file contains no temperature, as transformers requires. Stop strings
-    are only in agent.json: if they were in generation_config.json, `generate` would refuse to run
-    without the tokenizer as an argument.
+    are stored only in agent.json. If generation_config.json contained stop strings, `generate`
+    would require the tokenizer as an argument.
     """
     from transformers import GenerationConfig
 

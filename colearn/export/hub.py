@@ -1,5 +1,5 @@
-"""Pushes exported agents to a model hub: one repository per agent, one for the team's card, and a
-collection."""
+"""Pushes exported agents to a model hub. Creates one repository per agent, one repository for the
+team's card, and a collection."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class PushedTeam:
     """Repositories of a pushed team."""
 
     agents: Mapping[str, str]
-    """Repository by agent."""
+    """The repository of each agent."""
     team: str
     """The repository with the team's card."""
     collection: str
@@ -31,7 +31,7 @@ def push_agents(
     folders: Mapping[str, Path], namespace: str, name: str, *, private: bool = False
 ) -> PushedTeam:
     """Upload exported folders as NAMESPACE/NAME-AGENT and the team's card as NAMESPACE/NAME, and
-    put all of them into a collection. Pushing again replaces the files.
+    add these repositories to a collection. Pushing again replaces the files.
 
     The hub's URL is read from HF_ENDPOINT, the token from HF_TOKEN or from `hf auth login`.
 
@@ -100,8 +100,8 @@ def push_critics(
 
 
 def _check_bases(bases: Mapping[str, str | None], namespace: str) -> None:
-    """Errors: ConfigError for a local base. `bases`: the adapters' bases by agent or value model;
-    None for merged weights."""
+    """Errors: ConfigError if an adapter's base is a local folder. `bases`: the base of each agent's
+    or value model's adapter; None for merged weights."""
     for name, base in bases.items():
         if base is not None and Path(base).is_absolute():
             raise ConfigError(
@@ -112,7 +112,7 @@ def _check_bases(bases: Mapping[str, str | None], namespace: str) -> None:
 
 @contextmanager
 def _one_line_errors(namespace: str) -> Iterator[None]:
-    """Turn errors of the hub into a ConfigError of one line."""
+    """Convert an error of the hub into a ConfigError with a one-line message."""
     # the base class of the hub's errors, whichever HTTP client it uses
     from huggingface_hub.errors import HTTPError  # type: ignore[attr-defined]
 

@@ -15,8 +15,8 @@ MANIFEST = "agent.json"
 
 
 class AgentManifest(BaseModel):
-    """Settings for prompting and sampling an exported agent; the names are the same as in the
-    trainer's settings."""
+    """Settings for prompting and sampling an exported agent. Their names are the same as in the
+    training config."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -30,12 +30,13 @@ class AgentManifest(BaseModel):
     """The role prompt, which precedes everything else in the history."""
     chat: Literal["auto", "plain"] = "auto"
     """`auto`: the agent was trained with the tokenizer's chat template. `plain`: the tokenizer had
-    none in training; the template written by the export produces the same tokens."""
+    no chat template in training; the export writes a template that produces the same tokens."""
     window: int | None = None
     """C, the number of most recent key/value pairs kept at the start of a turn; None keeps all."""
     sampling: SamplingSettings = SamplingSettings()
     dtype: Literal["float32", "bfloat16", "float16"] = "float32"
-    """Type of the merged weights; for an adapter, the compute type of its base in training."""
+    """Type of the merged weights. For an adapter, the type in which the base model computed in
+    training."""
     weights: Literal["merged", "adapter"]
     base: str | None = None
     """Path or hub name of the base model if `weights` is an adapter."""

@@ -29,7 +29,7 @@ class PushToHub(Callback):
     adapter: bool = False
     """Whether to push LoRA adapters, which name their base, instead of merged weights."""
     step: Literal["last", "best"] = "last"
-    """The checkpoint to push; `best` is the one with the best evaluation."""
+    """The checkpoint to push; `best` selects the checkpoint with the best evaluation."""
     _folder: list[Path] = field(default_factory=list, init=False, repr=False, compare=False)
 
     def on_start(self, event: StartEvent) -> None:

@@ -1,4 +1,4 @@
-"""Reads a run for export: config, agents, one checkpoint, results."""
+"""Reads a run's config, agents and results and one of its checkpoints for an export."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Trained:
 
     folder: RunFolder
     run: ResolvedRun
-    """The resolved config; its paths are as given to the run."""
+    """The resolved config. It contains the paths that the run was given."""
     record: RunRecord
     checkpoint: Path
     progress: Progress
@@ -35,9 +35,9 @@ class Trained:
 def read_trained(folder: Path, step: Step = "last") -> Trained:
     """Read a run at one of its checkpoints.
 
-    Errors: CheckpointError for a folder that contains no run, a comparison, or no such checkpoint,
-    and if the base models have changed since the checkpoint; ConfigError for a masked setting of an
-    agent, such as a key in its system prompt.
+    Errors: CheckpointError if the folder contains no run, a comparison, or no such checkpoint, or
+    if the base models have changed since the checkpoint. ConfigError for a masked setting of an
+    agent, such as a key in the agent's system prompt.
     """
     there = open_run(folder)
     record = there.record()

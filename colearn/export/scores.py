@@ -1,4 +1,4 @@
-"""Evaluation scores of a run and of the other seeds in its comparison."""
+"""Reads evaluation scores of a run, and of the other seeds in the run's comparison."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from .run_reader import Trained
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scores:
-    """The run's evaluations before training and at the checkpoint, and the comparison's results."""
+    """A run's evaluations before training and at the checkpoint, and the results of the run's
+    comparison."""
 
     before: Line
     after: Line
@@ -24,13 +25,13 @@ class Scores:
     """Seeds of the finished runs of the same algorithm in the comparison; empty without a
     comparison."""
     changes: dict[str, Change]
-    """Changes from the first to the last evaluation of each run, by metric, over these seeds, with
-    95% intervals."""
+    """For each metric, the change from the first to the last evaluation of a run: mean over `seeds`
+    and 95% interval."""
 
 
 def read_scores(trained: Trained, comparison: Path | None) -> Scores:
     """Read the scores. If `comparison` is None, the comparison whose folder contains the run is
-    used, provided that it has finished runs.
+    used if that comparison has finished runs.
 
     Errors: ConfigError for a comparison without this run, CheckpointError for unreadable files.
     """

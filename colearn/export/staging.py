@@ -1,4 +1,5 @@
-"""Atomic writes of several folders: all are staged, then either all are renamed or none."""
+"""Writes several folders atomically. All folders are staged first; then all or none of them are
+renamed."""
 
 from __future__ import annotations
 
@@ -16,8 +17,8 @@ from .manifest import MANIFEST
 def staged(
     to: Path, names: Sequence[str], *, overwrite: bool, marker: str = MANIFEST
 ) -> Iterator[dict[str, Path]]:
-    """Empty folders by name, which are renamed to `to`/NAME when the block ends and removed if the
-    block fails.
+    """Context that creates one empty folder for each of `names`. When the block ends, the folders
+    are renamed to `to`/NAME. If the block fails, they are removed.
 
     Errors: ConfigError, before anything is created, for an invalid folder name, a target that
     exists (with `overwrite`: a target without the file `marker`), or a location that cannot be

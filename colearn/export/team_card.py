@@ -1,5 +1,5 @@
-"""Writes the README.md of a pushed team: its agents' repositories and the vLLM commands that serve
-them."""
+"""Writes the README.md of a pushed team. The README lists the agents' repositories and the vLLM
+commands that serve the agents."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ def team_card(
     agents: Mapping[str, AgentManifest],
     at: Mapping[str, str],
 ) -> str:
-    """Markdown for the repository of the team `name`. `at` maps each agent to its repository."""
+    """Return the Markdown page for the repository of the team `name`. `at` maps each agent to the
+    agent's repository."""
     first = next(iter(agents.values()))
     header = {
         "tags": ["colearn", "multi-agent", "reinforcement-learning", first.algorithm],

@@ -58,13 +58,13 @@ _ANSWER = """\
             + message["content"]
             + ({closing} if "<think>" in message["content"]
                 and "</think>" not in message["content"] and not loop.last else "")"""
-"""Jinja for an answer under a template with reasoning. The answer is written as sampled. If the
-prompt opened the reasoning, the opening text precedes the answer. A truncated reasoning block is
-closed; an answer without reasoning has no block."""
+"""Jinja for an answer if the template has reasoning. The answer is written as it was sampled. If
+the prompt opened the reasoning, the opening text precedes the answer. A truncated reasoning block
+is closed; an answer without reasoning has no block."""
 
 
 class _Pieces(ChatFormat):
-    """The chat format's texts, from which the template is written."""
+    """The texts of the chat format. The template is assembled from them."""
 
     @property
     def opening(self) -> str:
@@ -102,7 +102,7 @@ class _Pieces(ChatFormat):
 def write_template(
     tokenizer: PreTrainedTokenizerBase, *, system: str | None = None, **settings: Any
 ) -> str:
-    """The Jinja template of an agent; `settings` as for `ChatFormat`.
+    """Return the Jinja template of an agent. `settings` are the settings of `ChatFormat`.
 
     Messages are [system], user, assistant, user, ... Without a system message the role prompt
     `system` is used; with an empty system message, none is used. An answer is closed by the end
@@ -149,7 +149,7 @@ def _ids(tokenizer: Any, messages: list[dict[str, str]]) -> tuple[int, ...]:
 
 
 def _own_system(opening: str) -> str:
-    """Jinja for the start of a conversation, with the first message's text instead of the role
+    """Jinja for the start of a conversation in which the first message's text replaces the role
     prompt."""
     before, separator, behind = opening.partition(_SYSTEM)
     if not separator or _SYSTEM in behind:

@@ -11,8 +11,9 @@ _RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)
 
 
 def usage(manifest: AgentManifest, *, rank: int | None, exact: bool) -> str:
-    """Text on how to serve and load the folder, with commands to run inside it. `rank`: rank of the
-    adapter. `exact`: whether the chat template produces exactly the token ids of training."""
+    """Return text on how to serve and load the folder, with commands to run inside the folder.
+    `rank`: rank of the adapter. `exact`: whether the chat template produces exactly the token ids
+    of training."""
     adapter = manifest.weights == "adapter"
     base = f'{json.dumps(manifest.base)}, dtype="{manifest.dtype}"'
     loading = _PEFT.format(base=base) if adapter else _TRANSFORMERS
@@ -29,7 +30,8 @@ def usage(manifest: AgentManifest, *, rank: int | None, exact: bool) -> str:
 
 
 def rank_limit(rank: int) -> int:
-    """The smallest --max-lora-rank of vLLM that is sufficient for an adapter's rank."""
+    """Return the smallest value of vLLM's --max-lora-rank that is sufficient for an adapter's
+    rank."""
     return next((limit for limit in _RANKS if limit >= rank), rank)
 
 

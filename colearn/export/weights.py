@@ -33,8 +33,8 @@ def load_actor(trained: Trained, name: str) -> Network:
 
 
 def save_merged(network: Network, folder: Path, dtype: str) -> None:
-    """Write config.json and all weights as safetensors, with an adapter merged. `network` cannot be
-    used afterwards.
+    """Write config.json and all weights as safetensors. An adapter is merged into the weights.
+    `network` cannot be used afterwards.
 
     The adapter is merged in float32 and the result is rounded once to `dtype`.
     """
@@ -68,12 +68,13 @@ def save_adapter(network: Network, folder: Path, base: str) -> None:
 
 
 def base_reference(path: str) -> str:
-    """The adapter's reference to its base: a hub name, or a folder's absolute path."""
+    """Return the reference by which an adapter names its base: a hub name, or the absolute path of
+    a folder."""
     return str(Path(path).resolve()) if Path(path).is_dir() else path
 
 
 def check_adapter(trained: Trained) -> None:
-    """Errors: ConfigError if a model of the run is not an adapter on a base."""
+    """Errors: ConfigError if any model of the run has no adapter."""
     for name, model in trained.run.config.models.items():
         if not model.trained:
             raise ConfigError(

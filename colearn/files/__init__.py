@@ -1,2 +1,2 @@
-"""Files on this machine: the cache, and untrusted files, which are first opened in a separate
-process."""
+"""Handles files on this machine: the cache, and untrusted files. An untrusted file is first opened
+in a separate process."""

@@ -6,9 +6,9 @@
 SECONDS limits the processor time in seconds; MEMORY limits the address space in bytes.
 
 This trusted code imports neither colearn, torch nor transformers, so that it starts in a tenth of a
-second. It looks for files that take too much time or memory. It ignores damaged files, since the
-later reader reports them better. A finding is printed as a line on standard output, with exit code
-3.
+second. The program detects files that take too much time or memory to open. It ignores damaged
+files, since the code that reads these files later reports damage better. If a file takes too much,
+the program prints a line on standard output and exits with code 3.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from typing import Any
 
 _FOUND = 3
 _MOST = {"layers": 2_000, "experts": 20_000, "parts": 500_000}
-"""Maximum numbers of layers and experts of a model, and of their product; the largest published
-models have 200, 1,000 and 25,000."""
+"""Maximum number of layers of a model, of experts, and of layers times experts. The largest
+published values are 200, 1,000 and 25,000."""
 _ENTRIES = 20_000
 """Maximum number of added tokens, end tokens or labels; Gemma 3 has 6,400 added tokens."""
 _LISTS = {
@@ -36,14 +36,14 @@ _LISTS = {
     "generation_config.json": ("eos_token_id",),
     "config.json": ("num_labels", "id2label"),
 }
-"""For each file: the lists for which transformers takes a long time per entry."""
+"""For each file, the keys of lists for which transformers takes a long time per entry."""
 _LAYERS = re.compile(
     r"(^|_)(n_?layers?|num_layers|layers|layer_num|num_blocks|blocks|depths?)($|_)"
 )
 _EXPERTS = re.compile(r"(^|_)experts?($|_)")
 _GROWTH = 64
-"""Maximum number of tokens per character of the test text, and of decoded characters per character
-of the test text."""
+"""Maximum ratio of tokens to characters of the test text. The same limit applies to the ratio of
+decoded characters to characters of the test text."""
 _TEXT = (
     "".join(map(chr, range(32, 127)))
     + " ".join(f"{sign * 32}!" for sign in ("a", "A", "0", " ", "_", "-", "\n", "é", "字", "🙂"))
@@ -51,11 +51,12 @@ _TEXT = (
     * 20
 )
 _ROOM = 20_000
-"""Maximum number of characters from a tokenizer's own rules that are added to its test text."""
+"""Maximum number of characters that are taken from a tokenizer's rules and added to the test
+text."""
 
 
 class _TooMuch(Exception):
-    """Raised when a file demands more time or memory than any legitimate file does."""
+    """Raised when a file needs more time or memory than any legitimate file does."""
 
 
 def main() -> None:
@@ -120,7 +121,8 @@ def _open_lists(path: Path, keys: Sequence[str]) -> None:
 
 
 def _counts(data: Any, found: dict[str, tuple[int, str]]) -> dict[str, tuple[int, str]]:
-    """Maps each kind to the largest count in the config and the key of that count."""
+    """Maps each kind (layers or experts) to the largest count in the config and the key of that
+    count."""
     items = data.items() if isinstance(data, dict) else enumerate(data)
     for key, value in items:
         if isinstance(value, dict | list):
@@ -153,8 +155,8 @@ def _open_tokenizer(path: Path) -> None:
 
 
 def _own_texts(data: Any) -> str:
-    """The strings in a tokenizer's rules, which are likely to be the texts that the rules
-    change."""
+    """Return the strings in a tokenizer's rules. The rules are likely to change texts that contain
+    these strings."""
     texts: list[str] = []
     waiting = [data.get(name) for name in ("normalizer", "pre_tokenizer", "decoder")]
     while waiting:
@@ -169,12 +171,13 @@ def _own_texts(data: Any) -> str:
 
 
 def _open_template(template: str, settings: dict[str, Any]) -> None:
-    """Render conversations with transformers' Jinja environment, as far as it affects the cost."""
+    """Render conversations in a Jinja environment that has those features of transformers'
+    environment that affect the cost."""
     from jinja2.ext import loopcontrols
     from jinja2.sandbox import ImmutableSandboxedEnvironment
 
     class Generation(loopcontrols):
-        """Also parses the `generation` blocks of transformers."""
+        """Jinja extension that also parses transformers' `generation` blocks."""
 
         tags = {"break", "continue", "generation"}  # noqa: RUF012 - as its base declares it
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def cache_folder() -> Path:
-    """$COLEARN_CACHE, or colearn/ under the user's cache folder."""
+    """Return $COLEARN_CACHE if it is set, else the folder colearn/ in the user's cache folder."""
     chosen = os.environ.get("COLEARN_CACHE")
     if chosen:
         return Path(chosen)

@@ -1,4 +1,5 @@
-"""Untrusted files are first opened in a child process with limits, once for each content.
+"""Opens untrusted files in a child process with limits before this process opens them. Files with
+equal content are checked once.
 
 If the child opens a file within 10 s of processor time and 3 GB of memory, this process then opens
 the file without limits. The cache folder records the SHA-256 of each content that passed.
@@ -25,11 +26,11 @@ SECONDS = 10
 MEMORY = 3 << 30
 """Limit on address space in bytes; the tokenizer of Gemma 3 takes less than 1 GB."""
 _FORM = 2
-"""Version of the child's checks. The version is increased when a check is added, so that all files
-are checked again."""
+"""Version of the checks in the child process. It is increased when a check is added, so that all
+files are checked again."""
 _PATIENCE = 120.0
-"""Maximum wall-clock time of the child in seconds, for busy machines; `SECONDS` of processor time
-usually end it first."""
+"""Maximum wall-clock time of the child process in seconds, for busy machines. Usually, the limit
+`SECONDS` on processor time ends the child earlier."""
 _FOUND = 3
 _OPENER = Path(__file__).with_name("_open.py")
 
@@ -45,8 +46,8 @@ def check_template(template: str, settings: Mapping[str, Any]) -> None:
 
 
 def check_model_files(folder: Path, digests: Mapping[str, str]) -> None:
-    """Check a model's files. digests: SHA-256 of the settings and tokenizer files in the folder, by
-    file name.
+    """Check a model's files. digests: maps the name of each settings and tokenizer file in the
+    folder to the file's SHA-256.
 
     Errors: ValueError for files that take too much time or memory to open.
     """
@@ -66,7 +67,8 @@ def _key(digests: Mapping[str, str]) -> str:
 
 @lru_cache(maxsize=1024)
 def _reason(key: str, arguments: Sequence[str], source: str) -> str | None:
-    """Returns the problem that the child found; None if it found none. Cached for each content."""
+    """Returns the problem that the child process found, or None if it found no problem. Results are
+    cached for each content."""
     if _remembered(key).exists():
         return None
     command = [sys.executable, "-P", "-B", str(_OPENER), str(SECONDS), str(MEMORY), *arguments]

@@ -1,4 +1,4 @@
-"""Reads regular files only: a device or a named pipe may never end."""
+"""Reads regular files only, because reading a device or a named pipe may never end."""
 
 from __future__ import annotations
 

@@ -1,1 +1,2 @@
-"""The gateway task: programs of any framework, whose model requests are the turns of an episode."""
+"""The gateway task: trains the agents of a program written with any framework. The program's model
+requests are the turns of an episode."""

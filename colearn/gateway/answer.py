@@ -1,4 +1,4 @@
-"""Chat completions that answer a program's requests."""
+"""Builds the chat completions that answer a program's requests."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ _REASONS = {"end": "stop", "stop": "stop", "length": "length"}
 
 
 def completion(call: GatewayCall, sampled: SampledAction) -> tuple[dict[str, Any], str]:
-    """Returns the completion, and the answer's text as it enters the agent's context.
+    """Returns the completion, and the answer's text in the form in which it is added to the agent's
+    context.
 
-    Neither contains reasoning.
+    Neither the completion nor the text contains reasoning.
     """
     action = sampled.action
     text = _cut(action.text, () if call.prompt.limits is None else call.prompt.limits.stop)

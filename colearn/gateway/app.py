@@ -1,4 +1,5 @@
-"""HTTP routes of the gateway: chat completions, rewards and episode ends, by episode and agent."""
+"""Defines the gateway's HTTP routes: chat completions and models of each agent, the rewards and the
+end of each episode, and a worker's next episode."""
 
 from __future__ import annotations
 
@@ -26,14 +27,15 @@ from .stream import Streamed
 LIMITS = ServerLimits()
 _EVENTS = "text/event-stream"
 _WAIT = 20.0
-"""Seconds after which a worker's request for an episode is answered without an episode."""
+"""Number of seconds after which a worker's request for an episode is answered even if no episode is
+available."""
 
 
 class Reception(Protocol):
     """The interface through which the routes find and start episodes."""
 
     ignored: frozenset[str]
-    """Sampling fields of requests that have no effect."""
+    """Sampling fields that have no effect in a request."""
 
     def find(self, name: str) -> ProgramRun:
         """Errors: ServeError 404 for an unknown episode, 410 for one that has ended."""

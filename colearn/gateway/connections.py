@@ -1,4 +1,4 @@
-"""Limits the number of HTTP connections of programs, and divides the connections among the
+"""Limits the number of HTTP connections of all programs, and divides these connections among the
 programs."""
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ _UNKNOWN = ""
 
 
 class ProgramProtocol(PatientProtocol):
-    """If there are more than `MOST` connections, closes an idle connection of the program that has
-    the most idle connections.
+    """Limits the number of connections. If there are more than `MOST`, an idle connection is
+    closed, taken from the program with the most idle connections.
 
     A program that keeps opening connections thus loses only its own connections. All connections
     come from one address, so `PatientProtocol` alone would refuse all programs.
@@ -26,10 +26,11 @@ class ProgramProtocol(PatientProtocol):
 
     most = 2 * MOST
     programs: dict[ProgramProtocol, str]
-    """Open connections in the order of their last requests, each with its program."""
+    """Maps each open connection to the name of its program. The connection with the least recent
+    request comes first."""
 
     def connection_made(self, transport: Any) -> None:
-        """Registers the connection, and closes another one if there are too many."""
+        """Registers the connection. If there are too many connections, closes another one."""
         super().connection_made(transport)
         self.programs[self] = _UNKNOWN
         if len(self.programs) > MOST:
@@ -68,6 +69,7 @@ def _program_of(path: str) -> str:
 
 
 def program_protocol() -> type[ProgramProtocol]:
-    """Returns the protocol class of one server, which counts its own connections."""
+    """Returns the protocol class for one server. The class counts only connections to that
+    server."""
     settings = {"patience": _PATIENCE, "open": Counter(), "programs": {}}
     return type("ProgramProtocol", (ProgramProtocol,), settings)

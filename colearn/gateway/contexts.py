@@ -1,4 +1,5 @@
-"""Context matching: decides whether a request continues an agent's context, and if not, why."""
+"""Context matching: decides whether a request continues an agent's context, and gives the reason if
+it does not."""
 
 from __future__ import annotations
 
@@ -40,7 +41,8 @@ class Context:
 
     @property
     def size(self) -> int:
-        """Number of UTF-8 bytes of all texts, which is never less than the number of tokens."""
+        """Number of UTF-8 bytes of all texts. This number is an upper bound for the number of
+        tokens."""
         texts = (self.system or "", *(text for _, text in self.said))
         return sum(len(text.encode()) for text in texts)
 

@@ -36,8 +36,8 @@ def last_words(stderr: bytes) -> str:
 
 
 def _at(trace: Sequence[tuple[str, int | None]]) -> str:
-    """Returns ` (FILE, line N)` for the last traceback entry that is neither in a library nor in
-    colearn; "" if there is no such entry."""
+    """Returns ` (FILE, line N)` for the last traceback entry whose code is neither in a library nor
+    in colearn; "" if there is none."""
     own = [
         place
         for place in trace

@@ -13,10 +13,11 @@ from colearn.text.json_value import numbered_lines, read_row
 
 
 def read_items(source: str, split: str) -> Sequence[Any]:
-    """Reads the items of split `train` or `test`; a file's last fifth is `test`.
+    """Reads the items of the split `train` or `test`. In a file, the last fifth of the lines is
+    `test`.
 
-    Errors: ConfigError for an unreadable file, or for a line that is not JSON, which the message
-    names.
+    Errors: ConfigError for an unreadable file, or for a line that is not JSON. The message names
+    the line.
     """
     if not source.endswith(".jsonl"):
         items: Sequence[Any] = registry.own_function(source, "task.items")(split)

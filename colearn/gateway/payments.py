@@ -1,4 +1,4 @@
-"""Rewards of a program: posted while it runs, or returned at its end."""
+"""Converts a program's rewards, which the program posts while it runs or returns at its end."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ class NoReward(ValueError):
 
 
 def payment(state: GatewayState[Any], paid: Paid) -> Payment:
-    """Converts a posted reward to a payment, which names the actions that earned it."""
+    """Converts a posted reward to a payment. The payment names the actions that earned the
+    reward."""
     if paid.agent is None and paid.request is None:
         return Payment(value=paid.value)
     actions = tuple(
@@ -42,7 +43,8 @@ def read_result(result: Any, state: GatewayState[Any]) -> list[Payment]:
     A number is the team's reward; a mapping has `team` and agents as keys; None pays nothing. The
     reward of an agent that gave no answer is dropped.
 
-    Errors: NoReward with the reason; any exception that a returned object raises while it is read.
+    Errors: NoReward with the reason. Exceptions that a returned object raises while it is read are
+    not caught.
     """
     if result is None:
         return []
@@ -71,8 +73,8 @@ def graded(grade: str | None, result: Any, state: GatewayState[Any]) -> list[Pay
     """Returns the payments for a program's result or, if `grade` names a function, for the value
     that this function returns for the result.
 
-    Errors: NoReward for a result that is not a reward; TaskError for a grade that is not a reward;
-    any exception that is raised while the result is read or graded.
+    Errors: NoReward for a result that is not a reward; TaskError for a grade that is not a reward.
+    Exceptions that are raised while the result is read or graded are not caught.
     """
     if grade is None:
         return read_result(result, state)

@@ -1,4 +1,5 @@
-"""Live episodes: pass a program's requests to the rollout, and the answers to the program."""
+"""Live episodes: pass the requests of a program to the rollout, and pass the answers back to the
+program."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ class PendingRequest:
     name: str = field(default_factory=lambda: f"chatcmpl-{secrets.token_hex(12)}")
     answer: Future[Mapping[str, Any]] = field(default_factory=Future)
     listener: Listener | None = None
-    """Receives the answer's text while it is sampled."""
+    """Callback that receives the answer's text while the answer is sampled."""
 
     def __post_init__(self) -> None:
         # a client that disconnects while the answer is being set cannot cancel a running future
@@ -38,7 +39,7 @@ class PendingRequest:
 
 @dataclass(frozen=True, slots=True)
 class Paid:
-    """A reward that the program posted; at most one of `agent` and `request` is set."""
+    """A reward that the program posted. At most one of the fields `agent` and `request` is set."""
 
     value: float
     agent: str | None = None
@@ -60,16 +61,16 @@ class ProgramRun:
         self.ended = False
         """True if the program ended without being stopped."""
         self.queued = False
-        """True while no worker has taken the episode and no program has used its URLs."""
+        """True until a worker takes the episode or a program uses the episode's URLs."""
         self.stop: Callable[[], None] = _nothing
-        """Stops the program if it still runs."""
+        """Function that stops the program if the program still runs."""
         self._turn = 0
         self._changed = threading.Condition()
         self._queue: list[PendingRequest] = []
         self._open: dict[str, PendingRequest] = {}
         self._paid: list[Paid] = []
         self._answered: dict[str, str] = {}
-        """Agent by request id."""
+        """The agent that answered each request. The key is the request's id."""
 
     def ask(
         self, agent: str, body: ChatRequest, listener: Listener | None = None
@@ -140,7 +141,9 @@ class ProgramRun:
         self.stop()
 
     def wait(self, seconds: float, agents: frozenset[str] = frozenset()) -> None:
-        """Waits until the program requests an answer (from all `agents`, if given) or has ended.
+        """Waits until the program has requested an answer or has ended. If `agents` are given,
+        waits for a request to each of these agents; after `seconds`, a request to any agent
+        suffices.
 
         After `seconds` without a request to any agent, the episode is closed as failed.
         """
@@ -167,7 +170,8 @@ class ProgramRun:
         self.close(failure)
 
     def take(self) -> list[PendingRequest]:
-        """Removes and returns the first waiting request of each agent, in order of arrival."""
+        """Removes the first waiting request of each agent, and returns these requests in order of
+        arrival."""
         with self._changed:
             first: dict[str, PendingRequest] = {}
             for asked in self._queue:

@@ -1,4 +1,5 @@
-"""Program runners: an async function, a process per episode, or workers that poll for episodes."""
+"""Program runners. Each runs a program as a function, as one process per episode, or as workers
+that poll for episodes."""
 
 from __future__ import annotations
 
@@ -27,16 +28,18 @@ from .failures import last_words, raised
 from .program_run import ProgramRun
 
 _SOON = 5.0
-"""A worker that ended within this number of seconds after its start is restarted after a pause of
-the same length."""
+"""Minimum lifetime of a worker in seconds. A worker that ends earlier is restarted only after a
+pause of the same length."""
 _LEFT_BEHIND = 1.0
-"""Number of seconds for which a process's stderr is read after the process has ended."""
+"""Number of seconds for which stderr is still read after the process that writes to it has
+ended."""
 _TAIL = 20_000
 """Number of bytes of a command's stderr that are kept."""
 
 
 class Endpoints(dict[str, str]):
-    """Base URLs for an OpenAI client, by agent; `reward` and `end` are URLs for POST requests."""
+    """Maps each agent to the base URL for an OpenAI client. `reward` and `end` are URLs for POST
+    requests."""
 
     def __init__(self, base: str, agents: Mapping[str, str]) -> None:
         super().__init__(agents)
@@ -57,9 +60,9 @@ class Employer(Protocol):
 
 
 Play = Callable[[Any, Endpoints], Awaitable[Any] | Any]
-"""A function that plays an episode: async or plain."""
+"""A function, async or not, that plays an episode."""
 Opened = Callable[[Mapping[str, str]], None]
-"""Receives an episode's environment variables."""
+"""A callback that receives the environment variables of an opened episode."""
 
 
 def variables(item: Any, endpoints: Endpoints) -> dict[str, str]:
@@ -75,7 +78,7 @@ def variables(item: Any, endpoints: Endpoints) -> dict[str, str]:
 
 
 class ProgramRunner(ABC):
-    """Base class: a strategy object that runs the program of each episode."""
+    """Base class of strategy objects that run the program of each episode."""
 
     def begin(self, server: Employer) -> None:  # noqa: B027 - most start nothing before an episode
         """Called once, when the server listens."""
@@ -85,7 +88,7 @@ class ProgramRunner(ABC):
         """Starts an episode without waiting for it."""
 
     def end(self) -> None:  # noqa: B027 - most programs end with their episodes
-        """Called once, when the server closes: stops what `begin` started."""
+        """Called once, when the server closes. Stops everything that `begin` started."""
 
 
 class FunctionProgram(ProgramRunner):
@@ -161,8 +164,8 @@ class CommandProgram(ProgramRunner):
 
 
 class WorkerProgram(ProgramRunner):
-    """Starts worker processes, which poll for episodes until the run ends, and restarts workers
-    that die. Without a command, it prints the URL for workers that are started elsewhere, and
+    """Starts worker processes that poll for episodes until the run ends, and restarts workers that
+    die. Without a command, the runner prints a URL for workers that are started elsewhere, and
     passes the URLs of each episode to `opened`."""
 
     def __init__(self, command: Sequence[str], workers: int, opened: Opened | None = None) -> None:
@@ -170,9 +173,10 @@ class WorkerProgram(ProgramRunner):
         self._server: Employer | None = None
         self._over = threading.Event()
         self._starting = threading.Lock()
-        """Held while a worker is started or removed, so that `end` stops every worker."""
+        """Lock that is held while a worker is started or removed, so that `end` stops every
+        worker."""
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
-        """Workers, by the URL at which they ask for episodes."""
+        """The worker processes. The key is the URL at which a worker asks for episodes."""
 
     def begin(self, server: Employer) -> None:
         self._server = server
@@ -236,8 +240,8 @@ def program_runner(
 
 
 _running: dict[subprocess.Popen[bytes], int] = {}
-"""Maps each process to the id of its parent process: a forked child must not stop its parent's
-processes."""
+"""Maps each started process to the id of the process that started it. A forked child must not stop
+processes that its parent started."""
 
 
 def run_command(command: Sequence[str], environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
@@ -263,7 +267,7 @@ def run_command(command: Sequence[str], environment: Mapping[str, str]) -> subpr
 
 
 def kill(process: subprocess.Popen[bytes]) -> None:
-    """Kills a process and its children."""
+    """Kills a process and all processes in its process group."""
     _running.pop(process, None)
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
@@ -277,9 +281,9 @@ def _kill_all() -> None:
 
 
 def _tail_of(process: subprocess.Popen[bytes]) -> str:
-    """Reads stderr until the pipe is closed; returns the `last_words` of the text. If the process
-    has ended but one of its children keeps the pipe open, reading stops after `_LEFT_BEHIND`
-    seconds."""
+    """Reads stderr until the pipe is closed, and returns the `last_words` of the text. If the
+    process has ended but a child of the process keeps the pipe open, reading stops after
+    `_LEFT_BEHIND` seconds."""
     assert process.stderr is not None
     kept, ends = b"", inf
     with selectors.DefaultSelector() as waiting:

@@ -37,7 +37,7 @@ def check_request(body: ChatRequest, ignored: Collection[str]) -> None:
 def read_call(
     asked: PendingRequest, state: GatewayState[Any], number: int, max_bytes: int
 ) -> GatewayCall:
-    """Reads a request as call `number` of the episode at `state`.
+    """Converts a request to call number `number` of the episode at `state`.
 
     Errors: ServeError 400 for messages without a user or tool message to answer, or for a context
     of more than `max_bytes`.

@@ -1,4 +1,4 @@
-"""HTTP server of one process, and the live episodes that programs reach through it."""
+"""HTTP server of one process. Programs reach the live episodes through this server."""
 
 from __future__ import annotations
 
@@ -23,14 +23,16 @@ if TYPE_CHECKING:
     import uvicorn
 
 _ENDED = 65536
-"""Number of ended episodes whose names are kept: requests to them are answered 410, not 404."""
+"""Number of ended episodes whose names are kept. A request to one of these episodes is answered
+with status 410, not 404."""
 
 
 class GatewayServer:
     """Starts a program for each episode, and answers the program's requests in a thread of this
     process.
 
-    Errors: ConfigError if the port is taken, MissingExtra without the packages of a server.
+    Errors: ConfigError if the port is taken; MissingExtra if the packages of a server are not
+    installed.
     """
 
     def __init__(
@@ -50,11 +52,11 @@ class GatewayServer:
         self._free: deque[ProgramRun] = deque()
         """Episodes that wait for a worker."""
         self._loop: asyncio.AbstractEventLoop | None = None
-        """The server's event loop, once it runs."""
+        """The server's event loop; None until the loop runs."""
         self._offered = asyncio.Event()
         """Set when an episode is queued."""
         self._workers: dict[str, list[ProgramRun]] = {}
-        """By worker secret, the episodes that the worker plays."""
+        """The episodes that each worker plays. The key is the worker's secret."""
         self._listening = _listen(port)
         self.address = f"http://127.0.0.1:{self._listening.getsockname()[1]}"
         self._server = self._build()

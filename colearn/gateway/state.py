@@ -1,4 +1,4 @@
-"""State of a gateway episode: the record of its program's requests."""
+"""State of a gateway episode: the record of the program's requests in the episode."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ class GatewayCall(Call):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GatewayState(WorkflowState[Item], Generic[Item]):
-    """State of an episode: its item, its record, and the name of the live episode that continues
-    from this state."""
+    """State of an episode: the item, the record of calls, and the name of the live episode that
+    continues from this state."""
 
     episode: str = ""
     contexts: Mapping[str, Context] = field(default_factory=dict)
     """The last context of each agent."""
     failure: str | None = None
-    """Why the program failed, if it did."""
+    """The reason why the program failed; None if it did not fail."""

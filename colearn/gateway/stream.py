@@ -1,4 +1,4 @@
-"""Streams of answers: server-sent events, sent while the tokens are sampled."""
+"""Streams answers as server-sent events, which are sent while the tokens are sampled."""
 
 from __future__ import annotations
 
@@ -29,20 +29,22 @@ class Streamed:
         self._usage = body.stream_options is not None and bool(body.stream_options.include_usage)
         self._loop = asyncio.get_running_loop()
         self._parts: asyncio.Queue[str | None] = asyncio.Queue()
-        """Texts in order; None: the answer is complete."""
+        """The parts of the answer's text, in order. None means that the answer is complete."""
         self.listener: Listener | None = None if body.offered else self._put
-        """Receives the text; may be called from any thread."""
+        """Callback that receives the text; it may be called from any thread."""
 
     def watch(self, asked: PendingRequest) -> None:
         """Ends the stream when the request's answer is complete."""
         asked.answer.add_done_callback(lambda _: self._put(None))
 
     async def first(self) -> str | None:
-        """Waits for the first text; returns None if the answer ends without text."""
+        """Waits for the first part of the text, and returns it. Returns None if the answer ends
+        without text."""
         return await self._parts.get()
 
     async def events(self, asked: PendingRequest, part: str | None) -> AsyncIterator[bytes]:
-        """Yields the events of the answer; `part` is the text that is known at the start."""
+        """Yields the events of the answer. `part` is the first part of the text, or None if the
+        answer is already complete."""
         head = {
             "id": asked.name,
             "created": int(time.time()),

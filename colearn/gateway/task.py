@@ -42,7 +42,7 @@ from .state import GatewayCall, GatewayState
 State = GatewayState[Any]
 
 _FAILURES = 32
-"""Number of consecutive failures of programs that ends the run with an error."""
+"""Number of consecutive program failures after which the run ends with an error."""
 
 
 class Gateway(RecordedTask[Any, State], LegalActions, ProgramEpisodes, ReadsActions, Services):
@@ -55,13 +55,14 @@ class Gateway(RecordedTask[Any, State], LegalActions, ProgramEpisodes, ReadsActi
     Without `play` and `command`, workers are started elsewhere.
     grade: `module:function` called with (item, result); it returns the reward in place of the
     program.
-    timeout: maximum number of seconds from an answer to the program's next request or to its end.
+    timeout: maximum number of seconds from an answer to the program's next request or to the
+    program's end.
     failure_reward: the team's reward for a program that fails.
     ignore: request fields to ignore silently: temperature, top_p, top_k, seed. An agent always
     samples with its own `sampling`. Without `ignore`, a temperature other than the agent's causes
     one warning, and a request with any of the other fields is refused.
     max_bytes: maximum number of UTF-8 bytes of a context, including the agent's answers.
-    words: texts on which the embedded model is warm-started, by agent.
+    words: for each agent, texts on which the embedded model is warm-started.
     """
 
     program = True
@@ -126,7 +127,8 @@ class Gateway(RecordedTask[Any, State], LegalActions, ProgramEpisodes, ReadsActi
         self._opened: Opened | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        """Returns the settings: live episodes cannot leave their process."""
+        """Returns the settings without the server, because live episodes cannot leave their
+        process."""
         return {**self.__dict__, "_kept": None, "_opening": None}
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
@@ -166,13 +168,15 @@ class Gateway(RecordedTask[Any, State], LegalActions, ProgramEpisodes, ReadsActi
         return None if not words else words[int(rng.integers(len(words)))]
 
     def listener(self, state: State, agent: str) -> Listener | None:
-        """Streams the agent's answer to the program, if its request asks for a stream."""
+        """Returns a listener that streams the agent's answer to the program, if the program's
+        request asks for a stream."""
         call, live = state.next_calls().get(agent), self.server.at(state.episode)
         assert call is None or isinstance(call, GatewayCall)
         return None if call is None or live is None else live.listener(call.request)
 
     def abandon(self, state: State) -> None:
-        """Refuses the waiting requests, as a served agent does, and ends the program's episode."""
+        """Refuses the waiting requests with the error that a served agent would return, and ends
+        the program's episode."""
         live = self.server.at(state.episode)
         if live is None:
             return
@@ -221,8 +225,9 @@ class Gateway(RecordedTask[Any, State], LegalActions, ProgramEpisodes, ReadsActi
         return self._collect(after, live)
 
     def _run_at(self, state: State, asking: frozenset[str]) -> tuple[State, ProgramRun]:
-        """Returns the run of the program at this state: the state's own episode or, at the root, a
-        new run that has reached the same requests. Also returns the state of that run."""
+        """Returns a run of the program that is at this state, and the state of that run. The run is
+        the state's live episode or, at the root, possibly a new run that has reached the same
+        requests."""
         live = self.server.at(state.episode)
         if live is not None and live.claim(state.turn):
             return state, live
@@ -300,8 +305,8 @@ class Gateway(RecordedTask[Any, State], LegalActions, ProgramEpisodes, ReadsActi
             return [Payment(value=self.failure_reward)]
 
     def _compare(self, call: GatewayCall, sampled: SampledAction) -> None:
-        """Warns once if a request's temperature differs from the temperature at which its answer
-        was sampled."""
+        """Warns once if the temperature in a request differs from the temperature at which the
+        answer was sampled."""
         own = None if sampled.player is None else sampled.player.sampling_temperature
         asked = call.temperature
         if None in (own, asked) or own == asked or "temperature" in self.ignore or self._warned:
@@ -331,8 +336,8 @@ class Gateway(RecordedTask[Any, State], LegalActions, ProgramEpisodes, ReadsActi
         return program_runner(self.play, self.command, self.workers, self._opened)
 
     def by_hand(self, opened: Opened, timeout: float) -> Gateway:
-        """Returns a copy of this task for programs that are started by hand: `opened` receives the
-        URLs of each episode. A worker can take an episode, too."""
+        """Returns a copy of this task for programs that are started by hand. `opened` receives the
+        URLs of each episode. Workers can also take episodes."""
         task = copy(self)
         task.play, task.command, task.workers, task.timeout = None, (), 0, timeout
         task._opened = opened

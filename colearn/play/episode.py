@@ -5,7 +5,7 @@ Listeners of a play session receive events, which are mappings with `kind` and `
     started   item
     observed  turn, observations by agent, picture (the text of the task's `render`), and world
               (the task's `picture` as plain data); None for what the task does not provide
-    asked     turn, agent: a person whose answer the page waits for
+    asked     turn, agent: the page waits for an answer of the person who plays this agent
     retried   turn, agent, reason
     acted     turn, agent, text, tokens, seconds
     stepped   turn, reward, local_rewards
@@ -48,15 +48,15 @@ class PlaySetting:
     seed: int
     greedy: bool
     thread: Executor
-    """Runs the task's functions other than `step`, one at a time."""
+    """Executor that runs the task's functions other than `step`, one at a time."""
     steps: Executor
-    """Runs the task's steps."""
+    """Executor that runs the task's steps."""
     tell: Tell | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loss:
-    """Why an episode ended before the task ended it: the agent that was lost, and the turn."""
+    """Describes why an episode ended early: the agent that was lost, the turn, and the reason."""
 
     agent: str
     turn: int
@@ -65,18 +65,19 @@ class Loss:
 
 @dataclass(slots=True)
 class PlayedEpisode:
-    """A played episode, up to its last turn. Only colearn's servers report action tokens."""
+    """A played episode, up to the last turn that was reached. Actions have tokens only if a colearn
+    server sampled them."""
 
     tree: Tree[Any]
-    """The episode as a chain; observations have no tokens."""
+    """The episode as a tree without branches. Observations have no tokens."""
     replies: list[dict[str, Reply]] = field(default_factory=list)
-    """Replies by turn and agent."""
+    """The reply of each agent at each turn."""
     lost: Loss | None = None
     retries: dict[str, int] = field(default_factory=dict)
-    """Number of retries by agent; agents with none are left out."""
+    """Number of retries of each agent. Agents without retries are left out."""
     recovered: dict[str, int] = field(default_factory=dict)
-    """Number of sessions that servers lost and that were replayed, by agent; agents with none are
-    left out."""
+    """For each agent, the number of sessions that a server lost and that were replayed. Agents
+    without lost sessions are left out."""
 
 
 class _Lost(Exception):
@@ -84,7 +85,7 @@ class _Lost(Exception):
         super().__init__(str(error))
         self.agent = agent
         self.overlong = isinstance(error, Refused) and error.code == TOO_LONG
-        """Whether the agent's history does not fit its model."""
+        """Whether the agent's history is too long for the agent's model."""
 
 
 async def play_episode(room: PlaySetting, number: int, item: Any) -> PlayedEpisode:
@@ -233,5 +234,6 @@ class _Play:
 
 
 def _look(task: DecPOMDP[Any, Any], state: Any, item: str) -> dict[str, Any]:
-    """The state as text and as a picture's plain data; None for what the task does not provide."""
+    """Returns the state as text and as the plain data of a picture. A value is None if the task
+    does not provide it."""
     return {"picture": rendered(task, state, item), "world": pictured(task, state, item)}

@@ -19,7 +19,7 @@ class _Place:
 
 
 class Person:
-    """A person who answers on the page, with the interface of `AsyncRemoteAgent`.
+    """A person who answers on the page. The class has the interface of `AsyncRemoteAgent`.
 
     There is no time limit: an episode waits for the person's answer.
     """
@@ -28,7 +28,7 @@ class Person:
 
     def __init__(self) -> None:
         self._asked: dict[int, asyncio.Future[str]] = {}
-        """Awaited answers by episode."""
+        """Answers that episodes wait for. The key is the number of the episode."""
 
     async def __aenter__(self) -> Person:
         return self
@@ -38,7 +38,7 @@ class Person:
             waiting.cancel()
 
     def seated(self, episode: int) -> PersonTurns:
-        """The person's conversation in one episode."""
+        """Return the person's conversation in one episode."""
         return PersonTurns(self, episode)
 
     def answer(self, episode: int, text: str) -> bool:

@@ -1,4 +1,4 @@
-"""Result of a play session: evaluation metrics, lost episodes and retries."""
+"""Computes the result of a play session: evaluation metrics, lost episodes and retries."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from colearn.experiment.evaluation.played import mean_outcomes, mean_turns
 from .episode import PlayedEpisode
 
 _LISTED = 12
-"""Maximum number of episodes that the summary lists for one reason."""
+"""Maximum number of lost episodes that the summary lists for each reason."""
 
 
 @dataclass(frozen=True)
@@ -29,9 +29,9 @@ class Played:
     split_size: int
     """Number of items in the split; `settings.episodes` may differ."""
     pays: frozenset[Paid]
-    """The kinds of reward that the task pays; `return` is their sum."""
+    """The kinds of reward that the task pays. The metric `return` is the sum of all kinds."""
     credit: Credit
-    """Credit assignment of the training objective."""
+    """Credit assignment with which the training objective is computed."""
 
     @property
     def whole(self) -> list[PlayedEpisode]:
@@ -45,17 +45,18 @@ class Played:
 
     @property
     def retries(self) -> Counter[str]:
-        """Number of repeated attempts, by agent."""
+        """Number of repeated attempts of each agent."""
         return sum((Counter(episode.retries) for episode in self.episodes), Counter[str]())
 
     @property
     def recovered(self) -> Counter[str]:
-        """Number of sessions that servers lost and that were replayed, by agent."""
+        """For each agent, the number of sessions that a server lost and that were replayed."""
         return sum((Counter(episode.recovered) for episode in self.episodes), Counter[str]())
 
     @cached_property
     def metrics(self) -> dict[str, float]:
-        """Mean metrics over the completed episodes, with the names that `evaluate_team` uses.
+        """Return mean metrics over the completed episodes, under the names that `evaluate_team`
+        uses.
 
         `tokens_per_turn` is missing if an endpoint does not count its tokens, and `pass@k` if an
         item has fewer completed episodes than the largest k. Empty without a completed episode.
@@ -108,7 +109,7 @@ class Played:
 
     @property
     def _fewest(self) -> int:
-        """Minimum over items of the number of completed episodes."""
+        """Number of completed episodes of the item that has the fewest."""
         round_size = self.settings.episodes or self.split_size
         counts = Counter(
             episode.tree.episode % round_size % self.split_size for episode in self.whole

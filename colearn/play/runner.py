@@ -1,4 +1,4 @@
-"""Evaluates a task with agents at their endpoints, with many concurrent episodes."""
+"""Evaluates a task in many concurrent episodes. Each agent is reached at its endpoint."""
 
 from __future__ import annotations
 
@@ -34,11 +34,12 @@ async def play(
     credit: Credit = SharedReward(),  # noqa: B008 - a frozen strategy without state
     tell: Tell | None = None,
 ) -> Played:
-    """Play a split with the same items, seeds and metrics as `evaluate_team`.
+    """Play the episodes of a split. Items, seeds and metrics are the same as in `evaluate_team`.
 
-    The agents must not be open yet. `pool` executes the task's steps; without a pool, a single
-    thread executes them one at a time, as in the trainer. `tell` receives an event `planned` with
-    agents and items, then the events of the module `episode`, then `finished` with the metrics.
+    The agents must not be open yet. `pool` executes the task's steps. Without a pool, a single
+    thread executes the steps one at a time, as in the trainer. `tell` receives an event `planned`
+    with agents and items, then the events of the module `episode`, then `finished` with the
+    metrics.
 
     Errors: RemoteError or ConfigError if an agent cannot be reached or used at the start (an agent
     lost later ends only its episode); TaskError if the task breaks its contract.

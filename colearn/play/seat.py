@@ -1,5 +1,5 @@
-"""Filters events for the page of a person: during an episode it shows only what the person's agent
-may see, and after the episode everything."""
+"""Filters the events that are sent to a person's page. During an episode, the page receives only
+events that the person's agent may see. After the episode, it receives all events."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ from typing import Any
 Event = Mapping[str, Any]
 
 _PRIVATE = ("asked", "retried", "acted")
-"""Events about a single agent."""
+"""Kinds of events that concern a single agent."""
 _REVEALED = ("observed", "acted", "stepped")
-"""Events that are sent again, unfiltered, after the episode has ended."""
+"""Kinds of events that are sent again, unfiltered, when the episode has ended."""
 
 
 def seen_from(seat: str, log: Sequence[Event], index: int) -> Iterator[Event]:
-    """The events that `seat` receives for event `index` of a play session.
+    """Yield the events that the page of the agent `seat` receives for event number `index` of a
+    play session.
 
     Until the episode has ended or is lost, the other agents' observations, actions and local
     rewards are withheld. The world and the item, which may contain the answer, are also withheld.
-    All except the item are then sent before the event that ends the episode.
+    All withheld data except the item are sent just before the event that ends the episode.
     """
     event = log[index]
     kind = event["kind"]

@@ -14,9 +14,10 @@ from colearn.text.masking import check_unmasked
 
 
 def load_source(source: str, overrides: Sequence[str] = ()) -> Config:
-    """The config for a run's folder, a shipped config's name, a .yaml file or a task's name.
+    """Return the config that a run's folder, the name of a shipped config, a .yaml file or a task's
+    name denotes.
 
-    Errors: ConfigError, one line that names the key and the remedy.
+    Errors: ConfigError with one line that names the key and the remedy.
     """
     if any((Path(source) / name).is_file() for name in (CONFIG, COMPARISON)):
         config = open_run(source).config(overrides)
@@ -35,5 +36,6 @@ def load_source(source: str, overrides: Sequence[str] = ()) -> Config:
 
 
 def agent_settings(config: Config, agent: str) -> AgentSettings:
-    """The settings of an agent, or the default ones if the config does not name the agent."""
+    """Return the settings of an agent, or the default settings if the config does not name the
+    agent."""
     return config.agents.get(agent) or config.agents.get(EACH) or AgentSettings()

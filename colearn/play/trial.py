@@ -1,5 +1,5 @@
-"""Tries a gateway program without training: runs episodes of a program that the user starts by
-hand."""
+"""Tests a gateway program without training. The user starts the program by hand; this module runs
+its episodes."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class Trial:
 
     @contextmanager
     def _interruptible(self) -> Iterator[None]:
-        """Let an interrupt end the open episode, instead of waiting for the episode's next
+        """Let an interrupt end the open episode at once, without waiting for the episode's next
         request."""
 
         def interrupt(*_: object) -> None:

@@ -1,4 +1,5 @@
-"""Server of a play session's page: forwards events as they happen, only on this machine."""
+"""Serves the page of a play session and forwards events to it as they happen. The server is
+reachable only from this machine."""
 
 from __future__ import annotations
 
@@ -33,9 +34,9 @@ except ModuleNotFoundError as error:
 
 HOST = "127.0.0.1"
 LIMITS = ServerLimits(max_body=4 * LONGEST_ACTION + 4096)
-"""Request limits; a character takes up to four bytes."""
+"""Limits on requests. The limit on the body allows four bytes for each character of an answer."""
 HEARTBEAT = 15.0
-"""Seconds of silence after which a comment keeps the connection open."""
+"""Number of seconds without an event after which a comment is sent to keep the connection open."""
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -52,13 +53,14 @@ FILES = {
 
 
 class Watch:
-    """Keeps all events, so that a page that is opened late starts from the first event.
+    """Stores all events of a play session, so that a page that is opened late starts from the first
+    event.
 
     Errors: ConfigError if the port is taken.
     """
 
     def __init__(self, title: str, port: int, people: Mapping[str, Person] | None = None) -> None:
-        """people: persons by agent."""
+        """people: the person who plays each agent."""
         self.people = people or {}
         self._log: list[dict[str, Any]] = [{"kind": "titled", "title": title}]
         self._news = asyncio.Event()
@@ -97,7 +99,8 @@ class Watch:
         return following if following <= len(self._log) else 0
 
     async def follow(self, after: int, seat: str | None = None) -> AsyncIterator[str]:
-        """Server-sent events from number `after` on, filtered for a person's seat."""
+        """Yield server-sent events, starting with event number `after`. If `seat` is an agent,
+        events are filtered for the person who plays it."""
         yield "retry: 1000\n\n"
         while True:
             news = self._news
@@ -148,9 +151,9 @@ async def watched(
 
 
 def watch_app(watch: Watch) -> FastAPI:
-    """The web application. `/` and `/page/...` serve the page; `/events` serves the events that are
-    visible from the seat `?seat=`; `/say` accepts a person's answer as JSON, which pages of other
-    origins cannot send."""
+    """The web application. `/` and `/page/...` serve the page; `/events` serves the events that the
+    agent named by `?seat=` may see. `/say` accepts a person's answer as JSON; pages of other
+    origins cannot send JSON."""
     app = FastAPI(openapi_url=None)
     # a page of another site whose name resolves to this machine must not read along
     app.add_middleware(TrustedHostMiddleware, allowed_hosts=[HOST, "localhost"])

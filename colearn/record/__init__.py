@@ -1,4 +1,4 @@
-"""File formats of the folders of runs, comparisons and suites.
+"""Defines the file formats in the folders of runs, comparisons and suites.
 
 RUN/config.yaml  run.json  metrics.jsonl  episodes.jsonl  checkpoints/step-N/
 COMPARISON/compare.json  runs/LABEL-sSEED/       SUITE/suite.json  TASK/

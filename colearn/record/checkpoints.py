@@ -1,4 +1,4 @@
-"""Checkpoints of a run: written atomically, verified by checksums when read."""
+"""Writes a run's checkpoints atomically, and verifies their checksums when they are read."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .files import read_fields, write_text
 
 PROGRESS = "progress.json"
 BASES = "bases.json"
-"""Name of the file with the digests of a run's starting models, by config field."""
+"""Name of the file that maps config fields to digests of the models from which the run started."""
 
 _NAME = re.compile(r"step-(\d+)")
 
@@ -34,7 +34,7 @@ class Checkpoint:
 
     path: Path
     passed: tuple[str, ...] = field(default=())
-    """One line for each newer checkpoint that was skipped because it is damaged."""
+    """One line for each newer checkpoint that was skipped because of damage."""
 
     @property
     def iteration(self) -> int:
@@ -47,8 +47,8 @@ class Checkpoint:
 
     @property
     def bases(self) -> dict[str, dict[str, str]]:
-        """Digests of the models' files; empty in a checkpoint from an earlier version of
-        colearn."""
+        """Digests of the models' files; empty if an earlier version of colearn wrote the
+        checkpoint."""
         try:
             read: dict[str, dict[str, str]] = json.loads((self.path / BASES).read_text())
         except (FileNotFoundError, ValueError):  # a damaged file has another SHA-256
@@ -61,7 +61,7 @@ class Checkpoint:
         return next(damages(self.path), None)
 
     def say_passed(self) -> None:
-        """Report on stderr the newer checkpoints that are damaged."""
+        """Report on stderr which newer checkpoints are damaged."""
         for damage in self.passed:
             note(f"{damage}; the checkpoint of iteration {self.iteration} is used instead")
 
@@ -73,7 +73,7 @@ class Checkpoints:
     folder: Path
 
     def all(self) -> list[Checkpoint]:
-        """All checkpoints, oldest first, without verification."""
+        """Return all checkpoints, oldest first, without verifying checksums."""
         paths = [path for path in self.folder.glob("step-*") if _NAME.fullmatch(path.name)]
         return sorted(map(Checkpoint, paths), key=lambda checkpoint: checkpoint.iteration)
 
@@ -128,11 +128,11 @@ class Checkpoints:
 
     @contextmanager
     def writing(self, progress: Progress, *, keep: int) -> Iterator[Path]:
-        """Create an empty folder, which is renamed to `step-N` when the block ends and removed if
-        the block fails.
+        """Create an empty folder. It is renamed to `step-N` when the block ends, and removed if the
+        block fails.
 
-        Afterwards only the newest `keep` checkpoints and the best one remain. Checkpoints of later
-        iterations, left over if the run was resumed from an earlier one, are removed.
+        After the block, only the newest `keep` checkpoints and the best checkpoint remain. If the
+        run was resumed from an earlier checkpoint, checkpoints of later iterations are removed.
         """
         self._sweep()
         aside = self.aside(progress.iteration)

@@ -1,4 +1,5 @@
-"""SHA256SUMS of a folder and its subfolders, in the format of `sha256sum`."""
+"""Writes and verifies a folder's SHA256SUMS, which has the format of `sha256sum` and includes
+subfolders."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ _LINE = re.compile(r"([0-9a-f]{64}) [ *]((?:[^/\\\x00]+/)*[^/\\\x00]+)")
 
 
 def write_checksums(folder: Path) -> None:
-    """Write the checksums of every file below `folder`; `sha256sum -c` can verify them too."""
+    """Write the checksums of all files below `folder`. `sha256sum -c` can also verify these
+    checksums."""
     lines = [f"{_sum(folder / name)}  {name}\n" for name in _names(folder)]
     (folder / SUMS).write_text("".join(lines), encoding="utf-8")
 
@@ -45,13 +47,13 @@ def damages(folder: Path) -> Iterator[str]:
 
 
 def _inside(name: str) -> bool:
-    """Whether a name stays below the folder; the file of checksums is untrusted."""
+    """Whether a path from the untrusted checksum file stays inside the folder."""
     path = PurePosixPath(name)
     return not path.is_absolute() and ".." not in path.parts
 
 
 def _names(folder: Path) -> list[str]:
-    """Names of the files below a folder, without hidden files and the file of checksums."""
+    """Names of the files below a folder, except hidden files and the checksum file."""
     files = [path.relative_to(folder) for path in folder.rglob("*") if path.is_file()]
     shown = [path for path in files if not any(part.startswith(".") for part in path.parts)]
     return sorted(path.as_posix() for path in shown if path.as_posix() != SUMS)

@@ -1,4 +1,4 @@
-"""Reads the folders of comparisons and suites: their plan and their runs."""
+"""Reads the plans and runs in the folders of comparisons and suites."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class ComparisonRecord(_EntryFields):
     digest: str
     """Digest of the settings shared by all algorithms."""
     digests: dict[str, str] = {}
-    """Digests of the resolved settings by algorithm, which identify the comparison."""
+    """Digest of each algorithm's resolved settings. The digests identify the comparison."""
     version: str
     command: str | None = None
     algorithms: tuple[str, ...]
@@ -56,7 +56,8 @@ class SuiteRecord(_EntryFields):
 
 @dataclass(frozen=True, slots=True)
 class ComparisonFolder:
-    """The folder of a comparison; unreadable files raise CheckpointError naming the file."""
+    """The folder of a comparison. An unreadable file raises a CheckpointError that names the
+    file."""
 
     path: Path
 
@@ -79,8 +80,8 @@ class ComparisonFolder:
         return self.path / "configs" / f"{name}.yaml"
 
     def settings(self, name: str) -> dict[str, Any]:
-        """The config with which a run was last started, as plain data; empty before its first
-        start."""
+        """Return the config, as plain data, with which a run was last started; empty before the
+        run's first start."""
         path = self.config(name)
         return read_yaml(path) if path.is_file() else {}
 

@@ -1,4 +1,4 @@
-"""Comparison of two configs: whether they define the same run."""
+"""Compares two configs to determine whether they define the same run."""
 
 from __future__ import annotations
 
@@ -20,11 +20,12 @@ FREE = (
     "run.restarts",
 )
 """Settings that may change when a run is resumed. The budget may change only if no schedule depends
-on it, since a truncated schedule differs from a schedule that is planned to be shorter."""
+on it, because the part of a schedule that has already run was computed for the old budget."""
 
 
 def first_difference(one: Any, other: Any) -> str | None:
-    """The dotted key of the first setting outside `FREE` in which two plain configs differ."""
+    """Return the dotted key of the first setting outside `FREE` in which two plain configs differ.
+    If only the budget differs and a schedule depends on it, return the budget's key."""
     difference = _first(one, other, "")
     lengths = value_at(one, BUDGET), value_at(other, BUDGET)
     if difference is None and scheduled(other) is not None and lengths[0] != lengths[1]:

@@ -1,4 +1,4 @@
-"""The fields of run.json, progress.json, and the lines of a run's .jsonl files."""
+"""Defines the fields of run.json, of progress.json, and of the lines of a run's .jsonl files."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ class _Fields(BaseModel):
 
 
 class Best(_Fields):
-    """The evaluation with the best headline metric so far; the first one if several are equal."""
+    """The evaluation with the best headline metric so far. If several evaluations are equal, the
+    first counts."""
 
     iteration: Count
     value: float
@@ -56,12 +57,12 @@ class Progress(BaseModel):
     baselines: dict[str, float] = {}
     """State of the advantage estimator."""
     random_rewards: bool = False
-    """Whether equal joint actions after equal joint histories were found to earn different rewards.
-    The check runs only if a part of the algorithm needs it (`if_deterministic`)."""
+    """Whether the run has found equal joint actions that earned different rewards after equal joint
+    histories. The check runs only if a part of the algorithm needs it (`if_deterministic`)."""
     cast: dict[str, float] = {}
     """State of the cast."""
     item_means: dict[str, tuple[float, float]] = {}
-    """Means of returns by item and turn, which serve as a baseline for a critic."""
+    """Mean return for each item and turn. A critic is compared with this baseline."""
 
 
 class RunRecord(_Fields):
@@ -69,7 +70,7 @@ class RunRecord(_Fields):
 
     status: Literal["running", "interrupted", "finished"]
     stopped: str | None = None
-    """The reason for which a callback ended the run before its budget was used."""
+    """The reason why a callback ended the run before the run had used its budget."""
     algorithm: str
     task: str
     seed: int
@@ -85,12 +86,13 @@ class RunRecord(_Fields):
     peak_memory_bytes: Count
     iterations: Count
     rollouts: Count
-    """Episodes rolled out in training."""
+    """Number of episodes that were rolled out in training."""
     environment_steps: Count
     joint_actions: Count
-    """The same number as `environment_steps`, under the name that tables use."""
+    """Number of environment steps, equal to `environment_steps`, under the name that tables use."""
     critic_joint_actions: Count = 0
-    """Joint actions on which a given critic (`critic.from`) was trained before this run."""
+    """Number of joint actions on which a loaded critic (`critic.from`) was trained before this
+    run."""
     generations: Count = 0
     generated_tokens: Count
     updates: Count
@@ -100,14 +102,16 @@ class RunRecord(_Fields):
     """Metric that selects the best checkpoint and ranks the run."""
     best: Best | None = None
     costs: dict[str, float] = {}
-    """Totals of the task's services, such as `judge calls`, accumulated over resumptions."""
+    """Total usage of the task's services, such as the number of `judge calls`, including usage
+    before the run was resumed."""
     first: Metrics
     """Metrics of the first evaluation."""
     last: Metrics
 
 
 class Line(_Fields):
-    """A line of metrics.jsonl: an update or an evaluation, with the total training cost so far."""
+    """A line of metrics.jsonl: the metrics of an update or an evaluation, with the run's total
+    training cost so far."""
 
     kind: Literal["update", "evaluation"]
     iteration: Count
@@ -116,7 +120,7 @@ class Line(_Fields):
     updates: Count
     wall_seconds: Annotated[float, Field(ge=0)]
     metrics: Metrics
-    """Values by name; None for a value that was not finite."""
+    """Value of each metric; None if the value was not finite."""
 
 
 class RecordedTurn(_Fields):
@@ -157,7 +161,8 @@ class CriticTurn(_Fields):
 
     turn: Count
     number: Count
-    """Number of returns of single joint actions that were compared with a value."""
+    """Number of single returns, one per joint action, that were compared with a value of the
+    critic."""
     variance: float
     """Variance of these returns."""
     error_variance: float
@@ -165,10 +170,11 @@ class CriticTurn(_Fields):
     error_square: float
     """Mean (return - value)^2."""
     item_error_variance: float
-    """`error_variance` if means by item and turn replace the critic's values."""
+    """Variance of return - mean, where the mean return of the item and turn replaces the critic's
+    value."""
     within: float = 0.0
-    """Sum of squared deviations from the group means, over groups of returns after equal joint
-    histories."""
+    """Sum of squared deviations of returns from their group's mean. A group contains the returns
+    after equal joint histories."""
     freedom: Count = 0
     """Degrees of freedom of `within`: the number of returns in groups minus the number of
     groups."""
@@ -180,11 +186,13 @@ class CriticLine(_Fields):
     iteration: Count
     turns: tuple[CriticTurn, ...]
     calibration: tuple[tuple[float, float, int], ...] = ()
-    """Mean value, mean return and count for each tenth of the values, in order."""
+    """Mean value, mean return and count for each tenth of the critic's values, in increasing order
+    of value."""
 
 
 class RecordedNode(_Fields):
-    """A node of a recorded tree: a joint history and the edge leading to it, without token ids."""
+    """A node of a recorded tree, without token ids: a joint history, and the edge that leads to the
+    node."""
 
     parent: Count | None = None
     observations: dict[str, str] = {}
@@ -194,7 +202,7 @@ class RecordedNode(_Fields):
     reward: Number = None
     local_rewards: dict[str, Number] = {}
     earned: tuple[tuple[int, str, Number], ...] = ()
-    """Delayed local rewards, as (turn, agent, reward)."""
+    """Delayed local rewards as tuples (turn, agent, reward)."""
     done: bool = False
     candidate_of: str | None = None
     cut: bool = False

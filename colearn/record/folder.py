@@ -1,4 +1,4 @@
-"""Reads a run's folder; no other module opens its files."""
+"""Reads a run's folder."""
 
 from __future__ import annotations
 
@@ -45,7 +45,8 @@ class RunFolder:
         return self.path / LOG
 
     def files(self) -> dict[str, Path]:
-        """Files of interest to users, by description; some may not exist."""
+        """Files of interest to users. The keys are descriptions. Some of the files may not
+        exist."""
         names = {"config": CONFIG, "record": RUN, "metrics": METRICS, "episodes": EPISODES}
         return {
             "folder": self.path,
@@ -87,7 +88,7 @@ class RunFolder:
     def check_budget(self, steps: int) -> None:
         """Check a new budget against the progress of the run.
 
-        Steps by which the last iteration exceeded the old budget do not count.
+        If the last iteration exceeded the old budget, the excess steps do not count.
         Errors: ConfigError if the run has already made more environment steps.
         """
         made = self.environment_steps()
@@ -126,7 +127,7 @@ class RunFolder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """A run with at least one evaluation: its record, and its lines in order."""
+    """The record and the ordered lines of a run that has at least one evaluation."""
 
     folder: RunFolder
     algorithm: str
@@ -142,7 +143,7 @@ class Run:
 
 
 def open_run(folder: str | Path) -> RunFolder:
-    """The run in a folder.
+    """Return the run that a folder contains.
 
     Errors: CheckpointError if the folder contains no run, or a comparison.
     """
@@ -159,7 +160,7 @@ def open_run(folder: str | Path) -> RunFolder:
 
 
 def read_run(folder: RunFolder, algorithm: str | None = None) -> Run:
-    """Read a run; `algorithm` is its label if that differs from the algorithm's name.
+    """Read a run. `algorithm` is the run's label if the label differs from the algorithm's name.
 
     Errors: CheckpointError if a file is unreadable, lacks a field, or has no evaluation.
     """

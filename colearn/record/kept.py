@@ -13,8 +13,8 @@ from .folder import CONFIG, CRITIC, EPISODES, METRICS, RUN, TREES, RunFolder
 
 
 def check_no_remains(folder: RunFolder) -> None:
-    """Errors: CheckpointError for a folder with a run's results or state but without its config: a
-    new run would overwrite them."""
+    """Errors: CheckpointError if the folder has a run's results or state but no config. A new run
+    would overwrite these files."""
     remains = [name for name in (METRICS, EPISODES, TREES, CRITIC) if (folder.path / name).exists()]
     remains += ["checkpoints"] if folder.checkpoints.all() else []
     if remains:
@@ -27,7 +27,8 @@ def check_no_remains(folder: RunFolder) -> None:
 def kept_lines(
     folder: RunFolder, progress: Progress | None, *, transcripts: bool
 ) -> dict[Path, list[str]]:
-    """Returns, by file, the lines up to the last update and the last evaluation in `progress`.
+    """Returns, for each file, the lines up to the last update and the last evaluation in
+    `progress`.
 
     progress: None if the run restarts, so that no lines are kept. Missing lines are reported on
     stderr; missing lines of episodes only if the run writes `transcripts`. Errors: CheckpointError

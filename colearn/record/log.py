@@ -22,7 +22,7 @@ def log_size(log: Path) -> int:
 
 
 def log_lines(log: Path) -> list[str]:
-    """Non-empty lines of the log; none without a log."""
+    """Returns the non-empty lines of the log, or no lines if there is no log."""
     if not log.is_file():
         return []
     lines = (line.strip() for line in log.read_text("utf-8", "replace").splitlines())

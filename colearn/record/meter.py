@@ -1,4 +1,4 @@
-"""Progress figures of a run: evaluation, rolling training return, tokens per second."""
+"""Computes a run's current evaluation, rolling training return and tokens per second."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 _UPDATES = 20
-"""Number of updates in the rolling means of the training return and of tokens per second."""
+"""Number of updates over which the training return and the tokens per second are averaged."""
 
 Metrics = Mapping[str, float | None]
 
@@ -39,7 +39,7 @@ class Meter:
         self.reset()
 
     def reset(self) -> None:
-        """Forget everything, because the following lines start from the beginning."""
+        """Discard all values, because the next lines start from the beginning of the run."""
         self._steps = self._iteration = 0
         self._evaluation: float | None = None
         self._evaluated_at: int | None = None

@@ -1,4 +1,4 @@
-"""Unit, direction and meaning of every metric in `metrics.jsonl`.
+"""Defines the unit, direction and meaning of every metric in `metrics.jsonl`.
 
 Tasks add further metrics (`colearn.tasks.metrics`).
 """
@@ -24,13 +24,14 @@ class Metric:
 
 
 def agent_name(name: str, agent: str) -> str:
-    """Name under which one agent's value of a metric is logged if the agents' values differ."""
+    """Return the name under which one agent's value of a metric is logged. The name is used if the
+    agents' values differ."""
     return f"{name}/{agent}"
 
 
 def of_agent(metrics: Mapping[str, float | None], name: str, agent: str) -> float | None:
-    """An agent's value of a metric. If no value is logged for the agent, all agents have the same
-    value, and the team's value is returned; None if the team has no value either."""
+    """Return an agent's value of a metric. If no value is logged for the agent, all agents have the
+    same value, so the team's value is returned. None if the team has no value either."""
     return metrics.get(agent_name(name, agent), metrics.get(name))
 
 
@@ -215,4 +216,5 @@ RUN_METRICS: Mapping[str, Mapping[str, Metric]] = {
     "Trained models": ACTOR,
     "Critics": CRITIC,
 }
-"""All metrics by section. MODEL, AGENT, PLAYER and k stand for names and numbers in the run."""
+"""All metrics, grouped by section. In names of metrics, MODEL, AGENT, PLAYER and k are placeholders
+for names and numbers of the run."""

@@ -13,13 +13,13 @@ from colearn.errors import CheckpointError, ConfigError
 
 LOCK = ".lock"
 _SECONDS = 5.0
-"""Seconds to wait for a lock whose process is ending."""
+"""Number of seconds to wait for a lock, because the process that holds it may be ending."""
 
 
 def named_folder(given: str | Path, option: str = "--out") -> Path:
-    """The folder for a path passed by a caller.
+    """Return the folder for a path that a caller passed.
 
-    Errors: ConfigError for a value that is not a path, and for an empty name, which would mean the
+    Errors: ConfigError if the value is not a path, or if it is empty. An empty path would mean the
     current folder.
     """
     if not isinstance(given, str | Path):

@@ -12,7 +12,7 @@ from .fields import RecordedTree
 
 
 def tree_of(recorded: RecordedTree) -> Tree[None]:
-    """The tree recorded in a line of trees.jsonl; the tree's texts have no token ids."""
+    """Return the tree that a line of trees.jsonl records. The tree's texts have no token ids."""
     nodes: list[Node[None]] = []
     children = [0] * len(recorded.nodes)
     for index, node in enumerate(recorded.nodes):
@@ -48,7 +48,7 @@ def tree_of(recorded: RecordedTree) -> Tree[None]:
 
 
 def recorded_tree(iteration: int, tree: Tree[Any]) -> dict[str, Any]:
-    """A tree as a line of trees.jsonl, without empty fields."""
+    """Return a tree as a line of trees.jsonl. Empty fields are left out."""
     return {
         "iteration": iteration,
         "item": item_name(tree.item),

@@ -15,7 +15,7 @@ from .meter import Meter, Status
 
 
 class FileTail:
-    """Follows a file as it grows; a line is read once it is complete."""
+    """Follows a file as it grows, and reads each line when the line is complete."""
 
     def __init__(self, path: Path, start: int = 0) -> None:
         self._path = path
@@ -49,7 +49,7 @@ class MetricsTail:
         return self._meter.status
 
     def advance(self) -> bool:
-        """Read new lines; return True if there was a complete one."""
+        """Read new lines; return True if at least one new line was complete."""
         lines, shortened = self._file.lines()
         if shortened:
             self._meter.reset()  # a resumed run removed what followed its checkpoint
@@ -74,6 +74,6 @@ class NotesTail:
         self._file = FileTail(log, start)
 
     def advance(self) -> list[str]:
-        """New notes, without their prefix."""
+        """Return the new notes, without the notes' prefix."""
         lines = (line.decode("utf-8", "replace") for line in self._file.lines()[0])
         return [line.removeprefix(PREFIX) for line in lines if line.startswith(PREFIX)]

@@ -1,4 +1,5 @@
-"""Time use of iterations: seconds by generator and model, and a line on the bottleneck."""
+"""Computes the time use of iterations: seconds per generator and model, and a line on the
+bottleneck."""
 
 from __future__ import annotations
 
@@ -13,9 +14,10 @@ _KINDS = (*_VERBS, "wait")
 
 
 def time_use(spans: Sequence[BusyTime], names: Iterable[str], seconds: float) -> dict[str, float]:
-    """Returns metrics of an iteration that took `seconds`. For each generator or model in `names`:
-    the seconds spent on each activity, and the seconds spent waiting. For the iteration: the
-    seconds in which none of them worked, and the seconds in which at least two worked."""
+    """Returns metrics of an iteration that took `seconds`. For each generator or model in `names`,
+    the metrics contain the seconds spent on each activity and the seconds spent waiting. For the
+    iteration, they contain the seconds in which no generator or model worked, and the seconds in
+    which at least two worked."""
     metrics: dict[str, float] = {}
     for name in names:
         mine = [span for span in spans if span.who == name]
@@ -43,8 +45,8 @@ def _covered(spans: Sequence[BusyTime]) -> tuple[float, float]:
 
 
 def shares(updates: Iterable[Mapping[str, float | None]]) -> dict[str, float]:
-    """Shares of the total time of a run's iterations, by `ACTIVITY/NAME`, `idle` and `overlap`;
-    empty for a run without a timeline."""
+    """Returns shares of the total time of a run's iterations. The keys are `ACTIVITY/NAME`, `idle`
+    and `overlap`. Empty for a run without a timeline."""
     sums: dict[str, float] = {}
     total = 0.0
     for metrics in updates:
@@ -62,8 +64,8 @@ def shares(updates: Iterable[Mapping[str, float | None]]) -> dict[str, float]:
 
 
 def bottleneck(parts: Mapping[str, float]) -> str:
-    """Returns one line on `shares`: the activity with the largest share of an iteration, and the
-    other activities with their shares; empty without a timeline."""
+    """Returns one line on the result of `shares`. The line names the activity with the largest
+    share of an iteration, and the other activities with their shares. Empty without a timeline."""
     if not parts:
         return ""
     work = {key: value for key, value in parts.items() if key.partition("/")[0] in _VERBS}

@@ -14,7 +14,7 @@ from colearn.types import Node, Tree
 
 
 def transcript(task: DecPOMDP[Any, Any], tree: Tree[Any]) -> dict[str, Any]:
-    """An episode as plain data: observations, actions and reward of each turn.
+    """Return an episode as plain data: the observations, actions and reward of each turn.
 
     The task's `render` provides the text of the last state, `picture` the picture after each turn,
     and `svg` an SVG of the whole episode.
@@ -42,7 +42,8 @@ def transcript(task: DecPOMDP[Any, Any], tree: Tree[Any]) -> dict[str, Any]:
 
 
 def _critic_information(node: Node[Any]) -> dict[str, str]:
-    """m_t and the privileged information, if the node has them."""
+    """Return the global information m_t and the privileged information of a node, as far as the
+    node has them."""
     texts = {"global_info": node.global_info, "privileged_info": node.privileged_info}
     return {name: text for name, text in texts.items() if text}
 

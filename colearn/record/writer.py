@@ -25,11 +25,12 @@ from .place import LOCK, check_place, lock_folder
 
 
 class RunWriter:
-    """Writes one run's files under a lock; each line is written completely or not at all.
+    """Writes one run's files while holding a lock. Each line is written completely or not at all.
 
-    Errors: ConfigError if the folder cannot be written, or the budget is less than the number of
-    steps that the run in it has made; CheckpointError if the folder contains a different run, a run
-    that must be resumed explicitly, or a run that another process is writing, and if a write fails.
+    Errors: ConfigError if the folder cannot be written, or if the budget is less than the number of
+    steps that the run in the folder has made. CheckpointError if the folder contains a different
+    run, a run that must be resumed explicitly, or a run that another process is writing.
+    CheckpointError also if a write fails.
     """
 
     def __init__(self, path: Path, config: Config, *, resume: bool, writes: bool = True) -> None:
@@ -83,7 +84,7 @@ class RunWriter:
                 before["path"] = now.get("path")
 
     def open(self) -> None:
-        """Create the folder; called after the run has been assembled."""
+        """Create the folder. This method is called after the run has been assembled."""
         if not self.writes:
             return
         with self.writing():
@@ -113,8 +114,8 @@ class RunWriter:
                 path.rmdir()
 
     def rewind(self, progress: Progress | None) -> None:
-        """Drop the lines written after the state from which the run continues; None drops all
-        lines.
+        """Drop the lines that were written after the state `progress`, from which the run
+        continues. None drops all lines.
 
         Missing lines of that state are reported on stderr. Errors: CheckpointError, before any line
         is dropped, for a line that cannot be read, and if files of the run are missing.

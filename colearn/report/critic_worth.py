@@ -1,5 +1,5 @@
-"""Computes the explained variance of the critics of finished runs by turn, and for comparison the
-share that any critic could explain."""
+"""Computes, for each turn, the share of the variance of returns that the critics of finished runs
+explained, and the share that any critic could explain."""
 
 from __future__ import annotations
 
@@ -20,28 +20,29 @@ SIGNAL = "grad_signal"
 LEAST_EXPLAINED = 0.5
 """Minimum fraction of the explainable share that a critic must explain to count as fitted."""
 WORTHWHILE = 0.2
-"""Explainable share of the variance of returns below which there is little to explain."""
+"""Threshold on the explainable share of the variance of returns. Below it, there is little to
+explain."""
 _RESAMPLES = 400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnSummary:
-    """Statistics of the critic at one turn, over the second half of the updates; values are means
-    over seeds."""
+    """Statistics of the critic at one turn, computed over the second half of the updates and
+    averaged over seeds."""
 
     turn: int
     explained: MeanEstimate | None
-    """Explained variance of single returns, computed from the error variance, so that bias does not
-    count."""
+    """Explained variance of single returns, computed from the error variance. The critic's bias
+    therefore does not reduce it."""
     r2: MeanEstimate | None
-    """Explained variance of single returns, computed from the mean squared error, so that bias
-    counts."""
+    """Explained variance of single returns, computed from the mean squared error. The critic's bias
+    therefore reduces it."""
     item_mean: MeanEstimate | None
-    """Explained variance if the mean return by item and turn is used instead of the critic's
-    value."""
+    """Explained variance of a baseline: the mean return of each item and turn in place of the
+    critic's value."""
     ceiling: tuple[float, float, float] | None
-    """Explainable share, with a 95% interval over updates; None if no joint history occurred twice
-    in an update."""
+    """Share of the variance that any critic could explain, with the bounds of a 95% interval over
+    updates. None if no joint history occurred twice in an update."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,13 +51,13 @@ class CriticSummary:
 
     turns: tuple[TurnSummary, ...]
     noise: float | None
-    """Norm of the noise in an actor's gradient divided by the norm of the gradient, per step; None
-    if not measured."""
+    """Ratio of the norm of the noise in an actor's gradient to the norm of the gradient, per
+    optimiser step; None if not measured."""
     calibration: tuple[tuple[float, float], ...]
     """Mean value and mean return for each tenth of the critic's values, in the second half of the
     updates."""
     sentence: str
-    """Verdict on the three conditions for a useful critic in these runs."""
+    """Sentence that states whether the three conditions for a useful critic hold in these runs."""
 
 
 def critic_summary(label: str, runs: Sequence[Run]) -> CriticSummary | None:
@@ -76,7 +77,7 @@ def critic_summary(label: str, runs: Sequence[Run]) -> CriticSummary | None:
 
 
 def turn_summaries(by_seed: Sequence[Sequence[CriticLine]]) -> tuple[TurnSummary, ...]:
-    """Explained variance by turn, from the lines of each seed."""
+    """Return the explained variance of each turn, computed from the recorded lines of each seed."""
     numbers = sorted({turn.turn for lines in by_seed for line in lines for turn in line.turns})
     return tuple(_turn(number, by_seed) for number in numbers)
 

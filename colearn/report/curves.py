@@ -1,4 +1,4 @@
-"""Curves of the headline metric over steps, tokens and time, with mean, interval and each seed."""
+"""Plots the headline metric over steps, tokens and time: the mean, the interval and each seed."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def colour(index: int) -> str:
 
 
 def write_curves(summary: Summary, path: Path) -> None:
-    """Write all three panels side by side as a PNG."""
+    """Write the curves over the three axes side by side as a PNG."""
     figure = Figure(figsize=(13.5, 4.6), layout="constrained", facecolor=_BACKGROUND)
     panels = figure.subplots(1, len(AXES), sharey=True)
     for panel, axis in zip(panels, AXES, strict=True):
@@ -47,7 +47,8 @@ def write_curves(summary: Summary, path: Path) -> None:
 
 
 def panel_svg(summary: Summary, axis: str) -> str:
-    """The headline metric over one axis as a self-contained SVG, legible at a phone's width."""
+    """Plot the headline metric over one axis as a self-contained SVG that is legible at a phone's
+    width."""
     figure = Figure(figsize=(4.2, 3.4), layout="constrained", facecolor="none")
     panel = figure.subplots()
     _draw(panel, summary, axis)
@@ -56,7 +57,7 @@ def panel_svg(summary: Summary, axis: str) -> str:
 
 
 def training_svg(summary: Summary) -> str | None:
-    """The training return as a panel in the format of the evaluation panels; None without
+    """Plot the training return in the format of the evaluation panels; None if no run has
     updates."""
     trained = {n: a.training for n, a in enumerate(summary.algorithms.values()) if a.training}
     if not trained:
@@ -72,7 +73,8 @@ def training_svg(summary: Summary) -> str | None:
 
 
 def small_svg(curves: Mapping[int, Curve]) -> str:
-    """Plot curves over environment steps as a small SVG; the keys are the algorithms' numbers."""
+    """Plot curves over environment steps as a small SVG. The keys of `curves` are the numbers of
+    the algorithms."""
     figure = Figure(figsize=(3.4, 2.2), layout="constrained", facecolor="none")
     panel = figure.subplots()
     for index, curve in curves.items():

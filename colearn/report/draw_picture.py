@@ -1,4 +1,5 @@
-"""Draws pictures as inline SVG. One path for each pair of colour and mark keeps pages small."""
+"""Draws pictures as inline SVG. All cells with the same colour and mark share one path, which keeps
+pages small."""
 
 from __future__ import annotations
 
@@ -46,8 +47,8 @@ class Drawing:
         self._marks = [mark for mark in _MARKS if any(cell.mark == mark for cell in cells)]
 
     def legend(self, *, changes: bool) -> str:
-        """Legend of colours and marks. changes: whether to explain the mark of changed cells
-        too."""
+        """Return a legend of colours and marks. changes: whether the legend also explains the mark
+        of changed cells."""
         corner = [(0, 0)]
         entries = [
             (f'<path d="{_squares(corner)}" class="block" fill="{colour}"/>', kind)
@@ -109,7 +110,7 @@ class Drawing:
         )
 
     def _discs(self, cells: Sequence[At], owner: str) -> str:
-        """Discs, drawn as zero-length lines with round ends, with a digit over each."""
+        """Draws each disc as a zero-length line with round ends, and a digit over the disc."""
         if not cells:
             return ""
         number = self._owners.index(owner)
@@ -138,7 +139,8 @@ def changed(panel: Panel, earlier: Panel) -> list[At]:
 
 
 def _same_panel(panel: Panel, place: int, known: Sequence[Panel]) -> Panel | None:
-    """The panel at the same position among `known`, if its grid has the same size."""
+    """Returns the panel of `known` at position `place` if both grids have the same size; otherwise
+    None."""
     if place < len(known) and (known[place].columns, known[place].rows) == (
         panel.columns,
         panel.rows,

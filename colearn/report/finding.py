@@ -1,4 +1,5 @@
-"""One-sentence summary of a comparison, limited to what the confidence intervals support."""
+"""Summarises a comparison in one sentence that states only what the confidence intervals
+support."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ from colearn.statistics.over_seeds import (
 from .show import show_estimate
 
 Ends = tuple[MeanEstimate | None, MeanEstimate | None, MeanEstimate | None]
-"""The headline metric's first value, its last value, and the gain within each seed."""
+"""Estimates of the headline metric's first value, of its last value, and of the gain within each
+seed."""
 
 _SPELLED_OUT = 4
 RETURN = Headline()
@@ -25,7 +27,8 @@ RETURN = Headline()
 
 @dataclass(frozen=True, slots=True)
 class _Caution:
-    """Wording for why a change is not significant: for one algorithm, and for all of them."""
+    """Reason why a change is not significant, worded for a single algorithm and for all algorithms
+    together."""
 
     alone: str
     together: str

@@ -1,5 +1,5 @@
-"""Selects independent runs: an untrained run that repeats another run's evaluations does not count
-as a seed."""
+"""Selects independent runs. An untrained run whose evaluations equal those of another untrained run
+does not count as a seed."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _TIMES = frozenset({"response_seconds"})
 
 
 def independent(runs: Sequence[Run]) -> list[Run]:
-    """The runs without repeats. Of runs that made no update and whose evaluations have equal
-    metrics (apart from times), only the first counts: the seed had no effect on them, so they are a
-    single sample. Each trained run counts, even if it equals another."""
+    """Returns the runs without repeats. Among runs that made no update and have equal evaluation
+    metrics (apart from times), only the first counts: the seed had no effect on these runs, so
+    together they are a single sample. Every trained run counts, even if it equals another run."""
     kept: list[Run] = []
     seen: list[list[dict[str, float | None]]] = []
     for run in runs:

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 class ResultCell:
     text: str
     note: str = ""
-    """Small print below the cell's text: the interval, or missing seeds."""
+    """Text in small print below the cell's main text: the interval, or a remark on missing
+    seeds."""
     best: bool = False
     blank: bool = False
     """Whether the cell is empty, as for an algorithm compared with itself."""
@@ -25,7 +26,7 @@ class ResultTable:
     note: str
     columns: tuple[str, ...]
     rows: tuple[tuple[str, tuple[ResultCell, ...]], ...]
-    """Each row's name, and its cell for each column."""
+    """The rows: each has a name, and one cell for each column."""
 
     def markdown(self) -> str:
         head = "| | " + " | ".join(map(_plain, self.columns)) + " |"

@@ -1,4 +1,4 @@
-"""Table of resolved settings by algorithm, in which differing settings come first."""
+"""Builds a table of the resolved settings of each algorithm. Settings that differ come first."""
 
 from __future__ import annotations
 
@@ -32,9 +32,10 @@ class Setting:
 
 
 def settings_table(configs: Iterable[Mapping[str, Any]]) -> list[Setting]:
-    """The settings from runs' configs (plain data), one config for each algorithm.
+    """Returns the settings in the given configs. `configs` has one run's config, as plain data, for
+    each algorithm.
 
-    A key that a config lacks is shown as a dash for its algorithm.
+    If a config lacks a key, the table shows a dash for the config's algorithm.
     """
     flat = [dotted(_resolved(config)) for config in configs]
     keys = dict.fromkeys(key for one in flat for key in one)
@@ -53,9 +54,10 @@ def show(value: Any) -> str:
 
 
 def _resolved(config: Mapping[str, Any]) -> dict[str, Any]:
-    """A config with the defaults of its algorithm and task, if these are installed.
+    """Returns a config with the defaults of its algorithm and task added, where these are
+    installed.
 
-    A report does not import code named in a config."""
+    Code that a config names is not imported."""
     resolved = dict(config)
     try:
         with without_own_code():

@@ -23,7 +23,7 @@ class Compared:
     task: str
     task_settings: dict[str, Any]
     algorithms: dict[str, dict[str, Any]]
-    """Settings of the config's `algorithm` section, including `name`, by label."""
+    """Settings of the config's `algorithm` section, including `name`. The keys are the labels."""
     seeds: list[int]
     models: dict[str, str]
     parameters: dict[str, int]
@@ -32,10 +32,10 @@ class Compared:
     environment_steps: int | None
     """Budget of each run in joint actions; None if the runs' budgets differ."""
     headline: Headline
-    """The metric that ranks all runs; `return` if the runs name different metrics."""
+    """The metric by which runs are ranked; `return` if the runs' configs name different metrics."""
     evaluation: dict[str, Any]
     settings: list[Setting]
-    """All resolved settings, by algorithm."""
+    """All resolved settings of each algorithm."""
     versions: list[str]
     command: str | None
 

@@ -1,4 +1,5 @@
-"""Values of a suite's table: response time, cost and metrics, by algorithm and task."""
+"""Computes the values of a suite's table: the response time, cost and metrics of each algorithm on
+each task."""
 
 from __future__ import annotations
 
@@ -34,16 +35,18 @@ class Figures:
 
     columns: tuple[Column, ...]
     values: dict[str, tuple[MeanEstimate | None, ...]]
-    """Estimates by row label, one for each column."""
+    """Estimates of each row, one for each column. The keys are row labels."""
     notes: tuple[str, ...]
     """Notes on cells that have no value, or fewer seeds than planned."""
     marks: dict[tuple[str, int], int]
-    """Number of each cell's note (from 1), by row label and column number."""
+    """Number of each cell's note, counted from 1. The key is the row label and the column
+    number."""
     seeds: tuple[int, ...]
-    """Seeds with at least one value."""
+    """The seeds for which at least one value exists."""
 
     def best(self, column: int) -> set[str]:
-        """Labels with the best displayed mean of a column; empty if all means are equal."""
+        """Labels of the rows with the best displayed mean in a column; empty if all means are
+        equal."""
         means = {
             label: value.mean
             for label, row in self.values.items()
@@ -123,7 +126,7 @@ def read_figures(suite: SuiteSettings, folder: Path) -> Figures:
 
 
 def _planned(folder: ComparisonFolder) -> dict[str, list[RunFolder]]:
-    """Run folders by row label."""
+    """Folders of the planned runs for each row label."""
     runs_by_label: dict[str, list[RunFolder]] = {}
     for label, run in folder.planned():
         runs_by_label.setdefault(label, []).append(run)

@@ -133,13 +133,15 @@ def _summarise_algorithm(
 
 
 def _costs(runs: Sequence[Run]) -> dict[str, MeanEstimate | None]:
-    """Costs of the task's services by name; a run that did not use a service has a cost of 0."""
+    """Cost of each of the task's services, by the service's name. A run that did not use a service
+    has a cost of 0."""
     names = dict.fromkeys(name for run in runs for name in run.record.costs)
     return {n: estimate([run.record.costs.get(n, 0.0) for run in runs]) for n in names}
 
 
 def _levels(finals: Mapping[str, Sequence[float]]) -> list[float]:
-    """Evenly spaced levels inside the range of all final returns; empty if all are equal."""
+    """Returns evenly spaced levels inside the range of all final returns; empty if all returns are
+    equal."""
     every = [value for values in finals.values() for value in values]
     if not every or min(every) == max(every):
         return []

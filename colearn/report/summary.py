@@ -23,7 +23,8 @@ AXES = ("environment_steps", "generated_tokens", "wall_seconds")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """A metric at the first and at the last evaluation, and the change within each seed."""
+    """Mean of a metric at the first evaluation, at the last evaluation, and of the change within
+    each seed."""
 
     first: MeanEstimate | None
     last: MeanEstimate | None
@@ -42,12 +43,12 @@ DIAGNOSTICS = {
     "clip_fraction": "Share of clipped terms",
     "similarity": "Similarity of a group's answers (word F1)",
 }
-"""Titles of the update metrics that are drawn, by the end of their names; values are means over
-models or agents."""
+"""Titles of the update metrics that are plotted. The keys are the ends of the metrics' names. The
+plotted values are means over models or agents."""
 
 OBJECTIVE = "objective"
-"""Metric of the training objective; with the suffix `/AGENT`, the objective is that of one
-agent."""
+"""Name of the metric of the training objective. With the suffix `/AGENT`, the name denotes one
+agent's objective."""
 
 
 def is_objective(name: str) -> bool:
@@ -64,7 +65,8 @@ class Curve:
     low: list[float]
     high: list[float]
     seeds: dict[str, tuple[list[float], list[float]]]
-    """x values and smoothed metric values by seed, at the seed's evaluations or updates."""
+    """For each seed, the x values and smoothed metric values at the seed's evaluations or
+    updates."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,19 +78,20 @@ class AlgorithmSummary:
     """Means per run: counts, wall_seconds in seconds, peak_memory_gb in 10^9 bytes, and costs of
     the task's services by name."""
     curves: dict[str, Curve]
-    """The headline metric of evaluations, by axis."""
+    """Curves of the headline metric of evaluations. The keys are the axes."""
     training: Curve | None
     """Mean return of each update's training episodes over environment steps."""
     metrics_curves: dict[str, Curve]
     """All other evaluation metrics and the training objective, over environment steps."""
     time_use: dict[str, MeanEstimate | None]
-    """Shares of an iteration's time by activity and name; empty without a timeline."""
+    """Share of an iteration's time that each activity of each generator or model takes; empty
+    without a timeline."""
     bottleneck: str
     """One line that summarises the means of `time_use`; empty without a timeline."""
     critic: CriticSummary | None
-    """Explained variance of the algorithm's critics; None without a critic."""
+    """Statistics of the algorithm's critics; None without a critic."""
     diagnostics: dict[str, Curve]
-    """Update diagnostics over environment steps, by the keys of `DIAGNOSTICS`."""
+    """Curves of update diagnostics over environment steps. The keys are those of `DIAGNOSTICS`."""
     interquartile_mean: MeanEstimate | None
     """Interquartile mean of the headline metric's final values; None below five seeds."""
     profile: Profile | None
@@ -116,8 +119,8 @@ class FinishedRun:
     wall_seconds: float
     peak_memory_bytes: int
     evaluations: dict[str, list[Any]]
-    """The lists by name: iteration, environment_steps, generated_tokens, updates, wall_seconds, and
-    every metric."""
+    """One list for each name, with one entry per evaluation. The names are iteration,
+    environment_steps, generated_tokens, updates, wall_seconds, and every metric."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,7 +133,8 @@ class Summary:
     runs: list[FinishedRun]
     algorithms: dict[str, AlgorithmSummary]
     pairs: list[PairFinding]
-    """Probability of improvement of x over y in the final headline metric, for every pair."""
+    """Probability of improvement of x over y in the final headline metric, for every pair of
+    algorithms x and y."""
 
     def write(self, path: Path) -> None:
         data = dataclasses.asdict(self)

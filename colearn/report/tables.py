@@ -23,10 +23,10 @@ _OVERHEAD = {
 
 
 def tables(summary: Summary) -> list[ResultTable]:
-    """Returns the tables: performance; the distribution of performance if there are at least five
-    seeds; the critics' explained variance; all other metrics; the training objective; overhead;
-    time use. With several algorithms and seeds, another table has the probability that one
-    algorithm improves over another."""
+    """Returns the tables of performance, the critics' explained variance, all other metrics, the
+    training objective, overhead, and time use. With at least five seeds, there is also a table of
+    the distribution of performance. With several algorithms and seeds, there is also a table of the
+    probability that one algorithm improves over another."""
     made = [
         _performance(summary),
         _shape(summary),
@@ -79,15 +79,15 @@ def _performance(summary: Summary) -> ResultTable:
 
 
 def _means(summary: Summary) -> str:
-    """Description of a table's cells: means over seeds, or the values of single runs."""
+    """Describes what a table's cells show: means over seeds, or the values of single runs."""
     if _several_seeds(summary):
         return "Means over seeds with 95% intervals"
     return "Values of one run, so without intervals"
 
 
 def _several_seeds(summary: Summary) -> bool:
-    """Whether some algorithm has at least two seeds. With one run each, every probability would be
-    0 or 1."""
+    """Whether some algorithm has at least two seeds. If every algorithm had one run, every
+    probability would be 0, 0.5 or 1."""
     return any(len(algorithm.seeds) > 1 for algorithm in summary.algorithms.values())
 
 

@@ -1,4 +1,5 @@
-"""Transcript selection: the same item before and after training, not the best episode."""
+"""Selects transcripts: episodes of the same item before and after training, not the best
+episodes."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ class PicturedEpisode:
 
     record: Episode
     pictures: tuple[Picture | None, ...]
-    """Picture after each turn; None if the task draws none."""
+    """The picture after each turn; None if the task provides no picture."""
 
     def drawn(self, turn: int, drawing: Drawing) -> str:
         """Returns the picture after turn number `turn` as HTML with changes marked; "" if there is

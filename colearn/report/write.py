@@ -24,9 +24,9 @@ _CAPTIONS = {
 
 
 def write_report(folder: str | Path) -> Path:
-    """Report the finished runs of a comparison's folder, or a single run.
+    """Write the report of the finished runs in a comparison's folder, or of a single run.
 
-    Returns the path of report.html, which names unfinished runs.
+    Returns the path of report.html. The report names the runs that are not finished.
     Errors: CheckpointError if no run is finished or a file cannot be read.
     """
     source = read_source(Path(folder))
@@ -60,8 +60,8 @@ def _markdown(summary: Summary, shown: list[ResultTable]) -> str:
 
 
 def live_page(folder: Path, refresh: int | None) -> str:
-    """HTML page of a possibly unfinished run: its curves and transcripts so far. refresh: seconds
-    after which a browser reloads the page; None means never.
+    """Return an HTML page with the curves and transcripts of a run that may be unfinished. refresh:
+    seconds after which a browser reloads the page; None means never.
 
     Errors: CheckpointError before the first evaluation.
     """
@@ -109,8 +109,8 @@ def _html(
 
 
 def _main_curves(summary: Summary, judged: str) -> list[tuple[str, str]]:
-    """Returns (SVG, caption) pairs of the headline metric over each axis, and of the training
-    return."""
+    """Returns (SVG, caption) pairs: one for the headline metric over each axis, and one for the
+    training return."""
     curves = [(panel_svg(summary, axis), f"{judged} {_CAPTIONS[axis]}") for axis in AXES]
     training = training_svg(summary)
     return (
@@ -123,8 +123,8 @@ def _title(compared: Compared) -> str:
 
 
 def _more_curves(summary: Summary) -> dict[str, list[tuple[str, str]]]:
-    """Returns, by title, (SVG, caption) pairs of other metrics, the training objective and update
-    diagnostics."""
+    """Returns (SVG, caption) pairs of the other metrics, the training objective and update
+    diagnostics. The keys are titles."""
     algorithms = list(summary.algorithms.values())
     names = dict.fromkeys(name for a in algorithms for name in a.metrics_curves)
     drawn = {name: [a.metrics_curves.get(name) for a in algorithms] for name in names}

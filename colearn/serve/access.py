@@ -11,10 +11,11 @@ LOOPBACK = frozenset(("localhost", "127.0.0.1", "::1"))
 
 
 def read_token(file: Path | None, given: str | None, *, host: str, insecure: bool) -> str | None:
-    """Returns the token from the file, else from the environment; None if neither is set.
+    """Returns the token from the file or, without a file, from the environment; None if neither is
+    set.
 
-    Errors: ConfigError for a file without a token, or if the server would be reachable from other
-    machines without a token.
+    Errors: ConfigError if the file contains no token, or if a server without a token would be
+    reachable from other machines.
     """
     token = given or None
     if file is not None:
@@ -37,7 +38,8 @@ def read_token(file: Path | None, given: str | None, *, host: str, insecure: boo
 
 
 def names_to_call(host: str, token: str | None) -> frozenset[str] | None:
-    """Returns the host names that a server without a token answers to; None for any.
+    """Returns the host names under which a server without a token accepts requests; None means any
+    name.
 
     This check prevents DNS rebinding, where a web page maps its own domain to this machine's
     address.

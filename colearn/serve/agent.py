@@ -55,7 +55,7 @@ class ServedAgent:
         """Number of characters in the longest token."""
         self.sampling = Sampling(**self.manifest.sampling.model_dump())
         self.chat = lru_cache(maxsize=_PROMPTS)(self._chat)
-        """The chat format of a system prompt, for encoding in one thread.
+        """Returns the chat format for a system prompt. It may encode in one thread only.
 
         Errors: ConfigError if the template cannot hold this prompt.
         """
@@ -72,8 +72,8 @@ class ServedAgent:
 
 
 class ServedChat(ChatFormat):
-    """The chat format used in training, but without a cache of token ids, because clients choose
-    the texts.
+    """The chat format used in training. Unlike in training, token ids are not cached, because
+    clients choose the texts.
 
     Special tokens in the agent's exported system text keep their meaning, as in training.
     """

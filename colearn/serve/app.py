@@ -25,7 +25,7 @@ from .waiting import JobEvents
 
 
 def build_app(service: Service) -> FastAPI:
-    """Builds the server's application, without the `Guard` middleware."""
+    """Builds the server's ASGI application. The `Guard` middleware is not included."""
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
     page = PageFiles()
 

@@ -56,7 +56,8 @@ class ChatAnswer:
         return {**head, "choices": choices, "usage": self.usage()}
 
     def usage(self) -> dict[str, Any]:
-        """Returns token counts; `cached_tokens` are prompt tokens reused from the KV cache."""
+        """Returns token counts; `cached_tokens` is the number of prompt tokens reused from the KV
+        cache."""
         prompt = len(self.job.request.history)
         completion = sum(len(choice.tokens) for choice in self.job.choices)
         return {
@@ -81,8 +82,8 @@ class ChatAnswer:
         return self._chunk(token.choice, {"content": content}, logprobs, None, usage)
 
     def ended(self, choice: int, finish: Finish, usage: bool) -> bytes:
-        """Returns the last chunks: one with the text that was held back, and one with the finish
-        reason."""
+        """Returns the last chunks: a chunk with the text that was held back, if there is any, and a
+        chunk with the finish reason."""
         reason = _REASONS[finish]
         content, calls = self._read(self.job.choices[choice].text)
         if self._offered:
@@ -103,7 +104,7 @@ class ChatAnswer:
         return read_calls(self._opened + text, self._offered, several=self._several)
 
     def counted(self) -> bytes:
-        """Returns the last chunk of a stream with `include_usage`."""
+        """Returns the chunk with the token counts, which ends a stream with `include_usage`."""
         return event({**self._chunk_head(), "choices": [], "usage": self.usage()})
 
     def _choice(self, number: int, choice: Choice) -> dict[str, Any]:

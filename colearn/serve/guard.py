@@ -1,8 +1,8 @@
 """ASGI middleware around every request: authentication, rate limit, access log, error responses.
 
-Clients of this API expect errors as JSON, but Starlette's TrustedHostMiddleware answers in plain
-text, and uvicorn limits only headers that arrive in pieces. This module therefore checks the host
-and the size of headers itself.
+This module checks the host and the size of headers itself, for two reasons. Clients of this API
+expect errors as JSON, but Starlette's TrustedHostMiddleware answers in plain text. Uvicorn limits
+the size of headers only if the headers arrive in pieces.
 """
 
 from __future__ import annotations
@@ -30,8 +30,9 @@ _HEADERS = 16 * 1024
 class Guard:
     """Checks, logs and counts requests.
 
-    Without a `token`, requests are not authenticated; `hosts` then restricts the Host header, to
-    prevent DNS rebinding by a web page. `seen` is called with each request's path and status.
+    Without a `token`, requests are not authenticated. Instead, `hosts` restricts the Host header,
+    which prevents DNS rebinding by a web page. `seen` is called with each request's path and
+    status.
     """
 
     def __init__(

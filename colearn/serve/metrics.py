@@ -1,4 +1,4 @@
-"""Prometheus metrics of a server, at /metrics."""
+"""Provides a server's Prometheus metrics, which are served at /metrics."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 
 class Metrics:
     """Metrics of one server.
 
-    The arguments `engine`, `sessions` and `waiting` provide current counts; they are read at each
+    The arguments `engine`, `sessions` and `waiting` provide current counts, which are read at each
     scrape.
     """
 

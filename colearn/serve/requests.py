@@ -1,4 +1,5 @@
-"""Checks chat completion requests and converts them to token history, sampling and seeds."""
+"""Checks chat completion requests. Converts each request to a token history, sampling settings and
+seeds."""
 
 from __future__ import annotations
 
@@ -84,8 +85,8 @@ def whole_history(
 def observe(
     history: TokenHistory, chat: ChatFormat, said: str, last: Action | None, window: int | None
 ) -> TokenHistory:
-    """Extends a history by the user's text, which follows the action `last` (None: the history is
-    empty).
+    """Extends a history by the user's text. The text follows the action `last`; None means that the
+    history is empty.
 
     Errors: WindowExceeded.
     """

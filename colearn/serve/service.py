@@ -1,4 +1,4 @@
-"""Service of one agent: queues requests as engine jobs and adds the results to sessions."""
+"""Serves one agent: queues requests as engine jobs and adds the results to sessions."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from .sessions import ServedSession, Sessions
 from .spelling import Spelling
 
 PIECE = 512
-"""Number of tokens in a prefill chunk. Limits how long a long prompt delays the rows that are
-decoding."""
+"""Number of tokens in a prefill chunk. Small chunks limit how long a long prompt delays the
+sequences that are being decoded."""
 
 FAILURES = 3
-"""Number of failed steps, without any completed answer between them, after which the server
-stops."""
+"""Number of failed steps after which the server stops, if no answer is completed between the
+failures."""
 
 _PATHS = {
     "/v1/chat/completions": "chat",

@@ -1,4 +1,5 @@
-"""Sessions: private histories stored by the server under names chosen by the client."""
+"""Stores sessions. A session is a private history that the server stores under a name chosen by the
+client."""
 
 from __future__ import annotations
 
@@ -30,8 +31,8 @@ class ServedSession:
 
     @property
     def last(self) -> Action | None:
-        """The last action, reduced to its last token. The tokens of the next observation depend on
-        this token."""
+        """Return the last action, reduced to its last token. The tokens of the next observation
+        depend on the last token."""
         return Action("", (self.history.ids[-1],)) if self.turns else None
 
 

@@ -16,9 +16,9 @@ _BYTE = re.compile(r"<0x([0-9A-F]{2})>")
 class Spelling:
     """Maps token ids to text and bytes.
 
-    The bytes of a token that holds part of a character are exact if the vocabulary is byte-level or
-    has byte fallback, and null otherwise. Tokens that answers omit, for example an end token, have
-    no bytes, so that the concatenated bytes equal the answer.
+    If a token holds only part of a character, the token's bytes are exact for a vocabulary that is
+    byte-level or has byte fallback, and null for any other. A token that the answer omits, for
+    example an end token, has no bytes. The concatenated bytes therefore equal the answer.
     """
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase) -> None:

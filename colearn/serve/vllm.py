@@ -18,7 +18,8 @@ def replace_process(
     """Replaces this process with vLLM's server, which has no sessions.
 
     The chat template applies the role prompt.
-    Errors: MissingExtra; ConfigError for an agent with a window, which vLLM does not support.
+    Errors: MissingExtra; ConfigError for an agent with a window, because vLLM does not support
+    windows.
     """
     manifest = read_manifest(folder)
     verify(folder)

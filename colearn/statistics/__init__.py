@@ -1,1 +1,1 @@
-"""Statistics over seeds, and arithmetic on rewards that may be unscored."""
+"""Computes statistics over seeds, and sums and means of rewards that may be unscored."""

@@ -1,8 +1,9 @@
-"""Statistics over seeds: intervals, probability of improvement, smoothing, alignment.
+"""Statistics over seeds: confidence intervals, probability of improvement, smoothing and alignment
+of curves.
 
 The statistical unit is a whole run, which is one sample of an algorithm. A single evaluation is
-never the unit, since evaluations of one run are not independent. Since comparisons have few runs,
-intervals are Student's and tests are exact. A percentile bootstrap of three runs would cover the
+never the unit, since evaluations of one run are not independent. Comparisons have few runs, so
+intervals use Student's t and tests are exact. A percentile bootstrap of three runs would cover the
 true mean in 74% of cases instead of 95% (`python benchmarks/interval_coverage.py` prints these
 rates for every statistic of a report).
 """
@@ -27,7 +28,7 @@ ENOUGH_FOR_SHAPE = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeanEstimate:
-    """A mean over seeds and its 95% interval; with one seed there is no interval."""
+    """A mean over seeds and the mean's 95% interval. With one seed, there is no interval."""
 
     mean: float
     low: float | None
@@ -48,11 +49,11 @@ class Profile:
 
 
 def estimate(values: Sequence[float | None]) -> MeanEstimate | None:
-    """Mean and Student's 95% interval of one value per seed.
+    """Return the mean of one value per seed, with Student's 95% interval.
 
-    For normal values the interval is exact at every number of seeds. With skewness 1 the coverage
-    is 93%, with skewness 2 it is 88%. Seeds without a finite value are ignored and not counted in
-    `seeds`; None if no seed has a finite value.
+    For normally distributed values, the interval is exact for every number of seeds. The coverage
+    is 93% for values with skewness 1, and 88% for values with skewness 2. Seeds without a finite
+    value are ignored and not counted in `seeds`; None if no seed has a finite value.
     """
     kept = np.array(_finite(values))
     if kept.size == 0:
@@ -66,8 +67,8 @@ def estimate(values: Sequence[float | None]) -> MeanEstimate | None:
 
 
 def mean_band(rows: ArrayLike) -> tuple[Array, Array, Array]:
-    """Pointwise mean of curves [seeds, points], and lower and upper bound of Student's 95%
-    interval.
+    """Return the pointwise mean of curves [seeds, points], and the lower and upper bounds of
+    Student's 95% interval.
 
     With one seed, both bounds equal the curve.
     """
@@ -82,9 +83,9 @@ def mean_band(rows: ArrayLike) -> tuple[Array, Array, Array]:
 
 
 def interquartile_mean(values: Sequence[float | None]) -> MeanEstimate | None:
-    """Mean of the middle half of the seeds, with the 95% interval of a trimmed mean (Tukey and
-    McLaughlin 1963). None with fewer than five seeds. The mean is robust to a single lucky or
-    failed run."""
+    """Return the mean of the middle half of the seeds' values, with the 95% interval of a trimmed
+    mean (Tukey and McLaughlin 1963). None with fewer than five seeds. The mean is robust to a
+    single lucky or failed run."""
     kept = np.array(_finite(values))
     if kept.size < ENOUGH_FOR_SHAPE:
         return None
@@ -114,7 +115,8 @@ def performance_profile(values: Sequence[float | None], levels: Sequence[float])
 
 
 def probability_of_improvement(x: ArrayLike, y: ArrayLike) -> MeanEstimate:
-    """P(X > Y) + P(X = Y) / 2 over all pairs of seeds, with Brunner and Munzel's 95% interval.
+    """Estimate P(X > Y) + P(X = Y) / 2 over all pairs of seeds, with Brunner and Munzel's 95%
+    interval.
 
     If every value of X exceeds every value of Y, or the reverse, the interval is Clopper and
     Pearson's for min(n, m) disjoint pairs. `seeds` is the smaller of the two numbers of seeds. If X
@@ -160,8 +162,8 @@ def differ(x: ArrayLike, y: ArrayLike) -> bool:
 
 
 def can_differ(x_seeds: int, y_seeds: int) -> bool:
-    """Whether n and m seeds are enough for a difference at the 95% level: the smallest possible
-    p-value of the exact two-sided rank test is 2 / C(n+m, n)."""
+    """Whether n and m seeds can show a difference at the 95% level. The smallest possible p-value
+    of the exact two-sided rank test is 2 / C(n+m, n)."""
     return 2.0 / math.comb(x_seeds + y_seeds, x_seeds) <= 1.0 - CONFIDENCE
 
 
@@ -176,11 +178,11 @@ def _finite(values: Sequence[float | None]) -> list[float]:
 
 
 def time_weighted_average(x: ArrayLike, y: ArrayLike, scale: float) -> Array:
-    """Exponential moving average of y over irregular x: a point at distance d has weight
-    exp(-d/scale).
+    """Compute the exponential moving average of y over irregularly spaced x. An earlier point at
+    distance d has weight exp(-d/scale).
 
-    `scale` is in units of x; zero or less returns y unchanged. Weights are normalised, so the
-    average of a constant is that constant from the first point on.
+    `scale` is in units of x; zero or less returns y unchanged. Weights are normalised, so if y is
+    constant, the average equals y at every point.
     """
     xs, ys = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
     if scale <= 0:
@@ -199,9 +201,10 @@ def on_common_grid(
 ) -> tuple[Array, Array]:
     """Interpolates curves (x, y) linearly on one grid; returns the grid and one row per curve.
 
-    The grid covers the range that all curves share, so nothing is extrapolated. If the ranges
-    overlap in at most one point, the grid contains only the latest start, with each curve's nearest
-    value. x must not decrease; of several points with equal x, only the last is used.
+    The grid covers the range of x that all curves share, so no curve is extrapolated. If the ranges
+    overlap in at most one point, the grid contains only the largest first x of any curve, with each
+    curve's nearest value. x must not decrease. If several points have the same x, only the last
+    point is used.
     """
     kept = [_without_repeats(np.asarray(x, float), np.asarray(y, float)) for x, y in curves]
     start = max(x[0] for x, _ in kept)

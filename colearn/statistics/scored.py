@@ -1,4 +1,4 @@
-"""Arithmetic on rewards that may be unscored: NaN represents a reward of None.
+"""Computes sums and means of rewards that may be unscored. NaN represents a reward of None.
 
 A sum over time that includes an unscored reward is unscored, because NaN propagates. Means over
 branches and sums over kinds of reward leave unscored rewards out, as in TRL.
@@ -16,12 +16,13 @@ def as_number(reward: float | None) -> float:
 
 
 def as_reward(number: float) -> float | None:
-    """The inverse of `as_number`."""
+    """Convert a number to a reward: NaN becomes None. This is the inverse of `as_number`."""
     return None if isnan(number) else number
 
 
 def mean_scored(numbers: Iterable[float]) -> float:
-    """Mean of the scored numbers: NaN if none of them is scored, 0 if there are no numbers."""
+    """Return the mean of the scored numbers: NaN if no number is scored, 0 if there are no
+    numbers."""
     every = list(numbers)
     if len(every) == 1:
         return every[0]
@@ -32,7 +33,8 @@ def mean_scored(numbers: Iterable[float]) -> float:
 
 
 def sum_scored(numbers: Iterable[float]) -> float:
-    """Sum of the scored numbers: NaN if none of them is scored, 0 if there are no numbers."""
+    """Return the sum of the scored numbers: NaN if no number is scored, 0 if there are no
+    numbers."""
     every = list(numbers)
     kept = [number for number in every if not isnan(number)]
     return nan if every and not kept else sum(kept, 0.0)

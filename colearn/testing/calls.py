@@ -1,4 +1,5 @@
-"""Calls a task under test and copies its results; every failure becomes an error of one line."""
+"""Calls a task under test and copies the task's results. Every failure becomes an error with a
+one-line message."""
 
 from __future__ import annotations
 

@@ -61,15 +61,17 @@ def check_task(
 ) -> None:
     """Play `episodes` episodes per seed and split, and check the task's contract.
 
-    The checks: names and horizon; items of both splits; types and finiteness of observations,
-    rewards, metrics and m_t; rewards within `reward_range`. Every method must be a pure function of
-    its arguments: calls are repeated on a copy of the task, and after other actions were tried from
-    the same state. Trying other actions must not change any observation. Some agent must act until
-    the task is done or the horizon is reached. Task, items and states must pickle. Every step is
-    executed four times.
+    The checks include names and horizon, the items of both splits, the types of observations,
+    rewards, metrics and m_t, whether numbers are finite, and whether rewards are within
+    `reward_range`. Every method must be a pure function of its arguments. To check this, calls are
+    repeated on a copy of the task, and again after other actions were tried from the same state.
+    Trying other actions must not change any observation. Some agent must act until the task is done
+    or the horizon is reached. Task, items and states must pickle. Every step is executed four
+    times.
 
     The agents reply with empty strings, prose, control characters and other malformed text.
-    `actions` adds an episode per round with valid replies, so that deeper states are reached.
+    If `actions` is given, each episode is followed by another one in which `actions` provides valid
+    replies, so that deeper states are reached.
 
     Errors: TaskError, one line with the method and the remedy.
     """
@@ -97,8 +99,8 @@ def check_task(
 
 
 class _Checker:
-    """State of a check: the task, a copy of the task made before the first call, and the values
-    that all episodes of the check share."""
+    """State of a check: the task, a copy of the task, and the values that all episodes of the check
+    share. The copy is made before the first call."""
 
     def __init__(self, task: Task, copy: Task) -> None:
         self.task, self.copy = task, copy
@@ -206,13 +208,13 @@ class _Checker:
         call: Callable[[Task], Value],
         between: Callable[[Task], object] | None = None,
     ) -> Value:
-        """Call a method, make another call in between, call again, and call it on the copy: all
-        results must be equal."""
+        """Call a method, make the call `between`, call the method again, and call it on the task's
+        copy. The results of the method must be equal."""
         before = {name: fingerprint(value) for name, value in arguments.items()}
 
         def check_arguments() -> None:
-            """Check the arguments for changes before results are compared, since a changed argument
-            would explain different results."""
+            """Check whether the method changed its arguments. The check runs before results are
+            compared, since a changed argument would explain different results."""
             for name, value in arguments.items():
                 if fingerprint(value) != before[name]:
                     raise TaskError(

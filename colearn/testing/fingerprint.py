@@ -1,8 +1,8 @@
 """Converts values to nested tuples, so that values with equal content compare equal.
 
-`==` does not suffice: it compares plain classes by identity and returns an array for arrays.
-Pickles do not suffice either: the pickles of equal values differ if one value refers twice to the
-same string object and the other holds two equal strings.
+Comparison with `==` does not suffice, because `==` compares plain classes by identity and returns
+an array for arrays. Comparing pickles does not suffice either. The pickles of equal values differ
+if one value refers twice to the same string object and the other holds two equal strings.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ _PLAIN = (NoneType, bool, int, float, complex, str, bytes)
 
 
 def fingerprint(value: object) -> Fingerprint:
-    """Returns a fingerprint of a value; fingerprints are compared with `==`. Caches outside a
-    dataclass's fields do not count. Order counts, except in mappings and sets. NaN equals NaN. For
-    a value that cannot be pickled, only the type counts."""
+    """Returns a fingerprint of a value; fingerprints are compared with `==`. Attributes of a
+    dataclass that are not fields, such as caches, are ignored. Order matters, except in mappings
+    and sets. NaN equals NaN. For a value that cannot be pickled, only the type is compared."""
     return _of(value, ())
 
 

@@ -1,1 +1,1 @@
-"""Reads, cleans and masks text: CSV, JSON, reasoning, secrets, notes to the user."""
+"""Reads CSV, JSON and YAML, removes reasoning, masks secrets, and prints notes to the user."""

@@ -1,5 +1,5 @@
-"""Strict CSV parser for user files, as in RFC 4180: a header, and rows with the same number of
-fields."""
+"""Strict CSV parser for user files, as in RFC 4180. A file has a header, and rows with as many
+fields as the header."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from colearn.text.json_value import read_json
 LARGEST_FIELD = 1 << 24
 """Maximum number of characters of a field."""
 _FIELD = re.compile(r'(?:"[^"]*+(?:""[^"]*+)*+"|[^",\r\n]*+)(?:,|\r\n?|\n|\Z)')
-"""A field with the comma or the line end behind it; only a field in quotes holds quotes."""
+"""Matches a field and the comma or line end that follows it. Quotes may occur only in a quoted
+field."""
 _LINE_END = re.compile(r"\r\n?|\n")
 
 
@@ -59,8 +60,8 @@ def read_csv(text: str) -> CsvTable:
 
 
 def _check_quotes(text: str) -> None:
-    """Refuse quotes in a field that does not begin with one: Python's parser takes them as they are
-    and splits the field at its commas.
+    """Refuse quotes in a field that does not begin with a quote. Python's parser would treat these
+    quotes as text and split the field at commas between them.
 
     Errors: ValueError that names the line.
     """

@@ -11,20 +11,22 @@ from typing import Any
 from .printable import is_unicode
 
 DEEPEST = 64
-"""Maximum nesting depth, since copying, checking and writing a value are recursive."""
+"""Maximum nesting depth. It is limited because copying, checking and writing a value are
+recursive."""
 
 
 def numbered_lines(text: str) -> Iterator[tuple[int, str]]:
-    """The lines of a data file that are not blank, with their numbers from 1. Lines end with LF, CR
-    LF or CR, none of which may occur inside a JSON string; a byte order mark is dropped."""
+    """Return the lines of a data file that are not blank, each with its line number (from 1). Lines
+    end with LF, CR LF or CR; a JSON string may contain none of these line ends. A byte order mark
+    is dropped."""
     for number, line in enumerate(re.split(r"\r\n|\r|\n", text.removeprefix("\ufeff")), start=1):
         if line.strip():
             yield number, line
 
 
 def read_row(text: str) -> Any:
-    """Parse a row of a data file as `read_json` does, with finite numbers and without repeated
-    keys.
+    """Parse a row of a data file as `read_json` does, but reject numbers that are not finite and
+    repeated keys.
 
     Errors: as for `read_json`.
     """

@@ -1,5 +1,5 @@
-"""Reads the environment variables with which launchers such as torchrun number a run's
-processes."""
+"""Reads the environment variables in which launchers such as torchrun store the rank and number of
+a run's processes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ _NUMBERS = {
     "MASTER_PORT": 1,
     "TORCHELASTIC_RESTART_COUNT": 0,
 }
-"""Environment variables that torch or accelerate read as a whole number, with the minimum value."""
+"""Environment variables that torch or accelerate read as integers, and the minimum value of
+each."""
 _REMEDY = "start with torchrun or accelerate launch, which set it, or unset it"
 _LARGEST_PORT = 65535
 
@@ -46,8 +47,8 @@ def relaunches() -> int:
 
 
 def check_launcher() -> None:
-    """Errors: ConfigError naming a variable that is not a number, contradicts another one, or is
-    missing although the processes need it to find each other."""
+    """Errors: ConfigError naming the variable if a variable is not a number, contradicts another
+    variable, or is missing although the processes need it to find each other."""
     values = {name: _read(name, least) for name, least in _NUMBERS.items()}
     if values["RANK"] >= values["WORLD_SIZE"]:
         raise ConfigError(
@@ -64,8 +65,8 @@ def check_launcher() -> None:
 
 
 def _read(name: str, unset: int) -> int:
-    """The number in a variable; `unset` if the variable is missing or -1, which some launchers use
-    for no number."""
+    """Return the number in a variable; `unset` if the variable is missing or -1. Some launchers use
+    -1 for an unset number."""
     text = os.environ.get(name, "-1")
     if text == "-1":
         return unset

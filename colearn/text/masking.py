@@ -1,7 +1,8 @@
 """Masks passwords, tokens and keys in everything that a run writes or prints.
 
-It masks user and password in URLs; values of settings, options, variables and query parameters
-whose name indicates a secret; bearer tokens; and tokens in the known formats of providers.
+The following are masked: user and password in URLs; values of settings, options, variables and
+query parameters whose names indicate a secret; bearer tokens; tokens in the known formats of
+providers.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from colearn.errors import ConfigError
 
 MASK = "***masked***"
 SECRETS = "COLEARN_SECRETS"
-"""Environment variable with the plain values of masked settings: a JSON object by dotted key."""
+"""Environment variable that holds the plain values of masked settings as a JSON object. The keys
+are dotted config keys."""
 
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _SECRET = frozenset(
@@ -69,10 +71,11 @@ _TOKEN_OF = frozenset(
         "unk",
     ]
 )
-"""Words that precede `token` in the names of a tokenizer's special tokens, which are not
+"""Words that precede `token` in the names of a tokenizer's special tokens. Special tokens are not
 secrets."""
 _IN_QUERY = frozenset(("auth", "jwt", "key", "pass", "session", "sig", "signature"))
-"""Words that indicate a secret in a query parameter's name; there, `key` is a credential."""
+"""Words that indicate a secret in the name of a query parameter. In a query, `key` denotes a
+credential."""
 
 _NAME = r"[A-Za-z][\w.-]*"
 _VALUE = r"\"[^\"]*\"|'[^']*'|[^\s,;&\"'()\[\]{}|]+"
@@ -91,7 +94,8 @@ _KNOWN = re.compile(
 
 
 def masked(text: str) -> str:
-    """The text with its secrets replaced by `MASK`; a masked text is unchanged."""
+    """Return the text with all secrets replaced by `MASK`. A text that is already masked does not
+    change."""
     text = _URL_USER.sub(rf"\g<1>{MASK}@", text)
     text = _BARE_USER.sub(f"{MASK}@", text)
     text = _QUERY.sub(_in_query, text)
@@ -102,7 +106,8 @@ def masked(text: str) -> str:
 
 
 def masked_settings(value: Any, name: str = "") -> Any:
-    """Plain data with the secrets in its texts masked; `name` is the name of the setting."""
+    """Mask the secrets in all texts of plain data. `name` is the name of the setting that holds the
+    data."""
     if isinstance(value, Mapping):
         return {key: masked_settings(one, str(key)) for key, one in value.items()}
     if isinstance(value, list | tuple):
@@ -117,14 +122,14 @@ def masked_settings(value: Any, name: str = "") -> Any:
 
 
 def masked_keys(value: Any, where: str = "") -> Iterator[tuple[str, str]]:
-    """Dotted key and value of every text in plain data that would be masked."""
+    """Yield the dotted key and the value of every text in plain data that would be masked."""
     masks = dict(_texts(masked_settings(value), where))
     return ((key, text) for key, text in _texts(value, where) if masks[key] != text)
 
 
 def with_secrets(data: Any) -> Any:
-    """Plain data with its masked texts replaced by their values from the environment variable
-    `COLEARN_SECRETS`.
+    """Return plain data in which masked texts are replaced by the values in the environment
+    variable `COLEARN_SECRETS`.
 
     Errors: ConfigError if the variable is not a JSON object of texts.
     """
@@ -176,7 +181,7 @@ def _named(match: re.Match[str]) -> str:
 
 
 def _texts(value: Any, where: str) -> Iterator[tuple[str, str]]:
-    """Dotted key and text of every text in plain data."""
+    """Yield every text in plain data, each with its dotted key."""
     if isinstance(value, Mapping):
         for key, one in value.items():
             yield from _texts(one, f"{where}.{key}".lstrip("."))

@@ -1,12 +1,14 @@
-"""Names of agents, players, models and a suite's tasks, which become keys of a config, modules of
-torch, folders and metrics."""
+"""Checks names of agents, players, models and a suite's tasks. These names become config keys,
+torch module names, folder names and metric names."""
 
 from __future__ import annotations
 
 _LONGEST = 60
-"""Maximum number of characters: four bytes each and a prefix fit the 255 bytes of a file's name."""
+"""Maximum number of characters in a name. At four bytes per character, a name with a prefix fits
+the 255 bytes of a file name."""
 _APART = frozenset("./\\*")
-"""A dot separates keys and modules, a slash folders and metrics; a star stands for every name."""
+"""Characters that no name may contain. A dot separates keys and modules; a slash separates folders
+and metrics; a star matches every name."""
 
 
 def name_problem(name: str) -> str | None:

@@ -32,7 +32,8 @@ class TimeLeft:
 
 
 def speaks() -> bool:
-    """Whether this process may print: a launcher such as torchrun numbers processes in RANK."""
+    """Whether this process may print. Launchers such as torchrun set the environment variable RANK
+    to the number of the process."""
     return os.environ.get("RANK", "0") == "0"
 
 

@@ -1,4 +1,4 @@
-"""Text sanitising: unprintable characters, lone surrogates, HTML escaping for pages."""
+"""Sanitises text: replaces unprintable characters, detects lone surrogates, and escapes HTML."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ def escape(text: Any) -> str:
 
 
 def is_unicode(text: str) -> bool:
-    """Whether a text has no lone surrogates, which JSON allows but tokenizers and files do not."""
+    """Whether a text has no lone surrogates. JSON allows lone surrogates, but tokenizers and files
+    do not."""
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -23,10 +23,10 @@ _MARK = re.compile("|".join(rf"{re.escape(token)}\s*" for token in TOKENS))
 
 
 def without_reasoning(text: str) -> str:
-    """The answer in a text: everything outside its blocks of reasoning.
+    """Return the answer in a text: everything outside the text's blocks of reasoning.
 
     A block without a closing mark was truncated and extends to the end. A closing mark without an
-    opening one ends reasoning that began before the text.
+    opening mark ends reasoning that began before the text.
     """
     answer: list[str] = []
     inside, end = False, 0
@@ -41,7 +41,8 @@ def without_reasoning(text: str) -> str:
 
 
 def opened_reasoning(prompt: str) -> str:
-    """The end of a prompt if it opens reasoning, such as `<think>` with a line break; else ''."""
+    """Return the end of a prompt that opens reasoning, for example `<think>` and a line break; ''
+    if the prompt opens none."""
     opened = _OPENED.search(prompt)
     return "" if opened is None else opened[0]
 
@@ -54,7 +55,7 @@ class AnswerStream:
         self._sent = ""
 
     def push(self, part: str) -> str:
-        """Add a part of the text; return the part of the answer that became final."""
+        """Add a part of the text, and return the part of the answer that has become final."""
         self._text += part
         return self._give(without_reasoning(self._text[: len(self._text) - _held(self._text)]))
 

@@ -1,4 +1,5 @@
-"""Locates invalid values: that of a pydantic validation error, and text that is not Unicode."""
+"""Locates the invalid value that a pydantic validation error reports, and text that is not valid
+Unicode."""
 
 from __future__ import annotations
 
@@ -17,12 +18,13 @@ Fault: TypeAlias = Mapping[str, Any]
 
 def first_fault(error: ValidationError, given: Any) -> tuple[KeyPath, Sequence[Fault]]:
     """Finds the first invalid value in `given`, the data that were validated. Returns the keys and
-    indices that lead to it, and its errors: one for each kind of value that a union allows there.
+    indices that lead to the value, and the value's errors. For a union, there is one error for each
+    type that the union allows.
 
-    A location in pydantic also contains the kinds of a union, such as `str`, which are not keys.
-    Only the kinds with the deepest fault count, since the data fit these best. If a key is missing
-    and an unknown key is present beside it, the unknown key is reported, since it may be a
-    misspelling.
+    In pydantic, the location of an error also contains the types of a union, such as `str`, which
+    are not keys. Only the types with the deepest fault count, since the data fit these types best.
+    If a key is missing and an unknown key is present beside it, the unknown key is reported, since
+    it may be a misspelling.
     """
     first, *others = errors = error.errors(include_url=False)
     if first["type"] == "missing":
@@ -42,8 +44,8 @@ def first_fault(error: ValidationError, given: Any) -> tuple[KeyPath, Sequence[F
 
 
 def first_surrogate(given: Any) -> KeyPath | None:
-    """Returns the keys and indices that lead to the first text with half of a surrogate pair, which
-    may be a key; None if there is none."""
+    """Returns the keys and indices that lead to the first text with half of a surrogate pair; None
+    if there is no such text. The text may itself be a key."""
     if isinstance(given, str):
         return None if is_unicode(given) else ()
     if isinstance(given, Mapping):
@@ -60,8 +62,8 @@ def first_surrogate(given: Any) -> KeyPath | None:
 
 
 def _located(error: Fault, given: Any) -> tuple[KeyPath, int | None]:
-    """The parts of an error's location that are keys or indices of `given`, and the position of the
-    first other part."""
+    """Return the parts of an error's location that are keys or indices of `given`, and the position
+    of the first part that is neither."""
     path: list[int | str] = []
     union = None
     value = given
@@ -80,7 +82,7 @@ def _located(error: Fault, given: Any) -> tuple[KeyPath, int | None]:
 
 
 def _has(value: Any, part: int | str) -> bool:
-    """Whether a part of a location is a key or an index of `value`."""
+    """Whether `value` has a part of a location as a key or an index."""
     if isinstance(value, Mapping):
         return part in value
     return isinstance(value, list | tuple) and isinstance(part, int) and part < len(value)

@@ -18,7 +18,7 @@ _DEPTH = 100
 _NODES = 200_000
 """Maximum number of values after all aliases are expanded."""
 _BYTES = 2_000_000
-"""Maximum size of a file: a config has a few KB, and reading takes seconds per MB."""
+"""Maximum size of a file in bytes. A config has a few KB, and reading takes seconds per MB."""
 _LINE = 80
 """Maximum number of characters of a line shown in an error."""
 
@@ -77,8 +77,8 @@ for _kind in ("int", "float"):
 
 
 def read_yaml_file(path: Path) -> Any:
-    """Errors: OSError; ValueError as for `parse_yaml`, and for a file that is too large to be a
-    config."""
+    """Errors: OSError if the file cannot be read; ValueError as for `parse_yaml`, or if the file is
+    too large to be a config."""
     with path.open("rb") as file:
         text = file.read(_BYTES + 1)
     if len(text) > _BYTES:
@@ -116,7 +116,7 @@ def _problem(text: str, node: yaml.Node) -> yaml.MarkedYAMLError:
 
 
 def _located(error: yaml.MarkedYAMLError, source: str) -> str:
-    """The problem, with the number and the text of the line in which it occurs."""
+    """Return the problem, with the number and the text of the line in which the problem occurs."""
     mark = error.problem_mark or error.context_mark
     problem = " ".join((error.problem or error.context or "cannot be read").split())
     if mark is None:
@@ -131,8 +131,8 @@ def _located(error: yaml.MarkedYAMLError, source: str) -> str:
 def _expanded(node: yaml.Node, counts: dict[int, int | None], depth: int) -> int:
     """Number of values below a node, with aliases expanded.
 
-    Errors: MarkedYAMLError for an alias that contains itself, for half of a surrogate pair, and if
-    a limit is exceeded.
+    Errors: MarkedYAMLError for an alias that contains itself, for half of a surrogate pair, or if a
+    limit is exceeded.
     """
     if id(node) in counts:
         count = counts[id(node)]
