@@ -1,6 +1,7 @@
-"""Errors that a user can fix; each message is one line that names the field and the remedy.
+"""Exceptions for problems that a user can fix; each message is one line that names the field and
+the remedy.
 
-The command line prints them without a traceback and exits with code 2.
+The command line prints these exceptions without a traceback and exits with code 2.
 """
 
 from __future__ import annotations
@@ -38,12 +39,13 @@ class TaskError(ColearnError):
 
 
 class WorkerLost(TaskError):
-    """Raised when a worker process that steps tasks has ended and the iteration is incomplete."""
+    """Raised when a worker process that executes task steps ends before the iteration is
+    complete."""
 
 
 class ModelLost(ColearnError):
-    """Raised when a worker that holds models has ended; the models' training since the last
-    checkpoint is lost."""
+    """Raised when a worker process that holds models has ended. All training of these models since
+    the last checkpoint is lost."""
 
 
 class CheckpointError(ColearnError):
@@ -72,9 +74,9 @@ class MissingExtra(ColearnError):
 
 
 class ShortTraceback:
-    """Context that removes the inner calls from the traceback of a ColearnError. The error's
-    message is sufficient, and a script or notebook would otherwise show every inner call above the
-    message."""
+    """Context manager that removes the inner calls from the traceback of a ColearnError. The
+    error's message is sufficient, and a script or notebook would otherwise show every inner call
+    above the message."""
 
     def __enter__(self) -> None:
         pass
@@ -104,7 +106,7 @@ def required(module: str, extra: str, *, package: str | None = None) -> Any:
 
 def nearest(name: str, known: Iterable[str], *, listed: str | None = None) -> str:
     """Returns `did you mean 'x'?` for a misspelt name. Otherwise returns the known names or, if
-    given, `listed`: the command that prints them."""
+    given, `listed`, which is the command that prints these names."""
     known = sorted(known)
     close = difflib.get_close_matches(name, known, n=1)
     if not close:  # `steps` of environment_steps

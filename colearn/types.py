@@ -2,8 +2,8 @@
 
 The rollout of an episode is a `Tree` of `Node`s. A node is a joint history h_t: a state of the
 task, and each agent's observations and actions up to that state. The edge into a node consists of
-the joint action, the joint reward and the local rewards; the edge is stored on that node. A tree is
-therefore a flat tuple of nodes, and a chain is a tree with one branch.
+the joint action, the joint reward and the local rewards. The node stores the edge that leads to it,
+so a tree is a flat tuple of nodes. A chain is a tree with one branch.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ the task did not score the reward."""
 
 @dataclass(frozen=True, slots=True)
 class AnswerLimits:
-    """Limits on one answer, in addition to the limits in the agent's sampling parameters."""
+    """Limits on a single answer, in addition to the limits in the agent's sampling parameters."""
 
     max_tokens: int | None = None
     stop: tuple[str, ...] = ()
@@ -37,20 +37,21 @@ class AnswerLimits:
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """An observation with more than plain text: context, sources, limits."""
+    """An observation that consists of more than plain text, such as a new context, sources or
+    limits."""
 
     text: str
     fresh: bool = False
     """Whether the prompt opens a new context: the agent's history then starts over with this
     prompt. Examples: a restated problem, or a workflow's call of a role."""
     made_from: Sources | None = None
-    """Earlier actions whose text the prompt contains; these actions are edges of the executed
-    graph. None: unknown."""
+    """Earlier actions whose text the prompt contains; each of these actions is an edge of the
+    executed graph. None: unknown."""
     system: str | None = None
     """System text of a new context, in place of the agent's system text."""
     turns: tuple[tuple[str, str], ...] = ()
-    """(user, assistant) texts that precede `text` in a new context; these texts are never trained
-    on."""
+    """Pairs of (user, assistant) texts that precede `text` in a new context. No model is trained on
+    these texts."""
     limits: AnswerLimits | None = None
 
     @property
@@ -66,8 +67,8 @@ class Outcome(Generic[State]):
 
     state: State
     reward: float | None
-    """The joint reward r_t, shared by the whole team. None: not scored; an action whose return
-    includes this reward is not trained on and not used in any baseline."""
+    """The joint reward r_t, shared by the whole team. None: not scored. Actions whose return
+    includes an unscored reward are neither trained on nor used in a baseline."""
     done: bool = False
     """Whether the task ends after this joint action; the rollout enforces the horizon."""
     local_rewards: Mapping[str, float | None] = field(default_factory=dict)
@@ -90,12 +91,13 @@ class Observation:
     fresh: bool = False
     """Whether the observation opens a new context, which drops the earlier history."""
     made_from: Sources | None = None
-    """Earlier actions whose text the observation contains, if the task sets them."""
+    """Earlier actions whose text the observation contains; None if the task does not list these
+    actions."""
     limits: AnswerLimits | None = None
     """Limits on the answer, in addition to the limits in the agent's sampling parameters."""
     system: str | None = None
-    """System text of the context that the observation opens, if any; `text` begins with this system
-    text."""
+    """System text of the new context, if the observation opens a context that has a system text;
+    `text` begins with this system text."""
 
     @property
     def user_text(self) -> str:
@@ -105,7 +107,8 @@ class Observation:
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """a_{i,t}: the sampled ids exactly as sampled, end token included where one was sampled.
+    """a_{i,t}: the token ids exactly as sampled, including the end token if an end token was
+    sampled.
 
     An action of a program or a server has text only and is never trained on.
     """
@@ -116,7 +119,8 @@ class Action:
     """Behaviour log-probability of each token under the sampling temperature."""
     finish: Finish = "end"
     version: int = 0
-    """Version of the weights that sampled the action: the number of updates of their model."""
+    """Version of the weights that sampled the action, which is the number of earlier updates of the
+    model."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,9 +138,9 @@ class Node(Generic[State]):
     global_info: str = ""
     """m_t: text that critics may read and agents never see."""
     privileged_info: str = ""
-    """Text that no agent sees, for centralised critics."""
+    """Text for centralised critics, which no agent sees."""
     actions: Mapping[str, Action] = field(default_factory=dict)
-    """The joint action into this node; empty at the root."""
+    """The joint action that led to this node; empty at the root."""
     alternatives: Mapping[str, tuple[Action, ...]] = field(default_factory=dict)
     """Further actions of each agent, drawn at the parent from the same history and not executed."""
     reward: float | None = 0.0
@@ -146,9 +150,9 @@ class Node(Generic[State]):
     metrics: Mapping[str, float | None] = field(default_factory=dict)
     """The task's metrics of `state`, set if the episode has ended. None: not measured."""
     candidate_of: str | None = None
-    """The agent whose candidate action is scored by this joint action while the other agents'
-    actions are fixed; only this agent's action is a sample. None: every agent's action is a
-    sample."""
+    """The agent whose candidate action this joint action scores, while the other agents' actions
+    are fixed. Only the action of this agent is a sample. None: the actions of all agents are
+    samples."""
     cut: bool = False
     """Whether the joint action was only compared with its siblings: the episode continues from a
     sibling, not from this node."""
@@ -174,7 +178,8 @@ class Node(Generic[State]):
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """One agent's private history o_0 a_0 ... o_t [a_t] since its context began, as ids, in order.
+    """One agent's private history o_0 a_0 ... o_t [a_t] since the start of the agent's context, as
+    token ids.
 
     Example: the parts `Observation("hi", (10, 11)), Action("ok", (7, 2)), Observation("go", (12,))`
     are o_0 a_0 o_1 and `tokens` is (10, 11, 7, 2, 12).
@@ -199,7 +204,7 @@ class Tree(Generic[State]):
     agents: tuple[str, ...]
     nodes: tuple[Node[State], ...]
     cast: Mapping[str, str] = field(default_factory=dict)
-    """Player name by agent; an agent without an entry was played by its own player."""
+    """Player name by agent; an agent without an entry was played by the player of the same name."""
 
     def player(self, agent: str) -> str:
         """Name of the player that plays this agent."""
@@ -209,7 +214,7 @@ class Tree(Generic[State]):
         return tuple(node for node in self.nodes if node.parent == index)
 
     def below(self) -> list[list[int]]:
-        """The indices of every node's children, in one pass."""
+        """For every node, the indices of the node's children; all are computed in a single pass."""
         children: list[list[int]] = [[] for _ in self.nodes]
         for node in self.nodes:
             if node.parent is not None:
@@ -226,8 +231,8 @@ class Tree(Generic[State]):
         return tuple(reversed(chain))
 
     def history(self, index: int, agent: str) -> History:
-        """Observations and actions of `agent` since its context began, up to and including its
-        observation at node `index`."""
+        """Observations and actions of `agent` since the start of the agent's context, up to and
+        including the agent's observation at node `index`."""
         parts: list[Observation | Action] = []
         for node in self.ancestry(index):
             if agent in node.actions:
@@ -243,7 +248,8 @@ class Tree(Generic[State]):
         return (node for node in self.nodes if node.index not in parents)
 
     def returns(self, discount: float) -> tuple[float, ...]:
-        """Return G of every edge, from joint rewards: G_k = r_k + discount * mean over children.
+        """Return G of every edge, computed from joint rewards: G_k = r_k + discount * mean over
+        children.
 
         Entry `index` is the return of the joint action into node `index`; the root's entry is the
         mean return of the episode. Cut children, from which the episode does not continue, are
@@ -274,7 +280,7 @@ def _returns(
 class Credited(Generic[State]):
     """A tree, its credited rewards by edge and agent, and the discount between turns.
 
-    Returns, advantages and critics use only these rewards.
+    Returns, advantages and critics use only the credited rewards.
     """
 
     tree: Tree[State]

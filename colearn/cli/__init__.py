@@ -1,4 +1,4 @@
-"""The command line: every command is a thin layer over the library, in a separate module."""
+"""The command line. Every command has a separate module, which is a thin layer over the library."""
 
 from __future__ import annotations
 

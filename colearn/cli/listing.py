@@ -108,8 +108,8 @@ def _list(kind: Kind) -> None:
 
 
 def _documented(cls: type, kind: Kind) -> Any:
-    """Returns the object whose docstring describes a class: its module, or the class itself if its
-    file defines several classes of this kind."""
+    """Returns the object whose docstring describes a class, which is the module of the class, or
+    the class itself if the module defines several classes of this kind."""
     from colearn.registry import load, names
 
     modules = [load(kind, name).__module__ for name in names(kind)]

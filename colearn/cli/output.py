@@ -1,5 +1,5 @@
-"""Wrappers for standard output and standard error of the command line, which handle devices that
-accept no more data."""
+"""Wrappers for the standard output and standard error of the command line. The wrappers handle
+devices that accept no more data."""
 
 from __future__ import annotations
 
@@ -81,8 +81,8 @@ class Errors:
 
 
 def _discard(stream: IO[str]) -> None:
-    """Send the stream's buffered text and all later output to the null device, because otherwise
-    the interpreter would fail again at exit."""
+    """Send the stream's buffered text and all later output to the null device. Otherwise, the
+    interpreter would fail again at exit."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, stream.fileno())
     os.close(nowhere)

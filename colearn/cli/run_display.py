@@ -1,5 +1,5 @@
-"""Command-line display of one run: shows the run's progress, and the commands that can next be used
-on its folder."""
+"""Command-line display of one run: shows the run's progress, and then the commands that the user
+can run next on the run's folder."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _REFRESH = 10
 
 
 class RunDisplay(RunProgress):
-    """Prints how a run starts, advances and ends, and the command that continues it. With `watch`,
-    the run's page is also written after every evaluation, and between evaluations once every
-    `_SECONDS` seconds."""
+    """Prints how a run starts, advances and ends, and the command that continues an unfinished run.
+    If `watch` is set, also writes the run's page after every evaluation, and once every `_SECONDS`
+    seconds between evaluations."""
 
     def __init__(self, config: Config, out: Path, *, watch: bool = False) -> None:
         super().__init__(config)

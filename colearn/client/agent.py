@@ -14,15 +14,16 @@ Result = TypeVar("Result")
 
 
 class RemoteAgent:
-    """Client of one agent at `url` (with or without /v1), on colearn's server or any other.
+    """Client of one agent at `url` (with or without /v1), which is a colearn server or any other
+    OpenAI-compatible server.
 
     A colearn server keeps each conversation as a session and computes only new tokens; any other
     endpoint processes the whole conversation at every turn. `model` is required if the endpoint
-    serves several models. `system` and `sampling` (fields of a chat completion: `max_tokens`,
-    `temperature`, ...) are sent if given; otherwise the server's settings apply. If `api_key` is
-    None, the environment variable COLEARN_TOKEN is used. `timeout` limits each attempt, in seconds;
-    `retries` is the maximum number of further attempts after a lost connection or a status 408, 429
-    or 5xx.
+    serves several models. If `system` or `sampling` (fields of a chat completion: `max_tokens`,
+    `temperature`, ...) is given, every request includes it; otherwise the server's settings apply.
+    If `api_key` is None, the environment variable COLEARN_TOKEN is used. `timeout` limits each
+    attempt, in seconds; `retries` is the maximum number of attempts after the first attempt; a lost
+    connection or a status 408, 429 or 5xx leads to another attempt.
 
         with RemoteAgent("http://127.0.0.1:8000") as agent:
             talk = agent.conversation()
@@ -73,18 +74,20 @@ class RemoteAgent:
         return self._agent.sessions
 
     def conversation(self) -> Conversation:
-        """Opens a new private history."""
+        """Opens a conversation with a new private history."""
         return Conversation(self, self._agent.conversation())
 
     def stateless(self, system: str | None = None) -> AsyncConversation:
-        """Opens a history without a server session, for use in this agent's event loop (`run`).
+        """Opens a conversation without a server session, for use in this agent's event loop
+        (`run`).
 
         `system` replaces the system text of this `RemoteAgent`.
         """
         return self._agent.conversation(session=False, system=system)
 
     def close(self) -> None:
-        """Closes the connections; the agent and its conversations cannot be used afterwards."""
+        """Closes the connections. After this call, the agent and its conversations cannot be
+        used."""
         if self._thread.is_alive():
             self.run(self._agent.__aexit__())
             self._stop()
@@ -122,12 +125,13 @@ class Conversation:
 
     @property
     def retries(self) -> int:
-        """Number of attempts after the first, over all turns."""
+        """Number of retries so far, over all turns."""
         return self._inner.retries
 
     @property
     def recovered(self) -> int:
-        """1 if the server lost the session and the conversation continued without it."""
+        """1 if the server lost the session and the conversation continued without a session, else
+        0."""
         return self._inner.recovered
 
     def act(self, observation: str, *, greedy: bool = False, seed: int | None = None) -> Reply:

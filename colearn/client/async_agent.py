@@ -21,7 +21,7 @@ from .endpoint import Endpoint, Refused, RemoteError
 TOKEN = "COLEARN_TOKEN"
 """Environment variable with the default key."""
 SESSION_HEADER = "X-Session-Id"
-"""Header that identifies the conversation to a load balancer, which does not read request
+"""Name of the header that identifies a conversation for load balancers, which do not read request
 bodies."""
 LONGEST_ACTION = 2**20
 """Maximum number of characters in an action."""
@@ -40,7 +40,7 @@ class Reply:
     """Seconds from the first attempt to the answer, including waits between attempts."""
     finish: Finish
     token_ids: tuple[int, ...] | None = None
-    """The sampled ids; only colearn's servers report them."""
+    """The sampled token ids; None unless the server is a colearn server."""
 
 
 class AsyncRemoteAgent:
@@ -79,10 +79,10 @@ class AsyncRemoteAgent:
         await self.endpoint.close()
 
     def conversation(self, *, session: bool = True, system: str | None = None) -> AsyncConversation:
-        """Opens a new private history.
+        """Opens a conversation with a new private history.
 
-        session: whether to use a server session; False for histories that fork. `system` replaces
-        the agent's system text.
+        session: whether to use a server session; must be False for histories that fork. `system`
+        replaces the agent's system text.
         """
         return AsyncConversation(self, session=session, system=system)
 
@@ -126,10 +126,10 @@ class AsyncConversation:
     """One private history at an endpoint, with its retries.
 
     On a colearn server, the conversation is a session. Every request nevertheless sends the whole
-    history. If the server was restarted, or its last answer was lost, it reports that its session
-    differs from this history. The conversation then continues without a session (`recovered`):
-    earlier turns are tokenised from their text, and the resulting tokens may differ from the
-    sampled tokens.
+    history. If the server was restarted, or the server's last answer was lost, the server reports
+    that its session differs from this history. The conversation then continues without a session
+    (`recovered`). Without a session, the server tokenises earlier turns from their text, and the
+    resulting tokens may differ from the sampled tokens.
     """
 
     def __init__(
@@ -144,9 +144,9 @@ class AsyncConversation:
             self.messages.append({"role": "system", "content": text})
         self._turns = 0
         self.retries = 0
-        """Number of attempts after the first, over all turns of the conversation."""
+        """Number of retries so far, over all turns of the conversation."""
         self.recovered = 0
-        """1 if the session was lost and the conversation continued without it."""
+        """1 if the session was lost and the conversation continued without a session, else 0."""
 
     async def act(
         self,
@@ -187,8 +187,8 @@ class AsyncConversation:
         return reply
 
     async def close(self) -> None:
-        """Ask the server to delete the session. If this request does not reach the server, the
-        server deletes the session later."""
+        """Ask the server to delete the session. If this request does not reach the server, a later
+        session may replace this session."""
         if self._turns:
             await self._forget()
 

@@ -19,8 +19,8 @@ except ModuleNotFoundError:
     raise MissingExtra("httpx", "serve") from None
 
 FIRST_WAIT, LONGEST_WAIT = 0.5, 8.0
-"""Seconds before the first retry, and maximum seconds before any retry, unless the server specifies
-the waiting time."""
+"""Waiting time before the first retry, and maximum waiting time before any retry, in seconds. If
+the server specifies a waiting time, the specified time is used instead."""
 LONGEST_ANSWER = 4 * 2**20
 """Maximum number of bytes in an answer."""
 TOO_LONG = "context_length_exceeded"
@@ -60,11 +60,11 @@ class _Passing(Exception):
 
 
 class Endpoint:
-    """Connection to the `/v1` API of one server; must be opened and closed in the event loop in
-    which it is used.
+    """Connection to the `/v1` API of one server. An endpoint must be opened, used and closed in the
+    same event loop.
 
-    `timeout` limits each attempt as a whole, in seconds; `retries` is the maximum number of
-    attempts after the first. The key is sent and never printed.
+    `timeout` is the maximum duration of an attempt in seconds; `retries` is the maximum number of
+    attempts after the first attempt. The key is sent to the server and never printed.
 
     Errors: ConfigError for an invalid URL, key or limit.
     """
@@ -112,8 +112,8 @@ class Endpoint:
     ) -> dict[str, Any]:
         """Returns the JSON object of an answer; `retried` is called with the reason of each retry.
 
-        Errors: Refused for a final error or an answer without a JSON object, AgentLost after all
-        attempts.
+        Errors: Refused for an error that a retry would not avoid, or for an answer without a JSON
+        object; AgentLost if all attempts fail.
         """
         for attempt in range(self.retries + 1):
             try:
@@ -136,8 +136,8 @@ class Endpoint:
         raise AgentLost(self.line(f"{reason} ({self.retries + 1} attempts)"))
 
     async def notify(self, method: str, path: str) -> None:
-        """Makes a single short attempt; for requests whose failure is acceptable. Errors:
-        RemoteError."""
+        """Sends a request once, with a short timeout and without retries; for requests whose
+        failure is acceptable. Errors: RemoteError."""
         try:
             await self._once(method, path, None, {}, min(self.timeout, 2.0))
         except _Passing as failure:
@@ -233,7 +233,7 @@ _JSON = {"Content-Type": "application/json"}
 
 
 def _base(url: str, name: str) -> tuple[str, str]:
-    """Returns the URL that ends in /v1, with and without user and password."""
+    """Returns the URL of the `/v1` API twice: with and without user and password."""
     try:
         parts = urlsplit(url)
         known = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0

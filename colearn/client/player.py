@@ -17,13 +17,14 @@ Messages = tuple[dict[str, str], ...]
 
 @dataclass(frozen=True, slots=True)
 class Remote(Player):
-    """A player whose answers come from a server and are never trained on. The connections belong to
-    the event loop of the `RemoteAgent`."""
+    """A player whose answers come from a server. No model is trained on these answers. The
+    connections belong to the event loop of the `RemoteAgent`."""
 
     agent: RemoteAgent
 
     async def act(self, request: ActionRequest) -> list[TokenAnswer]:
-        """Errors: RemoteError if the server stays unreachable or rejects a request."""
+        """Errors: RemoteError if the server rejects a request or is still unreachable after all
+        retries."""
         return await asyncio.wrap_future(self.agent.start(self._act(request)))
 
     def close(self) -> None:

@@ -1,4 +1,5 @@
-"""Comparisons: algorithms x seeds on one task, planned, run in parallel and reported."""
+"""Comparisons of several algorithms with several seeds on one task. Plans the runs, executes them
+in parallel and writes a report."""
 
 from __future__ import annotations
 
@@ -11,8 +12,8 @@ __all__ = ["compare"]
 
 
 def __getattr__(name: str) -> Any:
-    """Imports names lazily, because the fork server is in this package and its runs do not need the
-    report's imports."""
+    """Imports names lazily, because the fork server is in this package, and runs that the fork
+    server starts do not need the imports of the report."""
     if name != "compare":
         raise AttributeError(f"module 'colearn.comparison' has no attribute '{name}'")
     from .api import compare

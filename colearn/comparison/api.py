@@ -18,8 +18,7 @@ from .plan import Plan, make_plan
 from .progress import Watcher
 
 Make = Callable[[Plan, Path, Watcher], tuple[Failure, ...]]
-"""A function that executes the unfinished runs of a plan in a folder and returns those that
-failed."""
+"""A function that executes the unfinished runs of a plan in a folder and returns the failures."""
 
 
 def compare(
@@ -32,16 +31,15 @@ def compare(
     command: Command | None = None,
     make: Make | None = None,
 ) -> Path:
-    """Run `config.compare`'s algorithms x seeds into `out`; return the path of report.html.
+    """Run every algorithm of `config.compare` with every seed, and write the runs to `out`; return
+    the path of report.html.
 
-    algorithms: labels of the algorithms to run; by default all.
-    command_line: the command that the report shows.
-    command: a program that executes each run, instead of `colearn train`.
-    make: a function that executes all runs, instead of processes. Finished runs in `out` are kept,
-    and unfinished ones are resumed. If runs fail, the report is written from the others before the
-    error is raised.
-    Errors: ConfigError before anything runs; CheckpointError if `out` contains something else;
-    ColearnError naming the first failed run, its log and its last error line.
+    algorithms: labels of the algorithms to run; by default all. command_line: the command that the
+    report shows. command: a program that executes each run, instead of `colearn train`. make: a
+    function that executes all runs, instead of processes. Finished runs in `out` are kept, and
+    unfinished runs are resumed. If runs fail, the report on the finished runs is written before the
+    error is raised. Errors: ConfigError before anything runs; CheckpointError if `out` contains
+    something else; ColearnError naming the first failed run, its log and its last error line.
     """
     folder = named_folder(out)
     with early_forks(config, algorithms, command, needed=make is None) as forks:

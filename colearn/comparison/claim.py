@@ -1,5 +1,5 @@
-"""Checks whether a folder belongs to a comparison; more algorithms, seeds or steps may extend an
-existing comparison."""
+"""Checks whether a folder belongs to a comparison. A comparison can be extended by more algorithms,
+seeds or steps."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from .plan import Plan
 
 
 def check_claim(plan: Plan, out: Path) -> None:
-    """Errors: CheckpointError if `out` contains another comparison or a single run, naming the
-    first setting that differs; ConfigError if the budget is smaller than the budget of the runs in
-    `out`."""
+    """Errors: CheckpointError, which names the first setting that differs, if `out` contains
+    another comparison or a single run; ConfigError if the budget is smaller than the budget of the
+    runs in `out`."""
     remedy = "give another --out or delete the folder"
     folder = ComparisonFolder(out)
     if RunFolder(out).status != "not started":
@@ -53,8 +53,8 @@ def _first_difference(plan: Plan, folder: ComparisonFolder) -> str:
 
 
 def claim(plan: Plan, out: Path, command: str | None) -> None:
-    """Record `out` as the folder of this comparison; more algorithms, seeds and steps may extend a
-    recorded one.
+    """Record `out` as the folder of this comparison. A recorded comparison can be extended by more
+    algorithms, seeds and steps.
 
     Errors: as `check_claim`.
     """

@@ -11,8 +11,8 @@ from .progress import Bars, Goals, Lines, Watcher
 
 
 def watch(console: Console, goals: Goals) -> AbstractContextManager[Watcher]:
-    """A watcher that shows bars on a terminal, widgets in a notebook with ipywidgets, or lines of
-    text elsewhere."""
+    """Returns a watcher that shows bars on a terminal, widgets in a notebook if ipywidgets is
+    installed, and lines of text elsewhere."""
     if console.is_jupyter:
         if find_spec("ipywidgets") is None:
             return Lines(Console(force_jupyter=False), goals)

@@ -1,10 +1,10 @@
 """Fork server for the runs of a comparison: `python -m colearn.comparison.fork_server`.
 
-Requests are lines of JSON on standard input. Answers are lines on standard output: `started` with
-the process ID, sent by the forked process itself, and `ended` with its exit code. If forking an
-initialised process is unsafe (with an accelerator, or on a system other than Linux), the forked
-process starts a new Python. The server ends without a message when the process that started it has
-ended.
+Requests are lines of JSON on standard input. Answers are lines on standard output: the forked
+process itself sends `started` with its process ID, and the server sends `ended` with the exit code.
+If forking an initialised process is unsafe (with an accelerator, or on a system other than Linux),
+the forked process starts a new Python. The server ends without a message when its parent process
+has ended.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _NEEDED = (
     "transformers.models.auto.tokenization_auto",
     "transformers.models.llama.modeling_llama",
 )
-"""Modules that every run imports; the last one belongs to the embedded model."""
+"""Modules that every run imports, except for the last module, which the embedded model needs."""
 _POLL_SECONDS = 0.05
 _PR_SET_PDEATHSIG = 1
 
@@ -59,7 +59,8 @@ def main() -> None:
 
 
 def _end_with_parent() -> None:
-    """Make the system end this process when its parent has ended, also during the imports."""
+    """Let the operating system end this process when its parent process has ended, even during
+    imports."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         if _input_is_closed():  # the parent had ended before the system was asked
@@ -74,8 +75,8 @@ def _input_is_closed() -> bool:
 
 
 def _must_start_python() -> bool:
-    """Import the modules that runs need. If forks must start a new Python, return True without
-    importing them."""
+    """Import the modules that runs need and return False. If forks must start a new Python, return
+    True without importing these modules."""
     if sys.platform != "linux":
         return True
     import torch
@@ -88,7 +89,7 @@ def _must_start_python() -> bool:
 
 
 def _report_ended(answers: int) -> int:
-    """Report the processes that have ended; return their number."""
+    """Report the forked processes that have ended; return the number of these processes."""
     count = 0
     while True:
         try:

@@ -1,4 +1,5 @@
-"""Client of the fork server: starts runs as forks of a process with all imports done."""
+"""Client of the fork server: starts runs as forks of a process that has already imported all
+modules."""
 
 from __future__ import annotations
 
@@ -17,13 +18,14 @@ from colearn.errors import ColearnError
 
 
 class Fork:
-    """A forked run's process, with `subprocess.Popen`'s `poll` and `wait`."""
+    """The process of a forked run, with the methods `poll` and `wait` of `subprocess.Popen`."""
 
     def __init__(self, forks: Forks, pid: int) -> None:
         self._forks, self.pid = forks, pid
 
     def poll(self) -> int | None:
-        """The exit code, or minus the number of the signal that killed the run; None while it runs.
+        """The exit code, or the negated number of the signal that killed the run; None while the
+        run is active.
 
         Errors: ColearnError if the fork server has ended.
         """
@@ -40,7 +42,8 @@ class Fork:
 
 
 class Forks:
-    """Starts `colearn` processes, each in its own session; leaving the block ends them all."""
+    """Context manager that starts `colearn` processes, each in a separate POSIX session. All these
+    processes end on exit."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._environment = dict(environment)
@@ -91,8 +94,8 @@ class Forks:
         append: bool,
         environment: Mapping[str, str] | None = None,
     ) -> Fork:
-        """Start `colearn ARGUMENTS`; the output goes to the file `log`. `environment`: variables in
-        addition to the server's.
+        """Start `colearn ARGUMENTS` and write the output to the file `log`. `environment`:
+        environment variables in addition to those of the server.
 
         Errors: ColearnError if no process can be started.
         """
@@ -116,14 +119,14 @@ class Forks:
         return Fork(self, self._started.pop())
 
     def code(self, pid: int) -> int | None:
-        """The exit code of a process that was started; None while it runs."""
+        """The exit code of a process that `start` started; None while the process runs."""
         if pid not in self._codes:
             self._listen(0.0)
         return self._codes.get(pid)
 
     def _listen(self, seconds: float | None) -> None:
-        """Read the server's answers; wait up to `seconds` for the first one, or without a limit if
-        None."""
+        """Read the server's answers. Wait up to `seconds` for the first answer, or without a limit
+        if `seconds` is None."""
         pipe = self._pipe()
         while select.select([pipe], [], [], seconds)[0]:
             data = os.read(pipe.fileno(), 65536)

@@ -13,10 +13,10 @@ def one_heap() -> None:
     """Prevent glibc from creating separate heaps for new threads, for the life of the process.
 
     Memory that a thread frees would stay in that thread's heap, where an update in another thread
-    cannot use it. With two models that decode at the same time, this memory is a fifth of a run's
-    peak. Call this function before libraries such as numpy and torch start threads. The environment
-    variable MALLOC_ARENA_MAX=1 has the same effect. The function does nothing if the C library is
-    not glibc.
+    cannot use it. If two models decode at the same time, this unusable memory is a fifth of a run's
+    peak memory. Call this function before libraries such as numpy and torch start threads. The
+    environment variable MALLOC_ARENA_MAX=1 has the same effect. The function does nothing if the C
+    library is not glibc.
     """
     if sys.platform == "linux":
         mallopt = getattr(ctypes.CDLL(None), "mallopt", None)

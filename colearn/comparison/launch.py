@@ -97,7 +97,7 @@ def early_forks(
     needed: bool = True,
 ) -> Iterator[Forks | None]:
     """Start a fork server, which imports modules while the runs are still being planned. Yields
-    None for runs of another program, or if not `needed`."""
+    None if another program executes the runs, or if `needed` is false."""
     if command is not None or not needed:
         yield None
         return
@@ -135,7 +135,7 @@ def launch_jobs(
     """Execute every unfinished run in order, `workers` at a time, by `colearn train` or another
     program. `forks` is a fork server that the caller starts and ends.
 
-    Unfinished runs are resumed. A failing run does not stop the others. If this process is
+    Unfinished runs are resumed. If a run fails, the other runs continue. If this process is
     interrupted or terminated, the runs are terminated and KeyboardInterrupt is raised.
     """
     share = _share(workers, len(jobs))
@@ -179,7 +179,7 @@ def raise_failures(failures: Sequence[Failure], runs: int) -> None:
 
 
 def already_finished(job: LaunchedRun, watcher: Watcher) -> bool:
-    """Whether a run has nothing left to do; reports this to the watcher."""
+    """Whether a run is already finished; if so, reports the run to the watcher."""
     finished = job.folder.status == "finished"
     if finished and job.run.extends(job.folder.record()):
         return False  # it is to be extended

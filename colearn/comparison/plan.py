@@ -1,4 +1,4 @@
-"""Plans of comparisons: algorithms x seeds, each run with a separate resolved config."""
+"""Plans comparisons: one run, with a separate resolved config, for every algorithm and seed."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ _SHARED = {"algorithm", "evaluation", "run", "train"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedRun:
-    """One algorithm with one seed."""
+    """A planned run of one algorithm with one seed."""
 
     algorithm: str
     """Label of the algorithm: a registered name, or any name whose settings contain
     `algorithm.name`."""
     config: Config
     budget: int
-    """Budget in environment steps; 0 if nothing is learned."""
+    """Budget in environment steps; 0 if the algorithm does not learn."""
     metric: str = "return"
     """Name of the headline metric."""
 
@@ -49,8 +49,8 @@ class PlannedRun:
         return f"{self.algorithm}-s{self.config.run.seed}"
 
     def extends(self, record: RunRecord) -> bool:
-        """Whether this plan's budget exceeds the steps of a finished run that no callback
-        stopped."""
+        """Whether the planned budget exceeds the number of steps of a recorded run that is finished
+        and that no callback stopped."""
         iterations = self.config.train.iterations
         ended = iterations is not None and record.iterations >= iterations
         return record.environment_steps < self.budget and not ended and record.stopped is None
@@ -74,7 +74,8 @@ class Plan:
 
     @property
     def digest(self) -> str:
-        """Hash of the shared settings: the config without algorithms, seeds and `FREE` keys."""
+        """Hash of the settings that all runs share, which are the config without algorithms, seeds
+        and `FREE` keys."""
         data = recorded_settings(self.config)
         del data["algorithm"]
         del data["run"]["seed"]
@@ -84,8 +85,9 @@ class Plan:
     def digests(self) -> dict[str, str]:
         """Hash of each algorithm's resolved config, without seeds and `FREE` keys.
 
-        More algorithms, seeds or environment steps extend a comparison instead of making a new one.
-        If a schedule depends on the budget, a different number of steps is a different comparison.
+        With more algorithms, seeds or environment steps, a comparison is extended; no new
+        comparison is made. If a schedule depends on the budget, a different number of steps is a
+        different comparison.
         """
         digests: dict[str, str] = {}
         for run in self.runs:
@@ -108,12 +110,12 @@ def _hash(data: Mapping[str, Any]) -> str:
 
 
 def make_plan(config: Config, algorithms: Sequence[str] | None = None) -> Plan:
-    """Resolve and check the config of every run before the first one starts.
+    """Resolve and check the config of every run before the first run starts.
 
-    `config.compare.algorithms` maps a name to dotted overrides. Two variants of one algorithm are
-    two names whose overrides set `algorithm.name`. Settings in `algorithm` apply to every algorithm
-    that has them. `algorithms` selects some of the names, and may add algorithms without overrides.
-    Errors: ConfigError naming the algorithm and the key.
+    `config.compare.algorithms` maps a name to dotted overrides. To compare two variants of one
+    algorithm, use two names whose overrides set the same `algorithm.name`. Settings in `algorithm`
+    apply to every algorithm that has them. `algorithms` selects some of the names, and may add
+    algorithms without overrides. Errors: ConfigError naming the algorithm and the key.
     """
     seeds = config.compare.seeds
     if not seeds or len(set(seeds)) != len(seeds):
@@ -200,7 +202,8 @@ def _entries(config: Config) -> Mapping[str, Mapping[str, Any]]:
 
 
 def _known(config: Config, name: str, overrides: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings that exist for an algorithm and for the parts that its runs use."""
+    """Returns the settings that exist for an algorithm and for the parts that the algorithm's runs
+    use."""
     sections = config.algorithm.settings.items()
     chosen = {key: named for key, value in sections if (named := _part(value))}
     for key, value in overrides.items():
@@ -219,8 +222,8 @@ def _known(config: Config, name: str, overrides: Mapping[str, Any]) -> dict[str,
 
 
 def _part(value: Any) -> str | None:
-    """The name of a part that is written as a section or as a plain name; None for other values and
-    settings."""
+    """Returns the name of a part, given as a section or as a plain name; returns None for values
+    that do not name a part."""
     if isinstance(value, str):
         return value
     name = _section(value).get("name")
@@ -232,7 +235,8 @@ def _section(value: Any) -> Mapping[str, Any]:
 
 
 def _kept(settings: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the given settings, without those that neither the algorithm nor its parts have."""
+    """Returns the given settings, without settings that neither the algorithm nor its parts
+    have."""
     kept: dict[str, Any] = {}
     for key, value in settings.items():
         if known.get(key) is not None and isinstance(value, Mapping):

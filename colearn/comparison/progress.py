@@ -44,7 +44,8 @@ class Goal:
     metric: str = "return"
 
     def fraction(self, status: Status) -> float:
-        """Used fraction of the budget, in steps or in iterations, whichever ends the run first."""
+        """Used fraction of the budget, which is the larger of the fractions in steps and in
+        iterations."""
         steps = status.environment_steps / max(1, self.environment_steps)
         iterations = status.iteration / self.iterations if self.iterations else 0.0
         return min(1.0, max(steps, iterations))
@@ -65,7 +66,7 @@ class RemainingTime:
         self._first: tuple[float, float] | None = None
 
     def left(self, status: Status) -> float | None:
-        """Remaining seconds; None before the first update and when the budget is used."""
+        """Remaining seconds; None before the first update and once the budget is used up."""
         at, fraction = self._clock(), self._goal.fraction(status)
         if self._first is None:
             self._first = fraction, at
@@ -76,9 +77,9 @@ class RemainingTime:
 
 
 def status_text(status: Status, label: str, left: float | None) -> str:
-    """Evaluation, training return, tokens per second and remaining time, as far as known. An
-    evaluation of an earlier state comes after the newer values, together with the number of steps
-    of that state."""
+    """Returns a text with the evaluation, training return, tokens per second and remaining time, as
+    far as these values are known. An evaluation of an earlier state is placed after the newer
+    values, with the number of steps of the earlier state."""
     parts = []
     if status.training_return is not None:
         parts.append(f"training return {status.training_return:.3f}")
@@ -103,14 +104,14 @@ def _duration(seconds: float) -> str:
 
 
 class Lines:
-    """Prints a line at each start, note, evaluation and end, and otherwise after a minute or a
-    tenth of the budget."""
+    """Prints a line at each start, note, evaluation and end of a run. Between these events, prints
+    a line after every minute or tenth of the budget."""
 
     def __init__(self, console: Console, goals: Goals, clock: Clock = time.monotonic) -> None:
         self._console, self._goals, self._clock = console, goals, clock
         self._printed: dict[str, tuple[int, int | None, float]] = {}
-        """For each run, as of its latest line: the steps, the steps of the latest evaluation, and
-        the time of the line."""
+        """For each run: the steps, the steps of the latest evaluation, and the clock time, all as
+        of the run's latest line."""
         self._remaining = {name: RemainingTime(goal, clock) for name, goal in goals.items()}
 
     def __enter__(self) -> Lines:
@@ -149,7 +150,7 @@ class Lines:
 
 
 class Bars:
-    """Shows one bar per run: environment steps out of the budget, and `status_text`.
+    """Shows one bar per run, with the environment steps out of the budget, and `status_text`.
 
     With many runs, only the active runs are shown, under a bar that counts all runs.
     """

@@ -1,4 +1,5 @@
-"""Suites: comparisons on several tasks, run by one pool of workers and reported in one table."""
+"""Suites of comparisons on several tasks. A suite has one pool of workers and one table of
+results."""
 
 from __future__ import annotations
 
@@ -31,11 +32,11 @@ def compare_suite(
 ) -> Path:
     """Run every comparison of the suite into `out/TASK`; return the path of index.html.
 
-    Finished runs are kept, and unfinished ones are resumed; the arguments are as for `compare`. The
-    table, with the reason for each missing run, is written and shown on `console` before an error
-    is raised.
-    Errors: ConfigError before anything runs; CheckpointError if `out` contains something else;
-    ColearnError naming the first failed run, its log and its last error line.
+    Finished runs are kept, and unfinished runs are resumed. The arguments are as for `compare`. If
+    runs fail, the table, with the reason for each missing run, is written and shown on `console`
+    before the error is raised. Errors: ConfigError before anything runs; CheckpointError if `out`
+    contains something else; ColearnError naming the first failed run, its log and its last error
+    line.
     """
     folder = named_folder(out)
     plans = plan_suite(suite)

@@ -15,7 +15,7 @@ from .progress import Clock, Goals, RemainingTime, status_text
 
 
 class Widgets:
-    """Shows one bar per run, as on a terminal: environment steps out of the budget, and
+    """Shows one bar per run, as on a terminal, with the environment steps out of the budget, and
     `status_text`."""
 
     def __init__(self, goals: Goals, clock: Clock = time.monotonic) -> None:

@@ -1,4 +1,5 @@
-"""Settings of an agent: the player, the sampling of answers, and the content of the history."""
+"""Settings of an agent, which select the player, the sampling of answers, and the content of the
+history."""
 
 from __future__ import annotations
 
@@ -58,7 +59,8 @@ class TrainedSampling(SamplingSettings):
         return SamplingSettings(**self.model_dump(exclude={"anneal"}, exclude_unset=True))
 
     def training_temperature(self, done: float) -> float:
-        """Rollout temperature once the fraction `done` of the training budget is used."""
+        """Returns the rollout temperature that applies when the fraction `done` of the training
+        budget has been used."""
         anneal = self.anneal
         if anneal is None:
             return self.temperature
@@ -83,8 +85,8 @@ class AgentSettings(Section):
     system: str | None = None
     """System prompt, at the start of the history."""
     chat: str = "auto"
-    """`auto` uses the tokenizer's chat template, or `plain` if the tokenizer has none; or the path
-    of a .jinja file."""
+    """The chat format: `auto`, `plain` or the path of a .jinja file. `auto` uses the tokenizer's
+    chat template, or `plain` if the tokenizer has no chat template."""
     template: dict[str, bool | int | float | str] = Field(default_factory=dict)
     """Arguments of the chat template, such as Qwen3's `enable_thinking: false`."""
     today: date = date(2024, 7, 26)
@@ -93,8 +95,8 @@ class AgentSettings(Section):
     sampling: TrainedSampling = TrainedSampling()
     """Sampling of answers."""
     window: int | None = Field(default=None, ge=1)
-    """C: keep the most recent C KV-cache positions at the start of each turn; None: keep all
-    positions."""
+    """Window size C. At the start of each turn, only the most recent C positions of the KV cache
+    are kept; None: all positions are kept."""
     overflow: Literal["truncate", "error"] = "truncate"
     """Behaviour if a history leaves no room for an answer in the model's context: `truncate` ends
     the episode, and `error` ends the run. The metric `overflow` reports the fraction of episodes
@@ -112,7 +114,7 @@ class AgentSettings(Section):
 
     @property
     def spec_fields(self) -> dict[str, Any]:
-        """Arguments of `AgentSpec`, except those that depend on the model."""
+        """Arguments of `AgentSpec`, except the arguments that depend on the model."""
         drawn = self.sampling
         return {
             "sampling": Sampling(
@@ -129,11 +131,11 @@ class AgentSettings(Section):
 
     @property
     def request_fields(self) -> dict[str, Any]:
-        """Fields of a chat completion request, only for settings that are set explicitly; the
-        server chooses the values of the other fields.
+        """Returns the fields of a chat completion request for settings that are set explicitly; the
+        server chooses the values of all other fields.
 
-        A run's recorded config sets all settings explicitly, so agents sample as they did in the
-        run.
+        The recorded config of a run sets all settings explicitly, so an agent that is loaded from a
+        run samples as it did in the run.
         """
         sampling = self.sampling.deployed
         fields = {name: getattr(sampling, name) for name in sorted(sampling.model_fields_set)}

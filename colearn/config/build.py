@@ -31,7 +31,7 @@ LONGEST = 100_000
 
 
 def build_task(config: Config) -> DecPOMDP[Any, Any]:
-    """Builds the task of a config, inside the config's wrapper if the config names a wrapper.
+    """Builds the task of a config. If the config names a wrapper, the returned task is wrapped.
 
     Errors: ConfigError for an unknown task or setting (with the nearest name) or a bad value;
     TaskError for any other exception from the task's constructor.

@@ -1,4 +1,5 @@
-"""Remedies for settings written in the wrong place of a config, or under their TRL names."""
+"""Finds remedies for settings that are in the wrong place of a config, or that have their TRL
+names."""
 
 from __future__ import annotations
 
@@ -20,9 +21,9 @@ OF_ALGORITHMS = ("rollout", "credit", "advantage", "loss", "value_loss", "discou
 
 
 def elsewhere(key: str, above: str = "") -> str | None:
-    """Returns the remedy for the unknown setting `key`: the counterpart if `key` is a TRL setting,
-    or the places where a config has a setting of this name. Returns None if neither exists. `above`
-    is a prefix of each dotted key."""
+    """Returns the remedy for the unknown setting `key`: colearn's counterpart if `key` is a TRL
+    setting, or the places where a config has a setting of this name. Returns None if there is no
+    counterpart and no place. `above` is a prefix of each dotted key."""
     if key in TRL_NAMES:
         one = TRL_NAMES[key]
         return _counterpart(key, " and ".join(f"{above}{path}" for path in one.keys), one.note)
@@ -30,8 +31,8 @@ def elsewhere(key: str, above: str = "") -> str | None:
 
 
 def elsewhere_in_python(key: str) -> str | None:
-    """Returns the remedy of `elsewhere`, with arguments of `colearn.train` instead of dotted
-    keys."""
+    """Returns the same remedy as `elsewhere`, but names arguments of `colearn.train` instead of
+    dotted keys."""
     if key in TRL_NAMES:
         one = TRL_NAMES[key]
         if one.argument:

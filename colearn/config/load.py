@@ -30,8 +30,8 @@ _SHOWN = 100
 
 
 _BY_NAME = ("run.generator.", "run.host.", "run.learner.", "task.", "wrapper.")
-"""Sections that may be given as a plain name; a dotted key then adds a setting to the named
-part."""
+"""Sections that may be given as a plain name. A dotted key below such a section adds a setting to
+the named part."""
 
 
 def load_config(
@@ -78,7 +78,7 @@ def check_names(config: Config) -> None:
 def load_suite(
     source: str | Path | Mapping[str, Any], overrides: Mapping[str, Any] | Sequence[str] = ()
 ) -> SuiteSettings:
-    """`load_config` for a suite of comparisons.
+    """Does what `load_config` does, for a suite of comparisons.
 
     Errors: ConfigError, one line that names the key and the remedy.
     """
@@ -89,7 +89,7 @@ def load_suite(
 def is_suite(source: str | Path) -> bool:
     """Whether a shipped name or a YAML path is a suite of comparisons.
 
-    Errors: ConfigError if there is no such config.
+    Errors: ConfigError if `source` is neither the name of a shipped config nor a file.
     """
     return _holds_suite(_read_yaml(source))
 
@@ -198,7 +198,7 @@ def _set(data: Mapping[str, Any], keys: Sequence[str], value: Any, whole: str) -
 
 
 def with_base(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns a config's plain data, in which `base` is substituted for missing paths and for paths
+    """Returns a config's plain data with the paths in `base` inserted where a path is missing or is
     `base.NAME`.
 
     `base` is a single path, or paths by name. A single path is used for every model and critic

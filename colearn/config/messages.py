@@ -43,7 +43,8 @@ def one_line(
 
 
 def dotted_key(path: Sequence[int | str]) -> str:
-    """Returns the keys and indices that lead to a value as one dotted key; `config` for none."""
+    """Joins the keys and indices that lead to a value into one dotted key; returns `config` if
+    there are no keys."""
     return ".".join(_key(str(part)) for part in path) or "config"
 
 

@@ -17,8 +17,8 @@ class LoRASettings(Section):
     alpha: float = Field(default=32.0, gt=0)
     """Scale of the adapter: its output is multiplied by alpha / rank."""
     targets: str | list[str] = "all-linear"
-    """Layers with an adapter: peft's `all-linear`, a list of names, or a regular expression that
-    must match the full name. `embed_tokens` and `lm_head` are allowed."""
+    """Layers with an adapter: peft's `all-linear`, a list of layer names, or a regular expression
+    that must match a layer's full name. `embed_tokens` and `lm_head` are allowed."""
 
 
 class OptimizerSettings(Section):
@@ -33,7 +33,7 @@ class OptimizerSettings(Section):
     max_grad_norm: float = Field(default=1.0, gt=0, allow_inf_nan=True)
     """Maximum gradient norm; `.inf` disables clipping."""
     warmup_steps: int = Field(default=0, ge=0)
-    """Number of optimiser steps during which the learning rate rises linearly from 0."""
+    """Number of optimiser steps over which the learning rate increases linearly from 0."""
     schedule: Literal["constant", "linear", "cosine"] = "constant"
     """Learning rate after the warm-up: constant, or linear or cosine decay to zero at the end of
     `train.environment_steps`."""
@@ -48,9 +48,9 @@ class TrainedNetworkSettings(OptimizerSettings):
 
 class ModelSettings(TrainedNetworkSettings):
     path: str
-    """A folder, a hub name, `base.NAME`, or `embedded` (or with a suffix: `-tiny`, `-tiny-varied`,
-    `-copy`, `-large`) for a small model that is built locally; `embedded:N` selects the N-th
-    initial weights."""
+    """A folder, a hub name, or `base.NAME`; or `embedded`, optionally with the suffix `-tiny`,
+    `-tiny-varied`, `-copy` or `-large`, for a small model that is built locally. `embedded:N`
+    selects the N-th initial weights."""
     dtype: Literal["float32", "bfloat16", "float16"] = "float32"
     """Compute type; float16 is only for models that are not trained. Trained weights and optimiser
     state are always float32."""
@@ -78,13 +78,14 @@ class CriticSettings(TrainedNetworkSettings):
     share: str | None = None
     """Replaces `path`: `actor` adds a value head to the model of each agent."""
     from_: str | None = Field(default=None, alias="from")
-    """A critic to start from; replaces `path`. A folder written by `colearn export --critics` or
-    `colearn critic fit`, a hub repository, or the folder of a run that has a critic."""
+    """The critic with which training starts; replaces `path`. The value is a folder written by
+    `colearn export --critics` or `colearn critic fit`, a hub repository, or the folder of a run
+    that has a critic."""
     frozen: float = Field(default=0.0, ge=0, le=1)
     """Fraction of `train.environment_steps` during which the critic given by `from` is frozen: with
     1, this critic is never trained; with 0, it is trained from the start."""
     foreign: bool = False
-    """Accept a critic in `from` that was trained for another task, team or horizon."""
+    """Whether to accept a critic in `from` that was trained for another task, team or horizon."""
     dtype: Literal["float32", "bfloat16", "float16"] = "float32"
     """Compute type; the value head, trained weights and optimiser state are float32."""
     lora: LoRASettings | None = None
@@ -103,23 +104,24 @@ class CriticSettings(TrainedNetworkSettings):
     minibatch: int | None = Field(default=None, ge=1)
     """Number of joint transitions per optimiser step of the critic; None: `train.minibatch`."""
     baseline: Literal["none", "item"] | None = None
-    """`item`: the value is a running mean of returns by item and turn, which excludes the current
-    episode's return, plus a share of the network's estimate of the residual: as much as predicted
-    the returns of new episodes. For a new item, the mean over all items at that turn is used. None:
-    `none`, or the baseline of the critic given by `from`."""
+    """`item`: the value is the sum of two terms. The first term is a running mean of returns by
+    item and turn, which excludes the current episode's return. For a new item, the first term is
+    the mean over all items at that turn. The second term is the network's estimate of the residual,
+    multiplied by the share that best predicted the returns of new episodes. None: `none`, or the
+    baseline of the critic given by `from`."""
     head: Literal["trained", "ridge"] = "trained"
     """`ridge`: the language model is frozen, and each update solves the value head in closed form
     by ridge regression on the hidden states, at the cost of one forward pass."""
     replay: int = Field(default=1, ge=1)
-    """Number of most recent updates whose experience `head: ridge` fits, the current update
-    included. Returns of previous updates are off-policy: earlier policies earned them."""
+    """Number of most recent updates, including the current update, whose experience `head: ridge`
+    fits. Returns of previous updates are off-policy, because earlier policies earned them."""
     warmup_iterations: int = Field(default=0, ge=0)
     """Number of initial iterations that train only the critic; the actors keep their weights."""
     readers: dict[str, str] = Field(default_factory=lambda: {EACH: EACH})
     """Maps a critic's readers to the names of their value models. A reader estimates the values of
     one agent or of all agents: a centralised critic has one reader, `team`; a decentralised critic
-    has one reader per agent. `*` as a reader stands for all readers that are not named. `*` as a
-    model stands for a model with the reader's name. `{"*": team}` uses one value model, `team`, for
+    has one reader per agent. The reader `*` stands for all readers that are not named. The model
+    `*` stands for a model with the reader's name. `{"*": team}` uses one value model, `team`, for
     all readers."""
 
     @property

@@ -6,8 +6,8 @@ settings themselves.
     credit: mixed                          # with its defaults
     critic.value: q                        # likewise, as a dotted key
 
-`colearn.registry` resolves names. Parts do not know their configuration keys: an error of a part
-names only the part's field, and this module prepends the path to that field.
+`colearn.registry` resolves names. Parts do not know their configuration keys. An error of a part
+therefore names only the part's field, and this module prepends the path to that field.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ KINDS: dict[type, Kind] = {
 
 
 def build_dataclass(cls: type[Built], settings: Mapping[str, Any]) -> Built:
-    """Returns an instance of `cls`; settings that are left out have their defaults.
+    """Returns an instance of `cls`; fields that `settings` omits have their default values.
 
     Errors: ConfigError that names the dotted key below `cls` and the remedy.
     """
@@ -110,8 +110,8 @@ def part_name(part: object) -> str | None:
 
 
 def _values(cls: type[Any], settings: Mapping[str, Any], current: Any) -> dict[str, Any]:
-    """Returns values for the fields of `cls` that `settings` names; `current` is the instance whose
-    fields are replaced, or None."""
+    """Returns values for the fields of `cls` that `settings` names. `current` is the instance whose
+    fields these values replace, or None."""
     known = {field.name: field for field in fields(cls) if field.init}
     hints = get_type_hints(cls)
     values = {}
@@ -131,8 +131,9 @@ def _values(cls: type[Any], settings: Mapping[str, Any], current: Any) -> dict[s
 
 
 def _remedy(cls: type[Any], key: str, known: Iterable[str]) -> str:
-    """Returns the remedy for the unknown setting `key`: the nearest setting. If there is none, the
-    remedy lists the name of this part, its settings, and the parts that have a setting `key`."""
+    """Returns the remedy for the unknown setting `key`: the setting with the nearest name. If no
+    name is near, the remedy lists the name and the settings of this part, and the other parts that
+    have a setting `key`."""
     hint = remedy(key, known)
     kind = next((kind for contract, kind in KINDS.items() if issubclass(cls, contract)), None)
     name = None if kind is None else name_of(kind, cls)
@@ -180,9 +181,10 @@ def _default(field: Field[Any]) -> Any:
 
 
 def known_settings(cls: type[Any], names: Mapping[str, str]) -> dict[str, Any]:
-    """Returns a mapping from the settings of a dataclass. A setting with a plain value is mapped to
-    None. A setting that is a section is mapped to a mapping that contains `name` and the settings
-    of the section's part. `names` gives the part of each section whose part is not the default.
+    """Returns the names of a dataclass's settings as a nested mapping. A setting with a plain value
+    is mapped to None. A setting that is a section is mapped to a mapping that contains `name` and
+    the settings of the section's part. `names` gives the part of each section whose part is not the
+    default.
 
     Errors: ConfigError for an unknown part.
     """

@@ -29,8 +29,8 @@ REPLACED = {
 """Former keys of `run` that were moved to another section."""
 
 THREADS = "threads"
-"""Former key of `compare` and of suites; `run.threads` now sets the number of threads for every
-command."""
+"""Former key of `compare` and of suites, replaced by `run.threads`, which sets the number of
+threads for every command."""
 
 METRICS = {
     "behaviour_gap": "logprob_mismatch",
@@ -43,8 +43,8 @@ versions, to the new name."""
 
 
 def remedy(key: str, known: Iterable[str]) -> str:
-    """Returns the remedy for an unknown key: the new name if the key was renamed, the section that
-    contains the key, the counterpart of a TRL setting, or otherwise the nearest key."""
+    """Returns the remedy for an unknown key: the new name of a renamed key, the section to which
+    the key belongs, colearn's counterpart of a TRL setting, or otherwise the nearest key."""
     known = list(known)
     above = "each." if "sizes" in known else ""  # in a suite
     new = SETTINGS.get(key)
@@ -82,8 +82,8 @@ def _without_threads(settings: Mapping[str, Any]) -> dict[str, Any]:
 def current_metrics(metrics: Any) -> Any:
     """Returns the metrics of a recorded line under their current names.
 
-    An old name is kept if the line also has the new name: the old name is then a metric of the
-    task.
+    If the line has both the old and the new name, the old name is kept, because it is then the name
+    of a metric of the task.
     """
     if not isinstance(metrics, Mapping):
         return metrics

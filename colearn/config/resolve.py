@@ -33,8 +33,9 @@ def resolve(
 ) -> ResolvedRun:
     """Resolve and check a config.
 
-    task: the config's task, if already built. agents: the agents of a recorded run; the task then
-    need not be built. Errors: ConfigError or TaskError, one line that names the key and the remedy.
+    task: the config's task, if already built. agents: the agents of a recorded run; if they are
+    given, the task is not built. Errors: ConfigError or TaskError, one line that names the key and
+    the remedy.
     """
     if agents is None:
         task = build_task(config) if task is None else task
@@ -65,7 +66,8 @@ def resolve(
 
 
 def _untrained(config: Config) -> Config:
-    """The config with every model untrained and no critic."""
+    """Returns the config without a critic and adapters, and with `trained: false` for every
+    model."""
     models = {
         name: model.model_copy(update={"trained": False, "lora": None})
         for name, model in config.models.items()
@@ -74,8 +76,8 @@ def _untrained(config: Config) -> Config:
 
 
 def _with_critic(config: Config) -> Config:
-    """Returns the config in which the path of the value models is that of the critic given by
-    `from`. If `from` has one folder per value model, the path is the first folder."""
+    """Returns the config in which the value models have the path of the critic given by `from`. If
+    `from` has one folder per value model, the first folder is the path."""
     critic = config.critic
     if critic is None or critic.from_ is None:
         return config
@@ -89,7 +91,7 @@ def bind_agents(config: Config, agents: Sequence[str]) -> Config:
     uses.
 
     Errors: ConfigError for an agent without a model, a model without an agent, an unknown agent, or
-    a name that cannot be a key, a folder and a metric.
+    a name that is not valid as a key, as a folder name and as part of a metric's name.
     """
     for section, names in (
         ("task.agents", agents),

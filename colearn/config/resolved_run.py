@@ -1,4 +1,4 @@
-"""A resolved config, built before weights are loaded: parts, agents, models."""
+"""A resolved config with its parts, agents and models, built before weights are loaded."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ class ResolvedRun:
 
     @property
     def with_own_schedule(self) -> list[str]:
-        """Names of the trained models that set `epochs` or `minibatch`."""
+        """Names of the trained models whose settings include `epochs` or `minibatch`."""
         return [
             name
             for name, model in self.config.models.items()
@@ -139,22 +139,23 @@ class ResolvedRun:
         return settings.path
 
     def stored(self, key: NetworkKey) -> tuple[str, str, str | None]:
-        """Path, compute type and quantization. Frozen bases on one device are shared if all three
-        are equal."""
+        """Path, compute type and quantization of a network's base model. On each device, frozen
+        bases with equal path, compute type and quantization are shared."""
         settings = self.settings(key)
         return self.path(key), settings.dtype, settings.quantization
 
     def base_of(self, key: NetworkKey) -> Hashable:
-        """A key that is the same for all networks that share the weights of one base in memory."""
+        """Key of a network's base model; networks have equal keys if they share the weights of a
+        base in memory."""
         if key in self.learners and self.settings(key).lora is None:
             return key
         return *self.stored(key), self.device(key)[0]
 
     @property
     def players_by_base(self) -> list[list[str]]:
-        """The agents that language models play and their past selves, grouped by base. The past
-        self of an adapter shares the agent's base; the past self of a fully trained model has
-        separate weights."""
+        """Names of the agents that language models play, and of their past selves, grouped by base
+        model. The past self of an adapter shares the agent's base; the past self of a fully trained
+        model has separate weights."""
         groups: dict[Hashable, list[str]] = {}
         for agent, settings in self.config.language_agents.items():
             key = NetworkKey("actor", settings.model)

@@ -1,4 +1,4 @@
-"""Base classes for the sections of a config: unknown keys raise errors, numbers are validated
+"""Base classes for the sections of a config. Unknown keys raise errors, numbers are validated
 strictly, and names select classes."""
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class NumberError(Exception):
 
 
 def number_problem(hint: Any, value: Any) -> str | None:
-    """Describes the problem with a value if `hint` requires a number and the value is not a valid
-    number; otherwise None."""
+    """Returns a description of the problem if `hint` requires a number and the value is not a valid
+    number; otherwise returns None."""
     options = _options(hint)
     if isinstance(value, bool) or (isinstance(value, str) and not EXPONENT.fullmatch(value)):
         numbers = any(one in (int, float) for one in options)
@@ -58,7 +58,7 @@ def number_problem(hint: Any, value: Any) -> str | None:
 
 
 def _options(hint: Any) -> list[Any]:
-    """The types that a type hint allows, with Annotated unwrapped and without None."""
+    """Returns the types that a type hint allows. Unwraps Annotated and omits None."""
     if get_origin(hint) is Annotated:
         return _options(get_args(hint)[0])
     if get_origin(hint) in (Union, UnionType):
@@ -119,5 +119,5 @@ class Chosen(Named):
 
     @model_serializer
     def plain(self) -> str | dict[str, Any]:
-        """The YAML form: only the name if nothing else is set."""
+        """Returns the YAML form, which is only the name if no setting is given."""
         return {"name": self.name, **self.settings} if self.settings else self.name

@@ -1,4 +1,5 @@
-"""Table rows for the settings of sections, parts and tasks: description, type, default and bounds.
+"""Builds table rows that document the settings of sections, parts and tasks: description, type,
+default and bounds.
 
 `colearn tasks NAME`, `colearn algorithms NAME` and the generated reference show these rows.
 """
@@ -154,7 +155,7 @@ def part_settings(cls: type[Any], given: Mapping[str, str] | None = None) -> lis
     """Returns the settings of a part, which are the fields of its dataclass or the arguments of its
     constructor.
 
-    given: descriptions, by setting, that replace those in the source of the class.
+    given: descriptions, by setting, that replace the descriptions in the source of the class.
     """
     if is_dataclass(cls):
         sentences, hints = attribute_sentences(cls), get_type_hints(cls, include_extras=True)

@@ -30,14 +30,14 @@ class TrainSettings(Section):
     environment_steps: int = Field(default=4000, ge=1)
     """Training budget as a number of joint actions; algorithms are compared at equal budgets."""
     iterations: int | None = Field(default=None, ge=1)
-    """Maximum number of iterations; most papers give the budget in this unit. If episodes end
+    """Maximum number of iterations; most papers give the budget in iterations. If episodes end
     early, a budget in joint actions allows more iterations. None: only `environment_steps` limits
     training."""
     episodes: int = Field(default=4, ge=1, le=1_000_000)
-    """Number of items rolled out per iteration: the buffer size B in the CoLLM paper."""
+    """Number of items rolled out per iteration, called the buffer size B in the CoLLM paper."""
     at_once: int | None = Field(default=None, ge=1)
-    """Maximum number of episodes rolled out in parallel in each process; None: all. Affects memory
-    and speed, not the experience."""
+    """Maximum number of episodes rolled out in parallel in each process; None: all. This limit
+    affects memory and speed, not the experience."""
     epochs: int = Field(default=1, ge=1)
     """E: number of passes over the iteration's experience."""
     minibatch: int | None = Field(default=None, ge=1)
@@ -47,14 +47,14 @@ class TrainSettings(Section):
     """Stops an iteration's epochs once an epoch's mean KL(policy at rollout || current policy) per
     token exceeds this value; 0.02 is common."""
     staleness: int = Field(default=0, ge=0)
-    """S: iterations are rolled out while models are updated, with weights that are 1 to S updates
-    old. If S is 0, rollouts run between updates, with the newest weights."""
+    """Maximum staleness S. If S > 0, iterations are rolled out during updates, with weights that
+    are 1 to S updates old. If S is 0, rollouts run between updates, with the newest weights."""
     token_budget: int = Field(default=2048, ge=1)
     """Maximum number of tokens per micro-batch, including padding; affects memory and speed, not
     the gradient."""
     record: bool = False
-    """Write the texts and rewards of all training episodes to trees.jsonl, from which
-    `colearn critic fit` trains a critic."""
+    """Whether to write the texts and rewards of all training episodes to trees.jsonl; `colearn
+    critic fit` trains a critic on this file."""
 
 
 class HeadlineSettings(Section):
@@ -80,10 +80,10 @@ class EvaluationSettings(Section):
     split: str = "test"
     """Split of the task's items for evaluation: `train` or `test`."""
     greedy: bool = False
-    """Decodes greedily instead of sampling."""
+    """Whether to decode greedily instead of sampling."""
     exact: bool = False
-    """Also report the exact value of the joint policy as `exact_return`; requires a finite task
-    (`dpomdp`)."""
+    """Whether to report also the exact value of the joint policy, as `exact_return`; requires a
+    finite task (`dpomdp`)."""
     headline: HeadlineSettings | None = None
     """The headline metric for comparing runs, such as `{metric: nash_conv, better: lower}`; None:
     the task's headline. The report and `--step best` use this metric."""
@@ -115,9 +115,9 @@ class RunSettings(Section):
     """Number of torch's CPU threads. None: 1 if every model has fewer than four million parameters,
     else all cores; a comparison divides the cores among its `compare.workers`."""
     tf32: bool = True
-    """On CUDA devices, matrix multiplications in float32 round their inputs to TF32, with 10
-    mantissa bits. They then run at 1/2 of the speed of bfloat16; without TF32 they run at 1/15 of
-    that speed. Weights and sums remain in float32."""
+    """Whether matrix multiplications in float32 on CUDA devices round their inputs to TF32, with 10
+    mantissa bits. Matrix multiplications with TF32 run at 1/2 of the speed of bfloat16; without
+    TF32 they run at 1/15 of the speed of bfloat16. Weights and sums remain in float32."""
     generator: GeneratorChoice = GeneratorChoice()
     """Generator: `transformers`, `vllm` or `vllm_server`, with its settings. Default: `vllm` on a
     CUDA device if vLLM is installed and supports all agents and models, else `transformers`."""
@@ -153,7 +153,8 @@ Seeds = Annotated[tuple[Annotated[int, Field(ge=0, lt=2**63)], ...], Field(max_l
 
 class CompareSettings(Section):
     algorithms: dict[str, dict[str, Any]] = Field(default_factory=dict)
-    """Algorithm names, each with its own overrides (dotted keys)."""
+    """Algorithms to compare: maps the name of each algorithm to overrides (dotted keys) for this
+    algorithm."""
     seeds: Seeds = (0, 1, 2)
     """Seeds of every algorithm."""
     workers: int = Field(default=1, ge=1, le=1024)
@@ -206,13 +207,14 @@ class Config(Section):
     """The task's `name` and settings, or only the task's name, or the path of a YAML file with a
     graph."""
     wrapper: Chosen | None = None
-    """A wrapper around the task. Instead of decentralised execution, the task is played with a
-    prompt-based protocol (`parallel`, `pipeline`, `discussion`) or by one agent (`single`)."""
+    """A wrapper around the task. Wrappers replace decentralised execution: with `parallel`,
+    `pipeline` or `discussion` the team follows a prompt-based protocol; with `single` one agent
+    plays the task."""
     algorithm: AlgorithmChoice = AlgorithmChoice()
     """The algorithm's `name`, `discount`, and a section for each of its parts."""
     base: str | dict[str, str] | None = None
-    """Default path of all models and the critic; or several paths by name, one of which a model
-    selects as `base.NAME`."""
+    """Default path of all models and the critic; or several paths by name, from which a model
+    selects one path as `base.NAME`."""
     models: dict[str, ModelSettings]
     """Physical models by name; `"*"` stands for one model per agent."""
     agents: dict[str, AgentSettings] = Field(default_factory=lambda: {EACH: AgentSettings()})
@@ -224,9 +226,9 @@ class Config(Section):
     critic: CriticSettings | None = None
     """The value model; required by algorithms with a critic."""
     placement: dict[str, Device] = Field(default_factory=dict)
-    """Devices by model name, such as `{alice: cuda:0, critic: cuda:1}`. `critic` stands for every
-    value model, `critic-NAME` for one of several value models. Models on different devices are
-    updated at the same time."""
+    """Devices by model name, such as `{alice: cuda:0, critic: cuda:1}`. The name `critic` stands
+    for every value model, and `critic-NAME` stands for one of several value models. Models on
+    different devices are updated at the same time."""
     train: TrainSettings = TrainSettings()
     """Budget and batches of training."""
     evaluation: EvaluationSettings = EvaluationSettings()

@@ -56,7 +56,8 @@ class SuiteSettings(Section):
     workers: int = Field(default=2, ge=1, le=1024)
     """Number of parallel runs, across tasks."""
     each: dict[str, Any] = Field(default_factory=dict)
-    """Overrides for every config; entries of `compare.algorithms` take precedence."""
+    """Overrides for every config; an algorithm's overrides in `compare.algorithms` take
+    precedence."""
 
     @model_validator(mode="after")
     def _complete(self) -> SuiteSettings:

@@ -13,9 +13,11 @@ class Counterpart:
     keys: tuple[str, ...]
     """Dotted keys of a config; empty if no key corresponds to the TRL setting."""
     note: str = ""
-    """The difference from TRL, or what to do instead."""
+    """The difference between TRL's setting and the counterpart, or advice if no counterpart
+    exists."""
     argument: str = ""
-    """The argument of `colearn.train`, if this argument is not the section of `keys`."""
+    """The argument of `colearn.train` that replaces the TRL setting, if this argument is not the
+    section of `keys`."""
 
 
 def _is(*keys: str, note: str = "", argument: str = "") -> Counterpart:

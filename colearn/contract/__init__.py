@@ -1,6 +1,6 @@
 """Interfaces of every part: task, player, rollout, credit, critic, advantage, loss, generator and
-learner. Every part implements one of these interfaces, and an algorithm chooses the parts that it
-uses. Nothing in this package imports torch.
+learner. Every part of an algorithm implements one of these interfaces, and an algorithm chooses
+which parts are used. Nothing in this package imports torch.
 """
 
 from .advantage import (

@@ -17,7 +17,7 @@ Values = Sequence[float | None]
 
 @dataclass(frozen=True, slots=True)
 class NodeValues(Sequence[float | None]):
-    """One agent's values by node. Subclasses hold further values in addition."""
+    """One agent's values by node. Subclasses add other kinds of values."""
 
     by_node: tuple[float | None, ...]
 
@@ -34,8 +34,8 @@ class NodeValues(Sequence[float | None]):
 
 @dataclass(frozen=True, slots=True)
 class TokenValues(NodeValues):
-    """V(h_t) by node, estimated before the first token of the next action; and V before each later
-    token of an action."""
+    """State values per token: V(h_t) by node, before the first token of the next action, and V
+    before each later token of an action."""
 
     inside: tuple[tuple[float, ...], ...]
     """For each node: V before every token, except the first, of the agent's action that led to the
@@ -44,8 +44,8 @@ class TokenValues(NodeValues):
 
 @dataclass(frozen=True, slots=True)
 class CounterfactualValues(NodeValues):
-    """Q(h, a_-i, a_i) by the node that the joint action led to (None if the agent did not act), and
-    Q(h, a_-i, a') for each of the agent's alternative actions a'."""
+    """Q-values of one agent: Q(h, a_-i, a_i) by the node that the joint action led to (None if the
+    agent did not act), and Q(h, a_-i, a') for each of the agent's alternative actions a'."""
 
     alternatives: tuple[tuple[float, ...], ...]
     """For each node: one Q-value per alternative action."""
@@ -55,11 +55,12 @@ AgentValues = Mapping[str, Values]
 """Values by agent name."""
 
 NodeAdvantages = tuple[Mapping[str, float], ...]
-"""For each node of a tree: the advantages of the actions that led to it, by agent ({} at the root).
-An action without an entry has no advantage; it is not trained on and not counted."""
+"""For each node of a tree: the advantages of the actions that led to the node, by agent ({} at the
+root). An action without an entry has no advantage: the loss neither trains on this action nor
+counts it."""
 
 TokenAdvantages = tuple[Mapping[str, tuple[float, ...]], ...]
-"""`NodeAdvantages` with one number per token of the action."""
+"""Like `NodeAdvantages`, but with one number per token of each action."""
 
 Advantages = Sequence[NodeAdvantages | TokenAdvantages]
 """Advantages of every tree."""
@@ -69,8 +70,8 @@ Episodes = Sequence[Credited[Any]]
 
 @dataclass(frozen=True, slots=True)
 class AnswerGroup:
-    """Answers of one agent in one tree that an advantage compares, and the prompts of these
-    answers."""
+    """A group of answers that an advantage compares (answers of one agent in one tree), and the
+    prompts of these answers."""
 
     agent: str
     prompts: tuple[str, ...]
@@ -81,9 +82,10 @@ class AnswerGroup:
 class Advantage(ABC):
     """Computes advantages from credited trees, and from values if there is a critic.
 
-    Without values, one call receives all episodes of an iteration, so a baseline may compare
-    episodes (agent-and-turn groups, heterogeneous groups, sums normalised by role). With values,
-    the call is repeated for every minibatch, since the critic changes between minibatches.
+    Without a critic, one call receives all episodes of an iteration, so a baseline may compare
+    episodes (agent-and-turn groups, heterogeneous groups, sums normalised by role). With a critic
+    whose targets are not frozen, the trainer calls the advantage again for each minibatch, since
+    the critic changes between minibatches.
     """
 
     reads: str | None = None
@@ -92,23 +94,24 @@ class Advantage(ABC):
     by_token: bool = False
     """Whether advantages are computed per token instead of per action."""
     reads_future: bool = True
-    """Whether the advantage reads rewards or values that follow the action. If a rollout shape cuts
-    branches, only some siblings have such rewards and values. False: the advantage reads only the
-    credited reward of the action itself."""
+    """Whether the advantage reads rewards or values of later turns. If a rollout shape cuts
+    branches, only some siblings have later turns. False: the advantage reads only the credited
+    reward of the action itself."""
     minimum_group: int = 1
-    """Minimum number of joint actions per node that a useful baseline needs."""
+    """Minimum number of joint actions per node for a useful baseline."""
 
     def __post_init__(self) -> None:
         """Errors: ConfigError for a setting out of bounds."""
         check_bounds(self)
 
     def at(self, done: float) -> Advantage:
-        """The advantage to use once the fraction `done` of the training budget is used; by default,
-        `self`."""
+        """Returns the advantage that applies when the fraction `done` of the training budget has
+        been used; by default, `self`."""
         return self
 
     def risk_neutral(self) -> Advantage:
-        """The advantage to use once rewards are found to be random; by default, `self`."""
+        """Returns the advantage that applies after random rewards have been detected; by default,
+        `self`."""
         return self
 
     def weight_group(self, episode: Credited[Any], agent: str) -> Hashable | None:

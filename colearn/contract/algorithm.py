@@ -28,34 +28,36 @@ class ValueLoss:
     coefficient: Positive = 1.0
     """Factor of the value loss."""
     clip: Positive | None = None
-    """Maximum difference between V and its value at rollout; V is clipped to this range. The loss
-    is the larger of the clipped and the unclipped error."""
+    """Maximum difference between the current V and the V recorded at rollout; V is clipped to this
+    range. The loss is the maximum of the clipped and the unclipped error."""
     frozen_targets: bool = False
     """Whether the targets and advantages of all epochs come from the critic as it was at rollout.
-    The reason to freeze them: after the first optimiser step, the current critic has already been
-    trained on these returns."""
+    Freezing avoids a bias: after the first optimiser step, the current critic has already been
+    trained on the returns of this rollout."""
     expectile: Expectile = 0.5
     """tau of the expectile that V estimates; 1/2 is the mean."""
     anneal_fraction: Anneal | None = None
     """The fraction of the training budget over which `expectile` anneals to 1/2; None: constant."""
     if_deterministic: bool = False
-    """Use `expectile` only until rewards are found to be random; then use the mean."""
+    """Whether to use `expectile` only until random rewards are detected, and to use the mean from
+    then on."""
     rescale: bool = False
-    """Scale the value head's output by the returns seen so far: V = centre + deviation * output,
-    where the centre is the `expectile` of these returns. V starts at the centre of the first
-    iteration's returns instead of 0. A constant offset in the rewards then does not affect
+    """Whether to scale the value head's output by the returns seen so far: V = centre + deviation *
+    output, where the centre is the `expectile` of these returns. V starts at the centre of the
+    first iteration's returns instead of 0. A constant offset in the rewards then does not affect
     advantages at the start of training."""
 
     def __post_init__(self) -> None:
         check_bounds(self)
 
     def at(self, done: float) -> ValueLoss:
-        """The settings once the fraction `done` of the training budget is used."""
+        """Returns the settings that apply when the fraction `done` of the training budget has been
+        used."""
         expectile = 0.5 + (self.expectile - 0.5) * left(self.anneal_fraction, done)
         return replace(self, expectile=expectile, anneal_fraction=None)
 
     def risk_neutral(self) -> ValueLoss:
-        """The settings to use once rewards are found to be random."""
+        """Returns the settings that apply after random rewards have been detected."""
         return replace(self, expectile=0.5) if self.if_deterministic else self
 
 
@@ -79,7 +81,8 @@ class Parts:
         ]
 
     def at(self, done: float) -> Parts:
-        """The parts once the fraction `done` of the training budget is used."""
+        """Returns the parts that apply when the fraction `done` of the training budget has been
+        used."""
         return replace(
             self,
             advantage=self.advantage.at(done),
@@ -89,12 +92,12 @@ class Parts:
 
     @property
     def if_deterministic(self) -> bool:
-        """Whether any part changes once rewards are found to be random."""
+        """Whether any part changes after random rewards have been detected."""
         return self.risk_neutral() != self
 
     def risk_neutral(self) -> Parts:
-        """The parts to use once rewards are found to be random, that is, once equal joint actions
-        after equal joint histories have earned different rewards."""
+        """Returns the parts that apply after random rewards have been detected, that is, after
+        equal joint actions, which followed equal joint histories, have earned different rewards."""
         return replace(
             self,
             advantage=self.advantage.risk_neutral(),
@@ -117,10 +120,10 @@ class Algorithm(ABC):
         """Errors: ConfigError if the algorithm cannot train a team of these agents."""
 
     def check_task(self, task: DecPOMDP[Any, Any]) -> None:
-        """Errors: ConfigError if the algorithm cannot train this team, reads only rewards that the
-        task never pays, forks the episodes of a program, compares candidate actions by immediate
-        rewards although the task pays later, or estimates one value for players whose payoffs
-        differ."""
+        """Errors: ConfigError if the algorithm cannot train this task's team, or reads only rewards
+        that the task never pays. ConfigError also if the algorithm forks the episodes of a program,
+        compares candidate actions by immediate rewards although the task pays later, or estimates
+        one value for players whose payoffs differ."""
         self.check_team(task.agents)
         credit, rollout = self.parts().credit, self.parts().rollout
         rewards = RewardStructure.of(task)
@@ -187,8 +190,8 @@ class Algorithm(ABC):
 
 
 def _check_cuts(parts: Parts) -> None:
-    """Errors: ConfigError if later rewards count but the rollout shape continues only some
-    candidates."""
+    """Errors: ConfigError if the advantage or the credit uses later rewards but the rollout shape
+    continues only some candidates."""
     shape = type(parts.rollout).__name__
     if parts.advantage.reads_future:
         raise ConfigError(

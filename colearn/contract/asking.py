@@ -20,8 +20,8 @@ _LONGEST_ITEM = 80
 def asking(task: TaskOrClass, method: str, item: str | None = None) -> Iterator[None]:
     """Context for a call of `task.METHOD`; `item` is the result of `item_name`.
 
-    Errors: TaskError for any exception that the task raises (SystemExit included), with its source
-    line, and for a broken contract. The error names the task and the item. Other ColearnErrors
+    Errors: TaskError if the task breaks its contract or raises any exception, including SystemExit.
+    The error names the task, the item and, for an exception, the source line. Other ColearnErrors
     propagate unchanged.
     """
     try:

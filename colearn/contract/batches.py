@@ -23,8 +23,8 @@ class Tick(Generic[Item]):
     """Collects the items that coroutines add in one iteration of their event loop, and forwards
     these items together.
 
-    Requests of branches that advance in lockstep therefore arrive as one batch, in the order of the
-    branches.
+    If branches advance in lockstep, their requests therefore arrive as one batch, in the order of
+    the branches.
     """
 
     def __init__(self, receive: Callable[[list[Item]], None]) -> None:
@@ -95,8 +95,8 @@ class BatchQueue(Generic[Request, Answer]):
     """Answers requests in a thread by calling `answer` on a whole batch.
 
     Requests made in one iteration of the event loop form a batch. Requests that arrive while a
-    batch is being answered form the next batch. Queues with equal `place` run one at a time.
-    `prepared` returns a context manager that is entered around the work.
+    batch is being answered form the next batch. Queues with equal `place` answer their batches one
+    at a time. `prepared` returns a context manager that is entered while the queue answers batches.
     """
 
     def __init__(

@@ -1,4 +1,5 @@
-"""Checks of a dataclass's settings against bounds in pydantic annotations, with one-line errors.
+"""Checks the settings of a dataclass against the bounds in their pydantic annotations; an error is
+one line.
 
     lam: Annotated[float, Field(ge=0.0, le=1.0, description="0.95 is usual")] = 0.0
     ratio: Literal["sequence", "token"] = "sequence"

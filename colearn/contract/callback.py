@@ -1,4 +1,5 @@
-"""Callback interface: events of a run's rollouts, updates, evaluations and checkpoints."""
+"""Callback interface: receives events about a run's rollouts, updates, evaluations and
+checkpoints."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """A line of metrics.jsonl that an earlier process of the run has written."""
+    """A line that an earlier process of the same run wrote to metrics.jsonl."""
 
     kind: Literal["update", "evaluation"]
     iteration: int

@@ -6,8 +6,8 @@ from colearn.errors import ConfigError, TaskError
 
 
 def check_length(agent: str, tokens: int, positions: int | None) -> None:
-    """Check a history's length. Errors: TaskError if the prompt leaves no room for an answer within
-    the model's maximum length."""
+    """Check a history's length. Errors: TaskError if the history leaves no room for an answer
+    within the model's maximum length."""
     if positions is not None and tokens >= positions:
         raise TaskError(
             f"task.observe: agent '{agent}' was given {tokens} tokens, and its model reads "

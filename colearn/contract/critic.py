@@ -1,5 +1,5 @@
 """Critic interface: defines a value model's input, the positions at which values are read, and the
-agents to which these values apply."""
+agents whose values they are."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class Segment:
 
 
 class Critic(ABC):
-    """A frozen, picklable strategy. A critic has one or several readers, each of which estimates
-    the values of some agents. The critic packs a tree into one token row per reader. It converts
-    the value head's outputs at a row's marks into values by agent, and back.
+    """A frozen, picklable strategy. A critic has one or several readers; a reader is a value
+    estimator for some of the agents. The critic packs a tree into one token row per reader. The
+    critic also converts the value head's outputs at a row's marks into values by agent, and back.
 
     Every reader uses a value model (a language model with a scalar head in fp32). One forward pass
     over the reader's `row` gives all values of a tree.
@@ -42,11 +42,11 @@ class Critic(ABC):
     global_info: bool
     """Whether the global information m_t is part of the input."""
     read_once: bool = False
-    """Whether values are read only once, at rollout, before the critic is trained; the value loss
-    must then have `frozen_targets`."""
+    """Whether values are read only once, at rollout, before the critic is trained. If so, the value
+    loss must have `frozen_targets`."""
     reads_ids: bool = False
-    """Whether rows hold the agents' own token ids; the value model must then share their
-    tokenizer."""
+    """Whether rows hold the token ids that the agents sampled. If so, the value model must use the
+    agents' tokenizer."""
 
     @property
     def of_state(self) -> bool:
@@ -55,8 +55,8 @@ class Critic(ABC):
 
     @property
     def on_actor(self) -> ReadAt | None:
-        """Position in a turn at which a value head on the actor reads these values; None: the actor
-        cannot have a head for them."""
+        """Position in a turn at which a value head on the actor would read this critic's values;
+        None: a head on the actor cannot estimate these values."""
         return None
 
     @abstractmethod
@@ -82,9 +82,9 @@ class Critic(ABC):
         """Convert the numbers (value-head outputs) at a row's marks into values by agent and node.
         The tree's texts are not needed.
 
-        If the mark names an agent, its number is this agent's value. Otherwise it is the value of
-        all agents of the reader, including agents that do not act. Bootstrapping uses the next
-        joint history, whichever agent acts there (CoLLM, Eq. 4).
+        If a mark names an agent, the mark's number is this agent's value. Otherwise the number is
+        the value of all agents of the reader, including agents that do not act. Bootstrapping uses
+        the next joint history, regardless of which agent acts there (CoLLM, Eq. 4).
         """
         by_agent: dict[str, list[float | None]] = {
             agent: [None] * len(tree.nodes) for agent in self.readers(tree.agents)[reader]

@@ -24,8 +24,8 @@ thread."""
 class Sampling:
     """Sampling parameters of an agent.
 
-    Log-probabilities are those of softmax(logits / temperature), before top-p and top-k truncation.
-    Temperature 0 is greedy and records log-probabilities at temperature 1.
+    Recorded log-probabilities are computed from softmax(logits / temperature), before top-p and
+    top-k truncation. Temperature 0 decodes greedily and records log-probabilities at temperature 1.
     """
 
     temperature: float = 1.0
@@ -53,8 +53,8 @@ class TokenRequest:
     """Sampling parameters, with the `max_tokens` and `stop` of this action."""
     seeds: tuple[int, ...]
     continues: TokenHistory | None = None
-    """The history of an earlier answer that `history` extends. Engines use this object to find the
-    earlier answer's KV cache; the object does not affect the result."""
+    """The history of an earlier answer, which `history` extends. Engines use this object only to
+    find the KV cache of the earlier answer; the object does not affect the sampled actions."""
     listener: Listener | None = None
     """Receives the text of a single action while it is sampled, if the engine supports it."""
 
@@ -68,22 +68,23 @@ class TokenAnswer:
     history: Any = None
     """A `TokenHistory`, or the messages of a player at an endpoint."""
     seconds: float = 0.0
-    """Seconds from the time at which the request joined a batch to its answer."""
+    """Number of seconds between the time at which the request joined a batch and the time of its
+    answer."""
 
 
 class TokenEngine(Timed, WeightSync):
     """Samples actions from one base model and its adapters; requests may share batches.
 
-    A history consists of its token ids and the visible range of each turn. An engine may keep the
-    KV caches of histories in its answers while these histories exist and its memory allows.
-    Requests do not depend on the model's location, so placement only determines which engine serves
-    which agent.
+    A history consists of token ids and the visible range of each turn. An engine may keep the KV
+    caches of the histories that it has returned, as long as these history objects exist and memory
+    suffices. Requests do not depend on the model's location, so placement only determines which
+    engine serves which agent.
     """
 
     @property
     def place(self) -> Hashable:
-        """Key of the engine's shared resources: engines with equal places share weights or adapters
-        and run one at a time."""
+        """Key of the resources that the engine shares. Engines with equal places share weights or
+        adapters, and run one at a time."""
         return id(self)
 
     @abstractmethod
@@ -93,7 +94,7 @@ class TokenEngine(Timed, WeightSync):
 
     def rest(self) -> None:
         """Called before models are updated, if no request can arrive during the update. The engine
-        may free memory until the next request or weight transfer."""
+        may free memory and allocate it again at the next request or weight transfer."""
 
     def close(self) -> None:
         """Free resources outside Python's garbage collector."""
@@ -122,10 +123,11 @@ class EngineNeeds:
     """Estimated memory needs of an engine that holds a separate copy of the weights."""
 
     held: int
-    """Bytes that the engine holds on its model's device in every phase; 0 if the engine runs on
-    another device."""
+    """Number of bytes that the engine holds on the model's device in every phase; 0 if the engine
+    runs on another device."""
     cache: int | None
-    """Bytes of the engine's KV cache; None: unknown and assumed to be large enough."""
+    """Number of bytes of the engine's KV cache. None: the size is unknown and assumed to be
+    sufficient."""
     rows: int
     """Number of sequences decoded together."""
     apart: bool
@@ -134,8 +136,8 @@ class EngineNeeds:
 
 
 class GeneratorKind(ABC):
-    """Settings of a kind of engine, as a frozen dataclass that builds a run's engines.
-    Importing it does not import torch."""
+    """Settings of a kind of engine, as a frozen dataclass that builds a run's engines. Importing
+    the dataclass does not import torch."""
 
     @property
     def apart(self) -> bool:
@@ -150,25 +152,25 @@ class GeneratorKind(ABC):
 
     @property
     def replays(self) -> bool:
-        """Whether engines of this kind launch the kernels of a decoded token at once, as a recorded
-        CUDA graph."""
+        """Whether engines of this kind launch all kernels for one decoded token together, as a
+        recorded CUDA graph."""
         return False
 
     def check(self, run: Any) -> None:  # noqa: B027 - most kinds take every run
-        """Check a resolved run before anything is loaded.
+        """Check a resolved run before models are loaded.
 
         Errors: ConfigError for a resolved run that this kind does not support.
         """
 
     def needs(self, weights: int, *, memory: int | None) -> EngineNeeds | None:
-        """Memory needs of the engine for a model of `weights` bytes in its compute type, on a
-        device of `memory` bytes (None: the CPU); None if the engine decodes with the trained model
-        itself."""
+        """Memory needs of an engine, for a model whose weights take `weights` bytes in the compute
+        type, on a device with `memory` bytes (None: the CPU). Returns None if the engine decodes
+        with the trained model itself."""
         return None
 
     def places(self, run: Any) -> list[str]:
-        """Lines for a dry run that state where the run's agents generate; empty if the agents
-        generate with the models that the run trains."""
+        """Lines in the output of a dry run that state where the agents' answers are generated;
+        empty if the models that the run trains generate the answers."""
         return []
 
     @abstractmethod

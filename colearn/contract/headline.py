@@ -22,10 +22,10 @@ OWN_METRICS = (
 
 @dataclass(frozen=True, slots=True)
 class Headline:
-    """An evaluation metric and the direction in which it improves.
+    """An evaluation metric, and whether higher or lower values of this metric are better.
 
-    This metric determines the report's headline, first curve, ranking and probability of
-    improvement, and selects the best checkpoint.
+    The headline metric determines the report's headline, first curve, ranking and probability of
+    improvement. It also selects the best checkpoint.
     """
 
     metric: str = "return"

@@ -27,7 +27,8 @@ class TokenHistory:
 
     The object is immutable and complete: an engine needs nothing else to continue the history.
     Engines hold weak references to the histories of answers, in order to find their KV caches.
-    Without a cache, they compute the same values from the ids under the same visibility.
+    Without a KV cache, an engine recomputes the same keys and values from the ids with the same
+    visible ranges.
     """
 
     ids: array[int] = field(default_factory=lambda: array("i"))
@@ -65,7 +66,7 @@ class TokenHistory:
         return TokenHistory(ids, self.turns)
 
     def visibility(self, start: int) -> list[int]:
-        """For each position from `start` on, the first position visible to it."""
+        """For each position from `start` onwards: the first position that is visible from there."""
         first_visible: list[int] = []
         ends = [turn.begin for turn in self.turns[1:]] + [len(self.ids)]
         for turn, end in zip(self.turns, ends, strict=True):

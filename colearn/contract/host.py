@@ -24,8 +24,8 @@ class Together(Protocol):
     host supports parallel calls."""
 
     def __call__(self, calls: Mapping[NetworkKey, Callable[[], Given]]) -> dict[NetworkKey, Given]:
-        """Run the calls; a call uses only the model under which it is listed. If calls fail, the
-        first failure in the order of `calls` is raised."""
+        """Run the calls; each call uses only the model that is its key in `calls`. If several calls
+        fail, the error of the first failed call, in the order of `calls`, is raised."""
 
 
 def one_by_one(calls: Mapping[NetworkKey, Callable[[], Given]]) -> dict[NetworkKey, Given]:
@@ -58,7 +58,7 @@ class FrozenCopy(ABC):
 
     @abstractmethod
     def evaluate(self, groups: Sequence[Sequence[Row]]) -> list[list[Outputs]]:
-        """Teacher-forced outputs without gradient, as `Learner.evaluate` returns them."""
+        """Returns teacher-forced outputs without gradient, in the form of `Learner.evaluate`."""
 
     @abstractmethod
     def save(self, folder: Path) -> None:
@@ -81,7 +81,7 @@ class Hosted:
 
 
 class ModelHost(ABC):
-    """The models of one placement, in this process or elsewhere.
+    """Host of the models of one placement, in this process or in other processes.
 
     The host's objects may be proxies of models in other processes. A learner therefore receives
     rows and objectives as plain values, and returns plain values.
@@ -94,7 +94,8 @@ class ModelHost(ABC):
     players: Mapping[str, Hosted]
     """Hosted players by name, including past selves."""
     networks: Mapping[NetworkKey, Any]
-    """Actors and critics in this process, or copies of them; exact evaluation reads actors."""
+    """Actors and critics in this process, or copies of these networks; exact evaluation uses the
+    actors."""
 
     @property
     def parameters(self) -> Mapping[NetworkKey, int]:
@@ -106,7 +107,7 @@ class ModelHost(ABC):
 
     @property
     def serial(self) -> bool:
-        """Whether models are updated one after the other, in the calling thread."""
+        """Whether models are updated sequentially, in the calling thread."""
         return False
 
     @property
@@ -130,7 +131,7 @@ class ModelHost(ABC):
             engine.rest()
 
     def fetch(self) -> None:  # noqa: B027 - the learners may share them
-        """Load the learners' weights into `networks` that are copies; called before an exact
+        """Load the learners' weights into those `networks` that are copies; called before an exact
         evaluation."""
 
     def close(self) -> None:
@@ -153,7 +154,8 @@ class HostWorker:
 
 
 class HostKind(ABC):
-    """Settings of a kind of host, as a frozen dataclass. Importing it does not import torch."""
+    """Settings of a kind of host, as a frozen dataclass. Importing the dataclass does not import
+    torch."""
 
     @abstractmethod
     def build(self, run: Any, tokenizers: Any) -> ModelHost:
@@ -168,7 +170,7 @@ class HostKind(ABC):
         return []
 
     def check(self, run: Any) -> None:  # noqa: B027 - most kinds take every run
-        """Check a resolved run before anything is loaded.
+        """Check a resolved run before models are loaded.
 
         Errors: ConfigError for a resolved run that this kind does not support.
         """

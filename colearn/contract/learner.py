@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 
 class Objective(Protocol):
-    """The loss function of one minibatch, as a frozen, picklable object without side effects,
-    because a learner may run in another process."""
+    """The loss function of one minibatch. An objective is a frozen, picklable object without side
+    effects, because a learner may run in another process."""
 
     def __call__(self, outputs: Outputs, batch: RowBatch, /) -> tuple[Tensor, dict[str, float]]:
         """Returns a micro-batch's share of the minibatch's loss (see `PolicyLoss`), and metrics to
@@ -41,8 +41,8 @@ class Accumulated:
     metrics: Mapping[str, float]
     """Sums over the micro-batches."""
     values: Mapping[tuple[int, int], tuple[float, ...]]
-    """The value head's outputs at the marks of every row with marks. Keys are (index of the group,
-    index of the row within the group)."""
+    """The value head's outputs at the marks of each row that has marks. A key is the pair (index of
+    the group, index of the row within the group)."""
 
 
 class WeightCopy(ABC):
@@ -86,7 +86,8 @@ class Learner(Timed, ABC):
     def evaluate(
         self, groups: Sequence[Sequence[Row]], *, reference: bool = False
     ) -> list[list[Outputs]]:
-        """Teacher-forced outputs without gradient, one per row, on the CPU, on every process.
+        """Returns teacher-forced outputs without gradient, one output per row. Every process
+        receives all outputs, on the CPU.
 
         `reference`: evaluate the reference policy, which is the base model without the adapter.
         """
@@ -97,9 +98,10 @@ class Learner(Timed, ABC):
 
     @abstractmethod
     def accumulate(self, prepared: Prepared, objective: Objective) -> Accumulated:
-        """Run the forward and backward passes over rows that this learner has prepared.
+        """Run the forward and backward passes over rows that `prepare` of this learner returned.
 
-        Errors: FloatingPointError in every process, naming the loss that is not finite.
+        Errors: FloatingPointError if a loss is not finite; raised in every process, and names the
+        loss.
         """
 
     @abstractmethod
@@ -139,12 +141,12 @@ class Learner(Timed, ABC):
 
     @abstractmethod
     def weights(self) -> dict[str, Any]:
-        """Trained weights by transformers (or peft) name, for generators and export."""
+        """Trained weights for generators and export, by their names in transformers or peft."""
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryFootprint:
-    """Memory that one process needs for one network on the network's device, in bytes."""
+    """Memory, in bytes, that a process needs for a single network on the network's device."""
 
     weights: int
     """Bytes of weights between updates."""
@@ -152,15 +154,16 @@ class MemoryFootprint:
     """Bytes of gradients, held from the network's forward pass to its optimiser step."""
     adam: int
     master: int = 0
-    """Bytes of a second copy of trained weights, such as ZeRO's copy of the rank's partition."""
+    """Number of bytes of a second copy of the trained weights, such as ZeRO's copy of the rank's
+    partition."""
     step: int = 0
     """Bytes of temporary memory during an optimiser step."""
     updating: int | None = None
-    """Bytes of weights while this network is updated; None: equal to `weights`."""
+    """Number of bytes of weights while this network is updated; None: equal to `weights`."""
     gradients_stay: bool = False
     """Whether the gradients' memory is never freed."""
     offloaded: int = 0
-    """Additional bytes in the CPU's memory."""
+    """Number of additional bytes in CPU memory."""
 
 
 class LearnerConstructor(Protocol):
@@ -179,8 +182,8 @@ class LearnerConstructor(Protocol):
 
 class LearnerKind(ABC):
     """Settings of a kind of learner, as a frozen dataclass. The dataclass names the constructor of
-    a run's learners and estimates their memory for the dry run. Importing it does not import
-    torch."""
+    a run's learners and estimates the learners' memory for the dry run. Importing the dataclass
+    does not import torch."""
 
     @abstractmethod
     def constructor(self) -> LearnerConstructor:
@@ -190,8 +193,8 @@ class LearnerKind(ABC):
     def kept(
         self, trained: int, frozen_bytes: int, settings: Any, *, processes: int
     ) -> MemoryFootprint:
-        """Estimates the memory of one of `processes` processes, for `trained` float32 parameters
-        and `frozen_bytes` bytes of other weights.
+        """Estimates the memory that each of `processes` processes needs for `trained` float32
+        parameters and `frozen_bytes` bytes of other weights.
 
         Errors: ConfigError for settings that the constructor would reject.
         """

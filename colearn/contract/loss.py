@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyBatch:
-    """Action tokens of one micro-batch, as flat tensors without padding: N tokens of S actions.
+    """The action tokens of one micro-batch, as flat tensors without padding; N is the number of
+    tokens and S the number of actions.
 
-    Every action of a minibatch is in exactly one micro-batch. Sums over micro-batches, divided by
-    `total_samples` or `total_tokens`, therefore do not depend on how the minibatch is divided into
-    micro-batches.
+    Every action of a minibatch is in exactly one micro-batch. A sum over micro-batches, divided by
+    `total_samples` or `total_tokens`, is therefore independent of the division into micro-batches.
     """
 
     logprobs: Tensor
@@ -26,7 +26,7 @@ class PolicyBatch:
     action_of: Tensor
     """[N] long: index (0 to S - 1) of the action to which each token belongs."""
     advantages: Tensor
-    """[S] per action, or [N] per token."""
+    """Advantages, with shape [S] (one per action) or [N] (one per token)."""
     old_logprobs: Tensor
     """[N] log-probabilities under the policy before this update (teacher-forced), or under the
     behaviour policy."""
@@ -63,12 +63,13 @@ class PolicyLoss(ABC):
 
     @property
     def corrects_staleness(self) -> bool:
-        """Whether the loss corrects for actions that were sampled with older weights."""
+        """Whether the loss corrects for the difference between the current weights and the older
+        weights that sampled the actions."""
         return self.old_logprobs == "behaviour"
 
     def at(self, done: float) -> PolicyLoss:
-        """The loss to use once the fraction `done` of the training budget is used; by default,
-        `self`."""
+        """Returns the loss that applies when the fraction `done` of the training budget has been
+        used; by default, `self`."""
         return self
 
     @abstractmethod

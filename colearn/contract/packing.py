@@ -1,5 +1,5 @@
-"""Packing of trees into token rows. A context holds an agent's turns from one fresh prompt to the
-next; the packer concatenates the pieces of a tree's histories into one row."""
+"""Packing of trees into token rows. A context holds an agent's turns between two fresh prompts. The
+packer concatenates the pieces of a tree's histories into a single row."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def contexts(tree: Tree[object], agent: str) -> list[list[NodeTokens]]:
     children.
 
     Without fresh prompts, a single context holds every node. At a node with a fresh prompt, the
-    action that led to the node ends one context and the prompt starts another. A cut node, from
-    which the episode does not continue, contributes only the candidate action, since no agent acts
-    on the node's observation.
+    action that led to the node ends one context and the prompt starts another. An episode does not
+    continue from a cut node. This node contributes only the candidate action, since no agent acts
+    on its observation.
     """
     parts_by_context: list[list[NodeTokens]] = []
     of_node: list[int] = []

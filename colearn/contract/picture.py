@@ -64,7 +64,8 @@ class Picture:
     """
 
     groups: tuple[tuple[Panel, ...], ...]
-    """Panels by group (a layer); a group's panels are drawn side by side."""
+    """Panels by group, such as one group per layer; the panels of a group are drawn side by
+    side."""
     colours: Mapping[str, str] = field(default_factory=dict)
     """`#rrggbb` by kind; other kinds get a colour from the report."""
     caption: str = ""
@@ -76,7 +77,7 @@ class Picture:
 
     @property
     def panels(self) -> tuple[Panel, ...]:
-        """All panels, group by group."""
+        """All panels, in the order of the groups."""
         return tuple(chain.from_iterable(self.groups))
 
     @property

@@ -38,7 +38,7 @@ class SampledAction:
 
     action: Action
     player: Player | None = None
-    """The player that sampled it; None in a process of `run.step_workers`."""
+    """The player that sampled the action; None in a process of `run.step_workers`."""
     context_tokens: int = 0
     """Number of tokens in the context before the action."""
 
@@ -84,8 +84,8 @@ class Player(ABC):
 
     @property
     def draws_candidates(self) -> bool:
-        """Whether several of the player's actions at a node can be compared; actions of a program
-        cannot."""
+        """Whether several of the player's actions at a node can be compared; the actions of a
+        program cannot be compared."""
         return True
 
     @property
@@ -96,7 +96,7 @@ class Player(ABC):
 
     def read(self, prompt: Prompt, last: Action | None) -> Observation:
         """Returns the observation that a prompt adds to the history after the action `last`. If
-        `last` is None, a new context begins."""
+        `last` is None, the observation begins a new context."""
         return Observation(
             prompt.whole, (), prompt.fresh, prompt.made_from, prompt.limits, prompt.system
         )
@@ -106,8 +106,8 @@ class Player(ABC):
         return ()
 
     def at(self, done: float) -> Player:
-        """Returns the player with the sampling parameters of training once the fraction `done` of
-        the budget is used."""
+        """Returns the player with the sampling parameters that apply in training when the fraction
+        `done` of the budget has been used."""
         return self
 
     def version(self) -> int:
@@ -125,10 +125,10 @@ def past_self(agent: str, slot: int) -> str:
 
 class Cast(ABC):
     """A strategy that assigns players to seats (the agents' places in an episode), separately for
-    each episode: swaps, past selves, partners."""
+    each episode. A cast can swap players, or assign past selves or partners."""
 
     pool: int = 0
-    """Number of slots for past selves; each holds a copy of every trained model."""
+    """Number of slots for past selves; each slot holds a copy of every trained model."""
 
     def __post_init__(self) -> None:
         """Errors: ConfigError for a setting out of bounds."""
@@ -163,8 +163,8 @@ class Cast(ABC):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """The input of a program. The input includes the whole state, since a search needs the whole
-    state; the program's author decides which parts to use."""
+    """The input of a program. This input includes the whole state, because search algorithms need
+    the whole state; the program's author decides which parts to use."""
 
     task: DecPOMDP[Any, Any]
     state: Any

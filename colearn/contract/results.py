@@ -1,4 +1,4 @@
-"""Delivers results from one thread to futures that other threads await."""
+"""Transfers results from one thread to futures that other threads await."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ PromptOrText = str | Conversation
 
 
 class RewardFunction(ABC):
-    """A reward part as a frozen dataclass. Importing it does not import torch.
+    """A reward part as a frozen dataclass. Importing the dataclass does not import torch.
 
     An instance is callable with TRL's signature, so it can also be passed in TRL's `reward_funcs`.
     """
@@ -25,13 +25,13 @@ class RewardFunction(ABC):
 
     @property
     def measures(self) -> tuple[str, ...]:
-        """Names of additional metrics, logged as `reward_LABEL_NAME`. A call reports them through
-        TRL's `log_metric` hook. A reward function without additional metrics does not receive
-        `log_metric`."""
+        """Names of additional metrics, logged as `reward_LABEL_NAME`. A call reports these metrics
+        through TRL's `log_metric` hook. A reward function without additional metrics does not
+        receive `log_metric`."""
         return ()
 
     def costs(self) -> Mapping[str, float]:
-        """Totals of the resources used so far in this process, by name; reports show them."""
+        """Total use of each resource so far in this process, by name; reports show the totals."""
         return {}
 
     @abstractmethod

@@ -32,17 +32,18 @@ class Rewarded(Protocol):
 class Credit(ABC):
     """A stateless rule that maps a tree to one reward per edge and agent.
 
-    Only credited rewards enter returns (the logged ones, too), advantages and critics. An agent
-    without an entry at an edge is credited 0 there. A credit is NaN if the task scored none of the
-    rewards in it. If the task scored some of these rewards, the others add 0.
+    Returns (logged returns included), advantages and critics use only credited rewards. An agent
+    without an entry at an edge is credited 0 at that edge. A credit is NaN if the task scored none
+    of the rewards that contribute to it. If the task scored some of these rewards, the others add
+    0.
     """
 
     reads: frozenset[Paid]
-    """The kinds of reward that the rule uses; a task that pays none of these kinds raises an
-    error."""
+    """The kinds of reward that the rule uses. If a task pays none of these kinds, an error is
+    raised."""
     at_once: bool = True
-    """Whether `step` gives an edge's full credit, apart from delayed rewards. False: the credit
-    also depends on later edges or on the actions themselves."""
+    """Whether `step` returns the full credit of an edge, except for delayed rewards. False: the
+    credit also depends on later edges or on the actions themselves."""
 
     def __post_init__(self) -> None:
         """Errors: ConfigError for a setting out of bounds."""
@@ -55,8 +56,8 @@ class Credit(ABC):
 
     def __call__(self, tree: Tree[Any]) -> Rewards:
         """The credit of every edge of a finished tree, {} at the root. A delayed reward is credited
-        to the edge of the action that earned the reward. Its weight is the fraction of the paying
-        branch among all branches below that edge."""
+        to the edge of the action that earned the reward. The reward's weight is the share of the
+        paying branch among all branches below that edge."""
         rewards = [
             {} if node.parent is None else dict(self.step(node, tree.agents)) for node in tree.nodes
         ]
@@ -75,7 +76,7 @@ def weighed(parts: Iterable[tuple[float, float | None]]) -> float:
 
 
 def local_part(paid: Rewarded, agent: str, weight: float = 1.0) -> list[tuple[float, float | None]]:
-    """An agent's local reward for `weighed`; empty if there is none."""
+    """An agent's local reward as input of `weighed`; empty if the agent has no local reward."""
     local = paid.local_rewards
     return [(weight, local[agent])] if agent in local else []
 

@@ -26,7 +26,7 @@ class FrontierNode:
     keys: tuple[Key, ...]
     """Keys of the shape's random generator at this node."""
     acted: Mapping[str, int] = field(default_factory=dict)
-    """Number of earlier actions by agent; an agent without an entry has taken none."""
+    """Number of earlier actions of each agent; an agent without an entry has taken no action."""
     answers: Mapping[str, TokenAnswer] = field(default_factory=dict)
     """Each agent's last action, with its history; an agent without an entry has not acted."""
     programs: frozenset[str] = frozenset()
@@ -58,9 +58,9 @@ class Child:
     number: int
     """Index among the node's children."""
     chosen: Mapping[str, int]
-    """Index of the action taken, by acting agent."""
+    """Index of the action that each acting agent took."""
     answers: Mapping[str, TokenAnswer] = field(default_factory=dict)
-    """The action taken, by acting agent."""
+    """The action that each acting agent took."""
     candidate_of: str | None = None
     """See `Round.candidate_of`."""
     alternatives: Mapping[str, tuple[Action, ...]] = field(default_factory=dict)
@@ -87,9 +87,9 @@ class Rollout(ABC):
     Other code (the grower) extends the tree from its frontier nodes. The shape decides how many
     trees an item has (`trees`), how many actions to draw at a node (`samples`), how to pair them
     (`joint_actions`), what to try after the first outcomes (`next_round`), and which children
-    continue (`continues`). AT-GRPO's greedy tree scores the candidate actions of one agent after
-    another and keeps the best candidate. MHGPO's forks draw several actions of one agent; that
-    agent is chosen per item.
+    continue (`continues`). AT-GRPO's greedy tree scores each agent's candidate actions, one agent
+    after another, and keeps the best candidate. MHGPO's forks draw several actions of one agent,
+    which is chosen for each item.
     """
 
     forks_later: ClassVar[bool] = True
@@ -102,8 +102,8 @@ class Rollout(ABC):
     def trees(
         self, item: Any, agents: Sequence[str], rng: np.random.Generator
     ) -> Sequence[Rollout]:
-        """The shapes of the trees that are grown from `item`, one per tree; by default one tree of
-        this shape."""
+        """Returns the shapes of the trees that are grown from `item`, with one entry per tree. By
+        default, one tree of this shape is grown."""
         return (self,)
 
     @abstractmethod
@@ -132,8 +132,9 @@ class Rollout(ABC):
 
     @property
     def cuts(self) -> bool:
-        """Whether only some children continue, chosen by immediate credit. The other children have
-        no later rewards, so returns and values of siblings cannot be compared."""
+        """Whether the shape expands only some children, which it selects by immediate credit. The
+        other children have no later rewards, so returns and values of siblings cannot be
+        compared."""
         return type(self).continues is not Rollout.continues
 
     def continues(self, at: FrontierNode, children: Sequence[Child]) -> Sequence[int]:
@@ -142,5 +143,6 @@ class Rollout(ABC):
 
     @property
     def group_size(self) -> int:
-        """Number of joint actions per node of the first turn; group baselines need at least two."""
+        """Number of joint actions per node of the first turn; group baselines need at least two
+        joint actions."""
         return 1

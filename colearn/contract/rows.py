@@ -35,7 +35,7 @@ class ActionTokens(NamedTuple):
     start: int
     end: int
     before: int
-    """Index of the token that predicts the first action token, which is the last token of h_t."""
+    """Index of the last token of h_t, which predicts the first action token."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +45,8 @@ class Mark:
     node: int
     index: int
     inside: int | None = None
-    """Position of the value within an action. None: the value at the node; k: the value before
-    token k + 1 of the action that led to the node."""
+    """Position within an action at which the value is read. None: at the node; k: before token k +
+    1 of the action that led to the node."""
     agent: str | None = None
     """The agent whose value is read; None: all agents of the critic's reader."""
 
@@ -55,8 +55,8 @@ class Mark:
 class Row:
     """Packed tokens with the positions where log-probabilities and values are read.
 
-    The optional fields are further inputs of a loss: one number per span (action), per action token
-    (in the order of the spans), or per mark.
+    The optional fields are further inputs of a loss. An optional field holds one number per span
+    (the tokens of one action), per action token (in the order of the spans), or per mark.
     """
 
     tokens: tuple[int, ...]
@@ -79,8 +79,8 @@ class Row:
 
     @property
     def plain(self) -> bool:
-        """Whether the row has one branch and no window, so that plain causal attention is correct
-        without a mask."""
+        """Whether plain causal attention without a mask is correct, because the row has one branch
+        and no window."""
         return all(
             piece.parent == number - 1 and piece.visible_from == 0
             for number, piece in enumerate(self.pieces)
@@ -92,7 +92,7 @@ class Row:
 
     @property
     def passage(self) -> Hashable:
-        """All parts of the row that affect a forward pass: rows with equal passages have equal
+        """All parts of the row that affect a forward pass. Two rows with equal passages have equal
         outputs."""
         return self.tokens, self.pieces, self.spans, self.marks, self.temperature
 
@@ -108,27 +108,28 @@ class Visibility(Protocol):
 class RowBatch:
     """One micro-batch.
 
-    Rows with equal passages are processed once; they are common in small games with short replies.
-    The batch then has B distinct rows with N' action tokens and M' marks, and the outputs of these
-    rows are copied to all rows.
+    Rows with equal passages, which are common in small games with short replies, are processed only
+    once. If there are equal passages, the batch has B distinct rows with N' action tokens and M'
+    marks, and the outputs of the distinct rows are copied to all rows.
     """
 
     input_ids: Tensor
     """[B, T] right-padded."""
     position_ids: Tensor
-    """[B, T] position of each token in its own history."""
+    """[B, T] position of each token in the history to which the token belongs."""
     mask: Visibility | None
     """Attention mask; None for plain causal attention."""
     token_rows: Tensor
     """[N'] row of the hidden state that predicts each action token."""
     token_columns: Tensor
-    """[N'] column of that hidden state."""
+    """[N'] column of the hidden state that predicts each action token."""
     token_ids: Tensor
     """[N'] the action tokens themselves."""
     temperatures: Tensor
     """[N'] sampling temperature of each action token."""
     token_places: Tensor | None
-    """[N] index of each action token among the N' distinct ones; None if all rows differ."""
+    """[N] index of each action token among the N' action tokens of the distinct rows; None if all
+    rows are distinct."""
     action_of: Tensor
     """[N] index in this batch of the action (span) to which each token belongs."""
     actions: int
@@ -136,9 +137,10 @@ class RowBatch:
     mark_rows: Tensor
     """[M'] row of the hidden state that each mark reads."""
     mark_columns: Tensor
-    """[M'] column of that hidden state."""
+    """[M'] column of the hidden state that each mark reads."""
     mark_places: Tensor | None
-    """[M] index of each mark among the M' distinct ones; None if all rows differ."""
+    """[M] index of each mark among the M' marks of the distinct rows; None if all rows are
+    distinct."""
     rows: tuple[Row, ...]
     _fields: dict[str, Tensor] = field(default_factory=dict, repr=False, compare=False)
 

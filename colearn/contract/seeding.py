@@ -1,7 +1,7 @@
-"""Random seeds of a run, derived from names instead of a shared stream.
+"""Derives a run's random seeds from names, not from a shared random generator.
 
-A generator is a function of (seed, purpose, place). Therefore, branches of a tree are independent,
-the composition of a batch has no effect, and a resumed run draws the same numbers.
+A random generator is a function of (seed, purpose, place). Therefore, branches of a tree are
+independent, the composition of a batch has no effect, and a resumed run draws the same numbers.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ _global = threading.RLock()
 
 @contextmanager
 def borrowed_global_generators() -> Iterator[None]:
-    """Context for code that draws from Python's and numpy's global generators. Only one thread at a
-    time can be in the context; both generators are restored at its end."""
+    """Context manager for code that draws from Python's and numpy's global generators. Only one
+    thread at a time can be in the context. Both generators are restored on exit."""
     with _global:
         kept = _states()
         try:
@@ -62,7 +62,8 @@ class OwnGenerators:
 
     @contextmanager
     def drawn_from(self) -> Iterator[None]:
-        """Context in which the global generators use this object's state."""
+        """Context manager in which Python's and numpy's global generators use this object's
+        state."""
         with borrowed_global_generators():
             _set(self._kept)
             try:

@@ -29,12 +29,12 @@ class DecPOMDP(ABC, Generic[Item, State]):
     episode. All randomness comes from `rng`. Settings are the constructor's keyword arguments.
 
     Simultaneous play: every agent observes at every turn. Sequential play, workflows and games:
-    `observe` returns None for the agents that do not act at this turn. A payoff per player goes
-    into `Outcome.local_rewards`, and the team's part into `Outcome.reward`; the task then inherits
-    `RewardStructure` and lists in `pays` the kinds of reward that it pays.
+    `observe` returns None for the agents that do not act at this turn. A payoff per player belongs
+    in `Outcome.local_rewards`, and the team's part in `Outcome.reward`. A task with payoffs
+    inherits `RewardStructure` and lists in `pays` the kinds of reward that it pays.
 
-    A task can offer more: its class then also inherits an optional interface, such as
-    `LegalActions` or `Drawable` (`colearn.contract.optional`).
+    A task class can also inherit optional interfaces, such as `LegalActions` or `Drawable`
+    (`colearn.contract.optional`).
 
     `colearn check NAME` and `colearn.testing.check_task` check a task against this contract.
     """
@@ -42,8 +42,8 @@ class DecPOMDP(ABC, Generic[Item, State]):
     agents: tuple[str, ...]
     """I: the agents' names."""
     horizon: int
-    """H: the maximum number of turns. The rollout ends an episode after this number of turns, and V
-    is then 0."""
+    """H: the maximum number of turns. The rollout ends an episode after this number of turns; V is
+    0 at the end."""
     headline: Headline = Headline()
     """The metric that is used to compare runs: `return` (the team's reward, or the players' mean
     payoff if the task pays no team reward) or one of `metrics`. `evaluation.headline` overrides
@@ -82,8 +82,8 @@ class DecPOMDP(ABC, Generic[Item, State]):
     @abstractmethod
     def metrics(self, state: State) -> Mapping[str, float | None]:
         """Additional metrics of the final state (IoU, pass rate, ...), with fixed keys. In a game,
-        `payoff_AGENT` is a player's payoff; in a league, payoffs determine the winner. None: the
-        metric is not measured and is excluded from means."""
+        `payoff_AGENT` is a player's payoff; in a league, payoffs determine the winner. A metric
+        with the value None was not measured and is excluded from means."""
 
     def global_info(self, state: State) -> str:
         """m_t: text for centralised and decentralised critics in training, such as the turn and the

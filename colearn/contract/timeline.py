@@ -28,7 +28,7 @@ class BusyTime:
 
 
 class Timeline:
-    """Work periods of a run; any thread can add one."""
+    """The work periods of a run; any thread can add a period."""
 
     def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
         self._clock = clock
@@ -38,7 +38,7 @@ class Timeline:
 
     @contextmanager
     def span(self, who: str, activity: Activity) -> Iterator[None]:
-        """Context that records the time of its block as work of `who`."""
+        """Context manager that records the time of its block as work of `who`."""
         key, start = object(), self._clock()
         with self._lock:
             self._running[key] = BusyTime(who, activity, start, start)
@@ -63,14 +63,14 @@ class Timeline:
 
 
 class Timed:
-    """An object whose work a timeline may record."""
+    """An object whose work periods a timeline can record."""
 
     timeline: Timeline | None = None
     timed_as: str = ""
     """Name of the object in the timeline."""
 
     def busy(self, activity: Activity) -> AbstractContextManager[None]:
-        """Context that records the time of its block as work of this object."""
+        """Context manager that records the time of its block as work of this object."""
         if self.timeline is None:
             return nullcontext()
         return self.timeline.span(self.timed_as, activity)

@@ -48,5 +48,5 @@ class Tracker(Callback, ABC):
 
 
 def prefixed(kind: str, metrics: Mapping[str, Any]) -> dict[str, Any]:
-    """Metrics under a tracker's names: `update/NAME` and `evaluation/NAME`."""
+    """Metrics with the names that trackers use: `update/NAME` and `evaluation/NAME`."""
     return {f"{kind}/{name}": value for name, value in metrics.items()}

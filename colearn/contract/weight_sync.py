@@ -1,7 +1,8 @@
 """Weight sync: learners publish their weights; engines that hold a separate copy load them.
 
-`models/weight_update.py` makes the updates, `experiment/hosts/local.py` sets the learners that each
-engine follows, and `TransformersEngine` (a copy) and `CheckedEngine` (everything else) load them.
+`models/weight_update.py` makes the weight updates, and `experiment/hosts/local.py` sets the
+learners from which each engine loads updates. `TransformersEngine` loads updates into a copy of the
+model; `CheckedEngine` loads updates for all other engines.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
 class WeightUpdate:
     """A model's weights after `version` optimiser steps, as whole tensors on every process.
 
-    The tensors may be the model's live tensors: a receiver that keeps them after the call must copy
-    them.
+    The tensors may be the model's live tensors, so a receiver that keeps tensors after the call
+    must copy them.
     """
 
     version: int
@@ -90,7 +91,7 @@ class LoadedWeights(WeightSync):
 
     @abstractmethod
     def adapter(self, agent: str) -> str | None:
-        """Name of the agent's adapter; None: the agent uses the base alone."""
+        """Name of the agent's adapter; None: the agent uses the base model without an adapter."""
 
     def version(self, agent: str) -> int | None:
         return self._versions.get(self.adapter(agent), 0)

@@ -12,11 +12,12 @@ Job = TypeVar("Job")
 Event = TypeVar("Event")
 
 IDLE = 2.0
-"""Seconds without work after which a trainer's thread ends; the next job starts another thread."""
+"""Number of seconds without work after which a trainer's worker thread ends; the next job starts
+another thread."""
 
 
 class Steps(Protocol[Job, Event]):
-    """The engine interface that a worker uses. All methods but `submit` are called in one
+    """The engine interface that a worker uses. All methods except `submit` are called in the same
     thread."""
 
     completed: int
@@ -32,7 +33,7 @@ class Steps(Protocol[Job, Event]):
 
     @property
     def at_work(self) -> Sequence[Job]:
-        """Jobs that a failed step must drop."""
+        """The jobs that the caller must drop if a step fails."""
 
     def submit(self, job: Job) -> None:
         """Queue a job; safe from any thread."""
@@ -45,7 +46,7 @@ class Steps(Protocol[Job, Event]):
         """Events since the last call."""
 
     def drop(self, jobs: Iterable[Job]) -> list[Job]:
-        """Removes jobs, and the jobs that depend on them; returns all of them."""
+        """Removes jobs, and all jobs that depend on the removed jobs. Returns all removed jobs."""
 
     def drop_all(self) -> list[Job]:
         """Remove all jobs and return them."""
@@ -60,8 +61,8 @@ class QueueFull(Exception):
 
 
 class Turns:
-    """A lock for engines that run in turn, because they share a processor or a library's global
-    state."""
+    """A lock for engines that must run one at a time, because they share a processor or the global
+    state of a library."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -74,7 +75,8 @@ class Turns:
 
     @contextmanager
     def turn(self) -> Iterator[None]:
-        """Context that waits for its turn (first come, first served) and ends the turn on exit."""
+        """Context manager that waits for the caller's turn (first come, first served) and ends the
+        turn on exit."""
         with self._changed:
             number = self._drawn
             self._drawn += 1
@@ -103,9 +105,9 @@ def turns_of(place: Hashable) -> Turns:
 class Worker(Generic[Job, Event]):
     """Runs one engine in one thread.
 
-    The thread calls `deliver` after each step with the events of the jobs. It calls `failed` with
-    the jobs that ended early and with the step's error; if the jobs end because the worker ends,
-    the error is None.
+    After each step, the thread calls `deliver` with the events of the jobs. If jobs end early, the
+    thread calls `failed` with these jobs and the step's error; the error is None if the jobs end
+    because the worker ends.
     """
 
     def __init__(
@@ -146,7 +148,7 @@ class Worker(Generic[Job, Event]):
         return len(self._arrived) + self.engine.waiting
 
     def start(self) -> None:
-        """Starts the thread. Unless `idle` is None, a submitted job also starts it."""
+        """Starts the thread. Unless `idle` is None, a submitted job also starts the thread."""
         with self._wake:
             self._start()
 
@@ -211,8 +213,8 @@ class Worker(Generic[Job, Event]):
     def _work(self) -> None:
         """Steps until no job is left, the worker ends, or another engine waits for its turn.
 
-        The last events are delivered after the engine's turn has ended, since an update may follow
-        them.
+        The thread delivers the last events after the engine's turn has ended, because these events
+        may start an update.
         """
         turns = Turns() if self._place is None else turns_of(self._place())
         with turns.turn(), self._prepared():

@@ -47,7 +47,7 @@ class Assembly:
     """Digests of the files of the run's models."""
 
     copies: Mapping[NetworkKey, FrozenCopy]
-    """Frozen copies of trained models that are saved as part of the run's state."""
+    """Frozen copies of trained models; the copies are saved as part of the run's state."""
     past: Mapping[int, Mapping[str, FrozenCopy]]
     """Past selves, by slot of the cast's pool and by model name."""
 
@@ -61,7 +61,7 @@ class Assembly:
 
 
 def assemble(config: Config) -> Assembly:
-    """Load all parts of a run and connect them.
+    """Load and connect all parts of a run.
 
     Errors: ConfigError, one line that names the key and the remedy. A ConfigError is also raised if
     the config was read from a run folder in which a setting's value is masked.
@@ -88,8 +88,9 @@ def assemble(config: Config) -> Assembly:
 
 
 def _state_copies(run: ResolvedRun, host: ModelHost) -> dict[NetworkKey, FrozenCopy]:
-    """Returns past selves, and also references if they are updated. A fixed reference is loaded
-    from its model's path, not restored from a checkpoint."""
+    """Returns the frozen copies for past selves and, if references are updated, also for
+    references. A fixed reference is loaded from its model's path, not restored from a
+    checkpoint."""
     copies = host.copies.items()
     return {key: one for key, one in copies if key.kind == "past" or run.moving}
 

@@ -37,7 +37,7 @@ class EarlyStopping(Callback):
     patience: int | None = None
     """Number of evaluations without improvement after which the run ends."""
     min_change: float = 0.0
-    """Smallest difference from the best value that counts as an improvement."""
+    """Minimum difference from the best value that counts as an improvement."""
     _values: list[float] = field(default_factory=list, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -88,7 +88,7 @@ class OwnMetric(Callback):
     """Adds a metric to evaluations: the mean of a function over the evaluation episodes."""
 
     function: Callable[[Tree[Any]], float | None] | str
-    """Function that maps an episode to a number, or to None if the mean must exclude the episode.
+    """Function that maps an episode to a number, or to None to exclude the episode from the mean.
     The function can be given as `module:function`. The last state is `tree.nodes[-1].state`; the
     actions of turn t are `tree.nodes[t].actions`."""
     label: str | None = None
@@ -122,8 +122,8 @@ class OwnMetric(Callback):
 
 @dataclass(frozen=True, kw_only=True)
 class Samples(Callback):
-    """Prints the first episodes of evaluations as text; only episodes that `evaluation.transcripts`
-    records are available."""
+    """Prints the first episodes of evaluations as text; can print only episodes that
+    `evaluation.transcripts` records."""
 
     count: int = 1
     """Number of episodes per evaluation."""

@@ -69,7 +69,8 @@ class CheckpointManager:
         return checkpoint.progress
 
     def due(self, progress: Progress) -> bool:
-        """Whether a checkpoint is due, by the number of iterations or of minutes."""
+        """Whether a checkpoint is due, because the iteration is a multiple of `checkpoint_every` or
+        because `checkpoint_minutes` have passed."""
         every, minutes = self.settings.checkpoint_every, self.settings.checkpoint_minutes
         over = minutes is not None and monotonic() - self._at >= 60 * minutes
         return self.processes.any(over) or (every is not None and progress.iteration % every == 0)

@@ -1,4 +1,4 @@
-"""Trains a critic, without actors, on the recorded episodes of finished runs."""
+"""Trains only a critic, on the recorded episodes of finished runs."""
 
 from __future__ import annotations
 
@@ -73,8 +73,8 @@ class Fitted:
     networks: Mapping[NetworkKey, Network] = field(repr=False)
     run: ResolvedRun = field(repr=False)
     joint_actions: int
-    """Number of joint actions in all recorded episodes, plus those that the initial critic was
-    trained on."""
+    """Number of joint actions in all recorded episodes, plus the number of joint actions on which
+    the initial critic was trained."""
     episodes: tuple[int, int]
     """Numbers of training episodes and of held-out episodes."""
     worth: tuple[TurnWorth, ...]
@@ -95,9 +95,9 @@ def fit_config(
     algorithm: str | None = None,
     overrides: Sequence[str] = (),
 ) -> Config:
-    """The config for fitting a critic to recorded runs: the config of the first run, with
-    `algorithm` if given. If that run has no critic, the critic uses the base model of the run's
-    first model.
+    """Returns the config for fitting a critic to recorded runs, which is the config of the first
+    run, with `algorithm` replaced if given. If the first run has no critic, the critic uses the
+    base of this run's first model.
 
     Errors: ConfigError for invalid overrides.
     """
@@ -120,8 +120,9 @@ def fit_critic(
 ) -> Fitted:
     """Train the critic of `config` to predict the returns of all episodes of `runs`.
 
-    config: None uses `fit_config`. Errors: ConfigError, one line, for runs without recorded
-    episodes, for runs with different teams, and for a config without a critic; CheckpointError.
+    config: if None, `fit_config` provides the config. Errors: ConfigError, one line, for runs
+    without recorded episodes, for runs with different teams, and for a config without a critic;
+    CheckpointError.
     """
     settings = settings or FitSettings()
     folders = [open_run(folder) for folder in runs]
@@ -195,8 +196,8 @@ def write_fitted(fitted: Fitted, key: NetworkKey, folder: Path) -> CriticManifes
 
 
 def _trees(folder: RunFolder, agents: Sequence[str]) -> list[Any]:
-    """Recorded trees of a run. Errors: ConfigError for a run without recorded episodes, or with
-    another team."""
+    """Returns the recorded trees of a run. Errors: ConfigError for a run without recorded episodes,
+    or with agents other than `agents`."""
     trees = [tree_of(recorded) for recorded in folder.trees()]
     if not trees:
         raise ConfigError(
@@ -213,7 +214,8 @@ def _trees(folder: RunFolder, agents: Sequence[str]) -> list[Any]:
 def _split(
     episodes: Sequence[Credited[Any]], settings: FitSettings
 ) -> tuple[list[Credited[Any]], list[Credited[Any]]]:
-    """Split into held-out and training episodes. Errors: ConfigError for too few episodes."""
+    """Split the episodes into held-out and training episodes. Errors: ConfigError for too few
+    episodes."""
     number = round(settings.held_out * len(episodes))
     if not 0 < number < len(episodes):
         raise ConfigError(
@@ -281,9 +283,9 @@ def _train(
 
 
 def _of_one_agent(rows: ModelRows, rng: np.random.Generator) -> ModelRows:
-    """The rows of an epoch. If a joint action has a Q value for each agent (`Mark.agent`), keeps
-    the mark of one agent, sampled again in every epoch. The marks of a joint action have the same
-    target, and each mark costs as much as the whole joint action."""
+    """Returns the rows of an epoch. If a joint action has one Q-value per agent (`Mark.agent`),
+    keeps only the mark of one random agent, which is sampled again in every epoch. All marks of a
+    joint action have the same target, and every mark costs as much as the whole joint action."""
 
     def drawn(row: Row) -> Row:
         by_node: dict[int, list[int]] = {}
@@ -298,8 +300,9 @@ def _of_one_agent(rows: ModelRows, rng: np.random.Generator) -> ModelRows:
 
 
 def _returns(episodes: Sequence[Credited[Any]], *, of_state: bool) -> list[AgentValues]:
-    """The target returns for the values of each tree: for V the mean return after a node, for Q the
-    return of the edge into a node. NaN (not scored) if a branch was cut before its end."""
+    """Returns the value targets of each tree: for V, the mean return after a node; for Q, the
+    return of the edge into a node. A target is NaN (not scored) if a branch was cut before its
+    end."""
     targets: list[AgentValues] = []
     for episode in episodes:
         below = episode.tree.below()

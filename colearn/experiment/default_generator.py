@@ -8,7 +8,8 @@ import sys
 from colearn.config import Config, GeneratorChoice
 
 LOWEST_TEMPERATURE = 0.01
-"""Minimum temperature: vLLM raises lower temperatures to this value; 0 is greedy."""
+"""Minimum sampling temperature of vLLM, which raises lower temperatures to this value. A
+temperature of 0 decodes greedily."""
 
 
 def with_default_generator(
@@ -17,9 +18,9 @@ def with_default_generator(
     """Returns the config with the vLLM generator if the run is on a CUDA device, the vLLM package
     is installed and vLLM supports every agent and model. Otherwise returns the unchanged config.
 
-    `device` is the type of the run's device. `tells`: print the choice and its reason on stderr. A
-    config that names a generator keeps it, and a resumed run keeps the generator of its `recorded`
-    config.
+    `device` is the type of the run's device. `tells`: print the choice and the reason for it on
+    stderr. A config that names a generator keeps this generator, and a resumed run keeps the
+    generator of its `recorded` config.
     """
     if "generator" in config.run.model_fields_set:
         return config

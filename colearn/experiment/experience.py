@@ -20,7 +20,7 @@ from .processes import Grown, Processes
 
 @dataclass(frozen=True, slots=True)
 class TrainingPoint:
-    """A point in a run's training, which together with the seed determines the next episodes."""
+    """A point in a run's training; this point and the seed determine the next episodes."""
 
     iteration: int
     """Number of updates so far, which is the version of the team's weights."""
@@ -100,13 +100,13 @@ class Experience(ABC):
         return at.done
 
     def refresh(self, at: TrainingPoint) -> bool:
-        """Called after the update that ends at `at`; returns whether generators must now receive
-        the weights. If True, all trees that use the previous weights are finished."""
+        """Called after the update that ends at `at`. Returns whether generators must now receive
+        the weights; if so, all trees that use the previous weights are finished."""
         return True
 
     def published(self, at: TrainingPoint) -> None:  # noqa: B027 - what grows on demand has nothing to do
-        """Called after an update, once every generator has the weights of `at.iteration`, or once
-        `refresh` has returned False and generators keep the previous weights."""
+        """Called after an update: if `refresh` returned True, once every generator has the weights
+        of `at.iteration`; if it returned False, while generators keep the previous weights."""
 
     def settle(self) -> None:  # noqa: B027 - what grows on demand has nothing to wait for
         """Wait until generators are idle, for an evaluation or new weights."""

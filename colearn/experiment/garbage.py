@@ -10,8 +10,8 @@ from contextlib import contextmanager
 @contextmanager
 def few_collections() -> Iterator[None]:
     """Excludes all live objects from garbage collection during a run, because a run creates and
-    frees hundreds of thousands of tree nodes. Collects once before freezing the objects, and
-    unfreezes them at the end.
+    frees hundreds of thousands of tree nodes. Collects garbage once before freezing the live
+    objects, and unfreezes these objects at the end.
 
     Does nothing if the program has already frozen most of its objects, because unfreezing would
     undo the program's freeze.

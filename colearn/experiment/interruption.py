@@ -32,9 +32,10 @@ class Interrupted(KeyboardInterrupt):
 
 
 class Interruption:
-    """Signal handler that raises `Interrupted` immediately. In a `held` block, in which the state
-    changes, the handler raises `Interrupted` at the end of the block. A second signal always raises
-    KeyboardInterrupt immediately. Several processes stop together, after an iteration."""
+    """Signal handler that raises `Interrupted` immediately or, inside a `held` block, at the end of
+    the block. `held` blocks enclose code that changes the run's state. A second signal always
+    raises KeyboardInterrupt immediately. In a run with several processes, all processes stop
+    together after an iteration."""
 
     def __init__(self, processes: Processes) -> None:
         self._processes = processes

@@ -1,5 +1,5 @@
-"""Metrics of an iteration in addition to the metrics of its update: returns of the rollouts, and
-the timeline of generators and learners."""
+"""Computes those metrics of an iteration that are not metrics of its update: returns of the
+rollouts, and the timeline of generators and learners."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def rollout_metrics(
 
 
 class RunClock:
-    """Records the timeline of a run's generators and learners, and reads the generators' parity
-    checks."""
+    """Records the timeline of a run's generators and learners, and reads the results of the
+    generators' parity checks."""
 
     def __init__(self, host: ModelHost) -> None:
         self.timeline, self._timed = Timeline(), _timed(host)

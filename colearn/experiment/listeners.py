@@ -74,7 +74,7 @@ class Listeners:
         self._heed(event)
 
     def update(self, trees: Sequence[Tree[Any]], metrics: dict[str, float]) -> None:
-        """Notify callbacks and trackers of an update and record it. Errors:
+        """Notify callbacks and trackers of an update and record the update. Errors:
         pydantic.ValidationError for a metric that is not a number."""
         event = UpdateEvent(**self._place, trees=trees, metrics=metrics)
         self._tell_and_write("update", event)
@@ -85,9 +85,9 @@ class Listeners:
         metrics: dict[str, float],
         episodes: Sequence[Mapping[str, Any]],
     ) -> None:
-        """Notify callbacks and trackers of an evaluation and record it. Errors, raised before a
-        line is written: ConfigError if the headline metric is missing, pydantic.ValidationError for
-        a metric that is not a number.
+        """Notify callbacks and trackers of an evaluation and record the evaluation. Errors, raised
+        before a line is written: ConfigError if the headline metric is missing,
+        pydantic.ValidationError for a metric that is not a number.
         """
         event = EvaluateEvent(
             **self._place,
@@ -117,8 +117,9 @@ class Listeners:
         self, kind: Literal["update", "evaluation"], event: UpdateEvent | EvaluateEvent
     ) -> None:
         """Notify callbacks, write the line of metrics, then notify trackers. The line therefore
-        includes metrics that callbacks have added. Regardless of the configured order, callbacks
-        that add metrics are notified first, so that the other callbacks can watch these metrics."""
+        includes the metrics that callbacks have added. Callbacks that add metrics are notified
+        before all other callbacks, regardless of the configured order, so that the other callbacks
+        can watch the added metrics."""
         trackers = [one for one in self._started if isinstance(one, Tracker)]
         others = [one for one in self._started if not isinstance(one, Tracker)]
         for callback in sorted(others, key=lambda one: not one.adds):
@@ -152,8 +153,8 @@ class Listeners:
         )
 
     def _heed(self, event: Event) -> None:
-        """Stop the run in every process if a callback in any process requests a stop; a collective
-        call."""
+        """Stop the run in every process if a callback in at least one process requests a stop; a
+        collective call."""
         if self._run.callbacks and self._processes.any(event.stop is not None):
             self.stop = self.stop or event.stop or "stopped by a callback of another process"
 

@@ -181,7 +181,7 @@ class Experiment:
         return self.assembly.updater is None or stopped or self._done >= 1.0
 
     def step(self) -> dict[str, float]:
-        """Run one iteration, rollout and update; returns the iteration's metrics.
+        """Run one iteration, which consists of rollout and update; returns the iteration's metrics.
 
         Errors: ConfigError if no iteration is left (`over`); otherwise as for `run`. After
         Interrupted, the state is the state after a complete iteration.
@@ -193,7 +193,7 @@ class Experiment:
 
     def evaluate(self) -> dict[str, float]:
         """Evaluate the current state and return the metrics; each state is evaluated only once.
-        Saves the state if it is the best so far."""
+        Saves the state if its headline metric is the best so far."""
         with self._driven():
             if self.progress.evaluated == self.progress.iteration:
                 line = self.record.folder.evaluations()[-1]
@@ -225,8 +225,8 @@ class Experiment:
         exception: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Call `close`. After an error, nothing is saved, since the state may be that of an
-        incomplete iteration."""
+        """Call `close`. After an error, nothing is saved, because an incomplete iteration may have
+        changed the state."""
         if exception is None or isinstance(exception, Interrupted):
             self.close()
             return
@@ -280,9 +280,9 @@ class Experiment:
 
     @contextlib.contextmanager
     def _kept_if_lost(self) -> Iterator[None]:
-        """Context that saves the state of the last complete iteration if a server or a worker is
-        lost. The state is saved only if all ranks know about the lost server or worker. If the
-        state is not saved, the run continues from the last checkpoint."""
+        """Context manager that saves the state of the last complete iteration if a server or a
+        worker is lost. The state is saved only if all ranks have detected the loss. If the state is
+        not saved, the run continues from the last checkpoint."""
         try:
             yield
         except (ServerLost, WorkerLost) as error:
@@ -366,7 +366,8 @@ class Experiment:
         return metrics
 
     def _evaluate(self) -> tuple[dict[str, float], bool]:
-        """Evaluate; returns the metrics, and whether they are the best so far."""
+        """Evaluate the current state. Returns the metrics, and whether the headline metric is the
+        best so far."""
         self.experience.settle()
         with self._kept_if_lost():
             if self.assembly.run.config.train.staleness:

@@ -1,5 +1,6 @@
-"""State of an algorithm's parts, which a checkpoint stores in the run's progress: baselines of the
-advantage, mean returns by item, and the cast's choices."""
+"""Saves and restores the state of an algorithm's parts in the run's progress, which a checkpoint
+stores. The state consists of baselines of the advantage, mean returns by item, and the cast's
+choices."""
 
 from __future__ import annotations
 

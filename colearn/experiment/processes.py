@@ -1,8 +1,8 @@
-"""Distributed runs: the episodes are divided among the ranks, which then exchange experience; rank
-0 writes files.
+"""Divides the episodes of a distributed run among the ranks, and exchanges their experience; rank 0
+writes files.
 
-Processes are started by torchrun or accelerate. Without a launcher there is one process and nothing
-to exchange.
+torchrun or accelerate starts the processes. Without these launchers, there is one process and
+nothing to exchange.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Grown = tuple[list[Tree[Any]], Counts]
 
 
 class Processes:
-    """This process (rank) and its collectives."""
+    """This process, which is one rank, and the collective operations between the ranks."""
 
     def __init__(self, device: torch.device) -> None:
         check_launcher()
@@ -77,8 +77,8 @@ class Processes:
         return [result for result, _ in outcomes]
 
     def exchange(self, grow: Callable[[], Grown]) -> Grown:
-        """All ranks' trees in episode order, and the summed counts. Every rank receives the same
-        result, so that all ranks update on the same minibatch.
+        """Returns the trees of all ranks in episode order, and the summed counts. Every rank
+        receives the same result, so that all ranks update on the same minibatch.
 
         Errors: as for `all_of`; WorkerLost for a broken pool of workers.
         """

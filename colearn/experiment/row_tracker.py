@@ -23,10 +23,11 @@ _TIMED = ("second", "time", "idle", "busy", "wait")
 
 
 class RowTracker(Tracker):
-    """A tracker whose rows cannot be deleted. A resumed run repeats the work after its checkpoint.
-    On a CPU, the repeated work gives the same values, so only rows from index `present` onwards are
-    logged. If a repeated row differs in a metric that is not measured by a clock, the run is logged
-    again from its start under a new id; the rows of the interrupted run stay under the old id."""
+    """A tracker whose rows cannot be deleted. A resumed run repeats the work that followed its
+    checkpoint. On a CPU, the repeated work gives the same values, so the tracker logs only rows
+    from index `present` onwards. If a repeated row differs in a metric that is not measured by a
+    clock, the whole run is logged again under a new id. The rows of the interrupted run remain
+    under the old id."""
 
     present = 0
     """Number of rows that earlier processes of the run have logged."""
@@ -84,7 +85,8 @@ class RowTracker(Tracker):
             file.write(f"{self.number} {_digest(line)}\n")
 
     def _begin_anew(self) -> None:
-        """Start a run with a new id at the tracker, and log all lines before the current one."""
+        """Start a run with a new id at the tracker, and log all lines of metrics before the current
+        line."""
         self.close()
         (self._place / _ID).unlink()
         self.present, self.number, self._digests = 0, 0, {}

@@ -86,8 +86,8 @@ class RunSummary:
 
 
 def peak_memory() -> int:
-    """Peak memory in bytes: of the accelerator if an accelerator is used, otherwise of this
-    process."""
+    """Returns the peak memory of the accelerator or, if no accelerator is used, of this process, in
+    bytes."""
     if torch.accelerator.is_available():
         return int(torch.accelerator.max_memory_allocated())
     if sys.platform == "linux":  # there `ru_maxrss` begins at the peak of the starting process

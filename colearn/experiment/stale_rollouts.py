@@ -22,7 +22,7 @@ _FOLDER, _AT = "behaviour", "at.json"
 
 @dataclass(slots=True)
 class _Behaviour:
-    """Weights that were sent to generators, and the state of the run when they were sent."""
+    """Weights that generators received, and the state of the run at that time."""
 
     at: TrainingPoint
     weights: dict[str, WeightCopy]
@@ -34,9 +34,9 @@ class _Behaviour:
 
 
 class StaleRollouts(Experience):
-    """Rolls out iterations in blocks of S = `staleness`. At every S-th update, generators receive
-    the weights; the next S iterations are rolled out with these weights while models are updated
-    further.
+    """Rolls out iterations in blocks of S = `staleness`. After every S-th update, generators
+    receive the weights. The next S iterations are rolled out with these weights while further
+    updates change the models.
 
     The first iteration is rolled out with the initial weights. Iteration t > 0 uses the weights of
     iteration S * floor((t - 1) / S), so the staleness is between 1 and S. The weights, items and
@@ -62,14 +62,14 @@ class StaleRollouts(Experience):
         self._pending: dict[int, Future[Grown]] = {}
         self._source: dict[int, TrainingPoint] = {}
         """For each pending iteration, the point in training at which generators received the
-        weights that roll it out."""
+        weights for rolling out this iteration."""
         self._behaviour: list[_Behaviour] = []
         """The last two sets of weights, newest last; the older set is needed while iterations that
         use it are pending."""
         self._pool: Executor | None = None
         self.lag = 0
-        """Number of updates by which the weights that sampled the last trees taken are older than
-        the newest weights."""
+        """Staleness of the trees that `take` returned last: the number of updates between the
+        weights that sampled these trees and the newest weights."""
         self._done = 0.0
 
     def take(
@@ -173,8 +173,8 @@ class StaleRollouts(Experience):
 
 
 def _expected(source: TrainingPoint, ahead: int) -> float:
-    """Predicted fraction of the budget that is used `ahead` iterations after `source`, if
-    iterations use as much of the budget as the mean so far."""
+    """Predicts the used fraction of the budget `ahead` iterations after `source`, under the
+    assumption that an iteration uses as much of the budget as the mean so far."""
     if not source.iteration:
         return source.done
     return min(1.0, source.done * (source.iteration + ahead) / source.iteration)

@@ -31,9 +31,9 @@ _CSV_HEAD = ("kind", "iteration", _AXIS, "metric", "value")
 
 class WandbTracker(RowTracker):
     """Logs to wandb, with environment steps as the axis; WANDB_MODE=offline works. A resumed run
-    keeps its id and continues after its last row. If a repeated row differs from the logged row,
-    the run starts again under a new id. Runs of a comparison form a group; WANDB_PROJECT sets the
-    project."""
+    keeps its id and continues after its last row. If a row that the resumed run repeats differs
+    from the logged row, the run is logged again under a new id. Runs of a comparison form a group;
+    WANDB_PROJECT sets the project."""
 
     @property
     def name(self) -> str:
@@ -64,8 +64,8 @@ class WandbTracker(RowTracker):
         self.run.log({**metrics, _AXIS: step}, step=self.number, commit=True)
 
     def transcripts(self, episodes: Sequence[Mapping[str, Any]], step: int) -> None:
-        """Log one table per evaluation, with one row per agent and turn, in the same wandb step as
-        the evaluation."""
+        """Log one table per evaluation, with one row per agent and turn. The table has the same
+        wandb step as the metrics of the evaluation."""
         table = _table(self._wandb, episodes)
         self.run.log({"transcripts": table, _AXIS: step}, step=self.number, commit=False)
 
@@ -74,11 +74,11 @@ class WandbTracker(RowTracker):
 
 
 class TrackioTracker(RowTracker):
-    """Logs to trackio's database, in TRACKIO_DIR or in trackio's default folder, or to the server
-    or Space named by trackio's environment variables. Runs of a comparison form a group;
+    """Logs to trackio's database, which is in TRACKIO_DIR or in trackio's default folder; or to the
+    server or Space that trackio's environment variables name. Runs of a comparison form a group;
     TRACKIO_PROJECT sets the project. A run's name ends with an id. A resumed run keeps this id
-    unless repeated rows differ from the logged rows. The number of rows is stored next to the
-    id."""
+    unless the rows that it repeats differ from the logged rows. The number of rows is stored next
+    to the id."""
 
     @property
     def name(self) -> str:
@@ -170,7 +170,8 @@ class CsvTracker(Tracker):
             )
 
     def log(self, metrics: Mapping[str, float], step: int) -> None:
-        """Never called, because a row also needs the line's kind and iteration."""
+        """Not called, because a row also needs the kind and the iteration of the line of
+        metrics."""
 
     def transcripts(self, episodes: Sequence[Mapping[str, Any]], step: int) -> None:
         """Does nothing; see episodes.jsonl."""
@@ -197,7 +198,7 @@ def _comparison(folder: Path) -> str | None:
 
 
 def _table(package: Any, episodes: Sequence[Mapping[str, Any]]) -> Any:
-    """A table object of wandb or trackio; both take the same arguments."""
+    """Returns a table object of wandb or trackio; both packages take the same arguments."""
     data = [[row[column] for column in _COLUMNS] for row in _rows(episodes)]
     return package.Table(columns=list(_COLUMNS), data=data)
 

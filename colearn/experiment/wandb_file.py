@@ -15,8 +15,8 @@ _FULL, _LAST = 1, 4
 
 
 def rows_in(folder: Path, run_id: str) -> int:
-    """Number of rows in a run's offline files in `folder`, computed as the highest wandb step plus
-    1."""
+    """Returns the number of rows in a run's offline files in `folder`, which is the highest wandb
+    step plus 1."""
     from wandb.proto import wandb_internal_pb2
 
     number = 0
@@ -30,9 +30,9 @@ def rows_in(folder: Path, run_id: str) -> int:
 
 
 def records(data: bytes) -> Iterator[bytes]:
-    """The complete records of a file. A record is a single chunk (type 1), or a first chunk (type
-    2), middle chunks (type 3) and a last chunk (type 4). Each chunk has a header with a checksum,
-    the chunk's length and its type."""
+    """Yields the complete records of a file. A record is a single chunk (type 1), or a sequence of
+    a first chunk (type 2), middle chunks (type 3) and a last chunk (type 4). Each chunk has a
+    header with a checksum, the chunk's length and its type."""
     at, parts = _FILE_HEADER, b""
     while at + _HEADER <= len(data):
         left = _BLOCK - at % _BLOCK

@@ -40,19 +40,16 @@ def train(
     """Train a team, show the progress and return the result of the run.
 
     task: a DecPOMDP object or class, a name, or a section with `name` and settings; None: the task
-    `dataset`, with `data` and `reward`.
-    algorithm: a name, or an object of `colearn.algorithms` with parts replaced.
-    models: a path, a pair (transformers model, tokenizer), a section, or a mapping by agent to any
-    of these.
-    critic: the critic's model, in the same form as a single model, for algorithms with a critic.
-    reward: one or several reward functions with TRL's signature, for use with `data`.
-    data: rows as a list of dictionaries, a `datasets.Dataset` or a path; or a mapping with `train`
-    and `test`.
-    out: the run's folder; None: a new one under runs/.
-    callbacks: callbacks of `colearn.experiment.callbacks`, or user-defined callbacks, in addition
-    to the entries of `run.callbacks`.
-    resume: continue the run in `out`; pass the same objects again.
-    settings: other sections of a config (`agents`, `train`, `evaluation`, `run`, ...).
+    `dataset`, with `data` and `reward`. algorithm: a name, or an object of `colearn.algorithms`
+    with parts replaced. models: a path, a pair (transformers model, tokenizer), a section, or a
+    mapping by agent to any of these. critic: the critic's model, for algorithms with a critic;
+    accepts the same forms as a single model in `models`. reward: one or several reward functions
+    with TRL's signature, for use with `data`. data: rows as a list of dictionaries, a
+    `datasets.Dataset` or a path; or a mapping with `train` and `test`. out: the run's folder; None:
+    a new one under runs/. callbacks: callbacks of `colearn.experiment.callbacks`, or user-defined
+    callbacks, in addition to the entries of `run.callbacks`. resume: continue the run in `out`;
+    pass the same objects again. settings: other sections of a config (`agents`, `train`,
+    `evaluation`, `run`, ...).
 
     Errors: ConfigError or TaskError, one line that names the argument and the remedy; also the
     errors of `Experiment`.

@@ -48,16 +48,14 @@ def compare(
     """Train several algorithms with several seeds on one task, and write a report.
 
     task: a `Config`, which sets everything except algorithms, seeds and workers; or a task as for
-    `train`. With a task, pass `models`, `critic`, `reward`, `data`, `callbacks` and other sections
-    as for `train`.
-    out: the comparison's folder. Finished runs in this folder are kept, and unfinished runs are
-    continued.
-    algorithms: names or objects of `colearn.algorithms`; None: the algorithms in the config or,
-    without a config, CoLLM-CC, CoLLM-DC and MAGRPO.
-    seeds: the number of seeds, starting at 0, or a list of seeds; None: the seeds in the config, by
-    default 3 seeds.
-    workers: the number of runs in parallel, each in a separate process. If any object that you pass
-    has no importable name, all runs are executed in this process, one after the other.
+    `train`. If you pass a task instead of a `Config`, also pass `models`, `critic`, `reward`,
+    `data`, `callbacks` and other sections as for `train`. out: the comparison's folder. Finished
+    runs in this folder are kept, and unfinished runs are continued. algorithms: names or objects of
+    `colearn.algorithms`; None: the algorithms in the config or, without a config, CoLLM-CC,
+    CoLLM-DC and MAGRPO. seeds: the number of seeds, starting at 0, or a list of seeds; None: the
+    seeds in the config, by default 3 seeds. workers: the number of runs in parallel, each in a
+    separate process. If any object that you pass has no importable name, all runs are executed in
+    this process, one after the other.
 
     Errors: ConfigError or TaskError, one line that names the argument and the remedy, raised before
     any run starts; CheckpointError if `out` holds anything other than this comparison; ColearnError

@@ -12,7 +12,8 @@ from markupsafe import Markup
 
 @dataclass(frozen=True)
 class ComparisonResult:
-    """A finished comparison. A notebook displays its curves, its table and an episode."""
+    """A finished comparison. A notebook displays the comparison's curves, its table and an
+    episode."""
 
     folder: Path
     """Folder that `colearn report` reads. A call of `compare` with the same arguments adds runs to
@@ -25,8 +26,8 @@ class ComparisonResult:
 
     @property
     def summary(self) -> dict[str, Any]:
-        """The content of summary.json: for each algorithm, every metric at the start and at the
-        end."""
+        """The content of summary.json, which lists every metric of each algorithm at the start and
+        at the end of training."""
         read: dict[str, Any] = json.loads((self.folder / "summary.json").read_text())
         return read
 

@@ -25,7 +25,8 @@ Rewards: TypeAlias = Sequence[float | None] | Awaitable[Sequence[float | None]]
 
 
 class RewardOfColumns(Protocol):
-    """A reward function that names columns: `f(prompts, completions, answer, **kwargs)`."""
+    """A reward function whose parameters include columns of the data: `f(prompts, completions,
+    answer, **kwargs)`."""
 
     def __call__(self, prompts: Any, completions: Any, /, *args: Any, **columns: Any) -> Rewards:
         """Compute the rewards of completions."""
@@ -65,7 +66,8 @@ DataGiven: TypeAlias = Rows | Mapping[str, Any]
 
 
 class Sections(TypedDict, total=False):
-    """The other sections of a config, as objects or in the form that YAML gives them."""
+    """The other sections of a config, as objects or as mappings that have the form of the YAML
+    sections."""
 
     agents: Mapping[str, AgentSettings | Mapping[str, Any]]
     """Settings by agent; `*` stands for all agents that are not named."""
@@ -80,6 +82,6 @@ class Sections(TypedDict, total=False):
     train: TrainSettings | Mapping[str, Any]
     """Budget and batches of training."""
     evaluation: EvaluationSettings | Mapping[str, Any]
-    """When and how the team is evaluated."""
+    """Schedule and settings of evaluations."""
     run: RunSettings | Mapping[str, Any]
     """Seed, devices, engines, trackers and checkpoints."""

@@ -1,5 +1,5 @@
-"""Names of a program's objects in a config: an object's importable name if it has one, otherwise
-`object:NAME`."""
+"""Gives names to a program's objects in a config: the importable name if the object has one,
+otherwise `object:NAME`."""
 
 from __future__ import annotations
 
@@ -89,9 +89,9 @@ class Names:
         return import_name(reward) or self.add(reward, label)
 
     def callback(self, callback: Any) -> Any:
-        """An entry of `run.callbacks`: the section of a shipped callback. For any other callback,
-        the entry is the object's name, so that the program can read the object after the run.
-        Errors: ConfigError for a value that is not a callback."""
+        """Returns an entry of `run.callbacks`. For a shipped callback, the entry is a section. For
+        any other callback, the entry is the object's name, so that the program can read the object
+        after the run. Errors: ConfigError for a value that is not a callback."""
         if not isinstance(callback, Callback):
             raise ConfigError(
                 f"callbacks: {type(callback).__name__} is no Callback; derive its class from "
@@ -103,8 +103,8 @@ class Names:
         return self._part(Callback, callback, label)
 
     def _part(self, kind: type, part: Any, label: str) -> Any:
-        """A part's section if an equal part can be built from the section; otherwise the name of
-        the object."""
+        """Returns a part's section if an equal part can be built from this section; otherwise
+        returns the name of the object."""
         name = part_name(part)
         if is_dataclass(part) and name is not None and not _is_local(type(part), name):
             try:
@@ -117,7 +117,8 @@ class Names:
         return self.add(part, label)
 
     def rows(self, rows: Any, where: str = "data") -> str:
-        """The value of `task.path`: a path, or the name of the rows, which contains their digest.
+        """Returns the value of `task.path`, which is a path, or the name of the rows, which
+        contains the rows' digest.
 
         Errors: ConfigError for a value without rows.
         """

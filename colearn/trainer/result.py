@@ -11,7 +11,7 @@ from colearn.registry.given import PREFIX
 
 @dataclass(frozen=True, repr=False)
 class Result:
-    """A finished run. A notebook displays its curve, its metrics and its last transcript."""
+    """A finished run. A notebook displays the run's curve, metrics and last transcript."""
 
     run: Run
     """The run's record, evaluations and updates."""
@@ -27,8 +27,8 @@ class Result:
         return dict(self.run.evaluations[-1].metrics)
 
     def curve(self, metric: str | None = None) -> list[tuple[int, float | None]]:
-        """Pairs (environment steps, value), one per evaluation. If `metric` is None, the headline
-        metric is used.
+        """Returns one pair (environment steps, value) per evaluation. If `metric` is None, the
+        value is the headline metric.
 
         Raises KeyError for a metric that the run does not have.
         """

@@ -16,7 +16,7 @@ from colearn.record.meter import Meter
 from colearn.text.notes import speaks
 
 _EVALUATION = "evaluation/"
-"""Prefix of an evaluation's metrics in the reports of an experiment."""
+"""Prefix of the names of evaluation metrics in the reports of an experiment."""
 
 
 class RunProgress:

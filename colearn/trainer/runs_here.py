@@ -1,4 +1,4 @@
-"""Executes the runs of a comparison in this process, one after the other, with the program's
+"""Executes the runs of a comparison one after the other in this process, which holds the program's
 objects."""
 
 from __future__ import annotations

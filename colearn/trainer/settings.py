@@ -30,8 +30,8 @@ from .named import Names
 def config_from(
     task: TaskGiven | None, algorithm: AlgorithmGiven, **given: Any
 ) -> tuple[Config, Names]:
-    """Returns the config of a run, and the names of the objects in this config; arguments as for
-    `settings_from`.
+    """Returns the config of a run, and the names of the objects in this config. Takes the same
+    arguments as `settings_from`.
 
     Errors: ConfigError, one line that names the argument and the remedy.
     """
@@ -52,8 +52,8 @@ def settings_from(
     seed: int | None,
     sections: Sections | Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Returns a config as in YAML, without the algorithm; objects that the config refers to are
-    added to `names`.
+    """Returns a config in the form of YAML data, without the algorithm; adds the objects to which
+    the config refers to `names`.
 
     Errors: ConfigError, one line that names the argument and the remedy.
     """
@@ -121,8 +121,8 @@ def _task(
 
 
 def _check_takes(name: str, given: Mapping[str, Any]) -> None:
-    """Errors: ConfigError if `reward` or `data` is passed for a task that already has a reward or
-    data."""
+    """Errors: ConfigError if `reward` or `data` is passed for a task that does not take this
+    argument."""
     built = registry.instance(name, "task", DecPOMDP) is not None
     known = {} if built else inspect.signature(registry.task_class(name, "task")).parameters
     for key in given:

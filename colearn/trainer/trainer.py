@@ -73,8 +73,8 @@ class Trainer(Experiment):
             names.tell(folder)
 
     def train(self) -> Result:
-        """Runs the rest of the budget, with the config's evaluations and checkpoints; shows the
-        progress and returns the result.
+        """Trains until the budget is used up, with the config's evaluations and checkpoints. Shows
+        the progress and returns the result.
 
         Errors: as for `run`.
         """

@@ -1,9 +1,9 @@
-"""HTTP connections with timeouts, and a limit on the connections of one address.
+"""HTTP connections with timeouts, and with a maximum number of connections per client address.
 
 uvicorn limits the total number of connections and their idle time (`limit_concurrency`,
 `timeout_keep_alive`). This module adds timeouts for slow requests, for the unread rest of rejected
-request bodies and for clients that do not read; it also adds a limit on the connections per
-address.
+request bodies, and for clients that do not read the answer. The module also limits the number of
+connections per client address.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 
 class PatientProtocol(H11Protocol):
-    """Closes a connection after waiting for the client for `patience` seconds.
+    """Closes a connection if the server has waited `patience` seconds for the client.
 
     The code that reads the body of an accepted request applies a separate timeout.
     """
 
     patience = 10.0
     most = 512
-    """Maximum number of connections from one address; further connections receive status 429 and
-    are closed."""
+    """Maximum number of open connections from one address; the server answers further connections
+    with status 429 and closes them."""
     open: ClassVar[Counter[str]] = Counter()
-    """Open connections by address."""
+    """Number of open connections by client address."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

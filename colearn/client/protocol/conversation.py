@@ -1,9 +1,9 @@
 """Splits messages into turns: a system text, earlier (user, assistant) texts, and the text to
 answer.
 
-Tools are announced in the system text. Messages of users and tools form the user text of a turn;
-assistant messages form the assistant text. Adjacent messages that belong to the same text are
-joined.
+Tools are announced in the system text. Messages of users and tools form the user text of a turn,
+and assistant messages form the assistant text. If adjacent messages belong to the same text, they
+are joined.
 """
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ class SentConversation:
 
     @property
     def continues(self) -> bool:
-        """True if only the new text was sent; the session holds the earlier turns."""
+        """True if the request contains only the new text, because the session holds the earlier
+        turns."""
         return not self.turns and self.system is None
 
 
@@ -86,7 +87,7 @@ def read_conversation(asked: ChatRequest) -> SentConversation:
     """Splits messages into turns.
 
     Errors: ServeError 400 if the last message is not from a user or a tool, or if a tool message
-    precedes all tool calls.
+    comes before the first tool call.
     """
     system, sent = system_text(asked), entries(asked.messages)
     if not sent or sent[-1][0] == "assistant":

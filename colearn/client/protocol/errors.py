@@ -1,5 +1,5 @@
-"""Error reports for clients in OpenAI's format, and error reports for the operator without request
-content."""
+"""Reports errors to clients, in OpenAI's format, and to the operator, without the content of
+requests."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _TYPES = {
 
 
 class ServeError(Exception):
-    """Raised when a request is refused; holds the HTTP status, the cause, the remedy and the field
-    concerned."""
+    """Raised when the server refuses a request; holds the HTTP status, the cause, the remedy and
+    the name of the invalid field, if any."""
 
     def __init__(
         self,

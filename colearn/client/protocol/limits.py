@@ -34,22 +34,22 @@ class ServerLimits:
     max_connections: int = 512
     """Maximum number of connections from one address."""
     cache_bytes: int = 1024 * 2**20
-    """Maximum bytes of the KV caches of running requests and idle sessions."""
+    """Maximum total size, in bytes, of the KV caches of running requests and idle sessions."""
     max_sessions: int = 4096
     session_idle: float = 600.0
-    """Seconds without use after which a new session may replace an idle session."""
+    """Number of seconds without use after which a new session may replace an idle session."""
     max_tokens: int = 4096
     """Maximum number of tokens in an answer."""
     max_messages: int = 512
     max_body: int = 2**20
     rate: float = 200.0
-    """Maximum number of requests per second from each client, with bursts of twice as many; 0
-    disables the limit."""
+    """Maximum number of requests per second from each client; bursts of twice this number are
+    allowed. 0 disables the limit."""
     read_timeout: float = 10.0
-    """Maximum seconds for a client to send a request, and to read the data that the server has
-    written."""
+    """Maximum time, in seconds, that a client may take to send a request, and to read the data that
+    the server has written."""
     grace: float = 30.0
-    """Maximum seconds for running requests to finish at shutdown."""
+    """Maximum time, in seconds, that running requests may take to finish at shutdown."""
 
 
 class RateLimiter:

@@ -105,7 +105,7 @@ class Function(BaseModel):
     description: str | None = None
     parameters: dict[str, Any] | None = None
     strict: Annotated[bool | None, Field(exclude=True)] = None
-    """Accepted and ignored: answers are not constrained."""
+    """Accepted and ignored, because the server does not constrain answers."""
 
 
 class FunctionTool(BaseModel):
@@ -118,8 +118,8 @@ class FunctionTool(BaseModel):
 
 
 class Message(BaseModel):
-    """One message. The fields of an assistant message that do not hold text are accepted if they
-    are null."""
+    """One message. `refusal`, `audio`, `function_call` and `reasoning_content` are accepted only as
+    null, and `annotations` only as null or an empty list."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -158,7 +158,8 @@ class Message(BaseModel):
 
     @property
     def speaker(self) -> str:
-        """The role, with `developer`, OpenAI's newer name, replaced by `system`."""
+        """The role; `developer`, OpenAI's newer name for the system role, is replaced by
+        `system`."""
         return "system" if self.role == "developer" else self.role
 
 

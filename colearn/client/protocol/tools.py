@@ -1,4 +1,5 @@
-"""Function tools as text: announces them to a model, and writes and parses the model's calls.
+"""Represents function tools as text: announces the tools to a model, and writes and parses the
+model's calls.
 
 A call has the form that workflows use: `<tool_call>{"name": ..., "arguments": {...}}</tool_call>`.
 Training and `colearn serve` both use this form instead of the tool-call form of the model's chat
@@ -49,8 +50,8 @@ def write_response(text: str) -> str:
 def read_calls(text: str, offered: Collection[str], *, several: bool) -> tuple[str, list[Call]]:
     """Returns the text outside the calls, and the calls of offered functions.
 
-    Reasoning is removed, including any calls in it. A call remains text if it cannot be parsed or
-    if its function is not offered.
+    Removes the reasoning, including any calls in the reasoning. A call remains text if the call
+    cannot be parsed or if its function is not offered.
     """
     text = without_reasoning(text)
     calls: list[Call] = []

@@ -1,8 +1,8 @@
 """Optional interfaces of tasks that are measured exactly (`evaluation.exact`).
 
-In a small game, a policy can be measured without sampling: its probabilities are computed by the
-models at every reachable decision. The metrics are computed by the task itself (`QueriedTask`) or
-from the task's Dec-POMDP model (`FiniteTask`).
+In a small game, a policy can be measured without sampling: the language models compute the policy's
+probabilities at every reachable decision. The task itself computes the metrics (`QueriedTask`), or
+colearn computes them from the task's Dec-POMDP model (`FiniteTask`).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Decision:
     """An information state: a point at which an agent chooses, with its private history."""
 
     key: str
-    """The task's name for this decision, unique among the agent's decisions."""
+    """The name that the task gives to this decision; unique among the agent's decisions."""
     history: tuple[tuple[str, str], ...]
     """Earlier observations and answers of the agent, by turn."""
     observation: str
@@ -49,12 +49,12 @@ class QueriedTask(ExactlyMeasured, ABC):
 
     @abstractmethod
     def judge(self, policy: Mapping[str, Mapping[str, Sequence[float]]]) -> Mapping[str, float]:
-        """Exact metrics of a joint policy, given as the probability of each reply (they sum to 1)
-        by agent and `Decision.key`."""
+        """Exact metrics of a joint policy. `policy` gives the probability of each reply, by agent
+        and `Decision.key`; the probabilities of one decision sum to 1."""
 
 
 class FiniteTask(ExactlyMeasured, ABC):
-    """A finite Dec-POMDP whose model is known, such as `dpomdp`."""
+    """A task that is a finite Dec-POMDP with a known model, such as `dpomdp`."""
 
     agents: tuple[str, ...]
     horizon: int
@@ -67,9 +67,9 @@ class FiniteTask(ExactlyMeasured, ABC):
 
     @abstractmethod
     def shown(self, agent: str, turn: int, observation: int | None) -> str:
-        """The text that `observe` returns at `turn` for an `observation` of the Dec-POMDP model
-        (None at turn 0)."""
+        """The text that `observe` returns at `turn` for the index `observation` of the Dec-POMDP
+        model; at turn 0, `observation` is None."""
 
     @abstractmethod
     def rejection_reward(self, turn: int) -> float:
-        """The turn's scaled reward for an illegal reply."""
+        """The scaled reward for an illegal reply at `turn`."""

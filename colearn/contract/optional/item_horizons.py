@@ -14,8 +14,8 @@ class ItemHorizons(TaskOption):
     horizon: int
 
     def horizon_of(self, item: Any) -> int:
-        """The maximum number of turns of an item's episodes. The default is `horizon`, which must
-        not be exceeded."""
+        """The maximum number of turns of an item's episodes, which must not exceed `horizon`. The
+        default is `horizon`."""
         return self.horizon
 
 

@@ -1,4 +1,4 @@
-"""Base class of a task's optional interfaces, with the method by which the library reads an
+"""Base class of a task's optional interfaces. The library calls the method `of` to read an
 interface."""
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from colearn.errors import TaskError
 
 
 class TaskOption:
-    """An optional interface of a task. A task class inherits it together with `DecPOMDP`.
+    """An optional interface of a task. A task class inherits both the interface and `DecPOMDP`.
 
     The interface's members either all have the neutral defaults of a task without the interface, or
     are all abstract.
@@ -20,7 +20,8 @@ class TaskOption:
         """Returns the task itself or, if the task does not inherit this interface, an object with
         neutral answers.
 
-        Errors: TaskError for a task that has a member and does not inherit the interface.
+        Errors: TaskError for a task that has a member of the interface but does not inherit the
+        interface.
         """
         if isinstance(task, cls):
             return task

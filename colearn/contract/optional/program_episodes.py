@@ -20,10 +20,11 @@ class ProgramEpisodes(TaskOption):
     there. `run.step_workers` then has no effect."""
 
     def listener(self, state: Any, agent: str) -> Listener | None:
-        """The function that receives the text of the agent's answer in `state` while it is sampled;
-        None: no function. The default generator calls it if it samples a single action."""
+        """The function that receives the text of the agent's answer in `state` during sampling;
+        None: no function. The default generator calls this function only if a request samples a
+        single action."""
         return None
 
     def abandon(self, state: Any) -> None:
-        """Frees the resources of the episode at `state`, which ends there because an agent's
-        history no longer fits its model."""
+        """Frees the resources of an episode that ends at `state` because an agent's history no
+        longer fits the agent's model."""

@@ -10,5 +10,6 @@ class ReadsActions(TaskOption):
     log-probabilities."""
 
     reads_actions: bool = False
-    """Whether rollouts give `step` a `SampledAction` for each agent, with tokens and
-    log-probabilities. Task checks pass strings instead; `SampledAction.of` accepts both forms."""
+    """Whether rollouts pass a `SampledAction` for each agent to `step`, with tokens and
+    log-probabilities. Task checks pass strings instead; `SampledAction.of` accepts a string or a
+    `SampledAction`."""

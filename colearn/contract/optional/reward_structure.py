@@ -1,4 +1,5 @@
-"""Optional interface: which rewards a task pays and when, and known bounds of the return."""
+"""Optional interface: the kinds of rewards that a task pays, when the task pays them, and known
+bounds."""
 
 from __future__ import annotations
 
@@ -8,15 +9,15 @@ from .option import TaskOption
 
 
 class RewardStructure(TaskOption):
-    """A task that pays single agents, pays earlier actions later, or knows bounds of its
-    rewards."""
+    """A task that rewards single agents, rewards earlier actions at later turns, or knows bounds of
+    its rewards."""
 
     pays: frozenset[Paid] = frozenset({"team"})
     """The kinds of reward that the task pays: to the team (`Outcome.reward`), to single agents
     (`Outcome.local_rewards` and `earned`), or both."""
     pays_later: bool = False
-    """Whether some actions are paid at a later turn (`Outcome.earned`). A rollout shape that
-    compares candidate actions by immediate rewards cannot be used to train on this task."""
+    """Whether the task rewards some actions at a later turn (`Outcome.earned`). A rollout shape
+    that compares candidate actions by immediate rewards cannot be used to train on this task."""
     optimum: float | None = None
     """The optimal return, if known; reports draw it as a line."""
     reward_range: tuple[float, float] | None = None

@@ -1,4 +1,4 @@
-"""Checks of the evaluation settings before a run, with one scripted episode; needs no model."""
+"""Checks the evaluation settings before a run by playing one scripted episode, without a model."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _ALWAYS = ("return", "objective", "turns", "tokens_per_turn", "response_seconds"
 def check_evaluation(run: ResolvedRun) -> None:
     """Check the callbacks; check exact evaluation, pass@k and the headline metric against the task.
 
-    Errors: ConfigError or TaskError, as in the first evaluation.
+    Errors: the ConfigError or TaskError that the first evaluation would raise.
     """
     settings, task = run.config.evaluation, run.task
     added = {name for callback in run.callbacks for name in callback.adds}

@@ -1,5 +1,5 @@
-"""Notes on evaluations with unreliable numbers, for example with a single episode or row, or with
-only truncated answers."""
+"""Writes notes on evaluations with unreliable numbers, such as evaluations with a single episode,
+with a single row, or with only truncated answers."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ def doubts(
     settings: EvaluationSettings,
     split_size: int,
 ) -> Iterator[str]:
-    """Returns one line, which includes the remedy, for each reason to doubt an evaluation's means.
+    """Returns one line for each reason to doubt an evaluation's means. The line includes the
+    remedy.
 
-    A task with a single item in each split, such as a game, has no rows to hold out. For a task of
-    this kind, only the number of episodes is checked.
+    A task with a single item in each split, such as a game, has no items to hold out. If each split
+    has a single item, only the number of episodes is checked.
     """
     if len(trees) == 1:
         yield (

@@ -52,8 +52,8 @@ def evaluate_team(
     processes: Processes,
     pool: Executor | None = None,
 ) -> Evaluation:
-    """Play the evaluation episodes, with the same items and seeds in every call. Print reasons to
-    doubt the numbers on stderr, once per process.
+    """Play the evaluation episodes, with the same items and seeds in every call. If the numbers may
+    be unreliable, print the reasons on stderr, once per process.
 
     Errors: TaskError if the task breaks its contract or scores no episode.
     """

@@ -32,8 +32,8 @@ COLD = 0.2
 
 Decoding = Literal["sampled", "cold", "greedy"]
 DECODINGS: tuple[Decoding, ...] = ("sampled", "cold", "greedy")
-"""The three decodings: at the temperature of each agent's settings, at temperature `COLD`, and
-greedy."""
+"""The three decodings: sampling at the temperature of each agent's settings, sampling at
+temperature `COLD`, and greedy decoding."""
 
 
 def temperatures(spec: AgentSpec) -> list[float]:
@@ -50,7 +50,7 @@ class ExactEvaluator:
 
     A reply counts as legal only in its canonical tokenisation followed by the template's end token;
     other tokenisations that the task would accept count as rejected. `exact_rejected` is the
-    probability of an episode with a rejected reply; this probability bounds the error.
+    probability that an episode contains a rejected reply; this probability bounds the error.
 
     Errors: ConfigError if the task is not finite, or sampling truncates the distribution.
     """
@@ -71,9 +71,10 @@ class ExactEvaluator:
         self._asked = {agent: self._ask(agent) for agent in task.agents}
 
     def metrics(self) -> dict[str, float]:
-        """`exact_return`: J, the expected return in the task's scaled rewards, with the sampling
-        settings of each agent. `exact_return_cold` and `exact_return_greedy`: J of the same weights
-        at temperature `COLD` and decoded greedily. Also `exact_rejected`."""
+        """Returns `exact_return`, the expected return J in the task's scaled rewards, with the
+        sampling settings of each agent. Also returns `exact_return_cold` and `exact_return_greedy`,
+        which are J of the same weights at temperature `COLD` and with greedy decoding, and
+        `exact_rejected`."""
         policies = self._policies()
         values = {name: self._value(policy) for name, policy in policies.items()}
         policy, sampled = policies["sampled"], values["sampled"]
@@ -102,8 +103,8 @@ class ExactEvaluator:
         return evaluate(self.histories, policy, rejected=rejected)
 
     def _ask(self, agent: str) -> QueriedHistories:
-        """Enumerate an agent's private histories, turn by turn, and query the legal replies at each
-        history."""
+        """Enumerate an agent's private histories, turn by turn, and query the probabilities of the
+        legal replies at each history."""
         asked = QueriedHistories(agent, self.specs[agent], self.networks[agent])
         words = self.task.action_words(agent)
         at: dict[tuple[int, ...], HistoryNode] = {(): asked.opened(self.task.shown(agent, 0, None))}

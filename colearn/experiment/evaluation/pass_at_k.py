@@ -16,9 +16,9 @@ PASS = "pass"
 
 
 def pass_at_k(samples: int, passed: int, k: int) -> float:
-    """The unbiased estimate 1 - C(n-c, k) / C(n, k) from n samples, of which c passed (Chen et al.,
-    2021). The estimate is computed as a product of at most k ratios, so that no binomial
-    coefficient overflows.
+    """Returns the unbiased estimate 1 - C(n-c, k) / C(n, k) of pass@k from n samples, of which c
+    passed (Chen et al., 2021). The estimate is computed as a product of at most k ratios, so that
+    no binomial coefficient overflows.
 
     Errors: ConfigError unless 0 <= passed <= samples and 1 <= k <= samples.
     """
@@ -65,7 +65,8 @@ def require_repeats(pass_at: Sequence[int], fewest: int) -> None:
 def pass_metrics(
     trees: Sequence[Tree[Any]], settings: EvaluationSettings, split_size: int
 ) -> dict[str, float]:
-    """`pass@k` for each k of `settings.pass_at` (Table 2); the samples are the episodes of an item.
+    """Returns `pass@k` for each k of `settings.pass_at` (Table 2); the samples for a problem are
+    the episodes of an item.
 
     Errors: ConfigError if the task has no metric `pass`, or an item has fewer than k episodes.
     """

@@ -1,4 +1,4 @@
-"""Evaluation items and mean metrics, used by the trainer and by play over servers."""
+"""Selects evaluation items and computes mean metrics, for the trainer and for `colearn play`."""
 
 from __future__ import annotations
 
@@ -39,7 +39,8 @@ def mean_returns(trees: Sequence[Tree[Any]], pays: frozenset[Paid]) -> dict[str,
     """Computes `return`: the team's undiscounted reward, or the agents' mean payoff if the task
     does not pay the team. `return` does not depend on the algorithm's credit. If the task pays
     single agents, `return/AGENT` is the payoff of that agent. Values are means over the scored
-    episodes and are absent without scored episodes; `unscored` counts the other episodes."""
+    episodes, and are absent if no episode is scored. `unscored` is the number of episodes that are
+    not scored."""
     credit = SharedReward() if "team" in pays else Payoff()
     returns = [_returns(tree, credit) for tree in trees]
     unscored = sum(any(map(isnan, by_agent.values())) for by_agent in returns)
@@ -51,9 +52,9 @@ def mean_returns(trees: Sequence[Tree[Any]], pays: frozenset[Paid]) -> dict[str,
 
 
 def mean_objective(trees: Sequence[Tree[Any]], credit: Credit) -> dict[str, float]:
-    """Computes `objective`, the quantity that the algorithm maximises: the undiscounted credited
-    return, averaged over agents and episodes. Adds `objective/AGENT` if agents are credited
-    differently."""
+    """Computes `objective`, the quantity that the algorithm maximises, which is the undiscounted
+    credited return, averaged over agents and episodes. Adds `objective/AGENT` if agents are
+    credited differently."""
     return _mean_of_agents([_returns(tree, credit) for tree in trees], "objective")
 
 
@@ -70,7 +71,8 @@ def _mean_of_agents(returns: Sequence[Mapping[str, float]], name: str) -> dict[s
 
 
 def _means_by_agent(returns: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """Computes the mean return of each agent over the episodes in which its return is scored."""
+    """Computes the mean return of each agent over the episodes in which the agent's return is
+    scored."""
     by_agent: dict[str, list[float]] = {agent: [] for agent in returns[0]}
     for episode in returns:
         for agent, reached in episode.items():
@@ -80,9 +82,9 @@ def _means_by_agent(returns: Sequence[Mapping[str, float]]) -> dict[str, float]:
 
 
 def lost_episodes(trees: Sequence[Tree[Any]], task: DecPOMDP[Any, Any]) -> dict[str, float]:
-    """Metrics of a task that runs programs: `failed`, if the task measures it, and `unasked`, the
-    number of episodes in which no agent acted. Mean returns do not reveal these failures. Empty for
-    other tasks."""
+    """Returns two metrics of a task that runs programs: `failed`, if the task measures this metric,
+    and `unasked`, the fraction of episodes in which no agent acted. Mean returns do not reveal
+    these failures. Returns no metrics for other tasks."""
     if not ProgramEpisodes.of(task).program:
         return {}
     ends = [node.metrics for tree in trees for node in tree.nodes if node.metrics]
@@ -134,8 +136,8 @@ def mean_truncated(trees: Sequence[Tree[Any]]) -> float:
 
 
 def mean_overflow(trees: Sequence[Tree[Any]]) -> float:
-    """Fraction of episodes with a branch that ended because a history no longer fitted the agent's
-    model."""
+    """Fraction of episodes in which at least one branch ended because an agent's history no longer
+    fitted the agent's model."""
     return float(np.mean([any(node.overlong for node in tree.nodes) for tree in trees]))
 
 

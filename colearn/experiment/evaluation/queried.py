@@ -23,8 +23,8 @@ REJECTED = "exact_rejected"
 
 
 def exact_names(task: QueriedTask) -> set[str]:
-    """Names of the metrics of `QueriedEvaluator`, found by letting the task measure the uniform
-    policy."""
+    """Returns the names of the metrics of `QueriedEvaluator`. To find these names, calls the task's
+    `judge` with the uniform policy."""
     uniform = {
         agent: {d.key: (1 / len(d.replies),) * len(d.replies) for d in task.decisions(agent)}
         for agent in task.agents
@@ -38,8 +38,8 @@ class QueriedEvaluator:
 
     A reply counts as valid only in its canonical tokenisation followed by the template's end token.
     The task judges the valid replies' probabilities, normalised to sum to 1. `exact_rejected` is
-    the largest total probability of all other replies at any decision; it bounds the effect of this
-    normalisation.
+    the total probability of all other replies at a decision, maximised over the decisions;
+    `exact_rejected` bounds the effect of the normalisation.
 
     Errors: ConfigError if the game is too large, or sampling truncates the distribution.
     """
@@ -62,9 +62,9 @@ class QueriedEvaluator:
         }
 
     def metrics(self) -> dict[str, float]:
-        """The task's measures of the policy with the sampling settings of each agent, and
-        `exact_rejected`. Metrics whose names end in `_cold` are for the same weights at temperature
-        `COLD`; names that end in `_greedy` are for greedy decoding (the most likely valid
+        """Returns the task's measures of the policy with the sampling settings of each agent, and
+        `exact_rejected`. Metrics whose names end in `_cold` measure the same weights at temperature
+        `COLD`. Metrics whose names end in `_greedy` measure greedy decoding (the most likely valid
         reply)."""
         tables = {agent: self._probabilities(agent) for agent in self._decisions}
         metrics: dict[str, float] = {}
@@ -92,9 +92,9 @@ def _named(name: str, decoding: Decoding) -> str:
 
 
 def _normalised(table: Array, place: int) -> Array:
-    """A decoding's probabilities of the valid replies, normalised to sum to 1. If greedy decoding
-    gives an invalid reply, that reply is replaced by the valid reply with the highest sampling
-    probability."""
+    """Returns the probabilities of the valid replies under one decoding, normalised to sum to 1. If
+    greedy decoding gives an invalid reply, the valid reply with the highest sampling probability
+    replaces it."""
     row = table[place]
     if DECODINGS[place] == "greedy" and not row.any():
         row = np.eye(len(row))[table[0].argmax()]

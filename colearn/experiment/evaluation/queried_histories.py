@@ -24,19 +24,19 @@ from colearn.types import Action, Node, Observation, Tree
 
 
 class HistoryNode(NamedTuple):
-    """A node in one of an agent's trees."""
+    """A node in a tree of an agent's histories."""
 
     tree: int
     node: int
 
 
 _Edge = tuple[HistoryNode, int]
-"""A pair (node, index of a token whose probability after this node is queried)."""
+"""A pair (node, token index). The probability that this token follows the node is queried."""
 
 
 class QueriedHistories:
-    """Holds one agent's enumerated histories, as one tree per first observation, and the queried
-    replies.
+    """Holds the enumerated histories of one agent, and the queried replies. The histories with the
+    same first observation form a tree.
 
     A reply is scored as its canonical tokens followed by the template's end token.
     """
@@ -52,7 +52,7 @@ class QueriedHistories:
         self._questions: list[list[list[_Edge]]] = []
 
     def opened(self, text: str) -> HistoryNode:
-        """The history that consists of the agent's first observation."""
+        """Returns the node of the history that consists of the agent's first observation."""
         if text not in self._roots:
             self._roots[text] = HistoryNode(len(self._trees), 0)
             opening = self.spec.chat_format.open(text)
@@ -61,7 +61,8 @@ class QueriedHistories:
         return self._roots[text]
 
     def observed(self, place: HistoryNode, reply: str, text: str) -> HistoryNode:
-        """The history after `reply` at `place` and the next observation."""
+        """Returns the node of the history that extends `place` by `reply` and the next
+        observation."""
         action = self._reply(reply)
         before = self._behind(place, action.tokens[:-1])
         key = before, action.tokens[-1], text
@@ -87,8 +88,8 @@ class QueriedHistories:
         self._questions.append(question)
 
     def probabilities(self, temperatures: Sequence[float], token_budget: int) -> list[Array]:
-        """pi(reply | history) of every query in the order of `ask`, shape [temperatures, replies];
-        temperature 0 is greedy decoding."""
+        """Returns pi(reply | history) of every query, in the order of the calls of `ask`, with
+        shape [temperatures, replies]; temperature 0 is greedy decoding."""
         asked: list[QueriedIds] = list(self._asked)
         by_tree = next_probabilities(
             self.network,

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class InProcess(HostKind):
-    """Holds all models in this process. In a run with several processes, each of these processes
+    """Holds all models in the run's own process. In a run with several processes, every process
     holds all models."""
 
     threads: bool = False
@@ -46,9 +46,9 @@ class Ray(HostKind):
     gpus: float = 0.0
     """GPUs reserved for each process; 0.5 lets two processes share one GPU."""
     processes: int = 1
-    """Number of processes per worker. The processes update the worker's models together, as under
-    torchrun, and generate in parallel. `run.learner: deepspeed` shards the models across these
-    processes."""
+    """Number of processes per worker. The processes of a worker update the worker's models
+    together, as under torchrun, and generate in parallel. `run.learner: deepspeed` shards the
+    models across the processes of a worker."""
     start_minutes: float = 5.0
     """Maximum number of minutes to wait for a local cluster to start, and for resources to become
     free."""

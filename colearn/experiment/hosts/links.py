@@ -14,8 +14,8 @@ from colearn.errors import ModelLost
 Call = Callable[..., Any]
 """Calls a method of a `ModelWorker` by name, waits, and returns the result or raises the error."""
 _REPORTED = 20.0
-"""Seconds to wait for the report of a lost process after another process has failed in an
-exchange."""
+"""Maximum number of seconds to wait for the report that a process was lost, after another process
+has failed in an exchange."""
 
 
 class Link:
@@ -47,12 +47,12 @@ class WorkerLink:
         self._pool = ThreadPoolExecutor(len(calls)) if len(calls) > 1 else None
 
     def __call__(self, method: str, *args: Any) -> Any:
-        """Call a method in every process; returns the result of the first process."""
+        """Call a method in every process and return the result of the first process."""
         return self.each(method, [args] * len(self.processes))[0]
 
     def each(self, method: str, args: Sequence[Sequence[Any]]) -> list[Any]:
-        """Call a method in all processes concurrently, with separate arguments for each process;
-        returns the results by process."""
+        """Call a method in all processes concurrently, with separate arguments for each process.
+        Returns the results in the order of the processes."""
         if self._pool is None:
             return [self.processes[0](method, *args[0])]
         calls = [

@@ -28,8 +28,8 @@ from colearn.models.weight_update import weight_update
 
 class LocalHost(ModelHost):
     """Loads the run's networks, or only the networks in `keys`. Builds a learner for each trained
-    network and a frozen copy for each reference and past self; `keys` must include the actors of
-    these copies."""
+    network, and a frozen copy for each reference and past self. If `keys` contains a reference or
+    past self, `keys` must also contain its actor."""
 
     def __init__(
         self,
@@ -137,7 +137,8 @@ def _players(
 def _sources(
     base: Base, learners: Mapping[NetworkKey, Learner], networks: Mapping[NetworkKey, Network]
 ) -> list[Publish]:
-    """Returns functions that publish the weights on this base that change during a run."""
+    """Returns functions that publish weights; the functions cover all weights on this base that
+    change during a run."""
     sources: list[Publish] = []
     for key, network in networks.items():
         if network.base is base and key.kind == "actor" and key in learners:
@@ -150,9 +151,9 @@ def _sources(
 def _speakers(
     config: Config, networks: Mapping[NetworkKey, Network]
 ) -> Iterator[tuple[str, str, Network]]:
-    """Players that a language model plays: the player's name, the agent whose settings the player
-    uses, and the network.
-    The config's agents come first, then the agents' past selves."""
+    """Lists the players whose actions a language model generates: the player's name, the agent
+    whose settings the player uses, and the network. The config's agents come first, then the
+    agents' past selves."""
     for agent, settings in config.language_agents.items():
         actor = networks.get(NetworkKey("actor", settings.model))
         if actor is not None:

@@ -21,7 +21,7 @@ from colearn.models.load import Tokenizers
 from .local import LocalHost
 
 SentRequest = tuple[TokenRequest, int | None]
-"""A pair: a request without its listener and without the history that the request continues; and
+"""A pair of a request, without its listener and without the history that the request continues, and
 the number under which the worker stores this history."""
 SentAnswer = tuple[TokenAnswer, int]
 """A pair: an answer, and the number under which the worker stores the answer's history."""
@@ -40,7 +40,7 @@ class WorkerPlayer:
 
 @dataclass(frozen=True, slots=True)
 class Rank:
-    """The rank of a process among the processes of its worker."""
+    """The rank of a process among the processes of one worker."""
 
     number: int
     processes: int
@@ -140,7 +140,8 @@ class ModelWorker:
         return [[(one, self._keep(one.history)) for one in group] for group in answers]
 
     def sync(self, engine: int) -> dict[str, int | None]:
-        """Load the learners' weights; returns their versions by player."""
+        """Load the learners' weights into an engine; returns the versions of these weights by
+        player."""
         self.engines[engine].sync()
         return self.versions(engine)
 

@@ -21,12 +21,12 @@ _WAITS = {
     "RAY_worker_register_timeout_seconds": 1,
     "RAY_agent_register_timeout_ms": 1000,
 }
-"""Environment variables that set the start timeouts of Ray's processes, and for each variable the
-number of its time units per second. The default timeouts of 30 to 60 s are too short on a busy
-machine."""
+"""Maps environment variables, which set the start timeouts of Ray's processes, to the number of
+time units per second that each variable uses. The default timeouts of 30 to 60 s are too short on a
+busy machine."""
 _AT_START = "timed out during startup"
-"""Part of the error message of Ray if a Ray node did not start within 30 s; no environment variable
-changes this timeout."""
+"""Substring of Ray's error message for a Ray node that did not start within 30 s; no environment
+variable changes this timeout."""
 
 
 class RayWorker(ModelWorker):

@@ -1,5 +1,4 @@
-"""A host whose models are in worker processes; every set of models that share a base has one
-worker."""
+"""A host whose models are in worker processes; models that share a base share a worker."""
 
 from __future__ import annotations
 
@@ -29,8 +28,9 @@ class Workers(Protocol):
     `ModelWorker`."""
 
     def start(self, groups: Sequence[str]) -> list[list[Call]]:
-        """Start one worker for each group of models. For each worker, return one function per
-        process that calls the methods of this process. `groups` are the workers' names in errors.
+        """Start one worker for each group of models. For each worker, returns one function per
+        process; the function calls methods of that process. `groups` are the workers' names in
+        errors.
 
         Errors: ConfigError if there are not enough resources for the workers.
         """
@@ -40,8 +40,9 @@ class Workers(Protocol):
 
 
 class RemoteHost(ModelHost):
-    """Host of models in workers. Workers load concurrently; models in different workers are updated
-    and generate concurrently. For exact evaluation this process holds a copy of every actor."""
+    """Host of models in workers. Workers load their models concurrently. Models in different
+    workers are updated, and generate, concurrently. For exact evaluation, this process holds a copy
+    of every actor."""
 
     def __init__(self, run: ResolvedRun, tokenizers: Tokenizers, workers: Workers) -> None:
         groups = sharing(run)
@@ -113,7 +114,8 @@ class RemoteHost(ModelHost):
 
 
 class _OnCPU(TeamBuilder):
-    """Builds networks on the CPU, because the run's main process may have no other device."""
+    """Builds networks on the CPU, because the machine of the run's main process may have no other
+    device."""
 
     def _device(self, key: NetworkKey) -> torch.device:
         return torch.device("cpu")
@@ -139,8 +141,8 @@ def _built(
 
 
 def sharing(run: ResolvedRun) -> list[list[NetworkKey]]:
-    """Returns the run's networks in groups that share memory. A group consists of an actor with its
-    copies, or of all actors and critics that share the frozen weights of one base."""
+    """Returns the run's networks in groups of networks that share memory. A group consists of an
+    actor and its copies, or of all actors and critics that share the frozen weights of one base."""
     groups: dict[object, list[NetworkKey]] = {}
     group_of: dict[NetworkKey, object] = {}
     for key in run.networks:

@@ -79,8 +79,8 @@ class RemoteLearner(Learner):
         self._do("shift", by)
 
     def save(self, folder: Path) -> None:
-        """Save in the worker. Errors: CheckpointError if the folder that the worker writes does not
-        exist on this machine."""
+        """Save the learner in the worker's process. Errors: CheckpointError if the folder that the
+        worker writes does not exist on this machine."""
         folder = folder.absolute()
         self._do("save", folder)
         if not folder.is_dir():
@@ -156,9 +156,9 @@ class RemoteCopy(FrozenCopy):
 class RemoteEngine(BatchEngine):
     """Proxy of an engine in a worker. Requests and answers are sent as token ids. KV caches stay in
     the worker as long as the histories of the answers exist in this process. A batch is divided
-    among the processes of a worker: a request is sent to the process that holds the KV cache of the
-    request's history, or else to the process with the fewest rows. Answers are not streamed: a
-    request's listener receives nothing."""
+    among the processes of a worker. A request is sent to the process that holds the KV cache of the
+    request's history. If no process holds this cache, the request is sent to the process with the
+    fewest rows. Answers are not streamed: a request's listener receives nothing."""
 
     def __init__(self, link: WorkerLink, number: int, versions: Mapping[str, int | None]) -> None:
         self.link, self.number = link, number

@@ -1,4 +1,4 @@
-"""Role studies: measure teams with swapped policies, teams of separately trained agents, and
+"""Role studies, which measure teams with swapped policies, teams of separately trained agents, and
 rewards by role."""
 
 from .page import write_study

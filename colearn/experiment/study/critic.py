@@ -29,8 +29,8 @@ from colearn.value_model.loaded import LoadedCritic, load_critic
 from .held_out import held_out_episodes
 
 MOST = 512
-"""Maximum number of joint actions in one tree. If a tree that branches at every turn would exceed
-this number, only the first turn branches."""
+"""Maximum number of joint actions in one tree. If a tree with branches at every turn would exceed
+this number, the tree branches only at the first turn."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +41,7 @@ class CriticStudy:
     """Name of the value model."""
     turns: tuple[TurnSummary, ...]
     line: CriticLine
-    """The sums from which `turns` are computed."""
+    """The sums from which `turns`, the measurements by turn, are computed."""
     joint_actions: int
     """Number of joint actions played for the study."""
     sentence: str

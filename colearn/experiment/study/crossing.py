@@ -13,7 +13,8 @@ from colearn.record import RunFolder
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """The player of a seat, which is the model of `agent` in the runs with this label."""
+    """The player of a seat (an agent's place in an episode): the model of `agent` in the runs with
+    this label."""
 
     label: str
     agent: str
@@ -30,9 +31,9 @@ class Crossing:
 def crossings(
     agents: Sequence[str], together: str, alone: Mapping[str, str]
 ) -> tuple[Crossing, ...]:
-    """The teams of Table 4 of Stronger-MAS: the team as trained; the team with swapped policies
-    (each agent's seat is played by the next agent); and a team of agents, all of which were trained
-    alone.
+    """Returns the teams of Table 4 of Stronger-MAS: the team as trained; the team with swapped
+    policies, in which each agent's policy acts for another agent; and a team of agents that were
+    all trained alone.
 
     together: the label of the runs whose agents were trained as a team.
     alone: for each agent, the label of the runs in which only this agent was trained.
@@ -77,7 +78,7 @@ def play_crossing(
 
 
 def own_model(config: Config, agent: str) -> str:
-    """Name of the model that plays only this agent.
+    """Returns the name of the agent's model, which no other agent may use.
 
     Errors: ConfigError if the agent shares its model.
     """

@@ -1,4 +1,5 @@
-"""Writes study.html: cross-play teams, rewards by role and turns over training."""
+"""Writes study.html, which shows cross-play teams, rewards by role and the number of turns over
+training."""
 
 from __future__ import annotations
 

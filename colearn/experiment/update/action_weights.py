@@ -1,5 +1,5 @@
-"""Action weights, which give every group of a model's actions equal weight, regardless of group
-size."""
+"""Computes action weights with which all groups of a model's actions have equal weight, regardless
+of group size."""
 
 from __future__ import annotations
 

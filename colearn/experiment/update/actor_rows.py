@@ -42,8 +42,8 @@ class ActorRows:
     rows: dict[tuple[int, str], list[Row]] = field(default_factory=dict)
 
     def build(self, token_budget: int, done: float) -> None:
-        """Build the rows of the trees, which were sampled when the fraction `done` of the budget
-        was used."""
+        """Build the rows of the trees. `done` is the fraction of the budget that had been used when
+        the trees were sampled."""
         head = self.parts.critic.on_actor if self.parts.critic and self.shared_head else None
         for agent in self.trees[0].agents:
             for number, tree in enumerate(self.trees):
@@ -63,8 +63,9 @@ class ActorRows:
                 self.rows[number, agent] = [row for row in rows if row.spans or row.marks]
 
     def add_old_logprobs(self, models: Collection[str], together: Together = one_by_one) -> None:
-        """Add old log-probabilities, computed with the current weights, for those `models` that
-        take several optimiser steps. `together` runs the passes of several models."""
+        """Add old log-probabilities, computed with the current weights, to the rows of `models`,
+        which are models that take several optimiser steps. `together` runs the passes of several
+        models."""
         passes = {
             NetworkKey("actor", name): partial(self.actors[name].evaluate, self._groups(name))
             for name in self.actors
@@ -102,8 +103,8 @@ class ActorRows:
         return self._spec_of(tree, agent) is not None
 
     def read_values(self, numbers: Sequence[int]) -> list[AgentValues]:
-        """Compute the values of these trees with the value heads on the trained actors, without
-        gradient."""
+        """Compute the values of the trees `numbers` with the value heads on the trained actors,
+        without gradient."""
         values: dict[int, dict[str, Values]] = {number: {} for number in numbers}
         for name, learner in self.actors.items():
             agents = self.trees[0].agents
@@ -124,8 +125,8 @@ class ActorRows:
         numbers: Sequence[int],
         values: Sequence[AgentValues] | None,
     ) -> tuple[dict[str, ModelRows], dict[str, float]]:
-        """Returns, for each actor, the rows of the trees `numbers` with advantages computed from
-        `values`; also returns statistics of the advantages. `parts` are the algorithm's parts at
+        """Returns the rows of each actor for the trees `numbers`, and statistics of the advantages.
+        The rows include advantages, computed from `values`. `parts` are the algorithm's parts at
         this point of the training budget."""
         batch = [episodes[number] for number in numbers]
         advantages = equal_groups(

@@ -26,8 +26,9 @@ def critic_line(
     trees: Sequence[Tree[Any]],
     item_means: Offsets,
 ) -> CriticLine:
-    """The line of the update that ends at `iteration`, from the `values` that the update has read,
-    by tree number. `item_means` are the mean returns by item and turn for every tree."""
+    """Returns the line of the update that ends at `iteration`. `values` are the values that the
+    update has read, by tree number; `item_means` are the mean returns by item and turn for every
+    tree."""
     read, of_state = [episodes[number] for number in values], critic.of_state
     read_trees = [trees[number] for number in values]
     offsets = [item_means[number] for number in values]

@@ -15,7 +15,7 @@ from colearn.types import Credited
 
 @dataclass(frozen=True, slots=True)
 class CriticObjective:
-    """The value loss of one minibatch of one value model.
+    """The value loss of a single value model on a single minibatch.
 
     Rows have targets if the critic was read before the update. Otherwise the targets are computed
     from the detached values of this forward pass (Eq. 3, 5), so that one pass both reads and trains
@@ -28,7 +28,7 @@ class CriticObjective:
     critic: Critic
     advantage: Advantage
     episodes: Mapping[int, Credited[None]] | None = None
-    """The minibatch's episodes by tree number; None if the rows have targets."""
+    """The minibatch's episodes by tree number; None if the rows already contain targets."""
 
     def __call__(self, outputs: Outputs, batch: RowBatch) -> tuple[Tensor, dict[str, float]]:
         old_values = batch.per_action("old_values")

@@ -59,10 +59,10 @@ class Critics:
         *,
         training: bool = True,
     ) -> dict[str, ModelRows]:
-        """Returns the rows of each value model, for every reader with at least one agent that
-        `learns`: opponents and programs have no values. `baselines` are added to the network's
-        values. If `training` is False, returns the rows for reading values, which may differ from
-        training rows (`Critic.read_once`)."""
+        """Returns the rows of each value model. Includes every reader that has at least one agent
+        for which `learns` is true, since opponents and programs have no values. `baselines` are
+        added to the network's values. If `training` is False, returns the rows for reading values,
+        which may differ from training rows (`Critic.read_once`)."""
         make = self.critic.training_row if training else self.critic.row
         rows = {model: ModelRows(learner) for model, learner in self.learners.items()}
         for number, tree in enumerate(trees):
@@ -148,8 +148,8 @@ class Critics:
         read: Mapping[tuple[int, int], Sequence[float]],
         trees: Trees,
     ) -> None:
-        """Add to `values`, by tree number, the values that a pass over one model's rows has read
-        (`read`, from `Accumulated.values`)."""
+        """Add values to `values`, by tree number. `read` is `Accumulated.values` from a pass over
+        the rows of one model."""
         for (group, place), numbers in read.items():
             row = prepared.groups[group][place]
             by_agent = self.critic.values(trees[row.tree], row.reader, row, numbers)

@@ -17,10 +17,11 @@ def advantage_metrics(
     *,
     of_state: bool = True,
 ) -> dict[str, float]:
-    """Mean, standard deviation and number of the advantages. With `values`, also the fraction of
-    the credited returns' variance that the values explain and, if alternative actions have values,
-    the part of it that the action explains. For values `of_state`, the return is the return after a
-    node; otherwise, it is the return of the edge into the node."""
+    """Returns the mean, standard deviation and number of the advantages. If `values` are given,
+    also returns the fraction of the credited returns' variance that the values explain. If
+    alternative actions have values, also returns the part of this fraction that the action
+    explains. If `of_state` is true, the return of a node is the return after the node; otherwise,
+    it is the return of the edge into the node."""
     actions: list[float | tuple[float, ...]] = [
         value for tree in advantages for node in tree for value in node.values()
     ]

@@ -1,8 +1,9 @@
-"""Critics that were trained in another run: determines how long they are frozen, and recentres them
-on the first returns.
+"""Handles critics that were trained in another run: determines how long these critics are frozen,
+and recentres their values on the first returns.
 
-If a critic was trained on one team's returns, its values are off by a constant for another team
-with a higher or lower mean return. The first returns of the new team determine this constant.
+If a critic was trained on the returns of one team, its values for another team with a higher or
+lower mean return are wrong by a constant. The first returns of the new team determine this
+constant.
 """
 
 from __future__ import annotations
@@ -19,18 +20,19 @@ from colearn.value_model.explained_variance import Pair, pairs
 from .critics import Critics
 
 FOREIGN = 20.0
-"""Maximum ratio between the standard deviations of new and old returns, and maximum distance
-between their means in standard deviations. If either limit is exceeded, the new returns are assumed
-to be on another scale."""
+"""Maximum ratio between the standard deviations of new and old returns, and also the maximum
+distance between the means of new and old returns in standard deviations. If the ratio or the
+distance exceeds this limit, the new returns are assumed to be on another scale."""
 
 
 @dataclass(frozen=True, slots=True)
 class GivenCritics:
-    """Return scales and freezing time of value models that were trained in another run."""
+    """Scales of the returns, and freezing time, of value models that were trained in another
+    run."""
 
     scales: Mapping[str, tuple[float, float]]
-    """For each value model, the centre and standard deviation of the returns that it was trained
-    on."""
+    """For each value model, the centre and standard deviation of the returns on which the value
+    model was trained."""
     frozen: float
     """Fraction of the training budget during which the value models are frozen."""
 

@@ -1,4 +1,4 @@
-"""Values of an iteration that are item means plus shares of a value model's residuals."""
+"""Computes an iteration's values as item means plus shares of a value model's residuals."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from colearn.value_model.item_means import ItemMeans, Offsets, Shares, scaled
 class ItemBaseline:
     """The item means and shares that apply to an iteration's trees (`ItemMeans`).
 
-    Advantages, and targets that are computed from them at rollout time, use these values. A
-    bootstrapped target that is recomputed in each minibatch has the whole residual.
+    Advantages, and targets that are computed at rollout time, use these values. A bootstrapped
+    target that is recomputed in each minibatch uses the whole residual instead of a share.
     """
 
     item_means: ItemMeans
@@ -25,13 +25,14 @@ class ItemBaseline:
     trees: Sequence[Tree[Any]]
     offsets: Offsets
     shares: Shares
-    """Shares from earlier iterations, so that no episode's own return affects its values."""
+    """Shares that were computed in earlier iterations, so that an episode's return does not affect
+    the values of the same episode."""
     _compared: set[int] = field(default_factory=set)
 
     def values(self, numbers: Sequence[int], read: Sequence[AgentValues]) -> list[AgentValues]:
-        """Returns the values of the trees `numbers`, given the values that the value model has
-        `read`, which include the whole residual. The first values of a tree are compared with its
-        returns: no step was taken on this tree yet."""
+        """Returns the values of the trees `numbers`. `read` are the value model's values, which
+        include the whole residual. The first values that are read for a tree are compared with the
+        tree's returns, because no optimiser step on this tree has been taken yet."""
         trees = [self.trees[number] for number in numbers]
         offsets = [self.offsets[number] for number in numbers]
         if self._compared.isdisjoint(numbers):

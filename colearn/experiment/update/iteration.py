@@ -32,7 +32,8 @@ class Iteration:
     item_means: Offsets
     """Mean returns by item and turn, for every tree; empty without a critic."""
     baseline: ItemBaseline | None
-    """The item means as part of the values; None if values are the network's alone."""
+    """The item means and shares that are part of the values; None if values come only from the
+    network."""
     fixed: Mapping[str, ModelRows] | None
     """For each actor, rows with advantages that are computed once for the whole iteration. None if
     values are read, and advantages computed, before each minibatch."""
@@ -48,8 +49,7 @@ class Iteration:
 
 
 def without_states(episode: Credited[Any]) -> Credited[None]:
-    """Returns an episode without the task's objects. An update does not read these objects; a
-    learner in another process may also be unable to receive them, since they may not be
-    picklable."""
+    """Returns an episode without the task's objects. An update does not read these objects, which
+    may not be picklable, so a learner in another process might be unable to receive them."""
     nodes = tuple(replace(node, state=None) for node in episode.tree.nodes)
     return replace(episode, tree=replace(episode.tree, item=None, nodes=nodes))

@@ -18,8 +18,8 @@ class ModelRows:
     _last: tuple[Sequence[int], Prepared] | None = None
 
     def prepared(self, numbers: Sequence[int]) -> Prepared:
-        """Returns the rows of these trees, divided into micro-batches by the learner. A call with
-        the same trees as the previous call reuses the micro-batches."""
+        """Returns the rows of the trees `numbers`, divided into micro-batches by the learner. A
+        call with the same trees as the previous call reuses the micro-batches."""
         if self._last is None or self._last[0] != numbers:
             groups = [[row] for number in numbers for row in self.by_tree.get(number, ())]
             self._last = numbers, self.learner.prepare(groups)

@@ -26,11 +26,12 @@ from colearn.loss.value import value_loss
 
 @dataclass(frozen=True, slots=True)
 class ActorObjective:
-    """The objective of one minibatch of one actor.
+    """The objective of a single actor on a single minibatch.
 
-    Adds three metrics to those of the loss: `approx_kl`, KL(policy at rollout || current policy)
-    per token (k3 estimator); `logprob_mismatch`, mean |old - behaviour| log-probability per token;
-    and `nll`, mean -log pi per sampled token.
+    Adds three metrics to the metrics of the loss: `approx_kl`, which is KL(policy at rollout ||
+    current policy) per token (k3 estimator); `logprob_mismatch`, which is the mean per token of
+    |old log-probability - behaviour log-probability|; and `nll`, which is the mean of -log pi per
+    sampled token.
     """
 
     loss: PolicyLoss
@@ -38,7 +39,7 @@ class ActorObjective:
     samples: int
     """Number of actions in the minibatch."""
     tokens: int
-    """Number of tokens of these actions."""
+    """Number of action tokens in the minibatch."""
     marks: int
     """Number of scored values in the minibatch, for a value head on the actor."""
 

@@ -10,12 +10,12 @@ from colearn.types import Node, Tree
 
 
 def rewards_are_random(trees: Sequence[Tree[Any]]) -> bool:
-    """Whether two equal joint actions after equal joint histories of `trees` earned different
+    """Whether, in `trees`, two equal joint actions after equal joint histories earned different
     rewards.
 
     A joint history is the text that all agents have read and written. The item and the task's state
-    are ignored, because the team does not see them. A result of False does not prove that rewards
-    are deterministic: if no joint history occurs twice, no rewards can be compared.
+    are ignored, because the team sees neither. A result of False does not prove that rewards are
+    deterministic: if no joint history occurs twice, no rewards can be compared.
     """
     numbers: dict[Hashable, int] = {}
     paid: dict[int, Hashable] = {}

@@ -13,9 +13,9 @@ from colearn.workflow.qa import f1
 
 
 def similarity_metrics(groups: Sequence[AnswerGroup]) -> dict[str, float]:
-    """For each agent: the mean word-level F1 of pairs of answers in a group, and the fraction of
-    pairs that answer the same prompt. Groups have equal weight; every group has at least two
-    answers."""
+    """Computes two metrics for each agent: the mean word-level F1 over pairs of answers in a group,
+    and the fraction of pairs that answer the same prompt. Groups have equal weight; every group has
+    at least two answers."""
     by_metric: dict[str, list[float]] = defaultdict(list)
     for group in groups:
         pairs = list(combinations(range(len(group.answers)), 2))

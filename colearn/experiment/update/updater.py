@@ -48,8 +48,8 @@ Fits = dict[NetworkKey, Callable[[], tuple[Accumulated, dict[str, float]]]]
 
 @dataclass(slots=True)
 class Updater:
-    """Converts trees into optimiser steps. `specs` are keyed by player; an episode's cast maps
-    agents to players, and only trained models are updated.
+    """Converts trees into optimiser steps. The keys of `specs` are players; an episode's cast maps
+    agents to players. Only trained models are updated.
 
     Order of the steps within a minibatch (Alg. 1, lines 17-24): compute values and TD targets with
     the current critic; take the critic's step; compute advantages from the values before this step;
@@ -70,11 +70,11 @@ class Updater:
     reference is the base without the model's adapter."""
     seed: int
     schedule: UpdateSchedule
-    """Epochs and minibatches of the critics, and of the actors without an entry in
+    """Epochs and minibatches of the critics, and of those actors that have no entry in
     `own_schedules`."""
     token_budget: int
     together: Together = one_by_one
-    """The host's function that runs calls on several models."""
+    """Function of the host that runs one call on each of several models."""
     target_kl: float | None = None
     own_schedules: Mapping[str, UpdateSchedule] = field(default_factory=dict)
     """Separate schedules of single actors, by model name. The advantages of an actor with a
@@ -83,8 +83,8 @@ class Updater:
     critic_alone: int = 0
     """Number of initial iterations in which only the critic is trained."""
     given: GivenCritics | None = None
-    """Return scales and freezing time of value models that were trained in another run; None: value
-    models start untrained."""
+    """Scales of the returns, and freezing time, of value models that were trained in another run;
+    None: value models start untrained."""
     critic_schedule: UpdateSchedule | None = None
     """Separate epochs and minibatches of the critics; the actors' advantages must then be computed
     once. None: critics use `schedule`, together with the actors."""
@@ -169,10 +169,11 @@ class Updater:
         sampled_at: float,
         still: bool,
     ) -> Iteration:
-        """Returns the rows of an iteration, with all quantities that are computed once: old
-        log-probabilities of the models that take `several` steps, log-probabilities of the
-        references, values at rollout time, and quantities computed from these values. `still`
-        states whether the critic is frozen."""
+        """Returns the rows of an iteration, with all quantities that are computed once per
+        iteration: old log-probabilities, log-probabilities of the references, values at rollout
+        time, and quantities computed from these values. Old log-probabilities are computed for the
+        models in `several`, which take several steps. `still` states whether the critic is
+        frozen."""
         parts = self._parts_at(trees, done)
         rows = ActorRows(trees, self.parts, self.specs, self.actors, self.shared_head)
         rows.build(self.token_budget, sampled_at)
@@ -322,8 +323,8 @@ class Updater:
         metrics: dict[str, float],
         together: Together,
     ) -> list[AgentValues]:
-        """Take one step of every value model. Adds entries to `metrics`. Returns the values before
-        the step, which are read in the training pass."""
+        """Take one step of every value model and add entries to `metrics`. Returns the values
+        before the step, which the training pass reads."""
         frozen = shared.fixed is not None
         episodes = None if frozen else {number: shared.episodes[number] for number in numbers}
         fits: Fits = {}

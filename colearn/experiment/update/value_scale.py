@@ -18,9 +18,9 @@ def head_returns(
     episodes: Episodes,
     baselines: Offsets | None,
 ) -> list[tuple[Learner, list[float]]]:
-    """Returns, for each value head, the returns of the trained agents whose values the head
-    predicts, minus `baselines` if given. Omits heads without any value. If `value_models` is None,
-    the heads are on the actors of `rows`."""
+    """Returns the episode returns for each value head: the returns of the trained agents whose
+    values the head predicts, minus `baselines` if given. Omits heads without any value. If
+    `value_models` is None, the heads are on the actors of `rows`."""
     heads: dict[str, tuple[Learner, list[float]]] = {}
     for number, episode in enumerate(episodes):
         tree = episode.tree
