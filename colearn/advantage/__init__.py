@@ -1,4 +1,4 @@
-"""Shipped advantages, by name."""
+"""Advantage estimators shipped with colearn, by name."""
 
 NAMES = {
     "gae": "gae:GAE",

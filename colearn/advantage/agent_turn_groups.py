@@ -1,4 +1,5 @@
-"""Agent-and-turn groups (AT-GRPO), and groups by agent alone (GRPO applied to a team)."""
+"""Advantages in groups by agent and turn (AT-GRPO), and in groups by agent alone (GRPO applied to a
+team)."""
 
 from __future__ import annotations
 
@@ -16,28 +17,29 @@ from .finish import EPSILON, clipped, deviation, scored
 
 @dataclass(frozen=True, kw_only=True)
 class AgentTurn(Advantage):
-    """A = (r - mean) / deviation over a group's immediate credited rewards r; later rewards do not
-    count (Stronger-MAS, Eq. 1 and Alg. 1, line 11).
+    """A = (r - mean) / deviation, where r is an action's immediate credited reward, and mean and
+    deviation are over the action's group. Later rewards do not count (Stronger-MAS, Eq. 1 and Alg.
+    1, line 11).
 
-    The group key combines (environment, agent, turn) with the prompt's token ids. For every rollout
-    shape, only actions sampled from the same prompt are therefore compared. In a group of one
-    action, the mean counts as 0 and the deviation as 1, as in public implementations: the advantage
-    of that action is its reward. With the rollout shape `parallel` (the paper's ablation), every
-    group after the first turn has one action.
+    The group key is (environment, agent, turn, token ids of the prompt). Only actions sampled from
+    the same prompt are therefore compared, whatever the rollout shape. In a group of one action,
+    the mean counts as 0 and the deviation as 1, as in public implementations. The advantage of a
+    single action is therefore its reward. With the rollout shape `parallel` (the paper's ablation),
+    every group after the first turn has one action.
 
     Wrong when the reward of an action arrives later: use `GroupMean`, which compares returns.
     """
 
     normalize_std: bool = True
-    """Divide by the group's population standard deviation + 1e-6."""
+    """Whether to divide by the group's population standard deviation + 1e-6."""
     clip: Clip | None = None
-    """Keep each advantage within [-clip, clip]."""
+    """Bound: each advantage is clipped to [-clip, clip]."""
 
     minimum_group = 2
     reads_future = False
 
     def key(self, tree: Tree[Any], before: Node[Any], agent: str) -> Hashable:
-        """Return the group key: actions with equal keys are compared."""
+        """Return the group key. Actions with equal keys are compared with each other."""
         prompt = tree.history(before.index, agent).tokens
         return tree.episode, agent, before.turn, prompt
 
@@ -74,7 +76,8 @@ class AgentTurn(Advantage):
 class AgentQuestion(AgentTurn):
     """`AgentTurn` with the group key (environment, agent): the baseline of MAS + GRPO, which
     compares actions of different prompts and turns (Stronger-MAS, Sec. 5.2). The paper does not say
-    whether a group also pools the agents; in this implementation, each agent has separate groups.
+    whether a group contains the actions of all agents. In this implementation, each agent has
+    separate groups.
 
     Wrong when histories diverge: the group then compares situations instead of actions.
     """

@@ -22,9 +22,9 @@ from .finish import bootstrapped, clipped, normalized, scored
 
 @dataclass(frozen=True, kw_only=True)
 class CounterfactualBaseline(Advantage):
-    """A_i = G - mean over k of Q(h, a_-i, a_i^k); the policy of agent i samples the alternatives
-    a_i^k. This is COMA's Eq. 4, except that samples replace the sum over all actions and the return
-    replaces Q of the executed action.
+    """A_i = G - mean over k of Q(h, a_-i, a_i^k), where the alternatives a_i^k are sampled from the
+    policy of agent i. The formula is COMA's Eq. 4 with two changes: samples replace the sum over
+    all actions, and the return G replaces Q of the executed action.
 
     Unbiased for every critic: the baseline of agent i does not depend on a_i. G is the TD(lambda)
     return r + gamma ((1 - lambda) Q' + lambda G') with lambda = `lam`. Q' is the Q of the next
@@ -32,10 +32,10 @@ class CounterfactualBaseline(Advantage):
     but adds the critic's bias. The returns G are also the critic's targets. An agent without
     alternative actions has no advantage.
 
-    With w = `critic_share`, w Q(h, a) + (1 - w) G replaces G; w = 1 is Eq. 4 itself. A larger w
-    removes noise from A: the part of the return that Q does not explain has less weight. A larger w
-    also adds bias where Q misjudges a_i, so use it with a critic that was trained before the run
-    (`critic.from`).
+    With w = `critic_share`, w Q(h, a) + (1 - w) G replaces G; w = 1 gives Eq. 4 without the second
+    change. A larger w removes noise from A, because the part of the return that Q does not explain
+    has less weight. A larger w also adds bias where Q misjudges a_i. Use a positive w with a critic
+    that was trained before the run (`critic.from`).
 
     Wrong when Q hardly distinguishes the agent's actions: the baseline then adds variance. Check
     `critic/action_worth`: a critic may explain most of the variance of the returns without
@@ -45,13 +45,13 @@ class CounterfactualBaseline(Advantage):
     lam: Share = 1.0
     """lambda of the TD(lambda) return; 1: the Monte-Carlo return."""
     critic_share: Share = 0.0
-    """w, the weight of the executed action's Q; the return has weight 1 - w. 0: use the return
-    alone."""
+    """w, the weight of the executed action's Q. The return has weight 1 - w, so with w = 0 the
+    return is used alone."""
     clip: Clip | None = None
-    """Keep each advantage within [-clip, clip]."""
+    """Bound: each advantage is clipped to [-clip, clip]."""
     normalize: bool = False
-    """After clipping, normalise to zero mean and unit standard deviation over all actions of one
-    agent."""
+    """Whether to normalise each agent's advantages, after clipping, to zero mean and unit standard
+    deviation over all actions of the agent."""
 
     reads = "counterfactual"
 
@@ -88,13 +88,13 @@ class CounterfactualBaseline(Advantage):
         return tuple(rows)
 
     def _worth(self, q: float | None, returned: float) -> float:
-        """Weighted sum of an executed action's return and its Q (see `critic_share`)."""
+        """Return the weighted sum of an executed action's return and Q (see `critic_share`)."""
         if q is None or self.critic_share == 0.0:
             return returned
         return bootstrapped(q, returned, 1.0 - self.critic_share)
 
     def _returns(self, episode: Credited[Any], agent: str, values: AgentValues) -> list[float]:
-        """Compute the TD(lambda) return of every edge from one agent's credited rewards."""
+        """Compute, from one agent's credited rewards, the TD(lambda) return of every edge."""
         rewards, returns = episode.rewards_of(agent), [0.0] * len(episode.tree.nodes)
         for node, below in zip(
             reversed(episode.tree.nodes), reversed(episode.tree.below()), strict=True

@@ -1,4 +1,5 @@
-"""Expectiles: means that weight numbers above them by tau and numbers below by 1 - tau."""
+"""Expectiles. The tau-expectile e is a weighted mean in which numbers above e have weight tau, and
+numbers below e have weight 1 - tau."""
 
 from __future__ import annotations
 
@@ -7,17 +8,18 @@ from collections.abc import Sequence
 from colearn.contract.anneal import left
 
 MEAN = 0.5
-"""The level at which the expectile is the mean."""
+"""The level tau at which the expectile equals the mean."""
 
 
 def faded(level: float, anneal_fraction: float | None, done: float) -> float:
     """Expectile level after the fraction `done` of the training budget. The level anneals linearly
-    to the mean (1/2) until `anneal_fraction` of the budget; with None the level is constant."""
+    to 1/2 (the mean) until the fraction `anneal_fraction` of the budget is used. With None, the
+    level is constant."""
     return MEAN + (level - MEAN) * left(anneal_fraction, done)
 
 
 def weighted(error: float, level: float) -> float:
-    """2 |tau - 1(error < 0)| * error: the error itself at tau = 1/2."""
+    """Return 2 |tau - 1(error < 0)| * error. At tau = 1/2, the result equals the error."""
     return 2.0 * (level if error > 0.0 else 1.0 - level) * error
 
 

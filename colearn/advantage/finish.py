@@ -8,7 +8,7 @@ from math import isnan
 from colearn.contract import NodeAdvantages
 
 EPSILON = 1e-6
-"""Constant added to a standard deviation before dividing by the deviation."""
+"""Constant that is added to a standard deviation before a division by the deviation."""
 
 
 def scored(advantages: Sequence[NodeAdvantages]) -> list[NodeAdvantages]:
@@ -20,7 +20,8 @@ def scored(advantages: Sequence[NodeAdvantages]) -> list[NodeAdvantages]:
 
 
 def bootstrapped(value: float, later: float, lam: float) -> float:
-    """(1 - lambda) V + lambda * later return. The later return may be NaN if lambda is 0."""
+    """Return (1 - lambda) V + lambda * (later return). The later return may be NaN if lambda is
+    0."""
     return value if lam == 0.0 else (1.0 - lam) * value + lam * later
 
 

@@ -1,7 +1,7 @@
 """Generalised advantage estimation from a state value V: TD error, n-step, GAE, Monte Carlo.
 
-A decentralised critic has values for an agent at the nodes where the agent acts. A centralised
-critic has values at every joint history. Rewards between two nodes with values accumulate, so
+A decentralised critic predicts an agent's values at the nodes where the agent acts. A centralised
+critic predicts values at every joint history. Rewards between two nodes with values are summed, so
 sequential play needs no special case. `token_gae.py` estimates advantages over tokens instead.
 """
 
@@ -24,34 +24,36 @@ from .finish import bootstrapped, clipped, normalized, scored
 
 @dataclass(frozen=True, kw_only=True)
 class GAE(Advantage):
-    """A = r + gamma worth(h') - V(h), where worth is a weighted sum of V and the later return. With
-    lambda = `lam`, A_k = delta_k + gamma lambda * mean over children of A (Schulman et al. 2016).
+    """A = r + gamma worth(h') - V(h), where worth(h') is a weighted sum of V(h') and the return
+    after h'. With lambda = `lam`, A_k = delta_k + gamma lambda * mean over children of A (Schulman
+    et al. 2016).
 
     lam=0 is the TD error delta = r + gamma V(h') - V(h) (CoLLM, Eq. 2 and 4). lam=1 is the return
     minus V (REINFORCE with a baseline), unbiased for any critic. The critic's target at a node is
     the mean of r + gamma worth over the node's edges (Eq. 3 and 5). Agents without values (agents
     that are not trained) get no advantage.
 
-    Wrong at lam=0 when the critic is untrained and rewards come late: early turns then learn from
-    the critic's guesses alone. Wrong at lam=1 when episodes are long: A has the variance of all
-    later rewards.
+    Wrong at lam=0 when the critic is untrained and rewards come late: early turns then learn only
+    from the predictions of the untrained critic. Wrong at lam=1 when episodes are long: A has the
+    variance of all later rewards.
     """
 
     lam: Annotated[float, Field(ge=0.0, le=1.0, description="0.95 is usual")] = 0.0
     """lambda"""
     target_lam: Annotated[float, Field(ge=0.0, le=1.0, description="1.0 is usual")] | None = None
-    """lambda of the critic's targets; None: `lam`. At 1 the critic learns from whole returns, while
-    the policy's advantages bootstrap from the critic (VC-PPO's decoupled GAE)."""
+    """lambda of the critic's targets; None: `lam`. If `target_lam` is 1, the critic learns from
+    whole returns, while the policy's advantages bootstrap from the critic (VC-PPO's decoupled
+    GAE)."""
     steps: Annotated[int, Field(ge=1, description="1 is the TD error")] | None = None
-    """n: bootstrap no later than from the n-th following node that has a V. That node is the
-    agent's n-th next decision, or the team's n-th next decision with a centralised critic. With
-    lam=1 the result is the n-step return."""
+    """n: the maximum number of steps before bootstrapping. The n-th step leads to the n-th
+    following node with a V: the agent's n-th next decision or, with a centralised critic, the
+    team's n-th next decision. With lam=1 the result is the n-step return."""
     clip: Clip | None = None
     """Clip each advantage to [-clip, clip] (the paper's "advantage clip"); targets stay
     unclipped."""
     normalize: bool = False
-    """After clipping, normalise to zero mean and unit standard deviation over all actions of one
-    agent in the given episodes."""
+    """Whether to normalise each agent's advantages, after clipping, to zero mean and unit standard
+    deviation over all actions of the agent in the given episodes."""
     expectile: Expectile = MEAN
     """tau: before clipping, a positive A is multiplied by 2 tau and a negative A by 2 (1 - tau).
     With a critic trained to the same expectile (`ValueLoss.expectile`), learning is risk-seeking if
@@ -59,9 +61,9 @@ class GAE(Advantage):
     anneal_fraction: Anneal | None = None
     """The fraction of the training budget over which `expectile` anneals to 1/2; None: constant."""
     if_deterministic: bool = False
-    """Use `expectile` only while rewards look deterministic. Once the same joint action after the
-    same joint history earns different rewards within one iteration, use 1/2. This option is
-    wrong when joint histories seldom repeat, because random rewards are then not detected."""
+    """Whether to use `expectile` only while rewards look deterministic. The level becomes 1/2 once
+    the same joint action after the same joint history earns different rewards within one iteration.
+    Wrong when joint histories seldom repeat: random rewards are then not detected."""
 
     reads = "v"
 
@@ -95,8 +97,8 @@ class GAE(Advantage):
         ]
 
     def _worth(self, episode: Credited[Any], agent: str, values: Values) -> list[float]:
-        """Value of each node for one agent; an action bootstraps from the value of the node that it
-        leads to."""
+        """Return the value of each node for one agent. An action bootstraps from the value of the
+        node to which the action leads."""
         rewards = episode.rewards_of(agent)
         if self.steps is None:
             return worth_of_nodes(episode, rewards, values, self.lam)
@@ -128,20 +130,20 @@ class GAE(Advantage):
 def _ahead(
     below: Sequence[int], rewards: Sequence[float], worth: Sequence[float], discount: float
 ) -> float:
-    """Mean of r + discount * worth over the scored children of `below`; 0 without scored
-    children."""
+    """Return the mean of r + discount * worth over the scored children in `below`; 0 if no child is
+    scored."""
     return mean_scored(rewards[c] + discount * worth[c] for c in below)
 
 
 def worth_of_nodes(
     episode: Credited[Any], rewards: Sequence[float], values: Values, lam: float = 0.0
 ) -> list[float]:
-    """Value of each node: 0 if the episode has ended, V if the critic has a value, else the mean
-    over the node's children of r + discount * the child's value.
+    """Return the value of each node. The value is 0 if the episode has ended, V if the critic
+    predicts one, else the mean of r + discount * (value of the child) over the node's children.
 
-    With lambda = `lam`, the value of a node that has a V is the TD(lambda) return (1 - lambda) V +
-    lambda * that mean. If the rollout shape stopped a branch before the episode ended, the branch's
-    last node keeps the critic's V.
+    With lambda = `lam`, the value of a node with a V is the TD(lambda) return: (1 - lambda) V +
+    lambda * (mean over the children). If the rollout shape stopped a branch before the episode
+    ended, the branch's last node keeps the critic's V.
     """
     tree = episode.tree
     below = tree.below()
@@ -163,10 +165,11 @@ def worth_of_nodes(
 def backed_up(
     episode: Credited[Any], rewards: Sequence[float], values: Values, worth: Sequence[float]
 ) -> list[float | None]:
-    """Critic target of each node that has a value: mean over children of r + discount * worth.
+    """Return the critic's target at each node with a value: the mean of r + discount * worth over
+    the node's children.
 
-    If the rollout shape stopped a branch before the episode ended, the last node has no children:
-    its target is the critic's V, so the error is 0.
+    If the rollout shape stopped a branch before the episode ended, the branch's last node has no
+    children. The target at that node is the critic's V, so the error is 0.
     """
     return [
         _ahead(below, rewards, worth, episode.discount) if value is not None and below else value

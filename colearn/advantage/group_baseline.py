@@ -19,27 +19,29 @@ from .turn_weights import equal_turns
 
 @dataclass(frozen=True, kw_only=True)
 class GroupBaseline(Advantage):
-    """Base of advantages that compare the sibling joint actions of one history h_t. Joint actions
-    after different histories do not share a baseline, even if they occur in the same turn.
+    """Base class of advantages that compare sibling joint actions, that is, joint actions after the
+    same history h_t. Joint actions after different histories do not share a baseline, even in the
+    same turn.
 
-    A joint action without siblings inherits the advantage of the preceding joint action. In
-    `Parallel`, only the root branches, so every action of a chain has the chain's advantage G_0 -
-    b(h_0). This equals CoLLM's Eq. 1 with gamma^t G_t as the return and b(h_0) - (r_0 + ... +
-    gamma^(t-1) r_(t-1)) as the baseline. Given h_t, this baseline does not depend on a_t: the
-    rewards before t are constants.
+    A joint action without siblings inherits the advantage of the preceding joint action. With the
+    rollout shape `Parallel`, only the root has several children, so every action of a chain has the
+    chain's advantage G_0 - b(h_0). The advantage G_0 - b(h_0) equals CoLLM's Eq. 1 with gamma^t G_t
+    as the return and b(h_0) - (r_0 + ... + gamma^(t-1) r_(t-1)) as the baseline. Given h_t, this
+    baseline does not depend on a_t: the rewards before t are constants.
 
-    In `Cross`, the group contains all joint actions of the history. Siblings that share an agent's
-    action multiply the expected gradient by a constant; the direction of the gradient is unchanged.
+    With the rollout shape `Cross`, the group contains all joint actions of the history. Since
+    siblings can share an agent's action, the expected gradient is multiplied by a constant, and its
+    direction is unchanged.
     """
 
     clip: Clip | None = None
-    """Keep each advantage within [-clip, clip]."""
+    """Bound: each advantage is clipped to [-clip, clip]."""
     normalize: bool = False
-    """After clipping, normalise to zero mean and unit standard deviation over all actions of one
-    agent in the iteration."""
+    """Whether to normalise each agent's advantages, after clipping, to zero mean and unit standard
+    deviation over all actions of the agent in the iteration."""
     equal_turns: bool = False
-    """Give equal weight to every turn of a tree instead of every joint action
-    (`turn_weights.path_weights`)."""
+    """Whether to give equal weight to every turn of a tree. By default, every joint action has
+    equal weight (`turn_weights.path_weights`)."""
 
     minimum_group = 2
 
@@ -85,16 +87,17 @@ class GroupBaseline(Advantage):
 
 @dataclass(frozen=True, kw_only=True)
 class GroupMean(GroupBaseline):
-    """A = G^k minus the mean of all K siblings' returns, G^k included (MAGRPO, CoLLM Sec. 6.2).
+    """A = G^k minus the mean return of all K siblings, where the mean includes G^k (MAGRPO, CoLLM
+    Sec. 6.2).
 
-    Wrong when K is small: each return is part of the baseline that it is compared with, so A is
-    (K-1)/K times the A of `LeaveOneOut`.
+    Wrong when K is small: the baseline of G^k includes G^k, so A is (K-1)/K times the advantage of
+    `LeaveOneOut`.
     """
 
     normalize_std: bool = False
-    """Divide by the siblings' population standard deviation + 1e-6 (GRPO). The MAGRPO paper does
-    not divide. With the division, items whose returns hardly vary and items whose returns vary
-    widely have equal weight."""
+    """Whether to divide by the siblings' population standard deviation + 1e-6 (GRPO). The MAGRPO
+    paper does not divide. With the division, items whose returns hardly vary and items whose
+    returns vary widely have equal weight."""
 
     def compare(self, returns: Sequence[float]) -> Sequence[float]:
         mean = sum(returns) / len(returns)
@@ -104,7 +107,7 @@ class GroupMean(GroupBaseline):
 
 @dataclass(frozen=True, kw_only=True)
 class LeaveOneOut(GroupBaseline):
-    """A = G^k minus the mean of the other siblings (RLOO): unbiased at every K.
+    """A = G^k minus the mean return of the other siblings (RLOO). A is unbiased for every K.
 
     Wrong when K is 2 and rewards are heavy-tailed: the baseline is the return of a single sibling.
     """
@@ -122,7 +125,7 @@ class GroupMax(GroupBaseline):
     best action and negative for the others.
 
     Wrong when gradients must be unbiased: the maximum depends on the action whose advantage is
-    computed. No action is ever reinforced, only discouraged.
+    computed. Advantages are never positive, so actions are only discouraged.
     """
 
     def compare(self, returns: Sequence[float]) -> Sequence[float]:
@@ -135,10 +138,10 @@ class GroupExpectile(GroupBaseline):
     """A = w (G^k - e), where e is the tau-expectile of the siblings' returns. The weight w is 2 tau
     for returns above e and 2 (1 - tau) for returns below e.
 
-    With these weights a group's advantages sum to 0. In expectation, A gives the gradient of the
-    return's expectile instead of its mean (Newey and Powell 1987; in value learning Kostrikov et
-    al. 2022). With tau above 1/2, an action's success with one reply of the other agents outweighs
-    its failures with their other replies, as in hysteretic and lenient learning.
+    With these weights, the advantages of a group sum to 0. In expectation, A gives the gradient of
+    the return's expectile instead of the return's mean (Newey and Powell 1987; for value learning,
+    Kostrikov et al. 2022). With tau above 1/2, one success of an action outweighs failures that the
+    action has with other replies of the other agents, as in hysteretic and lenient learning.
 
     Wrong when rewards are random: the expectile overestimates actions with lucky outcomes.
     """
@@ -148,9 +151,9 @@ class GroupExpectile(GroupBaseline):
     anneal_fraction: Anneal | None = None
     """The fraction of the training budget over which `level` anneals to 1/2; None: constant."""
     if_deterministic: bool = False
-    """Use `level` only while rewards look deterministic. Once the same joint action after the same
-    joint history earns different rewards within one iteration, use 1/2. This option is wrong when
-    joint histories seldom repeat, because random rewards are then not detected."""
+    """Whether to use `level` only while rewards look deterministic. The level becomes 1/2 once the
+    same joint action after the same joint history earns different rewards within one iteration.
+    Wrong when joint histories seldom repeat: random rewards are then not detected."""
 
     def at(self, done: float) -> GroupExpectile:
         return replace(

@@ -1,4 +1,5 @@
-"""Heterogeneous groups (MHGPO): actions of one agent, grouped across different prompts."""
+"""Advantages in heterogeneous groups (MHGPO). A group contains actions of one agent that answer
+different prompts."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ Group = tuple[object, ...]
 
 @dataclass(frozen=True, slots=True)
 class InputOutputPair:
-    """One action: an input-output pair of MHGPO."""
+    """One action, called an input-output pair in MHGPO."""
 
     episode: int
     """Index among the episodes of the call."""
@@ -30,7 +31,7 @@ class InputOutputPair:
     """The first node that the action leads to."""
     agent: str
     occasion: int
-    """Number of actions that the same agent took before this one."""
+    """Number of actions that the same agent took before this action."""
     worth: float
     forked: bool
     """Whether the action has siblings: other answers of the agent to the same prompt."""
@@ -42,30 +43,31 @@ class Heterogeneous(Advantage):
     agent in all branches of a tree. After a fork these actions have different prompts, so the group
     is heterogeneous.
 
-    An action before the fork is alone in its group. Such an action has no advantage, or is compared
-    with actions of other trees in the batch (`ungrouped`). With `Backward` credit and discount 0, R
-    is an action's full credit.
+    An action before the fork is alone in its group. Depending on `ungrouped`, an action that is
+    alone has no advantage, or is compared with actions of other trees in the batch. With `Backward`
+    credit and discount 0, R is an action's full credit.
 
-    Wrong when the branches' prompts differ widely: the advantage then reflects the prompt, which
-    the agent did not choose, more than the action.
+    Wrong when the branches' prompts differ widely: the advantage then depends more on the prompt,
+    which the agent did not choose, than on the action.
     """
 
     keep: Literal["all", "forked"] = "all"
-    """"forked": use only groups whose actions answer the same prompt, as in Algorithm 4. Other
-    actions are not trained."""
+    """Groups that are trained. "forked" selects only groups whose actions answer the same prompt,
+    as in Algorithm 4."""
     ungrouped: Literal["drop", "shuffle", "same_fork"] = "drop"
-    """Treatment of single-action groups. "shuffle": regroup them at random into groups of `size`,
-    across agents; the remainder is dropped (Algorithm 5). "same_fork": among the trees that fork at
-    the same agent, form one group for each agent (the version in the paper's text)."""
+    """Treatment of single-action groups. "shuffle": regroup single actions at random, across
+    agents, into groups of `size`, and drop the remaining actions (Algorithm 5). "same_fork": form
+    one group for each agent from the trees that fork at the same agent (the version in the paper's
+    text)."""
     size: Annotated[int, Field(ge=2, description="4 is the paper's")] = 4
     """G, the size of shuffled groups."""
     equal_roles: bool = True
-    """Use the weights of Eq. 6: each of the n roles of a question has weight 1/n, divided equally
-    among the role's G_k actions. False: all actions have equal weight."""
+    """Whether to use the weights of Eq. 6. Each of the n roles of a question then has weight 1/n,
+    divided equally among the role's G_k actions. False: all actions have equal weight."""
     normalize_std: bool = True
-    """Divide by the group's population standard deviation + 1e-6."""
+    """Whether to divide by the group's population standard deviation + 1e-6."""
     clip: Clip | None = None
-    """Keep each advantage within [-clip, clip]."""
+    """Bound: each advantage is clipped to [-clip, clip]."""
 
     minimum_group = 2
 
@@ -137,8 +139,8 @@ class Heterogeneous(Advantage):
 
 def _pairs(number: int, episode: Credited[Any]) -> Iterator[InputOutputPair]:
     """Yield every action once. Sibling nodes can share an agent's action and differ only in another
-    agent's action. A shared action is yielded for the first of these siblings, with the mean of
-    their credits."""
+    agent's action. A shared action is yielded for the first sibling node, with the mean credit of
+    all siblings that share the action."""
     tree = episode.tree
     worths = {agent: episode.returns(agent) for agent in tree.agents}
     acted: list[dict[str, int]] = [{} for _ in tree.nodes]
@@ -162,7 +164,7 @@ def _pairs(number: int, episode: Credited[Any]) -> Iterator[InputOutputPair]:
 
 
 def _different(children: Sequence[Node[Any]], agent: str) -> list[list[Node[Any]]]:
-    """Children grouped by the agent's action object."""
+    """Group child nodes by the agent's action object."""
     by_action: dict[int, list[Node[Any]]] = {}
     for child in children:
         by_action.setdefault(id(child.actions[agent]), []).append(child)

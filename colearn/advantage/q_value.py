@@ -17,24 +17,25 @@ from .finish import clipped, normalized
 
 @dataclass(frozen=True, kw_only=True)
 class QValue(Advantage):
-    """A = Q(h, a), or Q minus its mean over the actions sampled at h; SARSA targets.
+    """A = Q(h, a), or A = Q(h, a) minus the mean Q of the actions sampled at h. The critic learns
+    from SARSA targets.
 
     Entry k of an agent's values is Q of the edge into node k, or None if the agent did not act
-    there. Targets are r + gamma * mean over children of Q, and r alone at the end of an episode. If
-    the rollout shape stopped a branch before the episode ended, the target of the branch's last
-    edge is Q itself, so the error is 0.
+    there. Targets are r + gamma * (mean Q over the children). At the end of an episode, the target
+    is r. If the rollout shape stopped a branch before the episode ended, the target of the branch's
+    last edge is Q itself, so the error is 0.
 
     Wrong when `baseline` is "none" and rewards have a large mean: the mean then only adds variance.
     """
 
     baseline: Literal["none", "siblings"] = "none"
-    """"siblings": subtract the mean Q of the actions sampled at h. This baseline needs a rollout
-    shape that samples several joint actions per history."""
+    """"siblings": subtract the mean Q of the actions sampled at h. The baseline "siblings" needs a
+    rollout shape that samples several joint actions per history."""
     clip: Clip | None = None
-    """Keep each advantage within [-clip, clip]."""
+    """Bound: each advantage is clipped to [-clip, clip]."""
     normalize: bool = False
-    """After clipping, normalise to zero mean and unit standard deviation over all actions of one
-    agent."""
+    """Whether to normalise each agent's advantages, after clipping, to zero mean and unit standard
+    deviation over all actions of the agent."""
 
     reads = "q"
 

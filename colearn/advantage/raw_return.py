@@ -19,14 +19,15 @@ class RawReturn(Advantage):
     """A = G_t, the return from turn t on (CoLLM, Eq. 1 with b = 0).
 
     Wrong when all rewards have the same sign: every update then raises (or lowers) the probability
-    of all sampled actions, and the common part of the returns hides the differences between them.
+    of all sampled actions, and differences between returns are small compared with the returns'
+    mean.
     """
 
     clip: Clip | None = None
-    """Keep each advantage within [-clip, clip]."""
+    """Bound: each advantage is clipped to [-clip, clip]."""
     equal_turns: bool = False
-    """Give equal weight to every turn of a tree instead of every joint action
-    (`turn_weights.path_weights`)."""
+    """Whether to give equal weight to every turn of a tree. By default, every joint action has
+    equal weight (`turn_weights.path_weights`)."""
 
     def __call__(
         self, episodes: Episodes, values: Sequence[AgentValues] | None = None

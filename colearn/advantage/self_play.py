@@ -1,7 +1,8 @@
 """Advantages of self-play, in groups by game and role: SPIRAL, MARSHAL and MT-GRPO.
 
 `RoleBaseline` subtracts a moving average from a game's return. `SumThenNormalize` subtracts a
-group's mean from the return of each turn. `TurnByTurn` normalises turn rewards before it sums them.
+group's mean from the return of each turn. `TurnByTurn` normalises turn rewards before summing the
+rewards.
 """
 
 from __future__ import annotations
@@ -86,31 +87,32 @@ class RoleBaseline(Advantage):
 @dataclass(frozen=True, kw_only=True)
 class SumThenNormalize(Advantage):
     """A_k^{p,i} = R_k^{p,i} - mean(R^p). R_k is the sum of a player's rewards from the player's
-    turn k on. The mean is over all turns of all trajectories of the same game and role (MARSHAL,
-    Eq. 3). Roles that share a model, and games that are trained together, have equal weight in the
-    model's loss.
+    turn k to the end. The mean is taken over all turns of all trajectories with the same game and
+    role (MARSHAL, Eq. 3). In a model's loss, all games and all roles that the model plays have
+    equal weight.
 
-    This is GAE with gamma = lambda = 1 and one constant as the value of all states. Wrong when a
-    role's returns depend more on the turn than on the chosen action: one mean cannot separate the
-    two effects.
+    The advantage equals GAE with gamma = lambda = 1 and the same constant as the value of every
+    state. Wrong when a role's returns depend more on the turn than on the chosen action: one mean
+    cannot separate the two effects.
     """
 
     turn_level: bool = True
-    """False: every turn uses the return of the whole trajectory (naive GRPO, an ablation of the
+    """If False, every turn uses the return of the whole trajectory (naive GRPO, an ablation of the
     paper)."""
     by_role: bool = True
-    """False: all players of a game form one group (an ablation of the paper)."""
+    """If False, all players of a game form one group (an ablation of the paper)."""
     normalize_std: bool = False
-    """Divide by the group's population standard deviation + 1e-6; Eq. 3 does not divide."""
+    """Whether to divide by the group's population standard deviation + 1e-6. Eq. 3 has no such
+    division."""
     equal_trajectories: bool = True
-    """Use the weights of Eq. 2 and 3: 1/P for each group of a game and role, 1/G^p for each
-    trajectory of a group, 1/K^i for each turn of a trajectory. False: all turns have equal
+    """Whether to use the weights of Eq. 2 and 3: 1/P for each group of a game and role, 1/G^p for
+    each trajectory of a group, 1/K^i for each turn of a trajectory. If False, all turns have equal
     weight."""
     order: Literal["paper", "released"] = "paper"
-    """"released": the steps of the authors' code. That code subtracts each role's mean from the
-    turn rewards and whitens the rewards over tokens. Then it sums the rewards from each turn to the
-    end and subtracts, for each role, the mean of the distinct sums. Finally it whitens the result
-    over the tokens of all roles and games."""
+    """Order of the steps. "released" selects the steps of the authors' code. That code subtracts
+    each role's mean from the turn rewards and whitens the rewards over tokens. The code then sums
+    the rewards from each turn to the end and subtracts, for each role, the mean of the distinct
+    sums. Finally, the code whitens the result over the tokens of all roles and games."""
 
     def __call__(
         self, episodes: Episodes, values: Sequence[AgentValues] | None = None
@@ -166,17 +168,18 @@ class SumThenNormalize(Advantage):
 
 @dataclass(frozen=True, kw_only=True)
 class TurnByTurn(Advantage):
-    """r~_k = (r_k - mean_k) / std_k over the players of a role at their k-th turn; the advantage is
-    the sum of r~ from k on (Zeng et al. 2025, as in MARSHAL's appendix F).
+    """r~_k = (r_k - mean_k) / std_k, with mean and deviation over the k-th turns of all players of
+    a role. The advantage at turn k is the sum of r~ from turn k to the end (Zeng et al. 2025, as in
+    MARSHAL's appendix F).
 
     Wrong when episodes differ in length: few trajectories reach late turns, so their statistics are
-    noisy. A turn that only one trajectory reached has no deviation; its r~ is 0.
+    noisy. If only one trajectory reached turn k, there is no deviation, and r~_k is 0.
     """
 
     by_role: bool = True
-    """False: all players of a game form one group."""
+    """If False, all players of a game form one group."""
     accumulate: bool = True
-    """False: the advantage is r~_k alone, without the r~ of later turns."""
+    """If False, the advantage is r~_k alone, without the r~ of later turns."""
 
     def __call__(
         self, episodes: Episodes, values: Sequence[AgentValues] | None = None
@@ -222,8 +225,8 @@ def _less(
 
 
 def _whitened(episodes: Episodes, actions: Actions) -> Actions:
-    """Normalise to zero mean and unit standard deviation over tokens. Every token of an action
-    counts with the action's value."""
+    """Normalise to zero mean and unit standard deviation over tokens. Every token of an action has
+    the action's value."""
     tokens = {
         (place, node, agent): max(1, len(episodes[place].tree.nodes[node].actions[agent].tokens))
         for place, node, agent in actions

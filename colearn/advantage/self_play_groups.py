@@ -17,17 +17,18 @@ from colearn.statistics.scored import mean_scored
 from colearn.types import Credited
 
 Key = tuple[str, str]
-"""Pair (item, role). The role is the agent's name ('' if roles are pooled), followed by the names
-of rivals, if any."""
+"""Group key: a pair (item, role). The role is the agent's name ('' if roles are pooled), followed
+by the names of rivals, if any."""
 
 Actions = dict[tuple[int, int, str], float]
-"""One number for each action. Keys: (index of the episode, node that the action led to, agent)."""
+"""One number for each action, keyed by (index of the episode, node that the action led to,
+agent)."""
 
 
 def group_of(episode: Credited[Any], agent: str, *, by_role: bool) -> Key:
     """Return the sub-group G^p of an agent's actions in an episode. Rivals are players from outside
-    the team. Games against different rivals form different groups, and the actions of a rival form
-    another group."""
+    the team. Games against different rivals form different groups, and the actions of each rival
+    form a separate group."""
     tree = episode.tree
     role = agent if by_role else ""
     players = {seat: tree.player(seat) for seat in tree.agents}
@@ -50,7 +51,8 @@ def weight_group_of(episode: Credited[Any], agent: str, *, by_role: bool) -> Key
 def of_actions(
     episodes: Episodes, value: Callable[[Credited[Any], str], Sequence[float]]
 ) -> Actions:
-    """One number for each scored action. `value` returns an agent's numbers by node."""
+    """Return one number for each scored action. `value` returns an agent's numbers, keyed by
+    node."""
     by_action: Actions = {}
     for place, episode in enumerate(episodes):
         for agent in episode.tree.agents:
@@ -62,8 +64,9 @@ def of_actions(
 
 
 def turn_rewards(episode: Credited[Any], agent: str) -> tuple[float, ...]:
-    """Reward r_k of each of the agent's actions: the agent's discounted reward from action k until
-    its next action, averaged over branches. The return at k is the sum of r_k and all later r."""
+    """Return the reward r_k of each action k of the agent. r_k is the agent's discounted reward
+    from action k until the agent's next action, averaged over branches. The return at action k is
+    the sum of r_k and all later rewards."""
     tree = episode.tree
     below = tree.below()
     paid = [0.0] * len(tree.nodes)
@@ -78,7 +81,8 @@ def turn_rewards(episode: Credited[Any], agent: str) -> tuple[float, ...]:
 
 
 def whole_returns(episode: Credited[Any], agent: str) -> list[float]:
-    """The agent's mean return R, by node, over the trajectories that pass through the node."""
+    """Return, for each node, the agent's mean return R over the trajectories that pass through the
+    node."""
     returns, below = episode.returns(agent), episode.tree.below()
     whole = [returns[0]] * len(returns)
     for node, children in zip(episode.tree.nodes, below, strict=True):
@@ -90,15 +94,17 @@ def whole_returns(episode: Credited[Any], agent: str) -> list[float]:
 
 
 def own_turn(episode: Credited[Any], agent: str, index: int) -> int:
-    """Number of actions that the agent took before the action that led to node `index`."""
+    """Return the number of actions that the agent took before the action that led to node
+    `index`."""
     chain = episode.tree.ancestry(index)
     return sum(agent in node.actions for node in chain) - 1
 
 
 def equal_trajectories(actions: Actions, keys: Mapping[tuple[int, str], Key]) -> Actions:
-    """Multiply the number of each action by N / (T n). Its group has N actions in T trajectories,
-    and its trajectory has n of these actions. The mean over actions then equals Eq. 3: the mean
-    over trajectories of the mean over turns. `keys`: the group by (index of the episode, agent)."""
+    """Multiply the number of each action by N / (T n). The action's group has N actions in T
+    trajectories, and the action's trajectory has n of these N actions. The mean over actions then
+    equals Eq. 3: the mean over trajectories of the mean over turns. `keys`: the group of each
+    (index of the episode, agent)."""
     actions_of_seat: dict[tuple[int, str], int] = {}
     for place, _, agent in actions:
         actions_of_seat[place, agent] = actions_of_seat.get((place, agent), 0) + 1
@@ -140,9 +146,9 @@ def grouped_by(
 
 
 def summed(episodes: Episodes, rewards: Actions) -> Actions:
-    """Sum of rewards from each action to the end of the episode; actions whose sum is not scored
-    are left out. Later rewards are averaged over branches, and discounted by the number of turns
-    since the action, including turns of other agents."""
+    """Return the sum of rewards from each action to the end of the episode. Actions whose sum is
+    not scored are omitted. Later rewards are averaged over branches, and discounted by the number
+    of turns since the action, including turns of other agents."""
     sums: Actions = {}
     for place, node, agent in sorted(rewards, key=lambda at: at[1], reverse=True):
         nodes, discount = episodes[place].tree.nodes, episodes[place].discount
@@ -156,7 +162,7 @@ def summed(episodes: Episodes, rewards: Actions) -> Actions:
 
 
 def next_own(episode: Credited[Any], agent: str, index: int) -> list[int]:
-    """The nodes of the agent's next action after node `index`, one per branch."""
+    """Return the nodes of the agent's next action after node `index`, one node per branch."""
     below, pending = episode.tree.below(), [index]
     next_nodes: list[int] = []
     while pending:

@@ -19,17 +19,18 @@ from .finish import EPSILON, bootstrapped, deviation
 Decay = Annotated[float, Field(ge=0.0, le=1.0, description="1.0 is the paper's")]
 
 Worths = tuple[tuple[float, ...], ...]
-"""One tuple for each node, with a number for each token of the agent's action that led to the
-node."""
+"""One tuple for each node. The tuple contains a number for each token of the agent's action that
+led to the node."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TokenGAE(Advantage):
-    """A_l = delta_l + gamma lambda A_{l+1}, delta_l = R_l + gamma V_{l+1} - V_l over the tokens l
-    of an agent's actions (MHGPO, Eq. 2). R is the action's credited reward at the action's last
+    """A_l = delta_l + gamma lambda A_{l+1} with delta_l = R_l + gamma V_{l+1} - V_l, for the tokens
+    l of an agent's actions (MHGPO, Eq. 2). R is the action's credited reward at the action's last
     token and 0 at the other tokens. The last token bootstraps from the first token of the agent's
     next action, with the algorithm's `discount` as gamma. With `discount` 0, every action is
-    therefore a separate episode. In a tree the bootstrap is the mean over branches.
+    therefore treated as a separate episode. In a tree, the last token bootstraps from the mean over
+    branches.
 
     The critic's target at a token is A + V. Wrong at `discount` 1 with credit that already includes
     later rewards (`invocation`): later rewards then count twice.
@@ -38,19 +39,21 @@ class TokenGAE(Advantage):
     gamma: Decay = 1.0
     """Discount between the tokens of an action."""
     lam: Decay = 1.0
-    """lambda: 1 gives the return minus V at every token, 0 gives the one-token TD error."""
+    """lambda. With 1, the advantage at every token is the return minus V; with 0, the one-token TD
+    error."""
     target_lam: Annotated[float, Field(ge=0.0, le=1.0, description="1.0 is usual")] | None = None
-    """lambda of the critic's targets; None: `lam`. At 1 the critic learns from whole returns, while
-    the policy's advantages bootstrap from the critic (VC-PPO's decoupled GAE)."""
+    """lambda of the critic's targets; None: `lam`. If `target_lam` is 1, the critic learns from
+    whole returns, while the policy's advantages bootstrap from the critic (VC-PPO's decoupled
+    GAE)."""
     length_lam: Annotated[float, Field(gt=0.0, description="0.05 is VAPO's")] | None = None
-    """alpha: an action of l tokens uses lambda = max(0, 1 - 1 / (alpha l)) instead of `lam` (VAPO's
-    length-adaptive GAE), so that the return at the end of a long action reaches all of its tokens.
-    Targets use `target_lam` instead if it is set."""
+    """alpha of VAPO's length-adaptive GAE: an action of l tokens uses lambda = max(0, 1 - 1 /
+    (alpha l)) instead of `lam`. The return at the end of a long action then reaches all tokens of
+    the action. Targets use `target_lam` instead if it is set."""
     clip: Clip | None = None
     """Clip each advantage to [-clip, clip]; targets stay unclipped."""
     normalize: bool = False
-    """After clipping, normalise to zero mean and unit standard deviation over all tokens of one
-    agent in the given episodes."""
+    """Whether to normalise each agent's advantages, after clipping, to zero mean and unit standard
+    deviation over all tokens of the agent in the given episodes."""
 
     reads = "token"
     by_token = True
@@ -105,8 +108,8 @@ class TokenGAE(Advantage):
         return errors
 
     def _worths(self, episode: Credited[Any], agent: str, values: TokenValues) -> Worths:
-        """Compute the TD(lambda) return of every token; NaN for all tokens of an unscored
-        action."""
+        """Compute the TD(lambda) return of every token. The return is NaN at all tokens of an
+        unscored action."""
         tree, rewards = episode.tree, episode.rewards_of(agent)
         below = tree.below()
         worths: list[tuple[float, ...]] = [()] * len(tree.nodes)
@@ -142,8 +145,8 @@ class TokenGAE(Advantage):
 
 
 def _less(worths: tuple[float, ...], values: TokenValues, node: Node[Any]) -> tuple[float, ...]:
-    """Advantages of the tokens of the action that leads to a node: each token's return minus the V
-    before that token. Empty if the action is not scored."""
+    """Return the advantages of the tokens of the action that leads to a node. A token's advantage
+    is its return minus the V before the token. The result is empty if the action is not scored."""
     if not worths or isnan(worths[0]):
         return ()
     assert node.parent is not None, "an action leads from somewhere"
@@ -173,8 +176,8 @@ def _mapped(worths: Worths, low: float, high: float) -> Worths:
 
 
 def _normalized(errors: Sequence[Mapping[str, Worths]]) -> list[dict[str, Worths]]:
-    """Normalise to zero mean and unit deviation over the tokens of each agent; an agent's only
-    token is left unchanged."""
+    """Normalise to zero mean and unit deviation over the tokens of each agent. If an agent has only
+    one token, its advantage is unchanged."""
     flat: dict[str, list[float]] = {}
     for by_agent in errors:
         for agent, worths in by_agent.items():

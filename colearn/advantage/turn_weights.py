@@ -10,14 +10,15 @@ from colearn.types import Tree
 
 
 def path_weights(trees: Sequence[Tree[Any]]) -> list[list[float]]:
-    """Compute the weight of each node of each tree: the probability of the path to the node if
-    children are chosen uniformly, divided by the mean of that probability over all trees; 0 at the
-    root.
+    """Compute the weight of each node of each tree. The weight is p / (mean p over all trees),
+    where p is the probability of the path to the node if children are chosen uniformly. The root
+    has weight 0.
 
-    The mean of weight * x over all joint actions then equals, up to a factor common to all trees, a
-    sum over turns t: the mean of x over the K^(t+1) samples of turn t. This is the estimator of
-    CoLLM's Propositions 4.1 and 4.2. The equality also holds if some branches end early. In chains,
-    and in trees that branch only at the root, all weights are 1.
+    The mean of weight * x over all joint actions then equals a sum over turns t, up to a factor
+    common to all trees. The summand for turn t is the mean of x over the K^(t+1) samples of that
+    turn. The sum over turns is the estimator of CoLLM's Propositions 4.1 and 4.2. The equality also
+    holds if some branches end early. In chains, and in trees that branch only at the root, all
+    weights are 1.
     """
     probabilities = [_path_probabilities(tree) for tree in trees]
     edges = sum(len(tree.nodes) - 1 for tree in trees)

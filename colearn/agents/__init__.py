@@ -1,5 +1,4 @@
-"""Agents: append-only chat formats, players that are language models, and players that are
-programs."""
+"""Agents: append-only chat formats, and players, which are language models or programs."""
 
 from .agent_spec import AgentSpec
 from .chat_format import ChatFormat, QuotingChat

@@ -12,13 +12,13 @@ from .chat_format import ChatFormat
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentSpec:
-    """Settings of an agent that a language model plays. The generator, the update, exact evaluation
-    and the dry run read these settings."""
+    """Settings of an agent that a language model plays, as used by the generator, the update, exact
+    evaluation and the dry run."""
 
     sampling: Sampling = field(default_factory=Sampling)
     window: int | None = None
     model: str | None = None
-    """Name of the agent's physical model."""
+    """Name of the model that plays the agent."""
     adapter: str | None = None
     """Name of the agent's adapter on that model."""
     chat: ChatFormat | None = None
@@ -30,7 +30,7 @@ class AgentSpec:
     of `sampling`."""
 
     def temperature_at(self, done: float) -> float:
-        """Rollout temperature after the fraction `done` of the training budget."""
+        """Return the rollout temperature after the fraction `done` of the training budget."""
         if self.training_temperature is None:
             return self.sampling.temperature
         return self.training_temperature(done)

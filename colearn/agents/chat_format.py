@@ -1,9 +1,10 @@
-"""Chat templates as an append-only format: each turn continues the token ids before it.
+"""Chat templates as an append-only format: each turn appends token ids to the previous turns' ids.
 
 A template renders a whole conversation, and some templates rewrite earlier turns (Qwen3's drops
-past reasoning). Rendering again would change sampled ids. The template is therefore rendered once,
-on a conversation of placeholders, and split at the placeholders. Every turn is then written by
-appending the resulting pieces, so the old ids remain a prefix.
+past reasoning). Rendering the conversation again at each turn would change sampled ids. The
+template is therefore rendered once, on a conversation of placeholders, and split at the
+placeholders. Every turn is then written by appending the template's pieces to the history, so
+previous ids remain a prefix.
 """
 
 from __future__ import annotations
@@ -25,22 +26,22 @@ if TYPE_CHECKING:
 
 _MARK = "\ue000system\ue000"
 _SHAPES = 256
-"""Number of cached renderings of whole dialogues."""
+"""Maximum number of cached renderings of whole dialogues."""
 _SYSTEMS = 32
-"""Number of cached chat formats with a system text."""
+"""Maximum number of cached chat formats with a system text."""
 
 
 class ChatFormat:
     """Converts observations into the token ids that extend an agent's history.
 
     `chat` is 'auto' (the tokenizer's template, or plain text without one), 'plain', or the path of
-    a .jinja file. `template` contains additional template arguments; `today` is the date passed to
-    the template (None: this machine's date). In plain format, an observation is followed by a line
-    break and an action ends with the tokenizer's end token. `model_end_ids` are additional ids that
-    end an action, from the model's generation config.
+    a .jinja file. `template` contains additional arguments of the template. `today` is the date
+    passed to the template (None: this machine's date). In plain format, an observation is followed
+    by a line break and an action ends with the tokenizer's end token. `model_end_ids` are
+    additional ids that end an action, from the model's generation config.
 
-    Errors: ConfigError if the template does not end, drops or repeats a message, or if there is no
-    end token.
+    Errors: ConfigError if the template does not terminate, if the template drops or repeats a
+    message, or if there is no end token.
     """
 
     def __init__(
@@ -119,7 +120,8 @@ class ChatFormat:
         return Observation(text, self._turn(self._opening, text))
 
     def continuation(self, text: str, last: Action) -> Observation:
-        """Token ids of o_t for t > 0. They follow the action `last`, however that action ended."""
+        """Return the token ids of o_t for t > 0, to be appended after the action `last`, however
+        that action ended."""
         closing = self._between
         ended = last.tokens[-1:]
         if ended and ended == self._between_ids[:1]:
@@ -129,15 +131,15 @@ class ChatFormat:
         return Observation(text, self._turn(closing, text))
 
     def open_conversation(self, prompt: Prompt) -> Observation:
-        """Token ids of o_0 for a context with a system text or earlier turns; none of these tokens
-        is trained."""
+        """Return the token ids of o_0 for a context with a system text or earlier turns. None of
+        these tokens is trained."""
         chat = self if prompt.system is None else self.under(prompt.system)
         spans = dialogue_spans(chat, prompt.turns, prompt.text)
         return Observation(prompt.whole, tuple(token for span in spans for token in span.tokens))
 
     def spell(self, text: str) -> tuple[int, ...]:
-        """Token ids of a text that this model did not sample; spellings of special tokens are
-        encoded as plain text."""
+        """Return the token ids of a text that this model did not sample. Spellings of special
+        tokens are encoded as plain text."""
         spelt = self.tokenizer(text, add_special_tokens=False, split_special_tokens=True)
         return tuple(spelt["input_ids"])
 
@@ -199,8 +201,8 @@ class ChatFormat:
         return QuotingChat(self.tokenizer, system=system, **self._settings)
 
     def decode(self, tokens: tuple[int, ...]) -> str:
-        """The text of sampled tokens, without special tokens; tokens that open or close reasoning
-        are written as `<think>` and `</think>`."""
+        """Return the text of sampled tokens, without special tokens. Tokens that open or close
+        reasoning are written as `<think>` and `</think>`."""
         text, begin = "", 0
         for place, token in enumerate(tokens):
             if token in self._reasoning:
@@ -209,8 +211,8 @@ class ChatFormat:
         return text + self._plain(tokens[begin:])
 
     def opened_reasoning(self, observation: str) -> str:
-        """The text that opens reasoning at the end of a prompt, before the action; '' if there is
-        none."""
+        """Return the text that opens reasoning at the end of a prompt, before the action. Returns
+        '' if the prompt does not open reasoning."""
         return opened_reasoning(observation + self._after)
 
     def _plain(self, tokens: tuple[int, ...]) -> str:
@@ -219,8 +221,8 @@ class ChatFormat:
     def _turn(self, before: str, text: str) -> tuple[int, ...]:
         """Token ids of an observation and of the template text around it.
 
-        If the text spells a special token (for example in a quoted answer of another agent), the
-        spelling must not become that token. The text is then tokenised separately, as plain text.
+        A text may spell a special token, for example in a quoted answer of another agent. The
+        spelling must not become that token, so such a text is tokenised separately, as plain text.
         """
         if not any(token in text for token in self._special):
             return self._ids(before + text + self._after)
@@ -274,5 +276,5 @@ class QuotingChat(ChatFormat):
 
 
 def _is_inside(text: str) -> bool:
-    """Whether a text ends inside reasoning."""
+    """Whether a text ends with reasoning that is not yet closed."""
     return OPEN in text and text.rfind(OPEN) > text.rfind(CLOSE)

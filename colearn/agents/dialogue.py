@@ -29,7 +29,7 @@ class Span:
 
     tokens: tuple[int, ...]
     answer: bool
-    """Whether the agent wrote these ids, including the end token."""
+    """Whether the agent wrote these ids. An answer's end token counts as written by the agent."""
 
 
 class Part(NamedTuple):
@@ -41,7 +41,7 @@ class Part(NamedTuple):
 
 
 class Format(Protocol):
-    """The part of a chat format that dialogues use."""
+    """The methods of a chat format that dialogues use."""
 
     end_id: int
 
@@ -69,11 +69,12 @@ class Format(Protocol):
 def dialogue_spans(
     chat: Format, turns: Sequence[Turn], said: str | None = None, *, ended: bool = False
 ) -> list[Span]:
-    """Return the token ids of earlier turns and, with `said`, those of the prompt for the next
-    answer.
+    """Return the token ids of earlier turns and, with `said`, the token ids of the prompt for the
+    next answer.
 
-    Prompts and answers alternate. `ended` adds the end token after an answer that the template
-    closes without an end token. The template decides whether earlier reasoning is kept or dropped.
+    Prompts and answers alternate. With `ended`, an end token is added after each answer that the
+    template closes without an end token. The template decides whether earlier reasoning is kept or
+    dropped.
 
     Errors: ConfigError if the template drops or repeats a message.
     """
@@ -113,13 +114,14 @@ def split_places(text: str, messages: int) -> tuple[str, ...]:
 
 
 def place(side: str, number: int) -> str:
-    """Placeholder that replaces a text while a template is rendered."""
+    """Return the placeholder that replaces a text while a template is rendered."""
     return f"\ue000{side}{number}\ue000"
 
 
 def _user(number: int, text: str) -> tuple[str, dict[str, str]]:
-    """Return a user message's content with a placeholder for its text, and the text. The tags of a
-    tool result are kept in the content, since templates recognise tool results by their tags."""
+    """Return a user message's content with a placeholder for the text, and the text itself. The
+    tags of a tool result stay in the content, since templates recognise tool results by these
+    tags."""
     tool = _RESPONSE.fullmatch(text)
     opens, inner, closes = ("", text, "") if tool is None else tool.groups()
     return opens + place("u", number) + closes, {f"u{number}": inner}
@@ -173,7 +175,7 @@ def _spans(
 
 
 def _common(one: str, other: str) -> int:
-    """Length of the common prefix of two texts."""
+    """Return the length of the common prefix of two texts."""
     pairs = enumerate(zip(one, other, strict=False))
     shortest = min(len(one), len(other))
     return next((index for index, (a, b) in pairs if a != b), shortest)

@@ -26,25 +26,26 @@ from .token_limit import within_limits
 
 
 def no_version() -> int:
-    """Version number of untrained weights: 0."""
+    """Return 0, the version number of untrained weights."""
     return 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Language(Player):
-    """A player that is one agent of an engine and is prompted in the agent's chat format."""
+    """A player that samples the actions of one agent from an engine, with prompts in the agent's
+    chat format."""
 
     engine: TokenEngine
     agent: str
     """The agent's name in the engine."""
     spec: AgentSpec
     weights_version: Callable[[], int] = no_version
-    """Returns how many times the agent's model has been updated so far."""
+    """Function that returns the number of updates of the agent's model so far."""
     temperature: float | None = None
-    """Temperature that replaces the one in the spec; None: no replacement."""
+    """Temperature that replaces the temperature of the agent's spec; None: no replacement."""
     truncates: bool = True
-    """Whether a history that is too long for the agent's model ends only the episode. False: such a
-    history ends the run."""
+    """Whether a history that is too long for the agent's model ends only the episode. If False, a
+    history that is too long ends the run."""
 
     @property
     def positions(self) -> int | None:
@@ -55,7 +56,7 @@ class Language(Player):
         return self.spec.sampling.temperature if self.temperature is None else self.temperature
 
     async def act(self, request: ActionRequest) -> list[TokenAnswer]:
-        """Errors: ConfigError for an observation that exceeds the agent's window."""
+        """Errors: ConfigError if an observation exceeds the agent's context window."""
         version = self.version()
         opened = self.spec.chat_format.opened_reasoning(request.observation.text)
         answers = await self.engine.submit(self._request(request, opened))
@@ -97,7 +98,7 @@ class Language(Player):
         )
 
     def _sampling(self, request: ActionRequest, tokens: int) -> Sampling:
-        """The sampling parameters of this action, after a history of `tokens` tokens."""
+        """Return the sampling parameters of this action, after a history of `tokens` tokens."""
         room = None if self.positions is None else self.positions - tokens
         sampling = within_limits(self.spec.sampling, request.observation.limits, room)
         temperature = sampling.temperature if self.temperature is None else self.temperature
@@ -111,8 +112,8 @@ class Language(Player):
 def extended(
     agent: str, history: TokenHistory | None, tokens: Sequence[int], window: int | None
 ) -> TokenHistory:
-    """Extend an agent's history by the next observation. Errors: ConfigError if the window is
-    shorter than the observation."""
+    """Extend an agent's history by the next observation. Errors: ConfigError if the observation
+    exceeds the context window."""
     try:
         return (TokenHistory() if history is None else history).observe(tokens, window)
     except WindowExceeded:
@@ -123,7 +124,7 @@ def extended(
 
 
 def read_prompt(chat: ChatFormat, prompt: Prompt, last: Action | None) -> Observation:
-    """Convert a prompt to the token ids that it adds to a history in this format."""
+    """Convert a prompt to the token ids that the prompt adds to a history in this format."""
     text = prompt.text
     if last is not None:
         observation = chat.continuation(text, last)
@@ -148,8 +149,8 @@ def language_players(engine: TokenEngine, specs: Mapping[str, AgentSpec]) -> dic
 
 
 def _completed(action: Action, version: int, opened: str) -> Action:
-    """Complete an action with the version of the weights that sampled it, and with the reasoning
-    tag that its prompt opened."""
+    """Add to a sampled action the version of the sampling weights, and the reasoning tag that the
+    prompt opened."""
     if action.version == version and not opened:
         return action
     return Action(

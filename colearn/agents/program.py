@@ -1,4 +1,5 @@
-"""Program players, for example a scripted bot, a game-tree search or an equilibrium policy."""
+"""Players that are programs, for example a scripted bot, a game-tree search or an equilibrium
+policy."""
 
 from __future__ import annotations
 
@@ -17,8 +18,8 @@ def _one_thread() -> ThreadPoolExecutor:
 
 @dataclass(frozen=True, slots=True)
 class Program(Player):
-    """A player that runs a program in a separate thread, one call at a time. Its actions have no
-    tokens and are never trained."""
+    """A player that runs a program in a separate thread, one call at a time. A program's actions
+    have no tokens and are never trained."""
 
     program: Acts
     _thread: ThreadPoolExecutor = field(init=False, default_factory=_one_thread, compare=False)
@@ -36,7 +37,8 @@ class Program(Player):
         self._thread.shutdown()
 
     def _answers(self, request: ActionRequest) -> list[TokenAnswer]:
-        """Compute all actions of a request; the next request waits."""
+        """Compute all actions of a request. The next request waits until these actions are
+        computed."""
         return [self._answer(request, seed) for seed in request.seeds]
 
     def _answer(self, request: ActionRequest, seed: int) -> TokenAnswer:

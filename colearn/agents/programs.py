@@ -41,4 +41,5 @@ NAMES = {
     "mcts": "colearn.tasks.open_spiel.programs:MCTS",
     "says": "colearn.agents.programs:Says",
 }
-"""Shipped programs, by name; other packages add programs as entry points `colearn.programs`."""
+"""Programs shipped with colearn, by name. Other packages add programs through the entry-point group
+`colearn.programs`."""

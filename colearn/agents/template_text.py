@@ -1,5 +1,5 @@
-"""Chat templates as text: reads them, fixes their date, renders them and splits them into the
-pieces between messages. Rendering has a time limit, since templates are untrusted programs."""
+"""Reads chat templates, fixes the date in a template, renders templates, and splits the rendered
+text at the messages. Rendering has a time limit, since templates are untrusted programs."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _CLOCK = """\
 
 
 class _TooLong(BaseException):
-    """Raised in a rendering thread to end the thread; templates cannot catch this exception."""
+    """Raised in a rendering thread to end the thread. Templates cannot catch this exception."""
 
 
 def read_template(
@@ -68,7 +68,7 @@ def read_template(
 
 
 def dated(source: str, today: date) -> str:
-    """Fix the date of a template: a macro replaces transformers' `strftime_now`."""
+    """Fix the date of a template by replacing transformers' `strftime_now` with a macro."""
     if "strftime_now" not in source:
         return source
     directives = ((f"%{letter}", today.strftime(f"%{letter}")) for letter in _DIRECTIVES)
@@ -85,7 +85,7 @@ def render(
     *,
     prompted: bool = True,
 ) -> str:
-    """Render `messages`, followed by the opening of an answer if `prompted` is true.
+    """Render `messages`. If `prompted` is true, the text that opens an answer follows.
 
     Errors: ConfigError for a template that does not parse, raises, or takes too long.
     """
@@ -132,8 +132,8 @@ def split_turns(
     """Return three texts of the template: before the first user message, between an answer and the
     next user message, and between a user message and the following answer.
 
-    Errors: as for `render`; ConfigError for a template that drops or repeats a message, and for
-    arguments that the tokenizer sets itself.
+    Errors: as for `render`; ConfigError if the template drops or repeats a message, or if an
+    argument is one that the tokenizer sets.
     """
     for name in inspect.signature(tokenizer.apply_chat_template).parameters:
         if name in arguments:
@@ -159,7 +159,7 @@ def split_turns(
 
 
 def _end(thread: threading.Thread) -> None:
-    """Raises `_TooLong` in a thread at the thread's next Python instruction."""
+    """Raise `_TooLong` in a thread, at the thread's next Python instruction."""
     assert thread.ident is not None
     ctypes.pythonapi.PyThreadState_SetAsyncExc(
         ctypes.c_ulong(thread.ident), ctypes.py_object(_TooLong)

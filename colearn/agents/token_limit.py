@@ -10,9 +10,9 @@ from colearn.types import AnswerLimits
 
 def within_limits(sampling: Sampling, limits: AnswerLimits | None, room: int | None) -> Sampling:
     """Return sampling parameters with the smallest of three token limits: the agent's
-    `sampling.max_tokens`, the observation's limit, and `room`. `room` is the number of tokens that
-    the history leaves within the model's maximum length (None: unlimited). The observation's stop
-    strings are added to the agent's."""
+    `sampling.max_tokens`, the observation's limit, and `room`. `room` is the model's maximum length
+    minus the length of the history, in tokens (None: unlimited). The observation's stop strings are
+    added to the agent's stop strings."""
     most, stop = sampling.max_tokens, sampling.stop
     if room is not None:
         most = min(most, room)

@@ -1,4 +1,4 @@
-"""Shipped credit assignments, by name."""
+"""Credit assignments shipped with colearn, by name."""
 
 NAMES = {
     "team": "team:SharedReward",

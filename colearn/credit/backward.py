@@ -21,12 +21,12 @@ _AGGREGATES: dict[str, Callable[[Sequence[float]], float]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Backward(Credit):
-    """R_k = r + Aggr of R_j over the direct successors j of action k, plus the local reward of
-    action k (MHGPO, Eq. 4). r is the team reward of the edge that action k leads along. In the
-    paper, only endpoints have a team reward; here, earlier team rewards are added during the
-    backward pass. A successor is any action, in any branch, whose prompt contains the text of
-    action k (`Prompt.made_from`). If the task does not set `made_from`, successors are the actions
-    of the next turn.
+    """R_k = r + Aggr_j R_j + the local reward of action k, where j runs over the direct successors
+    of action k (MHGPO, Eq. 4). r is the team reward of the step that executes action k. In the
+    paper, only the last step of an episode has a team reward. In this implementation, earlier team
+    rewards are added during the backward pass. A successor is any action, in any branch, whose
+    prompt contains the text of action k (`Prompt.made_from`). If the task does not set `made_from`,
+    successors are the actions of the next turn.
 
     Each credit already includes later rewards, so set the discount to 0. Wrong when prompts do not
     set `made_from` and several agents act in one turn.
@@ -59,7 +59,8 @@ class Backward(Credit):
         return tuple(credited)
 
     def _aggregated(self, credits: Sequence[float]) -> float:
-        """Apply Aggr to the scored credits; NaN if there are credits but none is scored."""
+        """Apply Aggr to the scored credits. Returns NaN if there are credits but no credit is
+        scored."""
         scored = [credit for credit in credits if not isnan(credit)]
         if credits and not scored:
             return nan
@@ -67,8 +68,8 @@ class Backward(Credit):
 
 
 def _followers(tree: Tree[Any]) -> dict[tuple[int, str], list[tuple[int, str]]]:
-    """Map each action to the actions whose prompts contain its text. An action is identified by the
-    node that it led to and the agent."""
+    """Map each action to the actions whose prompts contain its text. An action is identified by its
+    agent and the node that it led to."""
     followers: dict[tuple[int, str], list[tuple[int, str]]] = {}
     for node in tree.nodes:
         if node.parent is None:

@@ -15,8 +15,8 @@ from .payoff import Payoff
 
 @dataclass(frozen=True, kw_only=True)
 class Concise(Credit):
-    """Adds a bonus to the credit that `of` computes: weight * max(0, 1 - (l - shortest) / (longest
-    - shortest)) for each reply of l tokens (MARSHAL, Eq. 4).
+    """Adds a bonus for each reply to the credit that `of` computes. For a reply of l tokens, the
+    bonus is weight * max(0, 1 - (l - shortest) / (longest - shortest)) (MARSHAL, Eq. 4).
 
     Wrong when good replies are long: the bonus then rewards omissions. Actions of programs have no
     tokens and get no bonus.
@@ -31,8 +31,8 @@ class Concise(Credit):
     longest: int = 2048
     """l_max: the reply length in tokens at which the bonus reaches 0."""
     only_beyond: bool = False
-    """True: as in the authors' code, the bonus is 0 up to l_max tokens. Beyond l_max the bonus
-    follows the same linear function, which is negative there."""
+    """If True, as in the authors' code, the bonus is 0 for replies of up to l_max tokens. For
+    longer replies, the bonus follows the same linear function and is negative."""
 
     at_once = False
 
@@ -45,8 +45,8 @@ class Concise(Credit):
         object.__setattr__(self, "reads", self.of.reads)
 
     def step(self, paid: Rewarded, agents: Sequence[str]) -> Mapping[str, float]:
-        """Return the credit that `of` computes, without the bonus: the lengths of replies are
-        unknown here."""
+        """Return the credit that `of` computes, without the bonus, because the lengths of replies
+        are not known to this method."""
         return self.of.step(paid, agents)
 
     def __call__(self, tree: Tree[Any]) -> Rewards:
@@ -59,7 +59,7 @@ class Concise(Credit):
         return tuple(credited)
 
     def reward(self, tokens: int) -> float:
-        """The bonus of one reply with this many tokens."""
+        """Return the bonus of one reply with `tokens` tokens."""
         line = 1.0 - (tokens - self.shortest) / (self.longest - self.shortest)
         if self.only_beyond:
             return self.weight * min(0.0, line)

@@ -19,7 +19,7 @@ class Invocation(Credit):
 
     r^node is the agent's local reward, including delayed rewards. r^turn is the team's reward at
     this turn. r^traj is the team's total reward over the trajectory, averaged over the branches
-    that follow the action. Only the agents that act at a node are credited. Each credit already
+    that follow the action. At each node, only the agents that act are credited. Each credit already
     includes later rewards, so set the discount to 0. Wrong when the team is paid at every turn:
     `turn` and `trajectory` together then count a reward twice.
     """

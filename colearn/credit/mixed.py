@@ -12,7 +12,8 @@ from colearn.contract.reward_credit import Credit, Rewarded, local_part, weighed
 class Mixed(Credit):
     """r_i = alpha * r_team + r_i^loc (AT-GRPO, Eq. 3).
 
-    Wrong when local rewards can be earned without helping the team: agents then optimise those.
+    Wrong when local rewards can be earned without helping the team: agents then optimise local
+    rewards.
     """
 
     alpha: float = 1.0

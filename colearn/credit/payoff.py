@@ -1,4 +1,4 @@
-"""Payoff credit: every player receives its own payoff."""
+"""Payoff credit: every player is credited with its individual payoff only."""
 
 from __future__ import annotations
 

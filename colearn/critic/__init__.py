@@ -1,4 +1,4 @@
-"""Shipped critics, by name."""
+"""Critics shipped with colearn, by name."""
 
 NAMES = {
     "centralized": "centralized:Centralized",

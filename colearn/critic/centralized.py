@@ -12,17 +12,18 @@ from colearn.types import Node
 from .stream import StreamCritic
 
 TEAM = "team"
-"""Name of the team's single reader; the value model, its checkpoint and its metrics use the
-name."""
+"""Name of the team's single reader, that is, of the team's joint history as input of the value
+model. The value model, the checkpoint and the metrics use this name."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Centralized(StreamCritic):
     """V(h_t) or Q(h_t, a_t) of all agents' histories in one stream (CoLLM, Eq. 4 and 5).
 
-    A turn of the stream contains each agent's observation, m_t, the privileged information, then
-    each agent's action, in the task's order of agents. Every piece is marked with its role and
-    turn. An observation that all agents share is written once, under the role "all".
+    For each turn, the stream contains each agent's observation, m_t, the privileged information,
+    and then each agent's action, in the task's order of agents. Each of these pieces of text is
+    marked with its role and turn. An observation that all agents share is written once, under the
+    role "all".
 
     Wrong when the joint stream exceeds the critic's window: use `Decentralized`.
     """
@@ -30,7 +31,7 @@ class Centralized(StreamCritic):
     value: Literal["v", "q"] = "v"
     global_info: bool = True
     privileged_info: bool = True
-    """Also read privileged information, such as the hidden state."""
+    """Whether the critic's input includes privileged information, such as the hidden state."""
 
     def readers(self, agents: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
         return {TEAM: tuple(agents)}
@@ -48,7 +49,8 @@ class Centralized(StreamCritic):
 
 
 def information(node: Node[Any], global_info: bool, privileged_info: bool) -> tuple[Segment, ...]:
-    """Segments of m_t and of the privileged information, each only if enabled and not empty."""
+    """Return the segments of m_t and of the privileged information. A disabled or empty segment is
+    omitted."""
     texts = (
         ("global", global_info, node.global_info),
         ("hidden", privileged_info, node.privileged_info),

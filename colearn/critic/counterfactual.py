@@ -1,4 +1,5 @@
-"""Counterfactual critic (COMA): Q of the joint action and of one agent's alternatives."""
+"""Counterfactual critic (COMA): Q of the joint action, and Q of joint actions in which one agent's
+action is replaced by an alternative."""
 
 from __future__ import annotations
 
@@ -17,18 +18,18 @@ from .stream import by_node, check_length, tokens_of
 
 @dataclass(frozen=True, kw_only=True)
 class Counterfactual(Critic):
-    """Q(h_t, a_-i, a_i) of the joint history, with agent i's answer last (COMA, Foerster et al.
-    2018, with sampled answers in place of the sum over actions).
+    """Predicts Q(h_t, a_-i, a_i) from the joint history, with agent i's answer last. In contrast to
+    COMA (Foerster et al. 2018), sampled answers replace the sum over actions.
 
     For each agent i, the stream of `Centralized` branches after the observations. A branch contains
-    the other agents' actions, then a_i or one of i's alternatives; Q is read at the end of the
-    branch. The branches of an agent share their prefix and cost no environment step. Only executed
+    the other agents' actions, followed by a_i or by an alternative to a_i. Q is read at the end of
+    the branch. The branches of an agent share a prefix and need no environment steps. Only executed
     actions have targets, so the value model is trained without the alternatives.
 
-    The value of an action often depends on the observation of the agent that chose it. In the
-    stream above, a small network has to find that observation among those of all agents, by the
-    agent's name. `paired` puts each agent's observation directly before the agent's action, for the
-    other agents and for agent i.
+    The value of an action often depends on the observation of the agent that chose it. In this
+    stream, a small network has to find the agent's observation, by the agent's name, among the
+    observations of all agents. With `paired`, each agent's observation (agent i's included)
+    directly precedes the agent's action.
 
     Wrong when the joint stream exceeds the critic's window. Wrong for large teams with long
     answers: a row contains the joint action once per acting agent, and with `paired` also the
@@ -38,7 +39,7 @@ class Counterfactual(Critic):
     value: Literal["counterfactual"] = field(default="counterfactual", init=False)
     global_info: bool = True
     privileged_info: bool = True
-    """Also read privileged information."""
+    """Whether the critic's input includes privileged information."""
     paired: bool = False
     """Whether each action follows its agent's observation; if not, all observations of a turn come
     first. An observation that all agents share comes first in both cases."""
@@ -114,7 +115,8 @@ class Counterfactual(Critic):
         return packer.marked(marks)
 
     def _paired(self, node: Node[Any], seen: Sequence[Segment]) -> Mapping[str, Segment]:
-        """By agent, the observation that precedes the agent's action; empty unless `paired`."""
+        """Return, for each agent, the observation that precedes the agent's action. The result is
+        empty unless `paired`."""
         if not self.paired:
             return {}
         return {one.role: one for one in seen if one.role in node.observations}

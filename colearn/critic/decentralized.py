@@ -1,4 +1,4 @@
-"""Decentralised critics (CoLLM-DC): each agent's value of its own history."""
+"""Decentralised critics (CoLLM-DC): one value per agent, predicted from that agent's history."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from .stream import StreamCritic
 
 @dataclass(frozen=True, kw_only=True)
 class Decentralized(StreamCritic):
-    """V_i(h_{i,t}) or Q_i(h_{i,t}, a_{i,t}), one reader per agent (CoLLM, Eq. 2 and 3).
+    """Predicts V_i(h_{i,t}) or Q_i(h_{i,t}, a_{i,t}) for each agent i (CoLLM, Eq. 2 and 3).
 
-    A reader sees only its agent's observations and actions, plus m_t if `global_info` is on: the
-    paper gives m_t to both kinds of critics. Privileged information is off by default; in a card
-    game it would let each player's critic read all hands.
+    The critic's input for agent i contains only the observations and actions of agent i, and m_t if
+    `global_info` is on. In the paper, both kinds of critics receive m_t. Privileged information is
+    off by default: in a card game, each player's critic would otherwise see all hands.
 
     Wrong when an agent's value depends on the other agents' policies: the critic's target then
     shifts as they learn. Use `Centralized`.
@@ -28,7 +28,8 @@ class Decentralized(StreamCritic):
     value: Literal["v", "q"] = "v"
     global_info: bool = True
     privileged_info: bool = False
-    """Also read privileged information, which makes the critic a critic of the full state."""
+    """Whether the critic's input includes privileged information, so that the critic predicts
+    values of the full state."""
 
     def readers(self, agents: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
         return {agent: (agent,) for agent in agents}

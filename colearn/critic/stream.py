@@ -15,8 +15,8 @@ from colearn.types import Node, Tree
 
 
 class StreamCritic(Critic):
-    """Reads V(h_t) at the end of node t's `seen` segments, or Q(h_{t-1}, a_{t-1}) at the end of its
-    `done` segments."""
+    """Reads V(h_t) at the end of the `seen` segments of node t, or Q(h_{t-1}, a_{t-1}) at the end
+    of the `done` segments of node t."""
 
     value: Literal["v", "q"]
 
@@ -30,11 +30,11 @@ class StreamCritic(Critic):
 
     @abstractmethod
     def seen(self, node: Node[Any], reader: str) -> Sequence[Segment]:
-        """The segments of turn t before the joint action: observations, and m_t if enabled."""
+        """Segments of turn t that precede the joint action: observations, and m_t if enabled."""
 
     @abstractmethod
     def done(self, node: Node[Any], reader: str) -> Sequence[Segment]:
-        """The segments of the joint action into `node` that the reader sees."""
+        """Segments, in the reader's input, of the joint action that led to `node`."""
 
     def row(self, tree: Tree[Any], reader: str, tokenize: Tokenize, *, limit: int) -> Row:
         stream = text_stream(tree, self, reader, tokenize)
@@ -56,7 +56,7 @@ class StreamCritic(Critic):
 
 
 def check_length(tokens: int, limit: int) -> None:
-    """Errors: ConfigError for a stream longer than the critic's limit."""
+    """Errors: ConfigError if the stream is longer than the critic's limit."""
     if tokens > limit:
         raise ConfigError(
             f"critic.max_length: a stream of {tokens} tokens exceeds {limit}; raise it if the "
@@ -67,8 +67,8 @@ def check_length(tokens: int, limit: int) -> None:
 def by_node(
     tree: Tree[Any], read: Iterable[tuple[Mark, float]]
 ) -> tuple[tuple[float | None, ...], tuple[tuple[float, ...], ...]]:
-    """The values read at one agent's marks, by node: the node's own value (None if it has none),
-    and the values at marks with `inside`, in order."""
+    """Return, for each node, the values read at one agent's marks: the value of the node itself
+    (None if there is no such value), and the values at marks with `inside`, in order."""
     own: list[float | None] = [None] * len(tree.nodes)
     inside: list[list[float]] = [[] for _ in tree.nodes]
     for mark, value in read:
@@ -81,16 +81,18 @@ def by_node(
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """For each node of a tree: the token ids of its observations and of the action into it."""
+    """Token ids of a tree: for each node, the ids of the observations and of the action that led to
+    the node."""
 
     seen: tuple[tuple[int, ...], ...]
     done: tuple[tuple[int, ...], ...]
     reads: tuple[bool, ...]
-    """For each node, whether a value is read there."""
+    """For each node, whether a value is read at the node."""
 
 
 def text_stream(tree: Tree[Any], critic: StreamCritic, reader: str, tokenize: Tokenize) -> Stream:
-    """The stream of `reader` as token ids; each piece is marked with its role and turn."""
+    """Return the stream of `reader` as token ids. Each piece of text is marked with its role and
+    turn."""
     agents = critic.readers(tree.agents)[reader]
     seen, done, reads = [], [], []
     for node in tree.nodes:
@@ -115,9 +117,9 @@ def piece_tag(role: str, turn: int) -> str:
 
 
 def tokens_of(segments: Sequence[Segment], turn: int, tokenize: Tokenize) -> list[int]:
-    """Token ids of marked segments. A piece ends with its last word, without a line break, and the
-    value is read at this word. The value of a one-word m_t or observation thus needs no attention
-    to earlier tokens."""
+    """Return the token ids of marked segments. A piece ends with its last word, without a line
+    break, and the value is read at this word. If m_t or an observation is a single word, its value
+    can thus be predicted without attention to earlier tokens."""
     ids: list[int] = []
     for segment in segments:
         ids.extend(tokenize(f"{piece_tag(segment.role, turn)}{segment.text}"))
@@ -125,7 +127,7 @@ def tokens_of(segments: Sequence[Segment], turn: int, tokenize: Tokenize) -> lis
 
 
 def _above_values(tree: Tree[Any], stream: Stream) -> set[int]:
-    """Nodes with a value, and their ancestors."""
+    """Return the nodes at which a value is read, and the ancestors of these nodes."""
     needed: set[int] = set()
     for node in reversed(tree.nodes):
         if stream.reads[node.index] or node.index in needed:

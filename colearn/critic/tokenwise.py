@@ -1,4 +1,5 @@
-"""Token-level critics (PPO): each agent's value of its own history before every token."""
+"""Token-level critics (PPO): one value per agent and token, predicted from the agent's history
+before that token."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from .stream import by_node, check_length
 
 @dataclass(frozen=True, kw_only=True)
 class Tokenwise(Critic):
-    """V_i before every token of an action, read from the agent's own token ids. The value model and
+    """Predicts V_i before every token of an action, from the agent's token ids. The value model and
     its agents must therefore share a tokenizer.
 
     Wrong when actions are long and rewards are sparse: the critic mostly learns to copy one number
@@ -38,9 +39,9 @@ class Tokenwise(Critic):
         return {agent: (agent,) for agent in agents}
 
     def row(self, tree: Tree[Any], reader: str, tokenize: Tokenize, *, limit: int) -> Row:
-        """One row with the agent's history over the whole tree: the agent's contexts are packed
-        side by side, with a mark before every token of its actions. Actions without token ids have
-        no marks."""
+        """Return one row with the agent's history over the whole tree. The agent's contexts are
+        packed side by side, and a mark precedes every token of the agent's actions. Actions without
+        token ids have no marks."""
         packer, marks = Packer(), []
         for context in contexts(tree, reader):
             piece_of: dict[int | None, int] = {None: -1}

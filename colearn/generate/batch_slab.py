@@ -1,4 +1,5 @@
-"""KV caches of histories of unequal length: one preallocated slab, one row per history.
+"""KV caches of histories of unequal length, stored in one preallocated slab with one row per
+history.
 
 Slot s of a row holds position s + offset of the row's history, so there is no padding between
 tokens. Rows write to different slots, and the mask hides slots that a row does not use. Forking,
@@ -19,17 +20,18 @@ BLOCK = 64
 """Number of slots per block: slabs grow in blocks, so that shapes repeat and memory is reused."""
 
 HEADS_BEFORE_SLOTS = "row head slot width -> row slot head width"
-"""einops pattern for a tensor that is assigned to row and slot indices: torch moves the indexed
-slot dimension to the second place."""
+"""einops pattern for a tensor before its assignment to row and slot indices. In this assignment,
+torch expects the indexed slot dimension in second place."""
 
 
 @dataclass(frozen=True, slots=True)
 class CachedRow:
-    """Location of one history's KV cache: `length` positions from slot 0 of a slab's row."""
+    """Location of one history's KV cache: the first `length` slots of a slab's row."""
 
     slab: Slab
     row: int
-    """Index of the row when this object was created; `slab.place` maps it to the current index."""
+    """Index of the row when this object was created; `slab.place` returns the row's current
+    index."""
     length: int
     offset: int
     """Number of positions dropped at the front: slot s holds position s + offset."""
@@ -41,8 +43,8 @@ class CachedRow:
 
 
 class Slab:
-    """Keys and values of R histories, shape [room, heads, capacity, width] for each layer; usable
-    as a transformers cache. The first R of `room` rows are in use.
+    """Keys and values of R histories, with shape [room, heads, capacity, width] for each layer. A
+    slab can be used as a transformers cache. The first R of `room` rows are in use.
 
     Layers allocate on their first update, so any mix of head counts and widths works.
     """
@@ -61,8 +63,8 @@ class Slab:
         self._device_lengths: Tensor | None
         self._device_offsets: Tensor | None
         self.lengths = [0] * rows
-        """Number of positions in each row. These numbers are set on the host and never read from
-        the device."""
+        """Number of positions in each row. The rows' lengths and offsets are set on the host and
+        never read from the device."""
         self.offsets = [0] * rows
         self._slots = torch.zeros((rows, 0), dtype=torch.long, device=device)
         self._used = 0
@@ -90,21 +92,21 @@ class Slab:
 
     @property
     def device_lengths(self) -> Tensor:
-        """[R] `lengths` as a tensor on the device; copied once after each change."""
+        """The rows' lengths [R] as a tensor on the device, copied once after each change."""
         if self._device_lengths is None:
             self._device_lengths = self._integers(self._lengths)
         return self._device_lengths
 
     @property
     def device_offsets(self) -> Tensor:
-        """[R] The rows' offsets as a tensor on the device; copied once after each change."""
+        """The rows' offsets [R] as a tensor on the device, copied once after each change."""
         if self._device_offsets is None:
             self._device_offsets = self._integers(self._offsets)
         return self._device_offsets
 
     def grow(self, places: Sequence[int] | None = None, held: Tensor | None = None) -> None:
-        """Count one more position in each row, or only in the rows `places`; `held` contains the
-        same row indices as a tensor on the device."""
+        """Increase the length of each row, or only of the rows `places`, by one position. `held`
+        contains the indices in `places` as a tensor on the device."""
         lengths = self.device_lengths
         if places is None or held is None:
             self.lengths = [length + 1 for length in self._lengths]
@@ -119,8 +121,9 @@ class Slab:
         return torch.tensor(values, dtype=torch.long, device=self.device)
 
     def first(self, rows: int, lengths: Tensor, offsets: Tensor) -> Slab:
-        """Return a slab of the first `rows` rows of the same memory. Its lengths and offsets
-        [rows] are tensors that the caller writes; the host does not know their values."""
+        """Return a slab of the first `rows` rows of the same memory. The new slab's lengths and
+        offsets [rows] are tensors that the caller writes. The host does not know the values of
+        these tensors."""
         view = Slab(rows, self.capacity, self.device, self.room)
         view.keys, view.values = self.keys, self.values
         view._device_lengths, view._device_offsets = lengths, offsets
@@ -128,10 +131,10 @@ class Slab:
 
     def begin(self, count: int, used: int, *, alike: bool | None = None) -> Tensor:
         """Prepare for `count` new tokens per row, after which at most `used` slots are in use.
-        `alike`: whether all rows have the same length; None: the host's numbers tell.
+        `alike`: whether all rows have the same length. If None, the lengths on the host decide.
 
         Returns the positions [R, count] of the new tokens. Slots beyond a row's real tokens hold
-        undefined values that no query sees before they are overwritten.
+        undefined values, which are overwritten before any query attends to these slots.
         """
         steps = torch.arange(count, device=self.device)
         self._slots = self.device_lengths[:, None] + steps
@@ -195,8 +198,8 @@ class Slab:
         return taken
 
     def split(self, rows: Sequence[int], capacity: int, room: int) -> Slab:
-        """Move rows to a new slab. This slab keeps the other rows, trimmed to the longest of them,
-        for holders of a `CachedRow`, and cannot be written any more.
+        """Move rows to a new slab. This slab keeps the other rows, trimmed to the longest remaining
+        row, for holders of a `CachedRow`. Nothing can be written to this slab afterwards.
 
         Rows are moved layer by layer. If `room` is the number of moved rows and `capacity` is
         unchanged, the two slabs together are no larger than this slab was before the split.
@@ -220,7 +223,7 @@ class Slab:
         return taken
 
     def place(self, row: int) -> int:
-        """Current index of the row of a `CachedRow`."""
+        """Return the current index of a `CachedRow`'s row."""
         return row if self._places is None else self._places[row]
 
     def handed_out(self, places: Sequence[int]) -> list[CachedRow]:
@@ -257,7 +260,8 @@ class Slab:
 
 
 def _read_as(new: Tensor) -> torch.dtype:
-    """Type in which attention reads keys and values. Under autocast, float32 tensors are cast."""
+    """Return the type in which attention reads keys and values: autocast's type under autocast,
+    else the tensor's type."""
     kind = new.device.type
     return torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else new.dtype
 
@@ -298,7 +302,7 @@ def gather(
 
 
 Copy = tuple[int, int, int, int]
-"""One copy: new row, old row, first old slot, number of slots."""
+"""One copy of slots: (new row, old row, first old slot, number of slots)."""
 
 
 def _copies(

@@ -1,5 +1,5 @@
-"""Base of engines with a separate copy of the weights: tracks weight versions, validates where
-actions end, and checks log-probabilities against the live model."""
+"""Base class of engines that hold a separate copy of the weights. Tracks weight versions, validates
+where actions end, and compares log-probabilities with the live model's."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ TF32_TOLERANCE = 0.05
 TF32."""
 
 _PROBE_TOKENS = 144
-"""Number of tokens in the prompt of a parity check. More than one cache block, so that the check
-detects a cache block computed with old weights."""
+"""Number of tokens in the prompt of a parity check. The prompt is longer than a cache block, so
+that the check detects cache blocks computed with old weights."""
 _PROBE_ACTION, _PROBE_SEEDS = 16, (1, 2)
 
 
 class ParityError(ColearnError, RuntimeError):
-    """Raised when the engine's log-probabilities differ from those of the trained model."""
+    """Raised when the log-probabilities of the engine and of the trained model differ."""
 
 
 class BadSample(ValueError):
@@ -154,7 +154,7 @@ class CheckedEngine(LoadedWeights, BatchEngine):
             )
 
     def singles(self, request: TokenRequest) -> list[TokenRequest]:
-        """Check a request and split it into one request per seed.
+        """Check a request and split the request by seed.
 
         Errors: ConfigError if the history and its action exceed the engine's length; ParityError if
         the live weights have changed since the last `sync`.
@@ -200,7 +200,7 @@ class CheckedEngine(LoadedWeights, BatchEngine):
         """Build the answer with these tokens. `cached` is the number of tokens of the history that
         were in the prefix cache.
 
-        Errors: BadSample if the tokens are not exactly one action of the request.
+        Errors: BadSample if the tokens are not exactly one complete action.
         """
         tokens = tuple(tokens)
         text, finish = whole_action(request, tokens, self.roles[request.agent].chat_format)
@@ -223,8 +223,8 @@ class CheckedEngine(LoadedWeights, BatchEngine):
 def whole_action(
     request: TokenRequest, tokens: tuple[int, ...], chat: ChatFormat
 ) -> tuple[str, Finish]:
-    """The text of a complete action, and its finish reason: an end token, the request's length
-    limit or a stop string.
+    """Return a complete action's text and finish reason (an end token, the request's length limit
+    or a stop string).
 
     Errors: BadSample if the tokens are less or more than one action.
     """

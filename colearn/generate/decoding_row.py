@@ -1,4 +1,5 @@
-"""State of one action during decoding: random numbers, growing text and end of the action."""
+"""State of one action during decoding: its random numbers, its text so far and its finish
+reason."""
 
 from __future__ import annotations
 
@@ -32,8 +33,8 @@ class DecodingRow:
             self.text = GrowingText(job.chat.decode, sampling.stop, job.cut_stops)
 
     def push(self, token: int, logprob: float) -> str:
-        """Append a sampled token and detect the action's end; returns the text that became
-        final."""
+        """Append a sampled token and check whether the action has ended. Returns the text that
+        became final."""
         choice = self.choice
         choice.tokens.append(token)
         choice.logprobs.append(logprob)
@@ -70,7 +71,7 @@ class DecodingRow:
 
 
 def draw_uniforms(rows: Sequence[DecodingRow], device: torch.device) -> Tensor:
-    """[rows] Draw the next uniform random number of each row."""
+    """Draw the next uniform random number of each row; returns a tensor [rows]."""
     return torch.tensor([row.uniform() for row in rows], dtype=torch.float64, device=device)
 
 

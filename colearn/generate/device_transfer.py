@@ -34,8 +34,8 @@ FIELD = "run.generator.transfer"
 
 @dataclass(frozen=True)
 class TransferChoice:
-    """A transfer method, and the reason for it as the end of a sentence. The reason is empty if
-    there was no choice."""
+    """A transfer method and the reason for choosing this method. The reason completes a printed
+    sentence. The reason is empty if the method was configured or no other method was possible."""
 
     way: Transfer
     reason: str = ""
@@ -85,8 +85,8 @@ def transfer_to_running(
 
 
 def _missing(base: Base) -> str | None:
-    """Reason why a transfer between devices is not possible; None if it is possible. Empty on a
-    CPU, where no reason is needed."""
+    """Return the reason why weights cannot be transferred between devices; None if a transfer is
+    possible. The reason is empty on a CPU, where no explanation is needed."""
     if base.device.type != "cuda":
         return ""
     if importlib.util.find_spec("vllm") is None:
@@ -149,8 +149,8 @@ class DeviceTransfer:
 
 
 class _LostByEngine(AbstractContextManager[None]):
-    """Converts an error of the transfer engine to ServerLost, because the communication group
-    cannot be reused."""
+    """Context that converts an error of the transfer engine to ServerLost, because the
+    communication group cannot be reused after an error."""
 
     def __init__(self, link: ServerLink, way: Transfer) -> None:
         self._link, self._way = link, way
@@ -177,8 +177,8 @@ class LinkClient:
     """vLLM's `VLLMWeightSyncClient` over a `ServerLink`. The link adds the bearer token and
     one-line errors.
 
-    Handles of `ipc` are sent pickled, as in vLLM's client; the server unpickles them only with
-    VLLM_ALLOW_INSECURE_SERIALIZATION=1.
+    With `ipc`, memory handles are sent pickled, as in vLLM's client. The server unpickles these
+    handles only with VLLM_ALLOW_INSECURE_SERIALIZATION=1.
     """
 
     def __init__(self, link: ServerLink) -> None:

@@ -26,22 +26,22 @@ from .running import Running
 from .sampling import TokenDrawing, read
 
 SPARE = 2
-"""Ratio of allocated to used memory of a batch. The unused part is room for additional rows and new
-slots."""
+"""Ratio of a batch's allocated memory to its used memory. The unused memory is room for additional
+rows and new slots."""
 
 
 class Engine:
     """Decodes jobs as one batch on one base model.
 
     `max_rows` is the maximum number of rows that decode at once. `memory` is the maximum size in
-    bytes of all KV caches: those of running rows and those of histories that may be continued.
-    `cache_bytes` is the maximum size of the caches of histories that may be continued. `piece` is
-    the maximum number of tokens per row in one prefill pass, so that a long prompt does not stall
-    the running rows. None sets no limit. `cuda_graphs`: on CUDA devices, record a token's pass once
-    for each shape, and replay it.
+    bytes of all KV caches, both of running rows and of histories that may be continued.
+    `cache_bytes` is the maximum size in bytes of the KV caches of histories that may be continued.
+    `piece` is the maximum number of tokens per row in one prefill pass, so that a long prompt does
+    not stall the running rows. None sets no limit. `cuda_graphs`: on CUDA devices, record the
+    forward pass of one token once for each shape, and replay the recorded pass.
 
-    Without `piece`, all jobs of a step are prefilled in one pass, in order: the result of `step`
-    then depends only on its jobs.
+    Without `piece`, all jobs of a step are prefilled in one pass, in order. The result of `step`
+    then depends only on the jobs.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class Engine:
 
     @property
     def at_work(self) -> list[Job]:
-        """Jobs of the phase that is running or that has failed."""
+        """Jobs in the phase (prefill or decoding) that is running or that has failed."""
         return [*self._handled, *(self._decoding() if self._handles_rows else ())]
 
     @property
@@ -107,7 +107,7 @@ class Engine:
         self._waiting.append(job)
 
     def fits(self, job: Job) -> bool:
-        """Whether the job fits the memory limit when it runs alone."""
+        """Whether the job, if it runs alone, fits the memory limit."""
         return self.memory is None or self._need(job.rows, job.longest) <= self.memory
 
     def take_events(self) -> list[tuple[Job, Event]]:
@@ -144,8 +144,8 @@ class Engine:
         return self.drop([*self._decoding(), *prefilled, *self._waiting])
 
     def _measure(self) -> int:
-        """KV cache bytes per position, measured by running one token; this makes unsupported models
-        fail early."""
+        """Return the number of KV cache bytes per position, measured by running one token.
+        Unsupported models therefore fail early."""
         with torch.inference_mode():
             slab = Slab(1, 1, self.base.device)
             positions = slab.begin(1, 1)
@@ -156,8 +156,8 @@ class Engine:
         return slab.bytes // slab.capacity
 
     def _admit(self) -> None:
-        """Remove cancelled prefills, then start as many waiting jobs, in order, as rows and memory
-        allow."""
+        """Remove cancelled prefills, then start waiting jobs in order, as long as the limits on
+        rows and memory allow."""
         needed = (p for p in self._prefills if not all(job.cancelled for job in p.jobs))
         self._prefills = deque(needed)
         if not self._waiting:
@@ -258,7 +258,7 @@ class Engine:
         return drawn
 
     def _leave(self) -> None:
-        """Remove rows that have ended or whose job is cancelled."""
+        """Remove rows whose action has ended or whose job is cancelled."""
         running = self._running
         rows = running.rows
         leaving = [n for n, row in enumerate(rows) if row.ended or row.job.cancelled]
@@ -287,11 +287,12 @@ class Engine:
             self._events.append((job, Done()))
 
     def _need(self, rows: int, longest: int) -> int:
-        """Upper bound on the bytes of a batch whose rows all reach length `longest`."""
+        """Return an upper bound on the number of bytes of a batch in which all rows reach length
+        `longest`."""
         return SPARE * rows * longest * self.position_bytes
 
     def _make_room(self) -> None:
-        """Evict the caches of histories that are not being decoded, since running rows have
+        """Evict KV caches of histories that are not being decoded, since running rows have
         priority."""
         if self._most_cached is not None:
             self.prefixes.evict(self._most_cached)

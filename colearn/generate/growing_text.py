@@ -1,4 +1,4 @@
-"""Incremental decoding of an answer: emits only whole characters, and only text that no stop string
+"""Decodes an answer incrementally. Emits only whole characters, and only text that no stop string
 can remove."""
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ class GrowingText:
     """Decodes one answer token by token.
 
     Stop strings in `own_stops` end the answer and stay in its text, as in training. Stop strings in
-    `cut_stops` end the answer and are removed from its text. The parts returned by `push` and
-    `finish` concatenate to the final `text`, which equals the decoded answer if nothing was cut.
-    Each step decodes only the tokens after the last whole character.
+    `cut_stops` end the answer and are removed from its text. Concatenating the strings that `push`
+    and `finish` return gives the final `text`, which equals the decoded answer if no stop string
+    was removed. Each step decodes only the tokens after the last whole character.
     """
 
     def __init__(self, decode: Decode, own_stops: Sequence[str], cut_stops: Sequence[str]) -> None:
@@ -42,8 +42,8 @@ class GrowingText:
         self.stopped = False
         """Whether the text contains a complete stop string."""
         self.cut_at: int | None = None
-        """Length of the text before the `cut_stops` string that ended the answer; None if no such
-        string did."""
+        """Length of the text before the `cut_stops` string that ended the answer; None if no string
+        in `cut_stops` ended the answer."""
 
     @property
     def text(self) -> str:

@@ -12,7 +12,7 @@ from colearn.contract.results import Answer
 from colearn.types import Finish
 
 Top = tuple[tuple[int, float], ...]
-"""The most likely token ids with their log-probabilities, in descending order."""
+"""The most likely token ids with their log-probabilities, the most likely first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Choice:
     tokens: list[int] = field(default_factory=list)
     logprobs: list[float] = field(default_factory=list)
     top: list[Top] = field(default_factory=list)
-    """The most likely tokens at each step, if the job requests these tokens."""
+    """The most likely tokens at each step, if the job requests their log-probabilities."""
     text: str = ""
     finish: Finish = "length"
     history: TokenHistory | None = None
@@ -43,7 +43,8 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class ChoiceEnd:
-    """End of a choice in a stream; `text` is the part of the text that was held back."""
+    """End of a choice in a stream. `text` is the final part of the text, which earlier events did
+    not include."""
 
     choice: int
     text: str
@@ -52,12 +53,12 @@ class ChoiceEnd:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """Every choice of the job is complete."""
+    """Reports that every choice of the job is complete."""
 
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The engine failed on this job."""
+    """Reports that the engine failed on this job."""
 
     message: str
 
@@ -82,8 +83,9 @@ class Job:
         arrived: float | None = None,
         answer: Answer | None = None,
     ) -> None:
-        """`chat` defines the ids that end an action and how ids are decoded. `receive` is called
-        with each event; Done or Failed is the last event. With `streams`, every token is an event.
+        """`chat` defines the ids that end an action and the decoding of ids to text. `receive` is
+        called with each event; Done or Failed is the last event. With `streams`, each sampled token
+        is reported as an event.
         """
         self.request, self.chat, self.adapter = request, chat, adapter
         self.keeps = keeps

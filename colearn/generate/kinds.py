@@ -24,23 +24,24 @@ class Transformers(GeneratorKind):
     """Decodes with the trained model itself, in this process."""
 
     batch_agents: bool = True
-    """Decode all agents on one base in one batch. False: each agent has separate batches. In that
-    case an agent's logits are bit-identical whatever other agents sample, but decoding takes 1.1 to
-    1.9 times as long."""
+    """Whether to decode all agents on one base in one batch. If False, each agent has separate
+    batches. An agent's logits then do not depend, bit for bit, on other agents' samples, but
+    decoding takes 1.1 to 1.9 times as long."""
     max_rows: int | None = None
-    """Maximum number of rows decoded together; waiting rows join as rows end. None decodes all rows
-    of a call at once."""
+    """Maximum number of rows (actions) decoded together. When a row ends, a waiting row takes its
+    place. None decodes all rows of a call at once."""
     cache_gib: float | None = None
     """Memory limit in GiB for the key/value caches that histories keep between turns. Evicted
     caches are recomputed from token ids. None keeps all caches."""
     copy: bool = False
-    """Decode on a copy of the weights, as `train.staleness` needs."""
+    """Whether to decode on a copy of the weights. `train.staleness` needs this copy."""
     device: str | None = None
     """Device of the copy; None: the model's device."""
     cuda_graphs: bool = True
-    """On CUDA devices, record a token's pass once for each shape of the batch, and replay it: the
-    host launches about a thousand kernels at once. No effect on the CPU, and for models whose
-    rotary frequencies depend on the longest row."""
+    """Whether to record the forward pass of one token once for each batch shape, and to replay the
+    recorded pass. The host then launches about a thousand kernels at once. The setting has an
+    effect only on CUDA devices, and not for models whose rotary frequencies depend on the longest
+    row."""
 
     def __post_init__(self) -> None:
         _check_positive(max_rows=self.max_rows, cache_gib=self.cache_gib)
@@ -94,7 +95,8 @@ class VLLM(GeneratorKind):
     """Skip compilation and graph capture: a faster start and slower decoding. None: on the CPU
     only."""
     sleep: bool | None = None
-    """Release device memory during updates. None: only on CUDA devices."""
+    """Whether to release device memory during updates. None releases device memory only on CUDA
+    devices."""
     tolerance: float | None = None
     """Maximum gap in nats to the trained model's log-probabilities; None: depends on the dtype."""
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -149,8 +151,9 @@ class VLLMServer(GeneratorKind):
     gpus: str | None = None
     """GPUs of a started server, as in CUDA_VISIBLE_DEVICES; None: the GPUs of this process."""
     cache_gib: float | None = None
-    """Memory of a started server's key/value cache in GiB; None: 1 GiB on the CPU; a tenth of the
-    device's memory if server and trainer share a device; vLLM's default on separate devices."""
+    """Memory of a started server's key/value cache in GiB. None selects 1 GiB on the CPU, a tenth
+    of the device's memory if server and trainer share a device, and vLLM's default on separate
+    devices."""
     max_length: int | None = None
     """Maximum length of a history in tokens; None: the server's limit."""
     max_rows: int = 256
@@ -158,16 +161,16 @@ class VLLMServer(GeneratorKind):
     arguments: tuple[str, ...] = ()
     """Further command-line arguments of a started server."""
     transfer: Literal["files", "ipc", "nccl"] | None = None
-    """How full weights reach a server: through files, through shared memory on one device, or
-    through NCCL. None: the run chooses the fastest available method and prints the choice. Adapters
-    are always sent as files."""
+    """Method of sending full weights to a server: through files, through shared memory on one
+    device (`ipc`), or through NCCL. If None, the run chooses the fastest available method and
+    prints the choice. Adapters are always sent as files."""
     sleep: bool | None = None
     """Whether a started server releases device memory during updates. None: only on a CUDA device
     that the server shares with its trainer."""
     tolerance: float | None = None
     """Maximum gap in nats to the trained model's log-probabilities; None: depends on the dtype."""
     start_minutes: float = 15.0
-    """Maximum number of minutes until a started server is ready."""
+    """Timeout in minutes for the start of a server."""
     request_minutes: float = 15.0
     """Timeout in minutes for a single request."""
 

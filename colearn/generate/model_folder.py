@@ -1,4 +1,4 @@
-"""Folders from which an engine loads: a model with its tokenizer, and peft adapters."""
+"""Writes the folders that an engine loads: a model with its tokenizer, and peft adapters."""
 
 from __future__ import annotations
 
@@ -62,15 +62,15 @@ def copy_adapter(source: Path, folder: Path) -> None:
 
 
 def write_zeros(adapter: Path, folder: Path) -> None:
-    """Write an adapter of the same shape with zero weights."""
+    """Write a copy of an adapter in which all weights are zero."""
     copy_adapter(adapter, folder)
     weights = load_file(adapter / _ADAPTER_WEIGHTS)
     write_adapter_weights(folder, {name: torch.zeros_like(one) for name, one in weights.items()})
 
 
 def rank_limit(base: Base, adapters: Sequence[str]) -> int:
-    """Return the smallest max_lora_rank that vLLM accepts and that these adapters fit. Errors:
-    ConfigError above vLLM's maximum."""
+    """Return the smallest max_lora_rank that vLLM accepts and that is large enough for these
+    adapters. Errors: ConfigError if an adapter's rank exceeds vLLM's maximum."""
     rank = max(base.model.peft_config[name].r for name in adapters)
     if rank > _RANKS[-1]:
         raise ConfigError(

@@ -13,8 +13,8 @@ from .batch_slab import CachedRow, gather
 from .job import Job
 
 AREA = 8192
-"""Maximum size of a group that is prefilled in pieces: number of rows times number of tokens per
-row, padding included."""
+"""Maximum size of a group that is prefilled in pieces. The size is the number of rows times the
+number of tokens per row, padding included."""
 
 Entry = tuple[Job, CachedRow | None]
 """A job and the cached part of its history."""
@@ -24,9 +24,9 @@ class Prefill:
     """Extends the histories of a group of jobs together.
 
     `piece` is the maximum number of tokens per row in one forward pass. With None, all tokens run
-    in one pass, and slots for the longest action are also allocated unless histories are forked. A
-    history without a cache is computed completely; each of its turns uses the context window of
-    that turn. Without pieces, equal histories are computed once.
+    in one pass. That pass also allocates slots for the longest action, unless histories are forked.
+    A history without a cache is computed completely, and each of its turns uses the context window
+    of that turn. Without pieces, equal histories are computed once.
     """
 
     def __init__(self, base: Base, entries: Sequence[Entry], piece: int | None) -> None:
@@ -98,8 +98,8 @@ class Prefill:
 
 
 def _different(entries: Sequence[Entry]) -> tuple[list[Entry], list[int]]:
-    """Return the entries without duplicate histories, and the index of each given entry in that
-    list."""
+    """Return the entries without duplicate histories and, for each given entry, its index in the
+    returned list."""
     rows: dict[Hashable, int] = {}
     distinct: list[Entry] = []
     places: list[int] = []
@@ -115,7 +115,7 @@ def _different(entries: Sequence[Entry]) -> tuple[list[Entry], list[int]]:
 
 
 def _padded(rows: Sequence[list[int]], width: int, device: torch.device) -> Tensor:
-    """[rows, width] Rows padded with 0."""
+    """Return a tensor [rows, width] of the rows, padded with 0."""
     return torch.tensor([[*row, *[0] * (width - len(row))] for row in rows], device=device)
 
 

@@ -1,5 +1,5 @@
-"""KV caches of the histories that an engine has returned, looked up by the identity of the history
-object."""
+"""Stores KV caches of the histories that an engine has returned. A cache is looked up by the
+identity of the history object."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ class PrefixCache:
     """Holds weak references to histories, so a KV cache is freed with its history. New weights of
     the base clear all entries.
 
-    With `copies`, each row is copied to a separate slab, which `evict` can free. In this mode
-    `take` removes the row, because the row of the continued history will be stored instead. Without
-    `copies`, rows stay in the batch in which they were decoded. A missing KV cache costs only time:
-    the history is recomputed from its token ids.
+    With `copies`, each row is copied to a separate slab, which `evict` can free. With `copies`,
+    `take` also removes the row, because the row of the continued history will replace the removed
+    row. Without `copies`, rows stay in the batch in which they were decoded. A missing KV cache
+    costs only time: the history is recomputed from its token ids.
     """
 
     def __init__(self, base: Base, *, copies: bool) -> None:
@@ -45,7 +45,8 @@ class PrefixCache:
         return len(self._entries)
 
     def take(self, history: TokenHistory, adapter: str | None) -> CachedRow | None:
-        """Return the KV cache of a history under an adapter; None if this cache is not stored."""
+        """Return the KV cache that an adapter computed for a history; None if this cache is not
+        stored."""
         with self._lock:
             self._check_weights()
             entry = self._entries.get(id(history))
@@ -56,7 +57,8 @@ class PrefixCache:
             return entry.row
 
     def put(self, history: TokenHistory, row: CachedRow, adapter: str | None) -> None:
-        """Store the KV cache of a history. The cache does not contain the history's last token."""
+        """Store the KV cache of a history. The cache covers all tokens except the history's last
+        token."""
         if self.copies:
             cut = max(0, history.visible_from - row.offset)  # no later turn sees what is before
             slab = gather([row], [cut], row.length - cut, self.base.device)

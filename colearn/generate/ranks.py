@@ -14,7 +14,8 @@ from colearn.errors import ColearnError
 Given = TypeVar("Given")
 
 _LONGEST = timedelta(days=1)
-"""Timeout of the waiting processes. The work of the first process has separate time limits."""
+"""Timeout for processes that wait for the first process. The work of the first process has separate
+time limits."""
 
 
 class Ranks:

@@ -1,5 +1,5 @@
-"""The running batch. Its rows decode together, join between steps, and leave when they have
-ended."""
+"""The running batch. All rows of the batch decode together. A row can join between steps, and
+leaves once its action has ended."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ class Running:
         return torch.tensor(numbers, dtype=torch.long, device=self.base.device)
 
     def _move(self, room: int, slots: int) -> None:
-        """Move to a slab of `room` rows and somewhat more than `slots` slots."""
+        """Move the rows to a slab with `room` rows and slightly more than `slots` slots."""
         self._take(self._places, slots + slots // 4 + 1, room)
 
     def _take(self, places: Sequence[int], capacity: int, room: int) -> None:
@@ -179,7 +179,7 @@ class Running:
         self._rearrange(places)
 
     def _rearrange(self, order: Sequence[int]) -> None:
-        """Reindex after the slab's rows were selected by `order`."""
+        """Update row indices after `order` has selected the slab's rows."""
         self._adapters = [self._adapters[place] for place in order]
         self._visible = [self._visible[place] for place in order]
         self._places = list(range(len(order)))

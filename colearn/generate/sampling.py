@@ -1,4 +1,4 @@
-"""Token sampling: each row has separate settings and a separate uniform random number."""
+"""Samples tokens, with separate settings and a separate uniform random number for each row."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from colearn.contract import Sampling
 BLOCK = 512
 """Number of probabilities per block of a row's cumulative sum."""
 COLDEST = 1e-30
-"""Lowest temperature above 0: dividing by a smaller number overflows float32 logits."""
+"""Minimum positive temperature. Dividing logits by a smaller number overflows float32."""
 
 
 class TokenDrawing:
-    """Maps logits and uniform numbers to tokens by inverting the cumulative distribution, so that a
-    row's sample does not depend on its batch."""
+    """Maps logits and uniform numbers to tokens by inverting the cumulative distribution. The
+    sample of a row then does not depend on the other rows of the batch."""
 
     def __init__(self, settings: Sequence[Sampling], device: torch.device) -> None:
         self.alike = len(set(settings)) == 1
@@ -73,11 +73,12 @@ class TokenDrawing:
 
 
 def inverse(probabilities: Tensor, uniforms: Tensor) -> Tensor:
-    """For each row, the first index at which the cumulative sum of `probabilities` [R, V] exceeds
-    the row's share [R] of their total. Sums are float64.
+    """Return, for each row of `probabilities` [R, V], the first index at which the cumulative sum
+    exceeds the row's uniform number [R] times the row's total. Sums are float64.
 
-    In a large vocabulary only the sums of blocks are accumulated over the whole row, and then the
-    numbers of one block: blocks are summed side by side, a running sum number by number.
+    For a large vocabulary, the cumulative sum runs first over the totals of blocks, which are
+    computed in parallel. A second cumulative sum then runs over the probabilities in the selected
+    block only.
     """
     size = probabilities.shape[-1]
     if size <= 2 * BLOCK:
@@ -93,16 +94,18 @@ def inverse(probabilities: Tensor, uniforms: Tensor) -> Tensor:
 
 
 def _first_above(mass: Tensor, shares: Tensor) -> Tensor:
-    """First index of each row at which `mass` [R, N], which ascends, exceeds its share [R, 1] of
-    the last number. Rounding must not make this share the whole, beyond the last increase."""
+    """Return the first index at which each row of the cumulative sums `mass` [R, N] exceeds a
+    fraction `shares` [R, 1] of the row's total. The threshold is kept below the total, so that
+    rounding cannot select an index after the last increase."""
     total = mass[:, -1:]
     level = (shares * total).minimum(torch.nextafter(total, torch.zeros_like(total)))
     return torch.searchsorted(mass, level, right=True).squeeze(-1)
 
 
 def read(tokens: Tensor, scores: Tensor) -> tuple[list[int], list[float]]:
-    """Return tokens [R] and log-probabilities [R] as Python numbers. A single float64 tensor, which
-    holds both exactly, is copied from the device, so that the host waits only once."""
+    """Return tokens [R] and log-probabilities [R] as Python numbers. Tokens and log-probabilities
+    are copied from the device in a single float64 tensor, without rounding, so that the host waits
+    only once."""
     if tokens.device.type == "cpu":
         return tokens.tolist(), scores.tolist()
     numbers, values = torch.stack([tokens.double(), scores.double()]).tolist()

@@ -1,5 +1,5 @@
-"""LoRA adapters on a vLLM server: each version has a separate name, and the previous version is
-unloaded."""
+"""Manages LoRA adapters on a vLLM server. Each version of an adapter has a separate name, and the
+previous version is unloaded."""
 
 from __future__ import annotations
 
@@ -50,7 +50,8 @@ class ServedAdapters:
             self._load(_ZEROS, folder)
 
     def served(self, adapter: str | None) -> str | None:
-        """The server's name for an adapter; None if requests use the base without an adapter."""
+        """Return the server's name for an adapter; None if requests use the base without an
+        adapter."""
         return self.loaded.get(_ZEROS) if adapter is None else self.loaded[adapter]
 
     def write(self, name: str, tensors: Mapping[str, Any]) -> None:
@@ -80,7 +81,7 @@ class ServedAdapters:
         return self._folder / f"adapter-{self._count}"
 
     def _template(self, name: str) -> Path:
-        """Return the peft folder that contains the settings of every version of an adapter."""
+        """Return the peft folder with the settings that all versions of an adapter share."""
         folder = self._folder / f"template-{self._names.index(name)}"
         return folder / name if folder.exists() else write_adapter(folder, self._base, name)
 
@@ -104,10 +105,10 @@ class ServedAdapters:
         """Add or remove one name in the server's list of adapters.
 
         If the connection ends before the answer, the link sends the request again. If the first
-        request had succeeded, the server refuses the second. In this case the server's list of
-        models shows that the change was made.
+        request had succeeded, the server refuses the second request. This method therefore checks
+        in the server's list of models whether the change was made.
 
-        Errors: ServerRefused if the list does not show the requested change.
+        Errors: ServerRefused if the list of models does not show the requested change.
         """
         try:
             self._link.call("POST", path, body)

@@ -1,5 +1,4 @@
-"""The weights of a vLLM server: full weights or adapters. The first process of the run writes
-them."""
+"""Writes full weights or adapters to a vLLM server, from the first process of the run."""
 
 from __future__ import annotations
 
@@ -43,8 +42,9 @@ class ServedWeights:
         """Version name of the server's weights, unique to this run."""
 
     def begin(self, way: Transfer, *, zeros: bool) -> None:
-        """Send the live weights to the server. Full weights are sent by the method `way` from now
-        on. `zeros`: also load an adapter with zero weights for roles without an adapter.
+        """Send the live weights to the server. From this call on, full weights are sent by the
+        transfer method `way`. `zeros`: also load an adapter with zero weights for roles without an
+        adapter.
 
         Errors: ServerLost, as for `write`.
         """
@@ -60,8 +60,8 @@ class ServedWeights:
         return self._adapters.served(adapter)
 
     def close(self, *, unload: bool) -> None:
-        """End the transfer; `unload`: also unload the run's adapters, for a server that continues
-        to run."""
+        """End the transfer. `unload`: whether to also unload the run's adapters, for a server that
+        continues to run."""
         if self._transfer is not None:
             self._transfer.close()
         if unload and self._ranks.first:
@@ -124,7 +124,7 @@ class ServedWeights:
             shutil.rmtree(folder)
 
     def _mark(self) -> None:
-        """Give the server's weights a version name that no other run uses."""
+        """Set a version name, which no other run uses, for the server's weights."""
         self.version = f"{self._run}-{self._count}"
         try:
             self._post("/update_weight_version", new_version=self.version)

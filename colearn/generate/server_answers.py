@@ -1,5 +1,5 @@
-"""Schemas of a vLLM server's answers. Values have bounds, and an answer with a value outside its
-bounds is rejected."""
+"""Schemas of a vLLM server's answers. An answer with a value outside the schema's bounds is
+rejected."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from colearn.errors import printable
 LONGEST_ANSWER = 64 * 2**20
 """Maximum number of bytes in an answer: a generation of 2^17 tokens takes about 20 MiB."""
 _HIGHEST = 1e-5
-"""Maximum log-probability: 0, plus a margin for the rounding of a GPU's fast logarithm."""
+"""Maximum accepted log-probability: 0 plus a margin for the rounding of a GPU's fast logarithm."""
 _IMPOSSIBLE = -9000.0
-"""Lower bound for log-probabilities: vLLM reports -9999 for a token whose log-probability is
-missing or NaN."""
+"""Minimum accepted log-probability. vLLM reports -9999 for a token whose log-probability is missing
+or NaN."""
 _SHOWN = 60
 
 Count = Annotated[int, Field(ge=0, lt=2**31)]
@@ -29,7 +29,8 @@ class BadAnswer(ValueError):
 
 
 class ServerAnswer(BaseModel):
-    """Base of the schemas: no value is converted to another type; unknown fields are ignored."""
+    """Base class of the schemas. Values are not converted to other types, and unknown fields are
+    ignored."""
 
     model_config = ConfigDict(strict=True, frozen=True)
 
@@ -155,7 +156,7 @@ def read_as(schema: type[Schema], answer: Any) -> Schema:
 
 
 class Draw(NamedTuple):
-    """A sample, and the number of tokens of its prompt that were in the server's prefix cache."""
+    """A sample, with the number of prompt tokens that were in the server's prefix cache."""
 
     tokens: tuple[int, ...]
     logprobs: tuple[float, ...]

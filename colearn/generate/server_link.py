@@ -1,4 +1,4 @@
-"""HTTP link to a generation server: concurrent requests, health checks, one-line errors."""
+"""HTTP link to a generation server, with concurrent requests, health checks and one-line errors."""
 
 from __future__ import annotations
 
@@ -20,15 +20,16 @@ except ModuleNotFoundError:
 from .server_answers import LONGEST_ANSWER, decode_json
 
 PARALLEL = 256
-"""Maximum number of concurrent requests; a server queues requests anyway."""
+"""Maximum number of concurrent requests. A higher number would not help, because a server queues
+its requests."""
 PULSE = 8.0
-"""Seconds between health checks while requests run; also the timeout of each check."""
+"""Seconds between health checks while requests run, and the timeout in seconds of each check."""
 _MISSED = 2
 """Number of consecutive unanswered health checks after which the server counts as lost."""
 _CUT = (httpx.ReadError, httpx.WriteError, httpx.RemoteProtocolError)
-"""Errors that mean that a connection closed before the answer. A server that was suspended for
-longer than its keep-alive timeout (5 s for vLLM) may close a connection on which a request is
-already waiting.
+"""Errors raised when a connection closed before the answer. A server that was suspended for longer
+than its keep-alive timeout (5 s for vLLM) may close a connection on which a request is already
+waiting.
 """
 _SHOWN = 300
 
@@ -94,8 +95,8 @@ class ServerLink:
         return self.wait(self.begin(path, bodies))
 
     def begin(self, path: str, bodies: Sequence[Mapping[str, Any]]) -> Future[list[Any]]:
-        """Send concurrent POST requests. The future has the answers, in order, or an error of
-        `all`; cancelling the future closes the connections."""
+        """Send concurrent POST requests. The future's result is the list of answers in order; its
+        exception is one of the errors of `all`. Cancelling the future closes the connections."""
         return asyncio.run_coroutine_threadsafe(self._all(path, bodies), self._loop)
 
     @staticmethod
@@ -200,8 +201,8 @@ class ServerLink:
 
 
 def _message(decoded: Any, text: str) -> str:
-    """Return the error message of an answer on one line. The answer may have the format of OpenAI,
-    of FastAPI, or any other."""
+    """Return an answer's error message as one line. The answer may have the format of OpenAI, of
+    FastAPI, or any other format."""
     if isinstance(decoded, dict):
         error = decoded.get("error", decoded.get("detail", text))
         text = str(error.get("message", error)) if isinstance(error, dict) else str(error)

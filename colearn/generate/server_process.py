@@ -1,6 +1,6 @@
 """Starts a generation server for a run; the server ends with the run.
 
-Run as a program, this module runs a command until the command ends or the parent process has ended:
+If this module is run as a program, it runs a command until the command or the parent process ends:
 
 python -m colearn.generate.server_process PARENT COMMAND...
 """
@@ -30,7 +30,7 @@ _LAUNCHER = re.compile(
 """Environment variables set by a launcher of training processes; the server must not inherit
 them."""
 _GRACE = 10.0
-"""Seconds that a server has for a graceful shutdown before it is killed."""
+"""Number of seconds that a server has for a graceful shutdown before it is killed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +49,7 @@ class ServerStart:
 
 
 class ServerProcess:
-    """A server in a separate process group, under a keeper process that ends when this process
+    """A server in a separate process group. A keeper process stops the server when this process
     ends.
 
     The server's output is written to `log`.
@@ -75,7 +75,7 @@ class ServerProcess:
         return self._keeper.poll() is None
 
     def failed(self) -> ColearnError:
-        """Return the error to raise. Its message includes the last line of the log that names a
+        """Return the error to raise. The error message includes the last log line that names a
         cause."""
         lines = [line for line in self.log.read_text(errors="replace").splitlines() if line.strip()]
         causes = [line for line in lines if "error" in line.lower() and ": " in line]
@@ -86,8 +86,8 @@ class ServerProcess:
         )
 
     def keep_log(self) -> Path:
-        """Copy the log to the system's temporary folder, where the run does not remove it; returns
-        the path."""
+        """Copy the log to the system's temporary folder, from which the run does not remove the
+        copy. Returns the path."""
         number, name = tempfile.mkstemp(prefix="colearn-server-", suffix=".log")
         os.close(number)
         return Path(shutil.copyfile(self.log, name))
@@ -114,7 +114,8 @@ def _end(group: int, leader: subprocess.Popen[bytes]) -> None:
 
 
 def _keep(parent: int, command: Sequence[str]) -> int:
-    """Run a command; end its process group when `parent` is no longer this process's parent."""
+    """Run a command, and end the command's process group once `parent` is no longer the parent of
+    this process."""
     signal.signal(signal.SIGTERM, lambda *_: None)  # the group is told, and the server answers
     server = subprocess.Popen(command)
     while server.poll() is None:

@@ -1,5 +1,4 @@
-"""Several vLLM servers for one base. Each server has all weights and answers part of the
-requests."""
+"""Distributes requests over several vLLM servers for one base. Each server has all weights."""
 
 from __future__ import annotations
 
@@ -21,8 +20,8 @@ class SeveralServers(CheckedEngine):
     """Sends a continued history to the server whose prefix cache holds the history, and new
     histories to the servers in turn.
 
-    Samples are a function of seeds, prompts and weights, so the number of servers does not change
-    samples, except for rounding within batches.
+    Samples depend only on seeds, prompts and weights. The number of servers therefore does not
+    change samples, except for rounding within batches.
 
     Errors: as `connect`, which is called once per URL.
     """
@@ -67,8 +66,8 @@ class SeveralServers(CheckedEngine):
             return self._noted(server, await self.engines[server].send(singles))
 
     def sample(self, requests: Sequence[TokenRequest]) -> list[TokenAnswer]:
-        """Answer requests. Errors: ServerLost as soon as one server is lost; the requests to the
-        other servers are cancelled."""
+        """Answer requests. Errors: ServerLost as soon as one server is lost. Requests to the other
+        servers are then cancelled."""
         places: dict[int, list[int]] = {}
         for place, server in enumerate(self._servers(requests)):
             places.setdefault(server, []).append(place)
@@ -108,7 +107,7 @@ class SeveralServers(CheckedEngine):
         self._opened.close()
 
     def _servers(self, requests: Sequence[TokenRequest]) -> list[int]:
-        """Choose the index of the server for each request; each request has one seed. A continued
+        """Return the index of the server for each request. Each request has one seed. A continued
         history stays on its server. New histories go to the servers in turn, starting with the
         server determined by the first seed."""
         servers: dict[int, int] = {}

@@ -9,8 +9,8 @@ FIELD = "run.generator.sleep"
 
 
 def sleeps(setting: bool | None, base: Base, *, beside: bool) -> bool:
-    """Whether an engine releases its memory during updates. The default is true if the engine
-    shares a CUDA device with its trainer (`beside`).
+    """Whether an engine releases its memory during updates. If `setting` is None, the result is
+    true if the engine shares a CUDA device with its trainer (`beside`).
 
     Errors: ConfigError if `setting` is true and the engine is not on its trainer's CUDA device.
     """

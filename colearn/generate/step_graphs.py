@@ -1,7 +1,9 @@
-"""The pass of one decoded token as a CUDA graph: recorded once for each shape, then replayed.
+"""Records the forward pass of one decoded token as a CUDA graph, once for each shape, and replays
+the graph.
 
-On a device, a token's pass consists of about a thousand short kernels, and the host takes longer to
-launch them than the device to run them. A replay launches all of them at once.
+On a CUDA device, the pass of one token consists of about a thousand short kernels. The host takes
+longer to launch these kernels than the device takes to run them. A replay launches all kernels at
+once.
 """
 
 from __future__ import annotations
@@ -19,17 +21,17 @@ from colearn.models.base import Base
 from .batch_slab import Slab
 
 SLOTS = 256
-"""Recorded passes read a multiple of this number of slots, so that few shapes occur while histories
-grow."""
+"""Recorded passes round the number of slots up to a multiple of this number, so that few shapes
+occur while histories grow."""
 
 Replay = Callable[[], Tensor]
 
 
 class StepGraphs:
-    """Recorded passes over one slab, by number of rows, number of slots and selected adapter.
+    """Recorded passes over one slab, keyed by number of rows, number of slots and selected adapter.
 
-    A pass of a new shape runs twice on the host: once as usual, with the result of this step, and
-    once to record it. The inputs of a recorded pass are tensors that each step overwrites.
+    A pass of a new shape runs twice on the host: once to compute the result of this step, and once
+    to record the graph. The inputs of a recorded pass are tensors that each step overwrites.
     """
 
     def __init__(self, base: Base) -> None:
@@ -66,8 +68,8 @@ class StepGraphs:
 
 
 def _rows(slab: Slab) -> int:
-    """Number of rows that a recorded pass computes: 1, 2, 3, 4, 6, 8, 12, 16, 24, ..., and at most
-    the slab's room."""
+    """Return the number of rows that a recorded pass computes: 1, 2, 3, 4, 6, 8, 12, 16, 24, ...,
+    but not more than the slab has room for."""
     power = 1 << (slab.rows.bit_length() - 1)
     return min(next(n for n in (power, power + power // 2, 2 * power) if n >= slab.rows), slab.room)
 
@@ -77,15 +79,15 @@ def _padded(adapters: Sequence[str | None], room: int) -> list[str | None]:
 
 
 class GraphRecorder:
-    """Records passes that never run at the same time, so that they share memory."""
+    """Records passes that share memory, because only one of these passes runs at a time."""
 
     def __init__(self, device: torch.device) -> None:
         self.device = device
         self._pool = torch.cuda.graph_pool_handle()
 
     def record(self, run: Callable[[], Tensor]) -> Replay:
-        """Record what `run` launches, without running it. Each replay overwrites the result of the
-        one before.
+        """Record the kernels that `run` launches, without running these kernels. Each replay
+        overwrites the result of the previous replay.
 
         Errors: ConfigError if `run` waits for the device or copies from the host.
         """
@@ -116,7 +118,8 @@ class GraphRecorder:
 
 @contextmanager
 def _without_collections() -> Iterator[None]:
-    """A garbage collection could free the graph of another batch, which no recording survives."""
+    """Context without garbage collection. A garbage collection could free the graph of another
+    batch, which would invalidate the recording."""
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -144,7 +147,8 @@ class _Pass:
         self._replay: Replay | None = None
 
     def overwrite(self, given: Sequence[Tensor]) -> None:
-        """Copy a step's inputs. Rows beyond them keep earlier values; their results are ignored."""
+        """Copy a step's inputs. Any additional rows keep earlier values, and the results of these
+        rows are ignored."""
         for own, new in zip(
             (self._ids, self._visible, self._lengths, self._offsets), given, strict=True
         ):

@@ -34,12 +34,12 @@ class TransformersEngine(LoadedWeights, TokenEngine):
     join the batch. A worker thread drives the batch.
 
     Agents with different adapters, sampling and windows share the batch, but not KV caches.
-    `max_rows` is the maximum number of rows decoded together; waiting rows join as rows end. None
-    decodes all rows of a turn at once. `cache_bytes` is the maximum size of the KV caches of
-    histories between turns; None keeps each cache as long as its history exists. With `copies` the
-    engine decodes on a copy of the weights, on `device` or on the base's device, while the base is
-    trained; `sync` updates the copy. Engines on one base take turns. With `cuda_graphs`, a CUDA
-    device replays recorded passes.
+    `max_rows` is the maximum number of rows decoded together (None: all rows of a turn). When a row
+    ends, a waiting row takes its place. `cache_bytes` is the maximum size of the KV caches of
+    histories between turns; None keeps each cache as long as its history exists. With `copies`, the
+    engine decodes on a copy of the weights while the base is trained. The copy is on `device`
+    (default: the base's device), and `sync` updates the copy. Engines on one base take turns. With
+    `cuda_graphs`, a CUDA device replays recorded passes.
     """
 
     def __init__(
@@ -81,16 +81,16 @@ class TransformersEngine(LoadedWeights, TokenEngine):
 
     @property
     def place(self) -> Hashable:
-        """Key of the place where the engine runs; engines with equal keys take turns. All engines
-        on the CPU share one key, because their threads would compete for the same cores. If each
-        engine has a share of the threads, the keys differ."""
+        """Key of the place where the engine runs. Engines with equal keys take turns. All engines
+        on the CPU have the same key, because their threads would compete for the same cores. If the
+        threads are divided among the engines, the keys differ."""
         device = self.base.device.type
         return device if device == "cpu" and self.threads is None else id(self.base)
 
     async def submit(self, request: TokenRequest) -> list[TokenAnswer]:
-        """Answer a request. Waiting requests join the running batch once they are at least as many
-        as the running requests. If requests joined one by one, each would be prefilled in a
-        separate pass."""
+        """Answer a request. Waiting requests join the running batch once there are at least as many
+        waiting requests as running requests. If requests joined one by one, each would be prefilled
+        in a separate pass."""
         if not request.seeds:
             return []
         answer: asyncio.Future[list[TokenAnswer]] = asyncio.get_running_loop().create_future()
@@ -98,7 +98,7 @@ class TransformersEngine(LoadedWeights, TokenEngine):
         return await answer
 
     def generate(self, requests: Sequence[TokenRequest]) -> list[list[TokenAnswer]]:
-        """Do the work of `submit` for all requests at once, outside an event loop."""
+        """Answer all requests at once, outside an event loop."""
         answers: list[Future[list[TokenAnswer]]] = [Future() for _ in requests]
         jobs = map(self._job, requests, answers)
         self._worker.submit(*(job for job in jobs if job.rows))
@@ -179,7 +179,7 @@ def _copied(base: Base, device: torch.device | None) -> Base:
 
 
 def _cancel(job: ref[Job], answer: Answer) -> None:
-    """Frees the rows of a job whose answer was cancelled."""
+    """Cancels a job whose answer was cancelled, so that its rows are freed."""
     one = job()
     if one is not None and answer.cancelled():
         one.cancelled = True
@@ -222,8 +222,8 @@ def _text_to(listener: Listener | None) -> Callable[[Event], None]:
 
 @contextmanager
 def _torch_threads(threads: tuple[int, int] | None) -> Iterator[None]:
-    """Set the number of torch's threads to the first of `threads` within the block, and to the
-    second afterwards, since new Python threads start with that number. None changes nothing."""
+    """Context in which torch uses `threads[0]` threads. Afterwards, torch uses `threads[1]`
+    threads, because new Python threads start with that number. None changes nothing."""
     if threads is None:
         yield
         return

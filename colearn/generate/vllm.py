@@ -49,8 +49,8 @@ _LOWEST_TEMPERATURE = 0.01
 """Minimum temperature, except for 0 (greedy decoding). vLLM silently raises lower temperatures to
 this value."""
 _CPU_HEAD_SIZES = (32, 64, 80, 96, 112, 128, 160, 192, 224, 256, 512)
-"""Head sizes that vLLM 0.32's CPU attention supports. With other sizes an engine fails at its first
-request."""
+"""Attention head sizes that vLLM 0.32 supports on the CPU. With any other head size, an engine
+fails at its first request."""
 _CPU_OPTIONS = {
     "block_size": 32,  # the default is 128, which short histories rarely fill
     "enable_chunked_prefill": False,  # it fails on the CPU for requests with a seed
@@ -145,13 +145,14 @@ class VLLMEngine(CheckedEngine):
 
     @property
     def place(self) -> Hashable:
-        """The same key for all engines, so that they take turns: engines share vLLM's forward
-        context, and two concurrent engines crash with a bus error."""
+        """Key of the place where the engine runs. All engines have the same key and therefore take
+        turns: they share vLLM's forward context, and two concurrent engines crash with a bus
+        error."""
         return "vllm"
 
     @property
     def max_length(self) -> int:
-        """Maximum number of tokens in a history, its action included."""
+        """Maximum number of tokens in a history, including the action."""
         length: int = self.llm.llm_engine.model_config.max_model_len
         return length
 
@@ -252,14 +253,15 @@ class VLLMEngine(CheckedEngine):
 
 
 def _placed(device: torch.device) -> dict[str, Any]:
-    """Options that place the engine on its model's device."""
+    """Return the options that place the engine on its model's device."""
     if device.type != "cuda":
         return {}
     return {"distributed_executor_backend": on_device(device.index or 0)}
 
 
 def check_temperature(agent: str, role: AgentSpec) -> None:
-    """Check a role. Errors: ConfigError for a temperature that vLLM would raise."""
+    """Check a role's temperature. Errors: ConfigError if vLLM would raise the temperature to its
+    minimum."""
     if 0 < role.sampling.temperature < _LOWEST_TEMPERATURE:
         raise ConfigError(
             f"agents.{agent}.sampling.temperature: vLLM samples at {_LOWEST_TEMPERATURE} or above, "
@@ -304,8 +306,8 @@ def _accelerators(device: torch.device) -> list[torch.device]:
 
 @contextmanager
 def _global_state_kept(device: torch.device) -> Iterator[None]:
-    """Restore global state after the block: an engine seeds all global random generators and
-    replaces torch.set_num_threads."""
+    """Context that restores global state at its end, because an engine seeds all global random
+    generators and replaces torch.set_num_threads."""
     python, legacy = random.getstate(), np.random.get_state()
     threads, set_threads = torch.get_num_threads(), torch.set_num_threads
     with torch.random.fork_rng(_accelerators(device)):

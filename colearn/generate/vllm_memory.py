@@ -32,8 +32,9 @@ def cache_bytes(cache_gib: float | None, device: torch.device) -> int:
 
 def memory_share(base: Base, cache: int) -> float | None:
     """`gpu_memory_utilization` for an engine of this base: the memory that the engine needs, as a
-    fraction of the device. vLLM's default is nearly the whole device. A trainer on the same device
-    leaves less memory free, so the engine would not start. None on devices other than CUDA.
+    fraction of the device. vLLM's default is nearly the whole device. If a trainer uses the same
+    device, less memory is free, and an engine with the default would not start. None on devices
+    other than CUDA.
 
     Errors: ConfigError if less memory is free than the engine needs.
     """

@@ -1,4 +1,5 @@
-"""Memory that a vLLM engine needs on its device, for its start and for estimates."""
+"""Computes the memory that a vLLM engine needs on its device, for starting the engine and for
+estimates."""
 
 from __future__ import annotations
 
@@ -16,8 +17,8 @@ CACHE_SHARE = 0.1
 
 
 def vllm_cache(cache_gib: float | None, *, memory: int | None) -> int:
-    """Bytes of a vLLM engine's key/value cache; `memory` is the device's memory in bytes, None on a
-    CPU."""
+    """Return the number of bytes of a vLLM engine's key/value cache. `memory` is the device's
+    memory in bytes, or None on a CPU."""
     if cache_gib is not None:
         return int(cache_gib * 2**30)
     return CPU_CACHE if memory is None else int(CACHE_SHARE * memory)
@@ -26,7 +27,7 @@ def vllm_cache(cache_gib: float | None, *, memory: int | None) -> int:
 def vllm_needs(
     weights: int, cache_gib: float | None, rows: int, *, memory: int | None
 ) -> EngineNeeds:
-    """Memory needs of a vLLM engine that shares its device with a trainer."""
+    """Return the memory needs of a vLLM engine that shares its device with a trainer."""
     cache = vllm_cache(cache_gib, memory=memory)
     held = weights + cache + (0 if memory is None else OVERHEAD)
     return EngineNeeds(held=held, cache=cache, rows=rows, apart=False)

@@ -11,8 +11,8 @@ _PREVIOUS = {"VLLM_USE_V2_MODEL_RUNNER": "0"}
 
 
 def runner_variables(roles: Mapping[str, AgentSpec], *, on_cpu: bool) -> dict[str, str]:
-    """Environment variables that choose a runner: the previous runner on the CPU or if a role uses
-    top-p or top-k, else vLLM's default.
+    """Return the environment variables that choose a runner: the previous runner if vLLM runs on
+    the CPU or a role uses top-p or top-k, else vLLM's default runner.
 
     The current runner of vLLM 0.32 reports scores before the temperature ('raw') or after top-p and
     top-k ('processed'). Without top-p and top-k, a run records the 'processed' scores. With top-p

@@ -131,8 +131,8 @@ class VLLMServerEngine(CheckedEngine):
     def end(self, begun: Future[list[Any]], requests: Sequence[TokenRequest]) -> list[TokenAnswer]:
         """Wait for the answers to requests.
 
-        Errors: ServerLost if the server ends, hangs, aborts a request, samples with weights other
-        than those of the last `load`, or returns an action that the request does not allow.
+        Errors: ServerLost if the server ends or hangs, aborts a request, does not sample with the
+        weights of the last `load`, or returns an action that the request does not allow.
         """
         with self._log_kept():
             try:
@@ -164,8 +164,8 @@ class VLLMServerEngine(CheckedEngine):
             self._asleep = True
 
     def _wake(self) -> None:
-        """Wake the server. The process that sends the first request calls this method; a second
-        call has no effect."""
+        """Wake the server from sleep. The process that sends the first request calls this method;
+        further calls have no effect."""
         if self._asleep:
             with self._log_kept():
                 self._command("/wake_up")
@@ -178,8 +178,8 @@ class VLLMServerEngine(CheckedEngine):
             self.link.lost(f"does not answer {path} ({error})")
 
     def check(self) -> None:
-        """Check parity, in the first process only: all processes have the same weights, and each
-        answer names the version of its weights."""
+        """Check parity in the first process only. One process is enough, because all processes have
+        the same weights and each answer names the version of the server's weights."""
         check = super().check
 
         def gap() -> float | None:
@@ -251,8 +251,8 @@ class VLLMServerEngine(CheckedEngine):
 
     @contextmanager
     def _log_kept(self) -> Iterator[None]:
-        """If a server that this engine started is lost, keep the server's log and name the log file
-        in the error."""
+        """Context that, if a server started by this engine is lost, keeps the server's log and
+        names the log file in the error."""
         try:
             yield
         except ServerLost as error:

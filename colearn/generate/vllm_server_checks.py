@@ -27,8 +27,8 @@ from .server_link import ServerLink, ServerRefused
 URL = "run.generator.url"
 GENERATE = "/inference/v1/generate"
 _TEXT = "\u00dcbung 1: def f(x): return x+1 \u4e2d\n\t end"
-"""Text that the run's and the server's tokenizers both encode, to compare the token ids. It
-contains letters, digits, signs, spaces and multi-byte characters."""
+"""Text that the tokenizers of both the run and the server encode, so that the token ids can be
+compared. The text contains letters, digits, signs, spaces and multi-byte characters."""
 
 
 def adapters_of(roles: Mapping[str, AgentSpec]) -> list[str]:
@@ -37,8 +37,8 @@ def adapters_of(roles: Mapping[str, AgentSpec]) -> list[str]:
 
 
 def slots_of(roles: Mapping[str, AgentSpec]) -> int:
-    """Number of adapters that the server holds at once. Includes an adapter with zero weights if
-    some roles have no adapter."""
+    """Return the number of adapters that the server must hold at once. The number includes an
+    adapter with zero weights if some roles have no adapter."""
     names = adapters_of(roles)
     return len(names) + (bool(names) and any(role.adapter is None for role in roles.values()))
 

@@ -77,7 +77,8 @@ def server_command(
 
 
 def server_sleeps(base: Base, start: ServerStart) -> bool:
-    """Whether a server that the run starts sleeps during updates. Errors: as for `sleeps`."""
+    """Whether a server that the run starts releases its memory during updates. Errors: as for
+    `sleeps`."""
     return sleeps(start.sleep, base, beside=start.gpus is None)
 
 
@@ -88,7 +89,8 @@ def server_environment(
     *,
     transfer: Transfer = "files",
 ) -> dict[str, str]:
-    """Environment variables of the server in addition to those of this process."""
+    """Return the server's additional environment variables; the server also inherits this process's
+    environment."""
     on_cpu = base.device.type == "cpu"
     environment = _ENVIRONMENT | runner_variables(roles, on_cpu=on_cpu)
     environment |= _CPU_ENVIRONMENT if on_cpu else {}

@@ -1,4 +1,5 @@
-"""Changes to vLLM's worker: choice of device, and log-probabilities before top-p and top-k."""
+"""Changes to vLLM's worker: the choice of its device, and log-probabilities computed before top-p
+and top-k."""
 
 from __future__ import annotations
 
@@ -10,8 +11,8 @@ from torch import Tensor, nn
 
 def on_device(index: int) -> type[Any]:
     """Return an executor class whose worker runs on CUDA device `index`, the device of the engine's
-    model. Every process, and every model with a configured device, can then generate on the device
-    on which it trains."""
+    model. With this class, every process and every model with a configured device can generate on
+    the device used for training."""
     from vllm.v1.executor.uniproc_executor import UniProcExecutor
 
     class OnDevice(UniProcExecutor):

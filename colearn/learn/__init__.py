@@ -1,4 +1,4 @@
-"""Learners, by name of their kind. A learner trains one network with one optimiser on packed token
+"""Kinds of learners, by name. A learner trains one network with one optimiser on packed token
 rows."""
 
 NAMES = {

@@ -16,11 +16,12 @@ Micro = list[tuple[int, int, Row]]
 Numbered = tuple[int, Micro]
 """A micro-batch with its index in the minibatch."""
 Round = list[Numbered]
-"""At most one micro-batch per process, by rank."""
+"""Micro-batches that run at the same time, by rank: at most one per process."""
 
 
 def make_batch(rows: Sequence[Row], pad: int, device: torch.device) -> RowBatch:
-    """Pad rows to one batch; rows with equal passages (equal model inputs) are stored once.
+    """Pad rows to the same length and build one batch. Rows with equal passages (equal model
+    inputs) are stored once.
 
     Outputs are never read at padding, and no real token attends to padding.
     """
@@ -101,9 +102,9 @@ def micro_batches(groups: Sequence[Sequence[Row]], token_budget: int) -> Iterato
     """Cut groups, starting with the widest, into lists of (group, index in the group, row). Each
     list fits the token budget, padding included.
 
-    Rows of one group stay together if they fit the budget. A larger group is cut between rows, and
-    a row that exceeds the budget becomes a separate micro-batch. Rows with equal passages are
-    adjacent and count once.
+    Rows of one group stay together if the group fits the budget. A larger group is cut between
+    rows, and a row that exceeds the budget becomes a separate micro-batch. Rows with equal passages
+    (model inputs) are adjacent, and their passage counts once.
     """
     units = [
         unit
@@ -150,9 +151,10 @@ def _units(rows: Micro, token_budget: int) -> list[_Unit]:
 def rounds(micros: Iterable[Numbered], processes: int, *, alike: bool) -> Iterator[Round]:
     """Yields rounds of up to `processes` micro-batches, in order.
 
-    With `alike`, all micro-batches of a round are of the same kind: with actions, with marks, with
-    both or with neither. Gradients then arrive in the same order in every process. ZeRO-2 fills its
-    buckets in this order; different orders would sum gradients of different weights.
+    With `alike`, all micro-batches of a round contain the same kinds of outputs: actions, marks
+    (tokens with a value), both or neither. Gradients then arrive in the same order in every
+    process. ZeRO-2 fills its buckets in this order; different orders would sum gradients of
+    different weights.
     """
     kinds: dict[tuple[bool, bool], Round] = {}
     for number, micro in micros:

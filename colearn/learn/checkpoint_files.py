@@ -23,7 +23,7 @@ def save_learner(
     optimizer: Mapping[str, Any],
     steps: int,
 ) -> None:
-    """Write weights, optimiser state and step count without loss.
+    """Write weights, optimiser state and step count without loss of precision.
 
     Errors: OSError if a file cannot be written.
     """

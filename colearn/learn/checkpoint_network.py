@@ -19,8 +19,8 @@ from .checkpoint_files import WEIGHTS
 
 
 def checkpoint_network(run: ResolvedRun, key: NetworkKey, checkpoint: Path) -> Network:
-    """Build the network `key` with a checkpoint's weights; an untrained network keeps the weights
-    of its base model.
+    """Build the network `key` with a checkpoint's weights. If the network was not trained, it keeps
+    the weights of its base model.
 
     Errors: ConfigError for a missing base model; CheckpointError for a damaged checkpoint, or one
     from another model.

@@ -7,8 +7,8 @@ from colearn.contract import LearnerConstructor
 
 
 def constructor(run: ResolvedRun, settings: ModelSettings | CriticSettings) -> LearnerConstructor:
-    """Return the constructor of the run's kind of learner. For a critic whose head is solved in
-    closed form, this is the ridge learner."""
+    """Return the constructor of the run's kind of learner, or the ridge learner's constructor for a
+    critic whose head is solved in closed form."""
     if isinstance(settings, CriticSettings) and settings.head == "ridge":
         from .ridge import RidgeLearner
 

@@ -28,8 +28,8 @@ from .rate_schedule import rate_factor
 
 
 class DeepSpeedLearner(NetworkLearner):
-    """Trains one network with one engine and one AdamW in float32; makes the same steps as
-    `LocalLearner`.
+    """Trains one network with one DeepSpeed engine and one AdamW in float32. Optimiser steps equal
+    the steps of `LocalLearner`.
 
     Processes run in lockstep because ZeRO-2 reduces gradients during the backward pass.
     """
@@ -126,7 +126,8 @@ class DeepSpeedLearner(NetworkLearner):
         return {"grad_norm": self._norm, "learning_rate": rate}
 
     def save(self, folder: Path) -> None:
-        """Save a checkpoint. The first process writes it; all processes must call this method."""
+        """Save a checkpoint. All processes must call this method, but only the first process writes
+        the checkpoint."""
         with self.network.base.using(self.network.adapter):  # stage 3 has no state of others
             parameters = list(self.parameters.values())
             state = read_state(self.engine, parameters, keep=self.rank == 0)
@@ -174,8 +175,8 @@ class _Pass(nn.Module):
 
 
 class _Layers(nn.Module):
-    """Module with the network as a submodule. Stage 3 gathers the weights of each module of the
-    network for that module's pass."""
+    """Module with the network as a submodule. At stage 3, DeepSpeed gathers the weights of each
+    submodule for the pass of that submodule."""
 
     def __init__(self, network: Network) -> None:
         super().__init__()

@@ -65,7 +65,7 @@ def has_cpu_adam() -> bool:
 
 
 def gathered(value: Any) -> list[Any]:
-    """Gather the values of all processes, by rank."""
+    """Gather the values of all processes, in order of rank."""
     processes = torch.distributed.get_world_size()
     if processes == 1:
         return [value]
@@ -75,8 +75,8 @@ def gathered(value: Any) -> list[Any]:
 
 
 def _indexed(device: torch.device) -> torch.device:
-    """Return the device with an index, since DeepSpeed always uses an index; `cuda` means the
-    current device."""
+    """Return the device with an index, since DeepSpeed requires an index. For `cuda`, this is the
+    index of the current device."""
     if device.type == "cpu" or device.index is not None:
         return device
     return torch.device(device.type, torch.accelerator.current_device_index())
@@ -84,8 +84,8 @@ def _indexed(device: torch.device) -> torch.device:
 
 @contextmanager
 def alone() -> Iterator[None]:
-    """Create a process group of one process if no launcher has started this process; DeepSpeed
-    would otherwise try MPI."""
+    """Create a process group of one process if no launcher has started this process. Without a
+    process group, DeepSpeed would try MPI."""
     if "LOCAL_RANK" in os.environ:
         yield
         return

@@ -1,5 +1,5 @@
-"""ZeRO-3 weights of one engine: sharded during an update, complete in every process at all other
-times."""
+"""Shards the weights of a ZeRO-3 engine during an update, and gathers them in every process at all
+other times."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ class Shards:
     """Shards an engine's weights over processes before the engine's passes, and gathers the weights
     afterwards.
 
-    DeepSpeed's hooks gather a layer's weights for its pass and are active only while the weights
-    are sharded. Generation, evaluation and checkpoints run the same modules on whole weights,
-    without collectives. With `hooked` False, the weights stay whole. Adapters need this setting,
-    since an adapter's modules belong to a base that several engines share. The optimiser state of
-    adapters is still sharded.
+    DeepSpeed's hooks gather a layer's weights for the layer's pass. The hooks are active only while
+    the weights are sharded. Generation, evaluation and checkpoints run the same modules on whole
+    weights, without collectives. With `hooked` False, the weights stay whole, but the optimiser
+    state is still sharded. Adapters need `hooked` False, since an adapter's modules belong to a
+    base that several engines share.
     """
 
     def __init__(self, engine: Any, parameters: Sequence[nn.Parameter], *, hooked: bool) -> None:
@@ -61,8 +61,8 @@ class Shards:
             part.zero_()
 
     def write(self, parameter: nn.Parameter, value: Tensor, key: str | None) -> None:
-        """Write this process's shard of a whole value to a master weight (`key` None), or to the
-        moment `key` of a master weight."""
+        """Copy this process's shard of a whole value to a master weight if `key` is None, else to
+        the master weight's optimiser moment `key`."""
         part, _ = self._optimizer._get_fp32_opt_state_partition(
             parameter, release_swap_buffers=False, optim_state_key=key
         )

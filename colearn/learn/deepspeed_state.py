@@ -1,7 +1,8 @@
 """Reads and writes a DeepSpeed engine's AdamW state in the form of `torch.optim.AdamW.state_dict`.
 
-ZeRO keeps one flat slice of the state in each process. Saving the full state makes a checkpoint
-independent of the stage and the number of processes. Its format is the same as the local learner's.
+ZeRO keeps one flat slice of the state in each process. This module saves the full state, so that a
+checkpoint does not depend on the stage or the number of processes. The format of the state is the
+same as the local learner's.
 """
 
 from __future__ import annotations
@@ -71,8 +72,7 @@ def write_state(engine: Any, parameters: Sequence[nn.Parameter], saved: dict[str
 def write_shards(
     engine: Any, shards: Shards, parameters: Sequence[nn.Parameter], saved: dict[str, Any]
 ) -> None:
-    """Does the work of `write_state` for stage 3, after this process's shards of the weights have
-    been replaced.
+    """Restore the state at stage 3, after this process's shards of the weights have been replaced.
 
     Errors: as for `write_state`.
     """
@@ -127,9 +127,9 @@ def _write_moments(
 
 
 def _count_again(adam: Any, steps: int) -> None:
-    """Advance DeepSpeed's Adam to a given step count by making steps on empty tensors. Adam updates
-    the powers of its betas by one multiplication in each step. If Adam started directly at a later
-    step, it would compute these powers at once, with different rounding (one bit at step 3 for beta
+    """Advance DeepSpeed's Adam to a given step count by making steps on empty tensors. In each
+    step, Adam multiplies the powers of its betas once more. An Adam that started directly at a
+    later step would compute these powers with different rounding (one bit at step 3 for beta
     0.999)."""
     group, nothing = adam.param_groups[0], [torch.empty(0) for _ in range(4)]
     for step in range(1, steps + 1):

@@ -47,6 +47,6 @@ class NetworkCopy(FrozenCopy):
         return self.network.trained()
 
     def _renamed(self, name: str) -> str:
-        """Name, in the copy, of one of the policy's weights."""
+        """Return the name that a weight of the policy has in the copy."""
         own, other = self.network.adapter, self.policy.adapter
         return ".".join(str(own) if part == other else part for part in name.split("."))

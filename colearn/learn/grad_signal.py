@@ -13,13 +13,14 @@ ENOUGH = 10
 def grad_signal(
     optimizer: torch.optim.Optimizer, betas: tuple[float, float], steps: int
 ) -> float | None:
-    """Estimate |E g|^2 / E |g|^2 of the clipped gradients g of `steps` steps: 1 if gradients have
-    no noise, 0 if they are only noise. Synchronises with the device once.
+    """Estimate |E g|^2 / E |g|^2 for the clipped gradients g of `steps` steps. The ratio is 1 for
+    gradients without noise and 0 for pure noise. Synchronises with the device once.
 
-    The first moment is a weighted mean of gradients with weights w. The variance of its noise is
-    therefore sum w^2 times the variance of a single gradient's noise. The second moment is a mean
-    of squared gradients. The result is None in the first steps, without a first moment, and without
-    any gradient. If several steps use the same batch, the noise of this batch counts as signal.
+    The first moment is a weighted mean of gradients with weights w. The noise variance of the first
+    moment is therefore sum w^2 times the noise variance of a single gradient. The second moment is
+    a mean of squared gradients. The result is None in the first steps, if the optimiser has no
+    first moment, and if there is no gradient. If several steps use the same batch, the noise of
+    this batch counts as signal.
     """
     parameters = (one for group in optimizer.param_groups for one in group["params"])
     states = [

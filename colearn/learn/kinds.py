@@ -1,4 +1,4 @@
-"""Learner kinds: each constructs learners and estimates their memory."""
+"""Kinds of learners. Each kind constructs its learners and estimates their memory."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from .zero_memory import kept_by_zero, kept_locally
 
 @dataclass(frozen=True, kw_only=True)
 class Local(LearnerKind):
-    """torch's AdamW on accelerate; the state is replicated in every process."""
+    """Trains with torch's AdamW on accelerate. The optimiser state is replicated in every
+    process."""
 
     def constructor(self) -> LearnerConstructor:
         from .local import LocalLearner
@@ -29,10 +30,11 @@ class Local(LearnerKind):
 
 @dataclass(frozen=True, kw_only=True)
 class DeepSpeed(LearnerKind):
-    """One ZeRO engine for each learner, at stage 0, 1, 2 or 3."""
+    """Trains with DeepSpeed: one ZeRO engine (stage 0, 1, 2 or 3) for each learner."""
 
     config: str = "zero2"
-    """A shipped name (zero0 to zero3, zero3_offload) or the path of a DeepSpeed JSON file."""
+    """Name of a shipped DeepSpeed config (zero0 to zero3, zero3_offload) or path of a DeepSpeed
+    JSON file."""
 
     def constructor(self) -> LearnerConstructor:
         from .deepspeed import DeepSpeedLearner

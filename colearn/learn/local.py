@@ -94,8 +94,8 @@ class LocalLearner(NetworkLearner):
 
     def _share_gradients(self) -> None:
         """Sum gradients over processes. If no process has a gradient for a parameter, the gradient
-        stays `None`, as in a single process: with a zero gradient, weight decay and momentum would
-        still apply."""
+        stays `None`, as in a single process. With a zero gradient instead of `None`, weight decay
+        and momentum would still apply."""
         if self.processes == 1:
             return
         parameters = list(self.parameters.values())

@@ -21,7 +21,8 @@ class UpdateSchedule:
     def minibatches(
         self, trees: Sequence[Tree[Any]], seed: int, iteration: int
     ) -> list[list[list[int]]]:
-        """The tree indices of each minibatch, by epoch; trees are reshuffled in every epoch."""
+        """Return, for each epoch, the tree indices of each minibatch. Trees are reshuffled in every
+        epoch."""
         epochs = []
         for epoch in range(self.epochs):
             rng = derive_rng(seed, "minibatch", iteration, epoch)
@@ -37,8 +38,8 @@ def minibatches(
     transitions. With None, there is one minibatch.
 
     Episodes stay whole, since a critic reads all turns of an episode in one pass. Minibatches have
-    about equal size, since a small last minibatch would cause an equally large optimiser step with
-    much less data.
+    about equal size, since a small last minibatch would cause an optimiser step of the usual size
+    from much less data.
     """
     if size is None:
         yield list(range(len(trees)))

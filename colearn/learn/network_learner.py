@@ -28,7 +28,7 @@ class MicroBatches(Prepared):
 
     micros: tuple[Micro, ...]
     tensors: dict[int, RowBatch] = field(default_factory=dict)
-    """Cached tensors by micro-batch index; they are cached only if there is a single
+    """Cached tensors by micro-batch index. Tensors are cached only if there is a single
     micro-batch."""
 
 
@@ -151,7 +151,7 @@ class NetworkLearner(Learner):
 
     @abstractmethod
     def _gathered(self, value: Any) -> list[Any]:
-        """Gather the values of all processes, by rank."""
+        """Gather the values of all processes, in order of rank."""
 
     def _merged(
         self,
@@ -159,7 +159,7 @@ class NetworkLearner(Learner):
         values: dict[tuple[int, int], tuple[float, ...]],
         failure: tuple[int, str] | None,
     ) -> Accumulated:
-        """Merge the results of all processes; if any failed, all processes raise the first
+        """Merge the results of all processes. If any process failed, all processes raise the first
         failure."""
         parts = self._gathered((totals, values, failure))
         failures = [failed for _, _, failed in parts if failed is not None]
@@ -174,8 +174,8 @@ class NetworkLearner(Learner):
         )
 
     def _stop_together(self, turn: Round, loss: Tensor) -> None:
-        """Stop all processes if any loss of the round is not finite; otherwise the other processes
-        would wait forever."""
+        """Stop all processes if any loss of the round is not finite. If only one process stopped,
+        the other processes would wait forever."""
         losses = torch.zeros(self.processes, device=self.device)
         losses[self.rank] = loss.detach()
         if self.processes > 1:
@@ -213,6 +213,7 @@ def _values(micro: Micro, outputs: Outputs) -> dict[tuple[int, int], tuple[float
 
 
 def _nothing(outputs: Outputs) -> Tensor:
-    """A zero loss with zero gradients for all outputs, so that every weight receives a gradient."""
+    """Return a zero loss with zero gradients for all outputs, so that every weight receives a
+    gradient."""
     logprobs, values = outputs.logprobs, outputs.values
     return 0.0 * (logprobs.nan_to_num(0, 0, 0).sum() + values.nan_to_num(0, 0, 0).sum())

@@ -18,7 +18,7 @@ _AT_ONCE = 2**26
 """Maximum number of elements in one block of float64 logits."""
 
 QueriedIds = Mapping[int, Sequence[int]]
-"""Token ids whose probabilities are computed after each node, by node."""
+"""The token ids whose probabilities are computed after a node, keyed by node."""
 
 
 @torch.no_grad()
@@ -30,11 +30,12 @@ def next_probabilities(
     temperatures: Sequence[float],
     token_budget: int,
 ) -> list[dict[int, Array]]:
-    """For each group and node, p(token | tokens up to the node's mark): [temperatures, ids].
+    """Return, for each group and node, the probabilities p(token | tokens up to the node's mark),
+    with shape [temperatures, ids].
 
     All probabilities at a mark come from one float64 softmax, so they sum to at most 1, however
-    peaked the distribution is. Temperature 0 is greedy decoding: probability 1 for the likeliest
-    token.
+    peaked the distribution is. At temperature 0 (greedy decoding), the likeliest token has
+    probability 1.
     """
     tables_by_group: list[dict[int, Array]] = [{} for _ in groups]
     for micro in micro_batches(groups, token_budget):

@@ -1,8 +1,8 @@
-"""Actor rows: the tokens of one agent's tree, packed so that each node occurs once.
+"""Builds actor rows: the tokens of one agent's tree, packed so that each node occurs once.
 
 A chain is one sequence with causal attention. In a tree, the shared prefix occurs once, and every
-branch attends only to its ancestors. A context window of C tokens hides older tokens from a turn's
-tokens.
+branch attends only to its ancestors. With a context window of C tokens, the tokens of a turn do not
+attend to tokens outside the window.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from colearn.types import Tree
 
 
 def window_start(previous: int, length: int, window: int | None) -> int:
-    """First visible position of a turn: the start of the last C of `length` positions (C: the
-    window), but never before `previous`."""
+    """Return the first visible position of a turn. The last C of `length` positions are visible (C:
+    the context window), but no position before `previous`."""
     return previous if window is None else max(previous, length - window)
 
 
@@ -32,14 +32,15 @@ def actor_rows(
     budget: int | None = None,
     value: ReadAt | Literal["next"] | None = None,
 ) -> list[Row]:
-    """Build the rows of `agent`'s histories in tree `number`. Each of the agent's actions is a span
-    (a range of trained tokens) in exactly one row.
+    """Build the rows of `agent`'s histories in tree `number`. Each action of the agent is a span (a
+    range of trained tokens) in exactly one row.
 
     Every context (`Observation.fresh`) has separate rows. A context of at most `budget` tokens is
     one row; a larger context is split into several rows with different leaves. These rows repeat
-    the shared prefix as context, but each action in it is trained only once. `value` sets the marks
-    for a value head on the actor: each V(h) after an observation, or each Q(h, a) after an action,
-    is a mark in exactly one row; "next" marks the end of every node.
+    the shared prefix as context, but each action in the prefix is trained only once. `value` sets
+    the marks: the tokens at which a value head on the actor is read. Each V(h) after an
+    observation, or each Q(h, a) after an action, has a mark in exactly one row. "next" marks the
+    end of every node.
     """
     rows = []
     trained: set[int] = set()
@@ -101,7 +102,7 @@ def actor_rows(
 
 
 _REPEATED = 1.25
-"""Branches become separate rows if this increases the token count by at most this factor."""
+"""Maximum factor by which the token count may grow when branches are put into separate rows."""
 
 
 def _bunches(context: Sequence[NodeTokens], budget: int | None) -> Iterable[Sequence[NodeTokens]]:

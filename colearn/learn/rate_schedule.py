@@ -8,9 +8,9 @@ from colearn.config import OptimizerSettings
 
 
 def rate_factor(settings: OptimizerSettings, step: int, done: float) -> float:
-    """Learning-rate factor at optimiser step `step` (counted from 0), after the fraction `done` of
-    the training budget. A warm-up is followed by a constant rate, or by linear or cosine decay to
-    zero.
+    """Return the learning-rate factor at optimiser step `step` (counted from 0), after the fraction
+    `done` of the training budget. After a warm-up, the rate is constant or decays to zero (linear
+    or cosine decay).
 
     The training budget is a number of environment steps, so the decay does not depend on how many
     optimiser steps an algorithm makes.

@@ -38,9 +38,9 @@ class RidgeLearner(NetworkLearner):
     """Solves, in each step, one ridge regression of the value targets on the hidden states at the
     marks.
 
-    The regression uses the experience of the last `critic.replay` updates. Except for the newest
-    update, this experience is off-policy, since its returns come from earlier policies. The penalty
-    is the candidate with the smallest leave-one-out error. If a constant prediction has an even
+    The regression uses the experience of the last `critic.replay` updates. The experience of all
+    but the newest update is off-policy, since earlier policies produced the returns. The penalty is
+    the candidate with the smallest leave-one-out error. If a constant prediction has an even
     smaller error, the hidden states are not used.
 
     Wrong when the trunk's states do not contain what the return depends on, since only the head is
@@ -156,5 +156,5 @@ def _left_out(residuals: Tensor, leverage: Tensor) -> float:
 
 
 def _ratio(shrunk: Tensor, sizes: Tensor) -> Tensor:
-    """`shrunk` / `sizes`; 0 where the size is 0."""
+    """Return `shrunk` / `sizes`, and 0 wherever `sizes` is 0."""
     return torch.where(sizes > 0, shrunk / sizes, 0.0)

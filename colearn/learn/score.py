@@ -1,5 +1,5 @@
-"""Teacher-forced passes without gradient, for old and reference log-probabilities and for
-values."""
+"""Runs teacher-forced passes without gradient, for old log-probabilities, reference
+log-probabilities and values."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def evaluate(
     pad: int = 0,
     reference: bool = False,
 ) -> list[list[Outputs]]:
-    """Compute the outputs of each row, on the CPU, in the given groups; `reference` disables
-    adapters."""
+    """Compute the outputs of each row, in the given groups, and return the outputs in CPU memory.
+    `reference` disables adapters."""
     outputs_by_group: list[list[Outputs | None]] = [[None] * len(group) for group in groups]
     for micro in micro_batches(groups, token_budget):
         batch = make_batch([row for _, _, row in micro], pad, network.base.device)
@@ -34,7 +34,7 @@ def evaluate(
 
 
 def split(outputs: Outputs, batch: RowBatch) -> list[Outputs]:
-    """Split a batch's outputs by row, on the CPU, detached."""
+    """Split a batch's outputs by row into detached tensors in CPU memory."""
     tokens = [row.action_tokens for row in batch.rows]
     marks = [len(row.marks) for row in batch.rows]
     return [

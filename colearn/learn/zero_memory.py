@@ -15,8 +15,8 @@ _LIVE, _PREFETCHED, _STEPPED = 1_000_000_000, 50_000_000, 1_000_000_000
 
 
 def kept_locally(trained: int, frozen_bytes: int) -> MemoryFootprint:
-    """Memory of a learner that holds its full state in every process. A step needs no additional
-    memory, since AdamW is fused."""
+    """Return the memory of a learner that holds its full state in every process. An optimiser step
+    needs no additional memory, since AdamW is fused."""
     return MemoryFootprint(
         weights=_FLOAT * trained + frozen_bytes,
         gradients=_FLOAT * trained,
@@ -32,16 +32,18 @@ def kept_by_zero(
     processes: int,
     whole: bool = False,
 ) -> MemoryFootprint:
-    """Bytes per process under DeepSpeed's section `zero_optimization`.
+    """Return the number of bytes per process with the settings in DeepSpeed's config section
+    `zero_optimization`.
 
-    Stage 0 partitions nothing. Stage 1 partitions Adam's moments, and adds a copy of the weights
-    that this process updates. Stage 2 also partitions the gradients, except for two buckets. During
-    an update, stage 3 also partitions the trained weights, except for the weights that DeepSpeed
-    has gathered. Stage 3 never frees the memory of the gradients. A step allocates a flat copy of
-    the gradients and the square roots of the second moments; at stage 3 it handles one sub-group of
-    weights at a time. If offloaded, the optimiser state is in CPU memory.
+    Stage 0 partitions nothing. Stage 1 partitions Adam's moments, and each process holds a copy of
+    the weights that it updates. Stage 2 also partitions the gradients, except for two buckets.
+    During an update, stage 3 also partitions the trained weights, except for the weights that
+    DeepSpeed has gathered. Stage 3 never frees the memory of the gradients. An optimiser step
+    allocates a flat copy of the gradients and the square roots of the second moments. At stage 3, a
+    step processes one sub-group of weights at a time. An offloaded optimiser state is in CPU
+    memory.
 
-    whole: whether stage 3 leaves the weights unpartitioned, as for an adapter.
+    whole: whether the weights stay unpartitioned at stage 3, as for an adapter.
     """
     stage: int = zero["stage"]
     if not stage:

@@ -29,7 +29,8 @@ class PolicyGradient(PolicyLoss):
     """
 
     ratio: Literal["sequence", "token"] = "sequence"
-    """"token": each token has its own ratio, clip and loss term (PPO, GRPO)."""
+    """"token": the ratio, the clipping and the loss term are computed for each token (PPO,
+    GRPO)."""
     reduction: Literal["sample_mean", "token_mean", "action_mean"] = "sample_mean"
     """"sample_mean": divide the sum by the minibatch's number of actions (the paper's 1/|beta|).
     "token_mean": divide the sum by the minibatch's number of tokens. "action_mean": average over an
@@ -41,36 +42,35 @@ class PolicyGradient(PolicyLoss):
     dual_clip: Annotated[float, Field(gt=1.0, description="3 is usual")] | None = None
     """c > 1: with A < 0 the loss is at most -c A (Ye et al. 2020)."""
     mask: Annotated[float, Field(gt=0.0, lt=1.0, description="0.2 is usual")] | None = None
-    """Leave out every term whose ratio is below 1 - mask or above 1 + mask, whatever the sign of
-    the advantage: nothing is learned outside this trust region. `clip`, in contrast, keeps terms
-    whose gradient leads back into the trust region. With `old_logprobs: behaviour` the ratio is
-    relative to the behaviour policy."""
+    """Leave out every term whose ratio is outside the trust region [1 - mask, 1 + mask], whatever
+    the sign of the advantage. `clip`, in contrast, keeps terms whose gradient leads back into the
+    trust region. With `old_logprobs: behaviour` the ratio is relative to the behaviour policy."""
     mask_high: Annotated[float, Field(gt=0.0, description="0.28 is usual")] | None = None
-    """Mask value for the upper bound; None: the value of `mask`."""
+    """Value that replaces `mask` in the upper bound 1 + mask; None: no replacement."""
     kl: Weight = 0.0
-    """Weight of the penalty k3 = exp(d) - d - 1 per sampled token, d = log(reference / policy). The
-    mean of k3 over the policy's samples is KL(policy || reference), the metric `kl`. Since samples
-    are not differentiated, the gradient of k3 equals that of KL(reference || policy). This gradient
-    mainly penalises dropping tokens that are likely under the reference, and penalises adding
-    unlikely tokens less."""
+    """Weight of the penalty k3 = exp(d) - d - 1 per sampled token, where d = log(reference /
+    policy). The mean of k3 over the policy's samples is KL(policy || reference), the metric `kl`.
+    Since samples are not differentiated, the gradient of k3 equals the gradient of KL(reference ||
+    policy). The gradient of k3 mainly penalises low probabilities of tokens that are likely under
+    the reference. Higher probabilities of unlikely tokens are penalised less."""
     reference_update_every: Count | None = None
     """Number of iterations after which the policy is copied to the reference; None: never. In
-    self-play, a policy gradient cycles around a mixed equilibrium; with regularisation towards a
-    recent policy, it converges (R-NaD, magnetic mirror descent)."""
+    self-play, plain policy-gradient training cycles around a mixed equilibrium. Training converges
+    if the policy is regularised towards a recent policy (R-NaD, magnetic mirror descent)."""
     entropy: Weight = 0.0
     """Weight of the entropy bonus: the entropy over the whole vocabulary, per token."""
     old_logprobs: Literal["recompute", "behaviour"] = "recompute"
     """Source of log pi_old. "recompute": a forward pass of the trainer before the first of several
-    steps. "behaviour": the generator's log-probabilities. This saves a forward pass, but the
-    generator's arithmetic and weights may differ from the trainer's."""
+    steps. "behaviour": the generator's log-probabilities. The setting "behaviour" saves a forward
+    pass, but the generator's arithmetic and weights may differ from the trainer's."""
     importance_cap: Annotated[float, Field(gt=0.0, description="2 is usual")] | None = None
     """C, the cap of truncated importance weights, for samples from an older or different policy.
     The term of an action (with ratio "token", of a token) has weight min(C, pi_old / pi_behaviour).
     The terms of `kl` have the same weights."""
     anneal_fraction: Anneal | None = None
     """Fraction of the training budget over which `kl` and `entropy` anneal to 0; None: never. Early
-    in training the two terms keep answers valid during exploration; late in training they prevent
-    convergence."""
+    in training, these two terms keep answers valid during exploration. Late in training, `kl` and
+    `entropy` prevent convergence."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -166,8 +166,8 @@ class PolicyGradient(PolicyLoss):
         return (ratio.detach() >= 1.0 - self.mask) & (ratio.detach() <= 1.0 + high)
 
     def _per_term(self, log_ratio: Tensor, batch: PolicyBatch) -> Tensor:
-        """Log-ratio of each term. Shape [N] with ratio "token"; else [S], summed over each action's
-        tokens."""
+        """Return the log-ratio of each term: with ratio "token" one log-ratio per token [N], else
+        the sum over the tokens of each action [S]."""
         if self.ratio == "token":
             return log_ratio
         return torch.zeros_like(batch.advantages, dtype=log_ratio.dtype).index_add(
@@ -187,10 +187,10 @@ class PolicyGradient(PolicyLoss):
 def bounded(log_ratio: Tensor) -> Tensor:
     """Log-ratios clipped to at most 80, with the gradient of the unclipped log-ratios.
 
-    In float32 the exponential of a number above 88 is infinite, and 0 times its gradient is NaN.
-    Without the bound, a term that `clip` or `mask` leaves out could therefore make the sum NaN.
-    With the bound, a very large term that is kept yields a gradient of infinite norm, which the
-    learner reports.
+    In float32, the exponential of a number above 88 is infinite, and 0 times an infinite gradient
+    is NaN. Without the bound, a term that `clip` or `mask` leaves out could therefore make the sum
+    NaN. If a very large term is kept, the gradient has an infinite norm despite the bound, and the
+    learner reports this norm.
     """
     return log_ratio - (log_ratio - _LARGEST).clamp(min=0.0).detach()
 

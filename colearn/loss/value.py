@@ -17,12 +17,12 @@ def value_loss(
     """Sum of (target - V)^2 over this micro-batch, divided by the minibatch's `total` scored
     values.
 
-    Targets are constants; a value whose target is NaN (not scored) does not contribute. With
-    `settings.expectile` tau, an error has weight 2 tau if the target is above V and 2 (1 - tau) if
-    it is below, so V estimates the tau-expectile (1/2: the mean). With `settings.clip`, the loss
-    uses the larger of two errors: that of V, and that of V clamped to `old_values` +- clip (PPO).
-    Metrics are summed over micro-batches; explained variance is 1 - value_error / (target_square -
-    target_mean^2).
+    No gradient flows through targets. A value whose target is NaN (not scored) does not contribute.
+    With `settings.expectile` tau, an error has weight 2 tau if the target is above V, and weight 2
+    (1 - tau) if the target is below V. V therefore estimates the tau-expectile (the mean for tau =
+    1/2). With `settings.clip`, the loss uses the larger of two errors: the error of V, and the
+    error of V clamped to `old_values` +- clip (PPO). Metrics are summed over micro-batches;
+    explained variance is 1 - value_error / (target_square - target_mean^2).
 
     Errors: ConfigError for `clip` without `old_values`.
     """

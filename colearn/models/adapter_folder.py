@@ -12,7 +12,7 @@ from colearn.errors import ConfigError, reason_of
 
 CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 _PROMPTS = ("PROMPT_TUNING", "MULTITASK_PROMPT_TUNING", "PREFIX_TUNING", "P_TUNING", "CPT")
-"""Kinds of adapters that prepend virtual tokens to the prompt and do not change weights."""
+"""Names of peft's adapter types that only prepend virtual tokens to the prompt."""
 
 
 def is_adapter(path: str) -> bool:
@@ -24,7 +24,7 @@ def is_adapter(path: str) -> bool:
 def adapter_base(path: str, field: str) -> str:
     """Return the folder or hub name of an adapter's base model.
 
-    Errors: ConfigError naming `field` for an adapter that cannot be merged into a base.
+    Errors: ConfigError naming `field` if the adapter cannot be merged into a base model.
     """
     config = adapter_config(path, field)
     kind, task, base = (
@@ -72,8 +72,8 @@ def adapter_config(path: str, field: str) -> dict[str, Any]:
 
 
 def bottom(path: str, field: str) -> str:
-    """Return the model at the bottom of a chain of adapters. A path that is not an adapter is
-    returned unchanged.
+    """Return the base model below a chain of adapters. A path that is not an adapter is returned
+    unchanged.
 
     Errors: as for `adapter_base`, and ConfigError for a circular chain.
     """
@@ -87,8 +87,8 @@ def bottom(path: str, field: str) -> str:
 
 
 def tokenizer_path(path: str, field: str) -> str:
-    """Location of a model's tokenizer: the adapter's folder if it contains a tokenizer, else the
-    base's folder.
+    """Return the folder of a model's tokenizer: the adapter's folder if it contains a tokenizer,
+    else the base model's folder.
 
     Errors: as for `bottom`.
     """

@@ -73,8 +73,8 @@ class Adapted(nn.Module):
             self.add_adapter(name, lora)
 
     def check_headless(self, adapter: str, user: str) -> None:
-        """Errors: ConfigError for an adapter on the LM head, because the network `user` never runs
-        the head."""
+        """Errors: ConfigError if an adapter is on the LM head, because the network `user` never
+        runs the LM head."""
         from peft.tuners.lora import LoraLayer
 
         head = self._causal.get_output_embeddings()
@@ -137,7 +137,8 @@ class Adapted(nn.Module):
 
     @contextmanager
     def of_rows(self, rows: Sequence[int] | None) -> Iterator[None]:
-        """Compute only these rows of the batch; used inside `using` with one adapter per row."""
+        """Context in which the model computes only these rows of the batch. Used inside `using`
+        with one adapter per row."""
         every = self._row_adapters
         if every is not None and rows is not None:
             self._row_adapters = [every[row] for row in rows]

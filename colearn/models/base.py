@@ -57,15 +57,16 @@ class Base(Adapted):
 
     @property
     def positions(self) -> int | None:
-        """Maximum number of positions; None if the model's config does not name one. If rotary
-        frequencies depend on the longest row of a batch, this is the number of positions up to
-        which the frequencies are constant.
+        """Maximum number of positions; None if the model's config sets no maximum. If the rotary
+        frequencies depend on the longest row of a batch, the number of positions up to which these
+        frequencies are constant.
         """
         return steady_positions(self.config)
 
     @property
     def recordable(self) -> bool:
-        """Whether a pass only launches kernels, so that a CUDA graph can replay it."""
+        """Whether a CUDA graph can replay a forward pass, because the pass only launches
+        kernels."""
         return not by_length(self.config)
 
     @property
@@ -118,9 +119,9 @@ class Base(Adapted):
         return bool(self._causal.config._attn_implementation == NAME)
 
     def packed(self) -> AbstractContextManager[None]:
-        """Run layers on copies of the weights in the layout that is fastest on this device. Use it
-        only for inference, inside `using`. The copies are kept until `unpack`, which must be called
-        before the weights change."""
+        """Context in which layers run on copies of the weights, in the layout that is fastest on
+        this device. Use this context only for inference, inside `using`. The copies are kept until
+        `unpack`, which must be called before the weights change."""
         if self.device.type != "cpu":
             if self._device_layers is None:
                 self._device_layers = DeviceLayers(self, self.compute)
@@ -138,7 +139,8 @@ class Base(Adapted):
 
     @property
     def row_masks(self) -> RowMasks | None:
-        """Inside `using` with one adapter per row, and `packed`: the masks that the layers read."""
+        """The adapter masks that the layers read inside `packed` and inside `using` with one
+        adapter per row."""
         return None if self._device_layers is None else self._device_layers.masks
 
     def unpack(self) -> None:
@@ -146,8 +148,9 @@ class Base(Adapted):
         self._packed = self._device_layers = None
 
     def _keeping_inputs(self, positions: int, checkpointing: bool) -> AbstractContextManager[None]:
-        """Context in which norms and MLPs save only their inputs for the backward pass. With
-        activation checkpointing it has no effect: whole layers then save only their inputs."""
+        """Context in which norms and MLPs save only their inputs for the backward pass. This
+        context has no effect with activation checkpointing, because whole layers then save only
+        their inputs."""
         small = positions * self.config.hidden_size < LARGE
         if small or checkpointing or not torch.is_grad_enabled():
             return nullcontext()
@@ -159,8 +162,8 @@ class Base(Adapted):
         return recomputing(self._causal, partial(self.using, self.selected))
 
     def autocast(self) -> Any:
-        """Autocast with its weight cache disabled. The cache would hold a copy of all weights
-        during a pass, although the pass uses each weight only once."""
+        """Autocast with its weight cache disabled. The weight cache would hold a copy of all
+        weights during a pass, although the pass uses each weight only once."""
         return torch.autocast(
             self.device.type,
             dtype=self.compute,
@@ -213,8 +216,8 @@ class Base(Adapted):
         return by_blocks(mask, self.device, heads * size)
 
     def _by_segments(self, mask: Visibility) -> bool:
-        """Whether to use FlexAttention for the pattern: on an accelerator, unless the pattern is
-        small."""
+        """Whether to use FlexAttention for the pattern. True on an accelerator, unless the pattern
+        is small."""
         if not isinstance(mask, TreeMask) or not self._by_blocks:
             return False
         return self.device.type == "cuda" and too_large(mask)

@@ -1,4 +1,4 @@
-"""Digests of the files that a checkpoint depends on. They are saved with the checkpoint, and
+"""Digests of the files that a checkpoint depends on. The digests are saved with the checkpoint, and
 compared when the checkpoint is used."""
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from .adapter_folder import is_adapter
 from .digest import digest, file_digests
 
 Bases = Mapping[str, Mapping[str, str]]
-"""Digests of the files at each path that the config names: by config field, then by file name."""
+"""Digests of the files at each path in the config, keyed by config field and then by file name."""
 
 
 def bases_of(run: ResolvedRun, folders: Mapping[str, str]) -> Bases:
-    """Compute digests of a run's models: the settings and tokenizers of all models, and the weights
-    of those models that checkpoints do not save completely. `folders`: the result of
+    """Compute digests of the settings and tokenizers of all models of a run. Weights are included
+    only for models that checkpoints do not save completely. `folders`: the result of
     `base_folders`; models missing from it are skipped.
 
-    The digests also include model folders and single files (for example data and chat templates)
-    that the task or another config section names. If a data file changed, a resumed run would draw
-    different rows.
+    The task or another config section may name model folders and single files (for example data and
+    chat templates). Digests of these folders and files are included. If a data file changed, a
+    resumed run would draw different rows.
     """
     weights: dict[str, tuple[str, bool]] = {}
     for key in run.networks:
@@ -46,10 +46,11 @@ def bases_of(run: ResolvedRun, folders: Mapping[str, str]) -> Bases:
 
 
 def check_bases(checkpoint: Path, kept: Bases, bases: Bases, *, rows: bool = False) -> None:
-    """Errors: CheckpointError, one line, if files differ from those that the checkpoint was trained
-    on. `kept`: the checkpoint's digests; empty if an earlier version of colearn wrote the
-    checkpoint. `rows`: whether to compare the task's data files, too. A resumed run draws further
-    rows from these files; a checkpoint's weights may also be used with other data."""
+    """Errors: CheckpointError, one line, if files differ from the files that were used to train the
+    checkpoint. `kept`: the checkpoint's digests; empty if an earlier version of colearn wrote the
+    checkpoint. `rows`: whether to compare the task's data files, too. A resumed run must have equal
+    data files, because it draws further rows from them. Weights alone may be used with other
+    data."""
     for field in sorted(kept.keys() & bases.keys()):
         if field.startswith("task.") and not (rows or "config.json" in bases[field]):
             continue
@@ -74,7 +75,7 @@ def _kept_whole(run: ResolvedRun, key: NetworkKey) -> bool:
 
 
 def _texts(value: Any, field: str) -> Iterator[tuple[str, str]]:
-    """All strings in a plain config, by dotted key."""
+    """Return all strings in a plain config, keyed by dotted path."""
     if isinstance(value, str):
         yield field, value
     elif isinstance(value, Mapping):

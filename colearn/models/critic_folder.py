@@ -40,7 +40,8 @@ class TurnWorth(BaseModel):
     values: int
     """Number of values that were compared with a return."""
     explained_variance: float | None
-    """1 - Var(G - V) / Var(G), which ignores a constant bias; None if all returns are equal."""
+    """Explained variance 1 - Var(G - V) / Var(G), which does not depend on a constant bias of V;
+    None if all returns are equal."""
     r2: float | None
     """1 - mean (G - V)^2 / Var(G)."""
 
@@ -53,15 +54,15 @@ class CriticManifest(BaseModel):
     format: Literal[1] = 1
     value_model: str
     critic: str
-    """Name of the part that builds the critic's input."""
+    """Name of the critic part: the component that builds the critic's input."""
     reads: dict[str, Any] = {}
-    """Settings of the part named by `critic`: the kind of values, and whether the part reads m_t
+    """Settings of the critic part: the kind of values, and whether the critic's input contains m_t
     (global information) and privileged information."""
     agents: tuple[str, ...]
     """The team, in the task's order."""
     readers: dict[str, tuple[str, ...]]
-    """The readers of this value model, each with the agents whose values the reader predicts. A
-    reader is one input of the model: the history of an agent, or of the whole team."""
+    """For each reader of this value model, the agents whose values are predicted from that reader's
+    input. A reader's input is the history of one agent or of the whole team."""
     horizon: int | None = None
     """Maximum number of turns of the task."""
     task: str
@@ -75,11 +76,11 @@ class CriticManifest(BaseModel):
     """Centre of the returns that the critic was trained on."""
     deviation: float = Field(gt=0)
     bias: float
-    """The network's part of a value is centre + deviation * (logit + bias). With `item_means`, the
-    value is the item's mean plus a share of this part."""
+    """The network predicts centre + deviation * (logit + bias). With `item_means`, the value is the
+    item's mean plus a fraction of this prediction."""
     item_means: dict[str, tuple[float, float]] = {}
-    """Set for a critic with `critic.baseline: item`: weighted sums and total weights, by reader and
-    turn, and by reader, turn and item (`ItemMeans.state`)."""
+    """Weighted sums of returns and total weights, by reader and turn, and by reader, turn and item
+    (`ItemMeans.state`). Set only for a critic with `critic.baseline: item`."""
     observations: int = Field(default=0, ge=0)
     """Number of iterations whose returns have updated centre and deviation."""
     max_length: int
@@ -96,7 +97,7 @@ class CriticManifest(BaseModel):
 
     @property
     def part(self) -> Critic:
-        """The part that builds the critic's input. Errors: ConfigError for a part that is not
+        """The critic part, which builds the critic's input. Errors: ConfigError if the part is not
         installed."""
         part: Critic = build_part(Critic, Named(name=self.critic, **self.reads), CRITIC)
         return part
@@ -106,7 +107,7 @@ class CriticManifest(BaseModel):
 
 
 def named_part(part: object) -> tuple[str, dict[str, Any]]:
-    """Return the name of a part in a config, and all settings of the part."""
+    """Return the name and all settings of a component in a config."""
     name = part_name(part)
     assert name is not None, "every part has a name"
     settings = {
@@ -125,8 +126,8 @@ def is_critic(path: str | Path) -> bool:
 def read_critic(folder: Path, field: str) -> CriticManifest:
     """Read the manifest of a saved critic.
 
-    Errors: ConfigError naming `field`, one line, if `folder` is not a critic's or the file is
-    damaged.
+    Errors: ConfigError naming `field`, one line, if `folder` does not contain a critic or the file
+    is damaged.
     """
     path = folder / CRITIC
     if not path.is_file():
@@ -157,8 +158,8 @@ def save_critic(
     adapter on `base`.
 
     `network` cannot be used afterwards. `pad` is the tokenizer's padding id: the label is read at
-    the last token that is not `pad`. Errors: ConfigError for an architecture without such a
-    classifier.
+    the last token that is not `pad`. Errors: ConfigError if transformers has no one-label
+    classifier for the architecture.
     """
     assert network.head is not None, "a critic has a value head"
     head = network.head

@@ -22,8 +22,8 @@ Forward = Callable[..., Tensor]
 
 
 class DeviceLayers:
-    """Forward functions of a base's layers for inference. The functions copy weights on first use;
-    the copies are valid until a weight changes."""
+    """Inference-only forward functions for the layers of a base. The functions copy weights on
+    first use; the copies are valid until a weight changes."""
 
     def __init__(self, base: Adapted, compute: torch.dtype) -> None:
         from peft.tuners.lora import Linear
@@ -61,8 +61,8 @@ class DeviceLayers:
 
 
 def compute_bytes(model: nn.Module, compute: torch.dtype) -> int:
-    """Bytes of the copies that are made, in the compute type, of linear weights stored in another
-    type."""
+    """Number of bytes of the copies in the compute type. Only linear weights stored in another type
+    are copied."""
     return sum(
         layer.weight.numel() * compute.itemsize
         for layer in filter(_plain, model.modules())
@@ -71,7 +71,8 @@ def compute_bytes(model: nn.Module, compute: torch.dtype) -> int:
 
 
 Columns = tuple[tuple[str, int], ...]
-"""Name and rank of each adapter of a layer, in the order of the layer's stacked factors."""
+"""Name and rank of each adapter of a layer, in the order in which the adapters' factors are
+stacked."""
 
 
 @dataclass
@@ -187,8 +188,9 @@ def _adapted(layer: Any, compute: torch.dtype, selection: _Selection) -> Forward
 
 
 def _norm(norm: Any, shifted: bool, compute: torch.dtype) -> Forward:
-    """RMSNorm with sums in float32. Float32 states are rounded to the compute type only once, here,
-    instead of in each of the following linear layers."""
+    """Return a forward function for an RMSNorm with sums in float32. The function rounds float32
+    states to the compute type once, so that the following linear layers need not round them
+    again."""
     exact: Tensor | None = None
 
     def forward(states: Tensor) -> Tensor:

@@ -25,19 +25,19 @@ SETTINGS = (
     "tokenizer.model",
     "spiece.model",
 )
-"""Files besides the weights that transformers reads for a causal language model."""
+"""Names of the files, other than weights, that transformers reads for a causal language model."""
 
 
 def settings_digests(folder: Path) -> dict[str, str]:
-    """Digests, by file name, of the settings and tokenizer files at the top level of a model's
-    folder."""
+    """Return the digests of the settings and tokenizer files at the top level of a model's folder,
+    keyed by file name."""
     return {name: digest(folder / name) for name in SETTINGS if (folder / name).is_file()}
 
 
 def file_digests(path: str, field: str, *, weights: bool = True) -> dict[str, str]:
-    """Digests of a model's files, by file name; without `weights`, only those of settings and
-    tokenizer files. For an adapter, the base's files are included as base/NAME. Empty for a hub
-    name that is not in the cache.
+    """Return the digests of a model's files, keyed by file name. Without `weights`, only settings
+    and tokenizer files are included. For an adapter, the base's files are included as base/NAME.
+    The result is empty if `path` is a hub name that is not in the cache.
 
     Errors: ConfigError naming `field` for an adapter whose base is not known.
     """
@@ -79,7 +79,7 @@ def digest(path: Path) -> str:
 
 @lru_cache(maxsize=4096)
 def _content(path: Path, *status: int) -> str:
-    """Digest of a file's content, cached in this process by the file's status. The status includes
-    ctime, which a program cannot set back."""
+    """Return the digest of a file's content, cached in this process under the file's status. The
+    status includes ctime, which a program cannot set to an earlier time."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,18 +1,18 @@
 """Embedded models: small transformers models built locally for one task, without a download.
 
-The vocabulary holds the task's words, including those that only critics read. Other words are
-split into characters. The warm start trains by maximum likelihood on legal but uncoordinated
-actions: afterwards the agents know the task's language but do not yet coordinate. Models are seeded
+The vocabulary holds the task's words, including words that only critics read. Other words are split
+into characters. The warm start trains by maximum likelihood on legal but uncoordinated actions.
+After the warm start, agents know the task's language but do not yet coordinate. Models are seeded
 and cached: the same task and settings give the same folder. `embedded:3` has other initial weights
 than `embedded`.
 
 If all agents start with the same uniform policy, an action carries no information about the agent's
 observation. Other agents then gain nothing by reacting to the action, and training starts at a
-saddle point with zero gradient. `embedded-tiny-varied:3` starts from legal play that differs, at
-random, by agent, turn and observation. Play in the first turn is uniform: no action has been
-observed yet, and an initial preference can hold a team in a local optimum.
+saddle point with zero gradient. `embedded-tiny-varied:3` therefore starts from legal play with
+random preferences for each agent, turn and observation. Actions in the first turn remain uniform:
+no action has been observed yet, and an initial preference can hold a team in a local optimum.
 
-`embedded-tiny-untrained` has no warm start, for a critic.
+`embedded-tiny-untrained` is intended for a critic and has no warm start.
 """
 
 from __future__ import annotations
@@ -103,7 +103,8 @@ def embedded_model(task: DecPOMDP[Any, Any], name: str, field: str) -> Path:
 
 @contextmanager
 def _lock(name: str, folder: Path) -> Iterator[None]:
-    """Hold the lock of a model's folder; prints a note if another process holds the lock."""
+    """Context that holds the lock of a model's folder. Prints a note while another process holds
+    the lock."""
     lock = FileLock(f"{folder}.lock")
     try:
         lock.acquire(blocking=False)
@@ -130,7 +131,7 @@ def embedded_parts(
 
 
 def embedded_recipe(task: DecPOMDP[Any, Any], name: str, field: str) -> Recipe:
-    """Return the recipe that an embedded model's name stands for. Errors: as `embedded_model`."""
+    """Return the recipe for an embedded model's name. Errors: as `embedded_model`."""
     size, _, draw = name.partition(":")
     if size not in RECIPES:
         raise ConfigError(f"{field}: no embedded model '{size}'; {nearest(size, RECIPES)}")
@@ -208,8 +209,8 @@ def _play(
 
 
 def _plain(episodes: Sequence[Episode]) -> list[Any]:
-    """Convert episodes to plain JSON data, which determines the folder's name: texts, with the
-    system text and earlier turns, if any."""
+    """Convert episodes to plain JSON data, from which the folder's name is computed. The data
+    contain the texts of each turn, with the system text and earlier turns, if any."""
     return [
         [[(_shown(prompt), done) for prompt, done in turns] for turns in episode]
         for episode in episodes

@@ -22,16 +22,17 @@ class Recipe:
     """Standard deviation of initial weights. With 0.1 the model learns to copy sooner than with
     transformers' default of 0.02."""
     draw: tuple[int, ...] = ()
-    """The N of `embedded:N`, which selects the initial weights and the warm-start batches."""
+    """The number N in `embedded:N`, which selects the initial weights and the warm-start
+    batches."""
     version: int = 5
     copies: bool = False
-    """Initialise the last attention layer to output the words that it attends to, and keep the
-    other weights small. The model can then copy from the start, and only has to learn which words
-    to copy."""
+    """Whether to initialise the last attention layer so that the layer outputs the words to which
+    it attends. All other weights are small. The untrained model can then already copy words, and
+    only has to learn which words to copy."""
     drills: float = 0.0
-    """Fraction of warm-start examples that are drills: random words of the task, with a contiguous
-    run of them as the answer. Drills teach the model to copy every word, even words that do not
-    occur in play."""
+    """Fraction of warm-start examples that are drills. The prompt of a drill is a list of random
+    words of the task, and the answer is a contiguous part of this list. Drills teach the model to
+    copy every word, even words that do not occur in play."""
     concentration: float = 0.0
     """If above 0, legal play is not uniform after the first turn. For each agent, turn and
     observation, the action probabilities are drawn once from a symmetric Dirichlet distribution
@@ -39,8 +40,7 @@ class Recipe:
 
     @property
     def key(self) -> dict[str, Any]:
-        """The fields that determine the name of the model's folder; disabled options are left
-        out."""
+        """The fields that determine the name of the model's folder, without disabled options."""
         return {
             k: v
             for k, v in asdict(self).items()

@@ -30,9 +30,9 @@ def stream_turns(task: DecPOMDP[Any, Any]) -> range:
 def embedded_tokenizer(
     task: DecPOMDP[Any, Any], episodes: Sequence[Episode], information: Sequence[str]
 ) -> PreTrainedTokenizerBase:
-    """Build a tokenizer with one token for each word (including the leading space) and one token
-    for each heading in a critic's input. Unknown words are split into the longest known pieces,
-    down to characters."""
+    """Build a tokenizer with one token for each word, including its leading space. Each heading in
+    a critic's input is also one token. Unknown words are split into the longest known pieces, down
+    to characters."""
     from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
     from transformers import PreTrainedTokenizerFast
 

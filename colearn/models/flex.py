@@ -13,8 +13,8 @@ from .segment_mask import block_mask
 from .tree_mask import TreeMask
 
 LARGEST_DENSE = 2**22
-"""Maximum number of elements of a dense mask. For smaller masks, compiling a FlexAttention kernel
-is not worth its time."""
+"""Maximum number of elements of a dense mask. For a mask up to this size, compiling a FlexAttention
+kernel takes more time than it saves."""
 
 
 class FlexMask(Tensor):

@@ -16,7 +16,7 @@ from .merged_folder import merged_folder
 def base_folders(run: ResolvedRun, keys: Iterable[NetworkKey]) -> dict[str, str]:
     """Folder or hub name of each base model of these networks, keyed by the path in the config.
 
-    Embedded models are built for the run's task; the folder of an adapter is merged with its base.
+    Embedded models are built for the run's task; adapters are merged with their base models.
     Errors: ConfigError naming the field.
     """
     folders: dict[str, str] = {}
@@ -32,7 +32,7 @@ def base_folders(run: ResolvedRun, keys: Iterable[NetworkKey]) -> dict[str, str]
 
 
 def with_folders(run: ResolvedRun, folders: Mapping[str, str] | None = None) -> ResolvedRun:
-    """Return the run with each model path that is a key of `folders` replaced by the value;
+    """Return a copy of the run in which each model path in `folders` is replaced by its folder.
     `folders` defaults to the result of `base_folders`. Errors: as `base_folders`."""
     folders, config = folders or base_folders(run, run.networks), run.config
     models = {

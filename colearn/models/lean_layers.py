@@ -1,9 +1,10 @@
-"""RMSNorm and gated MLP that save only their inputs for the backward pass and recompute everything
-else.
+"""RMSNorm and gated MLP with low memory use: only the inputs are saved for the backward pass, and
+everything else is recomputed.
 
 Autograd saves each operator's operands: five tensors for a norm, and four tensors of the inner
-width for an MLP. These functions save one tensor for a norm and two for an MLP. Forward passes
-equal those of transformers' modules bit for bit; gradients differ in the last bits.
+width for an MLP. The functions in this module save one tensor for a norm and two tensors for an
+MLP. Outputs equal the outputs of transformers' modules bit for bit, but gradients differ in the
+last bits.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ matter, and the overhead of a Python function costs time."""
 
 
 def lean_layers(model: nn.Module) -> Lean:
-    """Find the norms and MLPs that these functions can replace. The bytecode of their classes must
-    match that of a known class."""
+    """Find the norms and MLPs that these functions can replace. The bytecode of a norm's or MLP's
+    class must match the bytecode of a known class."""
     found: list[tuple[nn.Module, Forward]] = []
     for module in model.modules():
         kind = _kind(type(module))

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from transformers import PretrainedConfig, PreTrainedTokenizerBase
 
 ALIGNMENT = 64
-"""Alignment of a tensor in bytes, equal to that of torch's CPU allocator."""
+"""Alignment of a tensor in bytes, as in torch's CPU allocator."""
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
@@ -183,7 +183,7 @@ def load_base(
     quantized: bool = False,
     adapted: bool = False,
 ) -> Base:
-    """Load a base model. For full fine-tuning, weights stay float32 for every compute type; a
+    """Load a base model. For full fine-tuning, weights stay float32 whatever the compute type. A
     frozen base is stored in the compute type or, if `quantized`, in 4 bits. Without `head` the LM
     head is dropped. `adapted`: if the path is an adapter's folder, the adapter is loaded onto its
     base but not merged.
@@ -228,7 +228,7 @@ def load_base(
 
 @torch.no_grad()
 def _align(model: nn.Module) -> None:
-    """Copy tensors whose offset in the file is not aligned to 64 bytes, torch's alignment.
+    """Copy tensors whose offset in the file is not a multiple of 64 bytes, torch's alignment.
 
     On a CPU, matrix multiplications with unaligned weights are slower and round differently: a
     model read from a file would not match its in-memory copy bit for bit.
@@ -240,8 +240,8 @@ def _align(model: nn.Module) -> None:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Suppress the tables of weights that transformers prints; `_check_whole` reports missing and
-    mismatched weights."""
+    """Suppress transformers' printed tables of missing and mismatched weights, which `_check_whole`
+    reports."""
     from transformers.utils import logging
 
     before = logging.get_verbosity()
@@ -254,7 +254,7 @@ def _quiet() -> Iterator[None]:
 
 @contextmanager
 def _reading(path: str, field: str) -> Iterator[None]:
-    """Convert any loader error on a damaged file to a ConfigError."""
+    """Context that converts any error while loading a damaged file to a ConfigError."""
     refuse_missing_folder(path, field)
     try:
         _open_first(path)
@@ -268,7 +268,7 @@ def _reading(path: str, field: str) -> Iterator[None]:
 def _open_first(path: str) -> None:
     """Open a model's settings and tokenizer in a child process first.
 
-    Errors: ValueError for files that take too much time or memory.
+    Errors: ValueError if opening the files takes too much time or memory.
     """
     if not os.path.isdir(path):
         _fetch_settings(path)
@@ -283,7 +283,7 @@ def _open_first(path: str) -> None:
 @lru_cache(maxsize=256)
 def _fetch_settings(name: str) -> None:
     """Download a hub model's settings into the hub's cache, so that a child process can open them.
-    Leaves download errors for the loader to report."""
+    Download errors are ignored here, because the loader reports them."""
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError
 
@@ -308,7 +308,7 @@ def _check_whole(model: Any, loading: Mapping[str, Any], *, head: bool) -> None:
 def check_vocabulary(tokenizer: PreTrainedTokenizerBase, words: int, field: str) -> None:
     """Check that the model has an embedding for each token in the tokenizer's base vocabulary.
 
-    `words` is the number of the model's embeddings; ids of added tokens may exceed this number.
+    `words` is the number of embeddings in the model. Ids of added tokens may exceed this number.
     Errors: ConfigError naming `field`.
     """
     if tokenizer.vocab_size > words:

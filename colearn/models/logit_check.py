@@ -1,4 +1,5 @@
-"""Checks that colearn's logits for a loaded model equal those of the model's own forward pass."""
+"""Checks that colearn and the model's own forward pass compute the same logits for a loaded
+model."""
 
 from __future__ import annotations
 
@@ -7,7 +8,8 @@ import torch
 from .base import Base
 
 _CLOSE = {torch.float32: 1e-3}
-"""Largest allowed difference of logits by compute type, as a fraction of the largest logit."""
+"""Maximum allowed difference between logits, as a fraction of the largest logit, keyed by compute
+type."""
 _CLOSE_ROUNDED = 0.05
 
 
@@ -15,7 +17,8 @@ _CLOSE_ROUNDED = 0.05
 def check_logits(base: Base) -> None:
     """Compare `Base.logits` at two tokens with the logits of the model's own forward pass.
 
-    Errors: ValueError if they differ: the architecture transforms its logits in an unknown way.
+    Errors: ValueError if the logits differ, because the architecture then transforms logits in a
+    way that colearn does not support.
     """
     ids = torch.arange(2, device=base.device)[None] % base.config.vocab_size
     with base.autocast():

@@ -1,5 +1,5 @@
-"""Logits and log-probabilities from the LM head's output: scaling for each architecture, the size
-of a block of logits, and the log-probabilities of chosen tokens."""
+"""Computes logits and log-probabilities from the LM head's output, with the scaling of each
+architecture, in blocks that fit the device's memory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from torch.autograd.function import once_differentiable
 _FACTORS = ("logit_scale", "lm_head_multiplier", "output_multiplier")
 """Config fields that multiply logits, in Cohere, Falcon H1 and Muse."""
 LEAST = 2**24
-"""Number of elements of a block of logits on a CPU, and the minimum number on any device."""
+"""Number of elements in a block of logits on a CPU, and the minimum number of elements on an
+accelerator."""
 MOST = 2**29
 _PART = 256
 """Bytes of device memory per element of a block. A block with its float32 copy and its softmax
@@ -42,9 +43,9 @@ def scaled_logits(config: Any, logits: Tensor) -> Tensor:
 
 @cache
 def logits_at_once(device: torch.device) -> int:
-    """Number of elements of a block of logits. The head's weights are read once for each block, so
-    blocks are as large as the device's memory allows. Batches of more than one block are computed
-    block by block, and recomputed in the backward pass."""
+    """Return the number of elements in a block of logits. The LM head's weights are read once for
+    each block, so blocks are as large as the device's memory allows. A batch that needs several
+    blocks is computed block by block, and recomputed in the backward pass."""
     if device.type != "cuda":
         return LEAST
     return for_memory(torch.cuda.mem_get_info(device)[1])
@@ -56,11 +57,11 @@ def for_memory(size: int) -> int:
 
 
 def chosen_logprobs(logits: Tensor, ids: Tensor) -> Tensor:
-    """[N] log-softmax of `logits` [N, V] at `ids` [N].
+    """Return the log-probabilities [N] of the tokens `ids` [N] under `logits` [N, V].
 
-    Values and gradients equal those of `logsumexp` and `gather` bit for bit. The backward passes of
-    these two functions allocate three [N, V] tensors; the backward pass here overwrites `logits`
-    instead, so it can run only once.
+    Values and gradients equal, bit for bit, the values and gradients of `logsumexp` with `gather`.
+    The backward passes of `logsumexp` and `gather` allocate three [N, V] tensors. The backward pass
+    of this function overwrites `logits` instead, and can therefore run only once.
     """
     logprobs: Tensor = _ChosenLogprobs.apply(logits, ids)
     return logprobs

@@ -26,8 +26,8 @@ _NAME = "merged"
 
 
 def merged_folder(path: str, field: str) -> str:
-    """Return the folder of an adapter merged into its base, in float32; return any other path
-    unchanged.
+    """If `path` is an adapter, return the folder of the base model with the adapter merged in
+    float32. Any other path is returned unchanged.
 
     Errors: ConfigError naming `field` for an adapter that cannot be merged.
     """

@@ -43,14 +43,14 @@ def _untie(causal: Any) -> None:
 
 
 def _own(layer: Any) -> Any:
-    """Return the model's original layer from inside peft's wrapper."""
+    """Return the model's original layer without peft's wrapper."""
     while hasattr(layer, "base_layer") or hasattr(layer, "original_module"):
         layer = getattr(layer, "base_layer", None) or layer.original_module
     return layer
 
 
 def _say(causal: Any, *, tied: bool) -> None:
-    """Set in the config whether embeddings and head are tied. A weights file stores a tied weight
+    """Set the config field for tied embeddings and LM head. A weights file stores a tied weight
     only once, under one of its names."""
     for config in (causal.config, causal.config.get_text_config()):
         config.tie_word_embeddings = tied

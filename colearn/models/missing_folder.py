@@ -1,5 +1,5 @@
-"""Handles model paths that are not folders: raises an error if the path cannot be a hub name, else
-prints a note."""
+"""Handles model paths that are not folders. Raises an error if the path cannot be a hub name;
+otherwise prints a note."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from colearn.text.notes import note
 
 def refuse_missing_folder(path: str, field: str) -> None:
     """Errors: ConfigError for a path that is neither a folder nor a hub name, or that is close to
-    the name of a local folder. A request to the hub for such a path would fail; without a
-    connection, it would fail only after a timeout."""
+    the name of a local folder. A request to the hub for such a path would fail. Without a network
+    connection, the request would fail only after a timeout."""
     if os.path.isdir(path):
         return
     above, name = os.path.split(path)

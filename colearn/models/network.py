@@ -23,9 +23,9 @@ class Network(nn.Module):
     """Teacher-forced forward pass over packed rows: log-probabilities at actions, values at marked
     tokens.
 
-    `adapter` None trains all weights of the base; a name trains only that adapter. With
-    `checkpointing`, a training pass saves only the inputs of layers and recomputes everything else
-    in the backward pass.
+    If `adapter` is None, all weights of the base are trained; otherwise only the named adapter is
+    trained. With `checkpointing`, a training pass saves only the inputs of layers and recomputes
+    everything else in the backward pass.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class Network(nn.Module):
         return parameters
 
     def state(self) -> dict[str, Tensor]:
-        """Tensors that a checkpoint contains: the trained parameters and the value head's scale."""
+        """Tensors to save in a checkpoint: the trained parameters and the value head's scale."""
         tensors: dict[str, Tensor] = {**self.trained()}
         if self.head is not None:
             tensors["head.scale"] = self.head.scale
@@ -105,7 +105,8 @@ class Network(nn.Module):
         entropy: bool,
         reference: bool,
     ) -> tuple[Tensor, Tensor | None]:
-        """Log-probabilities [N] and entropies [N]; `temperatures` None: all are 1."""
+        """Return log-probabilities [N] and entropies [N]. If `temperatures` is None, every
+        temperature is 1."""
         if not len(ids):
             empty = states.new_zeros(0, dtype=torch.float32)
             return empty, empty if entropy else None
@@ -130,7 +131,7 @@ class Network(nn.Module):
 
     def _parts(self, score: Score, slices: Sequence[slice], count: int) -> list[Scores]:
         """Compute the scores of `count` tokens, block by block. If there are several blocks, the
-        backward pass recomputes them."""
+        backward pass recomputes each block."""
         if len(slices) > 1 and torch.is_grad_enabled():
             return [checkpoint(score, part, use_reentrant=False) for part in slices]
         return [score(part) for part in slices]

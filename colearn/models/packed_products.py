@@ -1,5 +1,5 @@
-"""Linear layers that run on oneDNN with weights in oneDNN's blocked layout, for CPU inference with
-few rows.
+"""Runs linear layers on oneDNN, with weights in oneDNN's blocked layout, for CPU inference with few
+rows.
 
 torch's matrix multiplication packs the weights again in every call; with few rows, packing costs as
 much as the multiplication. Values differ from torch's in the last bits.
@@ -15,11 +15,11 @@ import torch
 from torch import Tensor, nn
 
 SMALLEST = 2**16
-"""Number of weights in the smallest layer for which calling oneDNN saves time."""
+"""Minimum number of weights in a layer for which calling oneDNN saves time."""
 
 PATIENCE = 8
-"""Number of calls of a layer before the layer is packed. For only a few calls, the copy would cost
-more time than it saves."""
+"""Number of calls of a layer after which the layer's weights are packed. For fewer calls, packing
+would cost more time than it saves."""
 
 PACKED_BYTES = 2**28
 """Maximum memory in bytes of the packed copies of one model. Beyond this limit, layers run on
@@ -27,7 +27,8 @@ oneDNN with plain weights."""
 
 
 class PackedProducts:
-    """The linear layers of a model. A layer is packed once it has been called several times.
+    """Packs the weights of a model's linear layers. The weights of a layer are packed after its
+    first few calls (`PATIENCE`).
 
     Dropping the last reference to this object frees the copies. A reference cycle would keep the
     copies in memory during updates, until Python's garbage collector runs.
@@ -59,7 +60,7 @@ class PackedProducts:
 
 
 class _Copies:
-    """Packs weights until the copies take `PACKED_BYTES`."""
+    """Packs weights until the packed copies use `PACKED_BYTES` bytes."""
 
     def __init__(self) -> None:
         self.bytes = 0
@@ -110,7 +111,7 @@ def packed_bytes(model: nn.Module) -> int:
 
 
 def worthwhile(device: torch.device, compute: torch.dtype) -> bool:
-    """Whether oneDNN has fast kernels for these layers: for float32 on an x86 CPU."""
+    """Whether oneDNN has fast kernels for these layers. True for float32 layers on an x86 CPU."""
     return (
         device.type == "cpu"
         and compute == torch.float32

@@ -39,7 +39,7 @@ def nf4(compute: torch.dtype) -> BitsAndBytesConfig:
 
 
 def keep_layout(model: nn.Module) -> None:
-    """Make every pass read the weights as they were loaded.
+    """Keep the loaded layout of the weights in every pass.
 
     On some CPUs bitsandbytes repacks a layer's weights at the first pass without gradient, for a
     kernel that autograd does not track. Adapters in earlier layers would then stop learning.
@@ -50,8 +50,8 @@ def keep_layout(model: nn.Module) -> None:
 
 
 class DescribedLinear(nn.Linear):
-    """A 4-bit layer with the size of bitsandbytes' layer but without values, for memory
-    estimates."""
+    """A placeholder for bitsandbytes' 4-bit layer, with the same size but without values, for
+    memory estimates."""
 
     def __init__(self, like: nn.Linear) -> None:
         super().__init__(like.in_features, like.out_features, bias=False, device="meta")
@@ -67,7 +67,8 @@ class DescribedLinear(nn.Linear):
 
 
 class _Product(torch.autograd.Function):
-    """Dequantises the weights for the matrix multiplication, and again for the gradient."""
+    """Matrix multiplication that dequantises the weights in the forward pass, and again in the
+    backward pass."""
 
     @staticmethod
     def forward(ctx: Any, states: torch.Tensor, inputs: int, outputs: int) -> torch.Tensor:

@@ -21,11 +21,12 @@ def checkpointed_layers(model: nn.Module) -> list[nn.Module]:
 def recomputing(
     model: nn.Module, again: Callable[[], AbstractContextManager[None]]
 ) -> Iterator[None]:
-    """Checkpoint the layers of forward passes inside this context. The context that `again` returns
-    is active during the second run of the layers, in the backward pass.
+    """Context in which forward passes checkpoint their layers. The context that `again` returns is
+    active during the second run of the layers, in the backward pass.
 
-    transformers' own setting works only in training mode, in which dropout is active. Here models
-    stay in evaluation mode, so both runs of a layer are identical without saving the random state.
+    transformers' own setting works only in training mode, in which dropout is active. In colearn,
+    models stay in evaluation mode, so both runs of a layer are identical even if the random state
+    is not saved.
     """
     run = partial(
         checkpoint,

@@ -7,12 +7,13 @@ from typing import Any
 
 _BY_LENGTH = ("dynamic", "longrope")
 """RoPE types whose frequencies transformers recomputes once a pass reaches positions beyond the
-trained range. In such a pass, cached keys have other frequencies than new queries, and a row's
-result depends on the other rows of the batch."""
+trained range. In a pass beyond the trained range, cached keys have other frequencies than new
+queries, and a row's result depends on the other rows of the batch."""
 
 
 def by_length(config: Any) -> bool:
-    """Whether a pass reads its longest position, for which the host waits on a device."""
+    """Whether the rotary frequencies depend on a pass's longest position, so that the host must
+    wait for the device to read that position."""
     return any(one.get("rope_type") in _BY_LENGTH for one in _kinds(config))
 
 

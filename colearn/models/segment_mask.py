@@ -42,8 +42,8 @@ def block_mask(mask: TreeMask, device: torch.device, window: int | None) -> Bloc
 def visible(
     rows: Sequence[Sequence[PieceRun]], width: int, device: torch.device, window: int | None
 ) -> Visible:
-    """Return a function that decides whether a query of a row attends to a key: the key must be an
-    ancestor within the query's window. Padding attends to itself."""
+    """Return a function that decides whether a row's query attends to a key. The key must belong to
+    an ancestor within the query's window. Padding attends to itself."""
     most = max(map(len, rows), default=0)
     above = np.zeros((len(rows), most + 1, most + 1), dtype=bool)  # the last one is padding
     segment = np.full((len(rows), width), most, dtype=np.int32)
@@ -102,7 +102,7 @@ def _pairs(
 
 
 def _overlap(start: int, end: int, numbers: np.ndarray) -> np.ndarray:
-    """Number of tokens of [start, end) in each block."""
+    """Number of tokens of the range [start, end) that are in each block."""
     return np.clip(
         np.minimum(end, (numbers + 1) * BLOCK) - np.maximum(start, numbers * BLOCK), 0, None
     )

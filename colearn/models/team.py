@@ -1,8 +1,8 @@
 """Builds a run's networks from the run's settings and shares base weights among the networks.
 
-Models with the same path, compute type, quantization and device share one frozen base if they use
-LoRA or are not trained. A critic with LoRA on the same path shares this base, too. All other models
-have separate weights.
+Models that use LoRA or are not trained share one frozen base if their path, compute type,
+quantization and device are the same. A critic with LoRA on the same path also shares this base. All
+other models have separate weights.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class TeamBuilder:
         self._frozen: dict[tuple[str | None, ...], Base] = {}
 
     def build(self, keys: Collection[NetworkKey] | None = None) -> dict[NetworkKey, Network]:
-        """Build the run's networks in `keys`, or all networks, in loading order.
+        """Build the networks in `keys` (None: all networks of the run), in loading order.
 
         Errors: ConfigError for a missing model or device.
         """
@@ -87,8 +87,8 @@ class TeamBuilder:
         return self.kind(base, key.adapter, checkpointing=self._checkpointing(key, base))
 
     def _checkpointing(self, key: NetworkKey, base: Base) -> bool:
-        """Whether to use activation checkpointing. Errors: ConfigError if it is set and the
-        architecture does not support it."""
+        """Whether to use activation checkpointing. Errors: ConfigError if the setting is true and
+        the architecture does not support activation checkpointing."""
         wanted = self.run.settings(key).checkpointing
         if wanted and not checkpointed_layers(base.causal):
             raise ConfigError(

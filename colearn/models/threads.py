@@ -16,8 +16,9 @@ Python and in thread synchronisation. Below this number, one thread is faster
 
 
 def use_threads(chosen: int | None, models: Iterable[nn.Module]) -> int:
-    """Set the number of torch's threads to `chosen`; None: 1 if every model is small, else torch's
-    default (the cores, or OMP_NUM_THREADS). Returns the previous number."""
+    """Set the number of torch's threads to `chosen`. If `chosen` is None, use one thread if every
+    model is small, else torch's default (number of cores, or OMP_NUM_THREADS). Returns the previous
+    number."""
     before = torch.get_num_threads()
     if chosen is None and all(parameter_count(model) < LARGE for model in models):
         chosen = 1

@@ -26,7 +26,7 @@ NAME = "colearn_tree"
 """Name of the attention implementation, set in a model's config while it is in memory."""
 
 _CALL = 2**19
-"""Fixed cost of the call for one block, expressed as a number of multiplications in dense
+"""Fixed cost of calling the kernel for one block, in units of one multiplication in dense
 attention. A query-key pair costs heads * head size multiplications. Measured by
 `benchmarks/tree_attention.py`."""
 
@@ -49,8 +49,8 @@ class Carrier(Tensor):
 
 
 def by_blocks(mask: TreeMask, device: torch.device, width: int) -> Carrier | None:
-    """Return a batch's blocks as a mask; None if the device does not support blocks or a dense mask
-    is faster. `width` is heads * head size."""
+    """Return a batch's blocks as a mask. Returns None if the device does not support blocks or a
+    dense mask is faster. `width` is heads * head size."""
     if device.type != "cpu" or mask.rows is None:
         return None
     calls = pairs = 0
@@ -94,9 +94,9 @@ def tree_attention(
 def _one_token(
     query: Tensor, key: Tensor, value: Tensor, mask: Tensor, scale: float | None
 ) -> Tensor:
-    """Attention [B, 1, heads, D] of one new token per row. The heads that share keys stand in the
-    place of queries: transformers before 5.23 copies all keys and values for them, which takes a
-    GPU six times as long as the attention."""
+    """Attention [B, 1, heads, D] of one new token per row. Heads that share keys are passed as
+    several queries of one head. Otherwise, transformers before 5.23 copies all keys and values,
+    which takes six times as long on a GPU as the attention."""
     rows, heads, _, width = query.shape
     grouped = query.reshape(rows, key.shape[1], heads // key.shape[1], width)
     attended = torch.nn.functional.scaled_dot_product_attention(

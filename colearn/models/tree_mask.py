@@ -14,7 +14,8 @@ from colearn.contract.rows import Piece
 
 
 class AttentionRange(NamedTuple):
-    """Queries [first, last) attend to keys [start, end), causally if the ranges are equal."""
+    """Range of queries [first, last) that attend to keys [start, end). Attention is causal if the
+    two ranges are equal."""
 
     first: int
     last: int
@@ -42,8 +43,8 @@ class Rows(NamedTuple):
 
 @dataclass(frozen=True)
 class TreeMask:
-    """Attention pattern of a batch of packed rows: a token attends to its ancestors within its
-    window. Padding attends to itself in the dense mask and to nothing in the blocks."""
+    """Attention pattern of a batch of packed rows, in which a token attends to its ancestors within
+    its window. Padding attends to itself in the dense mask and to nothing in the blocks."""
 
     pieces: tuple[tuple[Piece, ...], ...]
     """The pieces of each row."""
@@ -56,7 +57,7 @@ class TreeMask:
 
     @cached_property
     def rows(self) -> tuple[Rows, ...] | None:
-        """The pattern as blocks; None if the window of a piece is shorter than the piece."""
+        """The attention pattern as blocks; None if a piece is longer than its attention window."""
         runs: list[Rows] = []
         for number, pieces in enumerate(self.pieces):
             blocks = tree_blocks(pieces)
@@ -92,11 +93,11 @@ class PieceRun(NamedTuple):
 
 
 def tree_blocks(pieces: Sequence[Piece]) -> tuple[AttentionRange, ...] | None:
-    """Convert a row's attention to blocks. Each piece attends causally to itself, and the tokens of
-    all descendants of a piece attend to the visible keys of the piece. No key is copied and no
-    invisible pair is computed.
+    """Convert a row's attention pattern to blocks. Each piece attends causally to itself, and the
+    tokens of its descendants attend to its visible keys. No key is copied and no invisible pair is
+    computed.
 
-    None if a piece's window is shorter than the piece.
+    Returns None if a piece is longer than its attention window.
     """
     segments = segments_of(pieces)
     if any(segment.visible_from > segment.first_position for segment in segments):
@@ -123,8 +124,8 @@ def tree_blocks(pieces: Sequence[Piece]) -> tuple[AttentionRange, ...] | None:
 
 
 def segments_of(pieces: Sequence[Piece]) -> list[PieceRun]:
-    """Non-empty runs of pieces, parents first. In a run, each piece after the first is the only
-    child of the previous piece."""
+    """Return the non-empty runs of pieces, parents first. Each piece in a run, except the first, is
+    the only child of the previous piece."""
     children = [0] * len(pieces)
     for piece in pieces:
         if piece.parent >= 0:

@@ -32,8 +32,8 @@ class ValueHead(nn.Module):
             return self.scale[0] + self.scale[1] * values
 
     def observe(self, returns: Sequence[float], centre: float) -> None:
-        """Update the scale with these returns; the n-th call has weight max(1/n, 1/20). `centre` is
-        the value that V should predict for these returns: the mean or another expectile."""
+        """Update the scale with these returns. The n-th call has weight max(1/n, 1/20). `centre` is
+        an expectile of these returns (for example the mean) that V should predict."""
         before, deviation, calls = self.scale.tolist()
         part = max(1.0 / (calls + 1.0), 0.05)
         spread = max(pstdev(returns), _LEAST_SPREAD)

@@ -23,8 +23,8 @@ DRILLS = 4096
 """Number of distinct drills that the warm start samples from."""
 
 CALL = 256
-"""Number of tokens, padding included, whose processing takes as long as one additional call of the
-model."""
+"""Fixed cost of one call of the model, as the number of tokens (padding included) that take the
+same time."""
 
 Row = tuple[list[int], list[int]]
 """Token ids and labels of one history."""
@@ -83,9 +83,9 @@ def warm_start(
 
 
 def by_length(rows: Sequence[Row]) -> list[list[Row]]:
-    """Divide rows into groups such that the total time, estimated from padding and number of calls,
-    is smallest. If a single group is fastest, the rows keep their order. A single group pads all
-    rows to the length of the longest row."""
+    """Divide rows into groups so as to minimise the total time, which is estimated from padding and
+    number of calls. If a single group is fastest, the rows keep their order, and all rows are
+    padded to the length of the longest row."""
     ordered = sorted(rows, key=lambda row: len(row[0]), reverse=True)
     best = [0.0]  # least cost of the first n rows, longest first
     begins = [0]
@@ -103,7 +103,7 @@ def by_length(rows: Sequence[Row]) -> list[list[Row]]:
 
 
 def _loss(model: Any, rows: Sequence[Row], count: int) -> torch.Tensor:
-    """Contribution of these rows to a batch's mean loss over `count` labels."""
+    """Return the contribution of these rows to the mean loss of a batch with `count` labels."""
     width = max(len(ids) for ids, _ in rows)
     inputs = torch.zeros((len(rows), width), dtype=torch.long)
     targets = torch.full((len(rows), width), -100)

@@ -1,4 +1,4 @@
-"""Rollout shapes, by name, and the growth of trees."""
+"""Rollout shapes, by name, and functions that grow trees."""
 
 NAMES = {
     "chain": "shapes:Chain",

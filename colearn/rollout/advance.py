@@ -1,8 +1,8 @@
 """Asynchronous growth of one tree.
 
-The tree's branches advance independently of each other and of other trees, unless a barrier holds
-their requests. If the shape compares siblings to select the branches that continue, a branch waits
-for its siblings.
+Each branch advances independently of other branches and trees, unless a barrier holds its requests.
+If the rollout shape compares siblings to select the branches that continue, a branch also waits for
+its siblings.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from .growth import Growth
 from .transition import transition
 
 Act = Callable[[ActionRequest], Awaitable[list[TokenAnswer]]]
-"""Function that answers a request. Returns one answer for each of the request's seeds."""
+"""Asynchronous function that answers a request, with one answer for each of the request's seeds."""
 
 
 class GrowthListener(Protocol):
     """Receives events of a growing tree."""
 
     async def stepped(self, at: Node[Any], outcome: Outcome[Any]) -> None:
-        """A joint action was executed at node `at`."""
+        """Called after a joint action was executed at node `at`."""
 
     async def grown(self, node: Node[Any]) -> None:
-        """A node was added, including the root."""
+        """Called after a node (possibly the root) was added."""
 
 
 async def advance(
@@ -43,12 +43,12 @@ async def advance(
     barrier: TreeBarrier | None = None,
     listener: GrowthListener | None = None,
 ) -> None:
-    """Grow one tree to its end. `step` runs the task's transitions, and `beside` runs the task's
-    other methods. `barrier` holds the requests of a branch until all other branches have reached
-    the same turn.
+    """Grow one tree until all branches have ended. `step` runs the task's transitions, and `beside`
+    runs the task's other methods. `barrier` holds the requests of a branch until all other branches
+    have reached the same turn.
 
-    Errors: TaskError if the task breaks its contract; errors of `act`. After the first error, all
-    other requests are withdrawn.
+    Errors: TaskError if the task violates its contract; any error of `act`. After the first error,
+    all other requests are cancelled.
     """
     root: list[FrontierNode] = await beside(growth.start)
     if listener is not None:
@@ -74,7 +74,7 @@ class _Branches:
     group: asyncio.TaskGroup
 
     def go_on(self, live: Sequence[FrontierNode]) -> None:
-        """Continue a branch at these nodes; with no nodes, the branch has ended."""
+        """Continue a branch at these nodes. If there are no nodes, the branch has ended."""
         self._split(self._turn(at) for at in live)
 
     def _split(self, branches: Iterable[Coroutine[Any, Any, None]]) -> None:
@@ -132,7 +132,7 @@ async def _awaited(act: Act, request: ActionRequest) -> list[TokenAnswer]:
 
 
 def first_error(error: BaseException) -> BaseException:
-    """The first error in nested exception groups."""
+    """Return the first error in nested exception groups."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error

@@ -1,4 +1,4 @@
-"""Barrier for lockstep order: all branches request their actions of a turn together."""
+"""Barrier for lockstep order, in which all branches request the actions of a turn together."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 
 class Barrier:
-    """Holds branches until all of them wait, then releases them in the order of trees and paths.
+    """Holds branches until all branches wait, then releases the branches in the order of trees and
+    paths.
 
-    Requests then reach a queue in an order that does not depend on timing, so batches are
+    With the barrier, the order of requests in a queue does not depend on timing, so batches are
     repeatable. Every tree begins as one branch.
     """
 
@@ -53,7 +54,7 @@ class TreeBarrier:
     tree: int
 
     async def wait(self, path: tuple[int, ...]) -> None:
-        """Waits, at the node with this path, for the branches of all trees."""
+        """Waits, at the node with the path `path`, for the branches of all trees."""
         await self.all_trees.wait(self.tree, path)
 
     def split(self, count: int) -> None:

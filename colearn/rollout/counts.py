@@ -10,23 +10,23 @@ from colearn.contract import TokenAnswer
 
 @dataclass(slots=True)
 class Counts:
-    """Sums over the trees of one or several collections."""
+    """Counters summed over the trees of one or several rollouts."""
 
     generations: int = 0
-    """Number of actions sampled, summed over agents: the model calls of Proposition 4.3."""
+    """Number of actions sampled, summed over agents. Proposition 4.3 counts these model calls."""
     joint_actions: int = 0
     """Number of joint actions executed, that is, environment steps."""
     tokens: int = 0
     """Number of tokens sampled, summed over agents."""
     response_seconds: list[float] = field(default_factory=list)
-    """Durations of requests in seconds. In lockstep: the slowest request of each turn, because
-    engines run concurrently. In the free order: every request, from joining a batch to the
-    answer."""
+    """Durations of requests in seconds. In lockstep order, only the slowest request of each turn is
+    listed, because engines run concurrently. In free order, every request is listed with the time
+    from joining a batch to the answer."""
 
     @property
     def tokens_per_action(self) -> float:
-        """Mean number of tokens per action; 0 if there are no actions, for example because programs
-        ask no agent."""
+        """Mean number of tokens per action. The mean is 0 if no action was sampled, for example
+        because a task's program called no agent."""
         return self.tokens / max(self.generations, 1)
 
     def answered(self, answers: Iterable[TokenAnswer]) -> None:
@@ -36,7 +36,8 @@ class Counts:
             self.tokens += len(answer.action.tokens)
 
     def add(self, other: Counts) -> None:
-        """Add the counts of another collection; its response times are appended."""
+        """Add the counts of another collection, and append the response times of that
+        collection."""
         self.generations += other.generations
         self.joint_actions += other.joint_actions
         self.tokens += other.tokens

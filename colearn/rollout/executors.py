@@ -18,14 +18,14 @@ from colearn.errors import TaskError
 
 Result = TypeVar("Result")
 Call = tuple["asyncio.Future[Any]", Callable[..., Any], tuple[Any, ...]]
-"""A future, followed by the function and arguments whose result the future receives."""
+"""A queued call: (future that receives the result, function, arguments)."""
 Beside = Callable[..., Awaitable[Any]]
-"""Function that runs a possibly slow function outside the event loop. Arguments: the slow function
-and its arguments."""
+"""Function that runs another, possibly slow, function outside the event loop. The arguments are the
+slow function and the slow function's arguments."""
 
 IDLE = 0.05
-"""Minimum idle time in seconds of a step that counts as waiting. Such a step must also be idle for
-at least half of its time."""
+"""Minimum idle time in seconds of a step that counts as waiting. A step that counts as waiting must
+also be idle for at least half of its duration."""
 
 
 async def run_in(pool: Executor, work: Callable[..., Any], *arguments: Any) -> Any:
@@ -34,13 +34,13 @@ async def run_in(pool: Executor, work: Callable[..., Any], *arguments: Any) -> A
 
 
 class CallingThread:
-    """Runs a coroutine in a new event loop, and the functions that the coroutine awaits in the
-    calling thread.
+    """Runs a coroutine in a new event loop. Functions that the coroutine awaits through this object
+    run in the calling thread.
 
-    The loop has a separate thread, because a notebook's thread already has a loop and a task's
-    methods may start one. The task's methods run in the calling thread, which is usually the main
-    thread. Only in the main thread can a reward function set an alarm. Results of functions that
-    are queued together are returned together.
+    The event loop has a separate thread, because a notebook's thread already has an event loop, and
+    a task's methods may start another event loop. The task's methods run in the calling thread,
+    which is usually the main thread. A reward function can set an alarm only in the main thread.
+    Results of functions that are queued together are returned together.
     """
 
     def __init__(self) -> None:
@@ -85,7 +85,8 @@ class CallingThread:
         return outcome.result()
 
     def _cancel(self) -> None:
-        """Cancel the coroutine and wait for its end. A coroutine that has not begun never does."""
+        """Cancel the coroutine and wait for its end. A coroutine that has not yet begun is never
+        started."""
         self._cancelled = True  # before the task is read, as main() stores the task and reads this
         if self._task is None:
             return
@@ -95,7 +96,7 @@ class CallingThread:
             self._calls.get()
 
     def _waiting(self) -> list[Call]:
-        """Waits for a call; returns all queued calls, or an empty list after the coroutine has
+        """Wait for a call. Returns all queued calls, or an empty list after the coroutine has
         ended."""
         calls: list[Call] = []
         while not calls or not self._calls.empty():
@@ -111,9 +112,10 @@ class TurnSteps:
     (`Services.steps_at_once`), all steps run in `threads` once one step has been observed to wait,
     for example for a judge or a server.
 
-    Threads do not speed up a step that computes. A step that sets an alarm needs the main thread,
-    so the first such step ends the use of threads. Outcomes do not depend on threads, since the
-    random numbers of a step depend only on the step's place in the tree.
+    Threads do not speed up a step that mainly computes. A step that sets an alarm needs the main
+    thread, so threads are no longer used after the first step that sets an alarm. Outcomes do not
+    depend on threads, since the random numbers of a step depend only on the step's place in the
+    tree.
     """
 
     def __init__(self, caller: Beside, threads: Executor, *, at_once: bool) -> None:

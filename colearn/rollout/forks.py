@@ -18,8 +18,8 @@ from .shapes import Aligned, Group, Parallel
 
 @dataclass(frozen=True, kw_only=True)
 class ForkOn(Group, Aligned):
-    """Samples K actions of `agent` at this agent's `occasion`-th action (counted from 0), and one
-    action of every other agent. The K branches continue as chains (MHGPO's forks).
+    """Samples K actions instead of one when `agent` acts for the `occasion`-th time (counted from
+    0). Every other action is sampled once, and the K branches continue as chains (MHGPO's forks).
 
     In simultaneous play, each of the K actions is paired with the other agents' single action.
     Wrong when all agents should learn from one episode: actions before the fork have no siblings to
@@ -29,7 +29,7 @@ class ForkOn(Group, Aligned):
     agent: str
     """The agent whose action is forked."""
     occasion: int = 0
-    """Index, from 0, of this agent's action that is forked."""
+    """Index (from 0) of the forked action among this agent's actions."""
 
     def samples(self, at: FrontierNode) -> Mapping[str, int]:
         counts = dict.fromkeys(at.acting, 1)
@@ -40,8 +40,8 @@ class ForkOn(Group, Aligned):
 
 @dataclass(frozen=True)
 class ForkOnFirst(Parallel):
-    """FoF (Algorithm 3): the entry agent answers G times, and each later agent once per branch.
-    Each item has one tree. With n agents in sequence, an item costs n G generations.
+    """FoF (Algorithm 3): the entry agent answers G times, and each later agent answers once per
+    branch. Each item has one tree. With n agents in sequence, an item costs n G generations.
 
     Wrong when the last agents decide the reward: only the entry agent's answers have siblings with
     equal prompts.
@@ -50,8 +50,8 @@ class ForkOnFirst(Parallel):
 
 @dataclass(frozen=True)
 class _Forest(Group, Aligned):
-    """Base of strategies that assign a shape to each tree. `trees` returns the shapes; the default
-    shape is a chain."""
+    """Base class of strategies that assign a rollout shape to each tree. `trees` returns these
+    shapes; the default shape is a chain."""
 
     def samples(self, at: FrontierNode) -> Mapping[str, int]:
         return dict.fromkeys(at.acting, 1)
@@ -60,7 +60,7 @@ class _Forest(Group, Aligned):
 @dataclass(frozen=True)
 class Independent(_Forest):
     """IS (Algorithm 4): one tree per agent, which forks at this agent's first action. If groups use
-    only `forked` actions, n G actions are trained, G for each agent; the rest of the trees is
+    only `forked` actions, n G actions are trained (G for each agent), and all other actions are
     dropped.
 
     Wrong when generation is expensive: with n agents in sequence the trees cost
@@ -76,17 +76,17 @@ class Independent(_Forest):
 @dataclass(frozen=True)
 class RoundRobin(_Forest):
     """RR (Algorithm 5): one tree per item, which forks at the first action of one sampled agent.
-    Agents before the fork act once, so their actions are grouped across the batch instead
+    Agents before the fork act once, so the actions of these agents are grouped across the batch
     (`ungrouped: shuffle`).
 
-    With agents 1..n in sequence, the expected cost of an item is the sum over i of p_i ((i - 1) + G
-    (n - i + 1)) generations, at most FoF's n G. Wrong when a batch is small: few actions are
-    ungrouped, so they form few groups.
+    With agents 1..n in sequence, the expected cost of an item is sum_i p_i ((i - 1) + G (n - i +
+    1)) generations. The cost is never higher than FoF's n G. Wrong when a batch is small: only a
+    few groups can be formed from the ungrouped actions.
     """
 
     probabilities: Mapping[str, float] = field(default_factory=dict)
-    """Fork probability of each agent, summing to 1; empty: uniform. For a search team, the MHGPO
-    paper uses 0.7, 0.1, 0.2."""
+    """Probability of forking at each agent; the probabilities must sum to 1. If empty, all agents
+    are equally likely. For a search team, the MHGPO paper uses 0.7, 0.1, 0.2."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -14,19 +14,19 @@ from .shapes import Group
 
 @dataclass(frozen=True)
 class GreedyTree(Group):
-    """Every acting agent samples K candidates from its prompt, and play continues from the
-    candidate with the highest credited reward; ties are broken at random. A candidate without a
+    """Every acting agent samples K candidates from its prompt. The episode continues from the
+    candidate with the highest credited reward, and ties are broken at random. A candidate without a
     score is selected only if no candidate has a score.
 
     Agents that act simultaneously sample in parallel, and their candidates are scored in the
     agents' order (Alg. 1, lines 9 to 14). Each candidate of agent i is executed together with the
     selected action of each earlier agent and the first sample of each later agent. Rewards in an
-    agent's group then differ only because of that agent's candidates. Play continues from the last
-    agent's best joint action.
+    agent's group therefore differ only because of that agent's candidates. The episode continues
+    from the last agent's best joint action.
 
-    An episode of N agents over T turns costs N T K generations and N T K environment steps, for
-    simultaneous and sequential play; a full tree needs K^(N T) generations. A program among the
-    agents acts once per turn.
+    An episode of N agents over T turns costs N T K generations and N T K environment steps, whether
+    agents act simultaneously or sequentially. A full tree needs K^(N T) generations. A program
+    among the agents acts once per turn.
 
     Wrong when an action's immediate reward predicts later turns poorly: selection is greedy, so
     training visits histories that a better team than the evaluated one would reach.
@@ -59,8 +59,8 @@ class GreedyTree(Group):
 
 
 def _compared(counts: Mapping[str, int]) -> list[str]:
-    """Return the agents whose candidates are scored. If only programs act, this is the first
-    program."""
+    """Return the agents whose candidates are scored. If only programs act, only the first program
+    is returned."""
     return [agent for agent, count in counts.items() if count > 1] or list(counts)[:1]
 
 
@@ -77,7 +77,7 @@ def _last_agent(tried: Sequence[Child]) -> str:
 
 
 def _best_of_last(at: FrontierNode, tried: Sequence[Child]) -> int:
-    """Index of the best candidate of the agent that was scored last."""
+    """Return the index of the best candidate of the agent that was scored last."""
     agent = _last_agent(tried)
     worth = {
         number: child.rewards[agent] if not isnan(child.rewards[agent]) else -inf

@@ -36,7 +36,8 @@ from .growth import Growth
 Order = Literal["lockstep", "free"]
 
 AT_ONCE = 256
-"""Maximum number of threads. Nearly all threads wait for slow calls."""
+"""Maximum number of threads. The number can be large, because nearly all threads wait for slow
+calls."""
 
 
 def grow(
@@ -54,14 +55,15 @@ def grow(
     order: Order = "lockstep",
     at_once: int | None = None,
 ) -> tuple[list[Tree[Any]], Counts]:
-    """Play every item to its end. The seed and the episode numbers determine all randomness.
+    """Play the episodes of every item to the end. The seed and the episode numbers determine all
+    randomness.
 
     `cast` assigns `players`, by name, to the task's agents. With `order` "lockstep", all trees
-    advance turn by turn, and results are repeatable bit for bit; with "free", no tree waits for
-    another tree. `at_once` limits the number of items whose trees grow together, which also limits
-    the size of the generators' caches; None sets no limit.
+    advance turn by turn, and results are repeatable bit for bit. With `order` "free", no tree waits
+    for another tree. `at_once` is the maximum number of items whose trees grow together (None:
+    unlimited). This maximum also limits the size of the generators' caches.
 
-    Errors: TaskError if the task breaks its contract, ConfigError from a generator.
+    Errors: TaskError if the task violates its contract; ConfigError from a generator.
     """
     trees: list[Tree[Any]] = []
     counts = Counts()
@@ -109,7 +111,7 @@ def plant(
 
 
 class Driver:
-    """Advances all branches of several trees; the trees share the engines of their players.
+    """Advances all branches of several trees, which share the engines of their players.
 
     In the free order a slow step, tool or player delays no other branch. Requests join the batch
     that their engine is decoding, so batches depend on timing. Samples do not depend on timing,
@@ -127,7 +129,7 @@ class Driver:
     def grow(self, growths: Sequence[Growth]) -> None:
         """Grow every tree to its end.
 
-        Errors: TaskError if the task breaks its contract, ConfigError from a generator.
+        Errors: TaskError if the task violates its contract; ConfigError from a generator.
         """
         caller = CallingThread()
         with (

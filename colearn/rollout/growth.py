@@ -1,4 +1,4 @@
-"""State of one tree during a rollout: pending requests, candidates, new nodes.
+"""State of one tree during a rollout: its pending requests, candidate actions and new nodes.
 
 A `Growth` neither generates actions nor steps the task: `advance` does both. All randomness is a
 function of (seed, episode, path), so results do not depend on the order of branches.
@@ -76,7 +76,7 @@ class Growth:
         return self.shape.cuts or type(self.shape).next_round is not Rollout.next_round
 
     def start(self) -> list[FrontierNode]:
-        """Add the root; return it unless it is terminal."""
+        """Add the root. Returns the root unless the root is terminal."""
         rng = derive_rng(self.seed, "reset", self.episode)
         state = begin(self.task, self.item, rng, self.item_name)
         outcome: Outcome[Any] = Outcome(state=state, reward=0.0)
@@ -84,8 +84,8 @@ class Growth:
         return [] if root.terminal else [self._frontier(root, {}, {})]
 
     def requests(self, at: FrontierNode) -> list[ActionRequest]:
-        """Return the requests to the players of a node's acting agents. Errors: ConfigError for a
-        tree that is too large."""
+        """Return the requests to the players of a node's acting agents. Errors: ConfigError if the
+        tree is too large."""
         node = at.node
         counts = self.shape.samples(at)
         self._drawn += sum(counts.values())
@@ -116,7 +116,7 @@ class Growth:
         tried: Sequence[Child] = (),
     ) -> list[Child]:
         """Return the next round of joint actions to execute, given each agent's answers and the
-        joint actions already executed. Empty if no joint action is left."""
+        joint actions already executed. The result is empty if no joint action is left."""
         counts = {seat: len(options) for seat, options in drawn.items()}
         following = self.shape.next_round(at, counts, tried)
         if following is None:
@@ -172,7 +172,8 @@ class Growth:
         return following
 
     def end_overlong(self, seat: str) -> None:
-        """End a chain at its last node because a server refuses an agent's history as too long."""
+        """End a chain at its last node, because a server has refused an agent's history as too
+        long."""
         last = self.nodes[-1]
         ProgramEpisodes.of(self.task).abandon(last.state)
         final = measured(self.task, last.state, self.item_name)
@@ -210,7 +211,8 @@ class Growth:
         }
 
     def _context_tokens(self, node: Node[Any], seat: str) -> int:
-        """Number of tokens in an agent's context at a node, including the node's observation."""
+        """Return the number of tokens in an agent's context at a node, including the node's
+        observation."""
         count = 0
         while True:
             observation = node.observations.get(seat)
@@ -254,7 +256,7 @@ class Growth:
         *,
         cut: bool = False,
     ) -> Node[Any]:
-        """Add the node of an outcome, with the observation of each acting agent; `answers` contains
+        """Add the node of an outcome, with the observation of each acting agent. `answers` contains
         each agent's most recent answers."""
         path = () if parent is None else (*parent.path, child.number)
         with placed(self.task, self.item_name):
@@ -297,8 +299,8 @@ class Growth:
         return node
 
     def _overlong(self, node: Node[Any]) -> str | None:
-        """Return the first acting agent whose history leaves no room for an answer within its
-        model's maximum length.
+        """Return the first acting agent whose history leaves no room for an answer within the
+        maximum length of the agent's model.
 
         Errors: TaskError if the first observation alone is too long; ConfigError if the player may
         not truncate the episode."""

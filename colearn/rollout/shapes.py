@@ -14,13 +14,13 @@ from colearn.contract import FrontierNode, Rollout
 from colearn.errors import ConfigError
 
 MOST_ACTIONS = 2**16
-"""Maximum number of sampled actions in one tree, and also the maximum number of joint actions. A
-full tree with K=4, six turns and two agents has 10,920 sampled actions."""
+"""Maximum number of sampled actions in one tree, and maximum number of joint actions in one tree.
+For example, a full tree with K=4, six turns and two agents has 10,920 sampled actions."""
 
 
 def check_size(actions: int, shape: object, turn: int) -> None:
-    """Errors: ConfigError if a tree has more than `MOST_ACTIONS` actions by `turn`, counted from
-    0."""
+    """Errors: ConfigError if a tree has more than `MOST_ACTIONS` actions up to and including turn
+    `turn` (counted from 0)."""
     if actions > MOST_ACTIONS:
         raise ConfigError(
             f"algorithm.rollout.k: one tree of {type(shape).__name__} has more than "
@@ -29,8 +29,8 @@ def check_size(actions: int, shape: object, turn: int) -> None:
 
 
 class Aligned(Rollout):
-    """Base of shapes in which K actions per acting agent form K joint actions, so that a node has K
-    children. An agent with fewer than K samples repeats its last sample."""
+    """Base class of shapes in which K actions per acting agent form K joint actions, so that a node
+    has K children. An agent with fewer than K samples repeats its last sample."""
 
     def joint_actions(
         self, at: FrontierNode, counts: Mapping[str, int]
@@ -41,7 +41,7 @@ class Aligned(Rollout):
 
 @dataclass(frozen=True)
 class Group(Rollout):
-    """Base of shapes with groups of size K."""
+    """Base class of shapes with groups of size K."""
 
     k: Annotated[int, Field(ge=1, le=1024, description="set 2 or more")] = 4
     """K, the number of sampled actions per agent and history."""
@@ -53,9 +53,10 @@ class Group(Rollout):
 
 @dataclass(frozen=True, kw_only=True)
 class Chain(Aligned):
-    """One action per agent and history: n H generations for an episode of n agents and H turns.
+    """Samples one action per agent and history. An episode of n agents and H turns costs n H
+    generations.
 
-    Wrong when the baseline compares actions of one history.
+    Wrong when the baseline compares several actions of the same history.
     """
 
     forks_later = False
@@ -70,7 +71,7 @@ class CounterfactualChain(Chain):
     The further actions are not executed. An episode of n agents and H turns costs n H (1 + K)
     generations and H environment steps.
 
-    Wrong without a counterfactual critic: nothing uses the further actions.
+    Wrong without a counterfactual critic: the further actions are then unused.
     """
 
     k: Annotated[int, Field(ge=1, le=1024, description="set 1 or more")] = 4
@@ -91,8 +92,8 @@ class CounterfactualChain(Chain):
 
 @dataclass(frozen=True)
 class Parallel(Group, Aligned):
-    """K chains that share only the root's history: n K H generations for an episode of n agents and
-    H turns.
+    """Samples K chains that share only the root's history. An episode of n agents and H turns costs
+    n K H generations.
 
     Wrong when later turns need a group baseline: only the first turn has a group.
     """
@@ -105,11 +106,11 @@ class Parallel(Group, Aligned):
 
 @dataclass(frozen=True)
 class KaryTree(Group, Aligned):
-    """K joint actions at every history, so every action is compared with siblings.
+    """Samples K joint actions at every history, so that every action can be compared with siblings.
 
     An episode of n agents and H turns costs n K (K^H - 1) / (K - 1) generations (Proposition 4.3).
-    A program acts once at a node, so a node where only a program acts does not branch.
-    Wrong when the horizon is long: K=4, H=4 is 340 joint actions for one item.
+    A program acts once at a node, so a node where only a program acts does not branch. Wrong when
+    the horizon is long: with K=4 and H=4, one item has 340 joint actions.
     """
 
     def samples(self, at: FrontierNode) -> Mapping[str, int]:
@@ -118,10 +119,10 @@ class KaryTree(Group, Aligned):
 
 @dataclass(frozen=True)
 class Cross(Group):
-    """K actions per acting agent, combined to all K^m joint actions of m acting agents. Intended
-    for cheap rewards and expensive generation.
+    """Samples K actions per acting agent and executes all K^m joint actions of the m acting agents.
+    Intended for cheap rewards and expensive generation.
 
-    Wrong when `step` is slow or the horizon long: an episode runs K^m + ... + K^(mH) steps. Two
+    Wrong when `step` is slow or the horizon is long: an episode runs K^m + ... + K^(mH) steps. Two
     siblings may share an agent's action, so siblings are not independent samples. The group size is
     K, the number of actions per agent; the number of children K^m is at least K.
     """

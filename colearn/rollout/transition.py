@@ -25,7 +25,7 @@ Task = DecPOMDP[Any, Any]
 
 
 def items_of(task: Task, split: str) -> Sequence[Any]:
-    """All items of a split. A lazy `Sequence` is not copied.
+    """Return all items of a split. A lazy `Sequence` is not copied.
 
     Errors: TaskError, as for all functions of this module.
     """
@@ -35,7 +35,7 @@ def items_of(task: Task, split: str) -> Sequence[Any]:
 
 
 def begin(task: Task, item: Any, rng: np.random.Generator, name: str) -> Any:
-    """The initial state of an item."""
+    """Return the initial state of an item."""
     with asking(task, "reset", name):
         return task.reset(item, rng)
 
@@ -56,7 +56,7 @@ def global_information(task: Task, state: Any, item: str) -> str:
 
 
 def privileged(task: Task, state: Any, item: str) -> str:
-    """Information for centralized critics only."""
+    """Return the privileged information, which is intended for centralized critics only."""
     with asking(task, "privileged_info", item):
         return validate_text(PrivilegedInfo.of(task).privileged_info(state), "privileged_info")
 
@@ -70,8 +70,8 @@ def measured(task: Task, state: Any, item: str) -> dict[str, float | None]:
 def step(
     task: Task, state: Any, actions: Mapping[str, Any], rng: np.random.Generator, item: str
 ) -> Outcome[Any]:
-    """The outcome of a joint action. Actions are texts, or `SampledAction`s if the task reads
-    them."""
+    """Return the outcome of a joint action. Actions are texts, or `SampledAction` objects if the
+    task reads such objects."""
     with asking(task, "step", item):
         return validate_outcome(task.step(state, actions, rng), task.agents)
 

@@ -17,7 +17,8 @@ Items = TypeVar("Items", bound=Sequence[Any])
 State = TypeVar("State")
 
 LARGEST_REWARD = 1e9
-"""Maximum |reward|: larger rewards make squares and sums of returns too large for float32."""
+"""Maximum absolute value of a reward. With larger rewards, squares and sums of returns overflow
+float32."""
 
 
 def validate_items(items: Items, split: str) -> Items:
@@ -36,7 +37,8 @@ def validate_items(items: Items, split: str) -> Items:
 
 
 def validate_observation(shown: str | Prompt | None, agent: str) -> Prompt | None:
-    """Convert an observation (text or a prompt) to a `Prompt`; None if the agent does not act.
+    """Convert an observation (text or a prompt) to a `Prompt`. Returns None if the agent does not
+    act.
 
     Errors: TaskError.
     """
@@ -97,7 +99,7 @@ def validate_metrics(metrics: Mapping[str, float | None]) -> Mapping[str, float 
 
 
 def validate_outcome(outcome: Outcome[State], agents: Sequence[str]) -> Outcome[State]:
-    """Check a step's outcome: rewards must be finite or None (not scored), `done` must be a bool,
+    """Check a step's outcome. Rewards must be finite or None (not scored), `done` must be a bool,
     and local rewards must belong to known agents.
 
     Errors: TaskError.
@@ -172,6 +174,6 @@ def _finite(value: object, what: str) -> None:
 
 
 def _shown(value: float) -> str:
-    """Return a short text for a number that is not finite, or for an integer with any number of
-    digits."""
+    """Return a short text for a number that is infinite, NaN, or an integer outside the range of a
+    float."""
     return str(value) if isinstance(value, float) else "an integer beyond a float's range"

@@ -1,5 +1,5 @@
-"""Explainable share of the returns' variance, and the share that a separate mean for each item
-explains."""
+"""Estimates the fraction of the returns' variance that a value model can explain, and the fraction
+that a separate mean for each item explains."""
 
 from __future__ import annotations
 
@@ -21,23 +21,24 @@ _RESAMPLES = 200
 
 @dataclass(frozen=True, slots=True)
 class Ceiling:
-    """Upper bound, at one turn, of the share of the variance of single returns that a value of the
-    joint history can explain. Includes a 95% interval over trees."""
+    """Upper bound, at one turn, on the explained variance of a value that depends on the joint
+    history only. Includes a 95% interval over trees."""
 
     turn: int
     explainable: float
     low: float
     high: float
     groups: int
-    """Number of joint histories with several sampled joint actions."""
+    """Number of joint histories after which several joint actions were sampled."""
 
 
 def ceilings(episodes: Episodes, items: Sequence[str] | None = None) -> tuple[Ceiling, ...]:
-    """Compute the explainable share at each turn: 1 - (variance among siblings) / (total variance).
+    """Compute the explainable fraction of the variance at each turn: 1 - (variance among siblings)
+    / (total variance).
 
     Returns are means over agents. `items`: the name of every episode's item. If names are given,
-    the roots of all trees of an item count as one history. This is correct if one policy played all
-    episodes. Turns without siblings are left out.
+    the roots of all trees of an item count as one history, which is correct only if one policy
+    played all episodes. Turns without siblings are left out.
     """
     by_turn = (
         _ceiling(turn, list(units.values()))
@@ -71,7 +72,8 @@ def return_groups(
 
 
 def _ceiling(turn: int, units: Sequence[Sequence[Sequence[float]]]) -> Ceiling | None:
-    """`units`: the groups of each tree or item, which are resampled together."""
+    """Compute the ceiling at one turn. `units` contains the groups of each tree or item; the groups
+    of a unit are resampled together."""
     sums = np.array([_sums(groups) for groups in units])
     share = _explainable(sums.sum(0))
     if share is None:
@@ -85,8 +87,8 @@ def _ceiling(turn: int, units: Sequence[Sequence[Sequence[float]]]) -> Ceiling |
 
 
 def _sums(groups: Sequence[Sequence[float]]) -> tuple[float, float, float, float, float]:
-    """Five sums over the returns: their number, sum and sum of squares; the sum of squared
-    deviations within groups, and the degrees of freedom of that sum."""
+    """Return five numbers: the number of returns, the sum of the returns, the sum of their squares,
+    the sum of squared deviations within groups, and the degrees of freedom of the last sum."""
     flat = [one for group in groups for one in group]
     within = sum(float(np.var(group)) * len(group) for group in groups)
     freedom = sum(len(group) - 1 for group in groups)
@@ -102,13 +104,14 @@ def _explainable(sums: np.ndarray) -> float | None:
 
 
 def item_mean_worth(before: Sequence[Pair], judged: Sequence[Pair]) -> tuple[TurnWorth, ...]:
-    """Share of the variance that is explained if each return is predicted by the mean of earlier
-    returns of the same item and turn, shrunk towards the mean of the turn."""
+    """Return the explained variance of item means. An item mean predicts each return by the mean of
+    earlier returns of the same item and turn, shrunk towards the mean of the turn."""
     return worth_by_turn(item_mean_pairs(before, judged))
 
 
 def item_mean_pairs(before: Sequence[Pair], judged: Sequence[Pair]) -> Iterator[Pair]:
-    """Return the pairs in `judged`, with each value replaced by the mean of earlier returns."""
+    """Return the pairs in `judged` with each value replaced by the (shrunk) mean of returns in
+    `before` of the same item and turn."""
     of_turn: dict[int, list[float]] = {}
     of_item: dict[tuple[str, int], list[float]] = {}
     for pair in before:

@@ -1,4 +1,4 @@
-"""Share of the returns' variance that a critic explains, by turn."""
+"""Computes the fraction of the returns' variance that a critic explains at each turn."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from colearn.models.critic_folder import TurnWorth
 from colearn.statistics.scored import mean_scored
 
 ROUNDING = 1e-9
-"""Threshold on the standard deviation of returns, relative to the largest absolute return. Up to
-this threshold the returns count as equal, so that there is no variance to explain."""
+"""Threshold on the standard deviation of returns, relative to the largest absolute return. Returns
+with a smaller deviation count as equal, so that there is no variance to explain."""
 
 
 class Pair(NamedTuple):
@@ -34,10 +34,11 @@ def pairs(
     of_state: bool,
     single: bool = False,
 ) -> Iterator[Pair]:
-    """Pair every value with a scored return. `of_state`: if true, the values are those of states,
-    and each return is the mean return after the node; otherwise each return is that of the edge
-    into the node. `single`: pair the value with each single return after the node instead of their
-    mean. The turn of a pair is that of its joint action."""
+    """Pair every value with a scored return. If `of_state` is true, the values are values of
+    states, and each value is paired with the mean return after the node. Otherwise, each value is
+    paired with the return of the edge into the node. `single`: pair the value with every return
+    after the node instead of the mean return. The turn of a pair is the turn of the pair's joint
+    action."""
     for episode, by_agent in zip(episodes, values, strict=True):
         tree, below = episode.tree, episode.tree.below()
         item = item_name(tree.item)
@@ -54,15 +55,15 @@ def pairs(
 
 
 def explained_variance(predictions: Iterable[Pair]) -> float | None:
-    """1 - Var(G - V) / Var(G); None if the returns differ only by rounding."""
+    """Return 1 - Var(G - V) / Var(G), or None if the returns differ only by rounding."""
     return _fractions(predictions)[0]
 
 
 def action_worth(episodes: Episodes, values: Sequence[AgentValues]) -> float | None:
-    """1 - Var(G - Q(h, a)) / Var(G - mean_k Q(h, a_-i, a_i^k)): how much better a counterfactual
-    critic predicts the return because it reads the agent's action. 0 if Q does not depend on that
-    action, even if Q explains the returns well. None without alternatives, or if nothing is left to
-    explain."""
+    """Return 1 - Var(G - Q(h, a)) / Var(G - mean_k Q(h, a_-i, a_i^k)). This number measures how
+    much a counterfactual critic's prediction improves by reading the agent's action. The number is
+    0 if Q does not depend on the agent's action, even if Q explains the returns well. The result is
+    None without alternatives, or if there is no variance to explain."""
     errors, baseline_errors = list[float](), list[float]()
     for episode, by_agent in zip(episodes, values, strict=True):
         for agent, own in by_agent.items():

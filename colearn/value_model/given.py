@@ -1,5 +1,5 @@
-"""Finds critics of an earlier run or in a folder (`critic.from`) and checks that they fit the
-run."""
+"""Finds the critics named by `critic.from` (an earlier run or a folder) and checks that these
+critics fit the run."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ _FIELD = "critic.from"
 
 def with_given_critic(config: Config) -> Config:
     """Return the config with a local folder of saved critics as `critic.from`, and with the
-    `critic.baseline` of these critics. The critics of an earlier run are written into the cache; a
-    repository on the hub is downloaded.
+    `critic.baseline` of these critics. Critics of an earlier run are first written into the cache,
+    and critics on the hub are first downloaded.
 
     Errors: ConfigError for a folder or run without a critic; CheckpointError for a run without a
     checkpoint.
@@ -48,7 +48,8 @@ def with_given_critic(config: Config) -> Config:
 
 
 def _has_means(path: Path) -> bool:
-    """Whether the critics in a folder add the mean return of each item to their networks' values.
+    """Whether critics in a folder add the mean return of each item to the predictions of their
+    networks.
 
     Errors: ConfigError if some critics have means and others do not.
     """
@@ -63,8 +64,8 @@ def _has_means(path: Path) -> bool:
 
 
 def given_critics(run: ResolvedRun) -> dict[str, CriticManifest]:
-    """Return the manifest of every value model in `critic.from`, by name; empty without
-    `critic.from`.
+    """Return the manifest of every value model in `critic.from`, keyed by name. The result is empty
+    without `critic.from`.
 
     Errors: ConfigError, one line, for a critic that does not fit the run.
     """
@@ -174,8 +175,9 @@ def _kept_from_run(folder: Path) -> Path:
 
 
 def critic_joint_actions(run: ResolvedRun, own: int) -> int:
-    """Number of joint actions that a run's critics were trained on: `own`, the number in the run
-    itself (0 if the critics were frozen), plus the number for the critics in `critic.from`."""
+    """Return the number of joint actions that a run's critics were trained on. `own` is the number
+    within the run, which does not count if the critics were frozen. The number for the critics in
+    `critic.from` is added."""
     critic = run.config.critic
     given = max((m.joint_actions for m in given_critics(run).values()), default=0)
     return given + (own if critic is None or critic.frozen < 1.0 else 0)

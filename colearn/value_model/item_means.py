@@ -1,5 +1,5 @@
-"""Running means of the returns by item and turn, which a critic's network therefore need not
-learn."""
+"""Computes running means of the returns by item and turn. A critic's network then need not learn
+these means."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from colearn.types import Credited, Tree
 from .explained_variance import pairs
 
 KEPT = 0.75
-"""Factor by which a mean's weight decays per iteration: a mean covers about the last four
-iterations."""
+"""Factor by which the weight of a return decays in each iteration. A mean therefore covers about
+the last four iterations."""
 
 _LEAST = 0.05
-"""Minimum weight of a mean. Means with less weight are dropped: their item has not occurred for
-about ten iterations."""
+"""Minimum weight of a mean. A mean with less weight is dropped, because its item has not occurred
+for about ten iterations."""
 PRIORS = (2.0, 8.0, 32.0, inf)
 """Candidates for the number of pseudo-returns, equal to the turn's mean, that are added to an
 item's own returns. The first candidate is used until there are errors to compare."""
@@ -37,10 +37,9 @@ _BETWEEN = "\x1f"
 _PRODUCT, _SQUARE = "product", "square"
 
 Offsets = Sequence[Mapping[str, Mapping[int, float]]]
-"""One mapping for every tree: the number that is added to the network's value, by agent and
-turn."""
+"""For every tree, the number that is added to the network's value, keyed by agent and turn."""
 Shares = Sequence[Mapping[str, Mapping[int, float]]]
-"""One mapping for every tree: the share of the network's residual that counts, by agent and
+"""For every tree, the factor c by which the network's residual is multiplied, keyed by agent and
 turn."""
 
 
@@ -50,29 +49,30 @@ class ItemMeans:
     critic: the history of an agent, or of the whole team. The network predicts the difference
     between the return and this mean.
 
-    An episode's own returns are left out of its means, so that the baseline does not depend on the
-    episode's actions. A mean of few returns is shrunk towards the mean of the turn over all items,
-    by the amount that predicted the returns of earlier iterations best. Where items do not recur or
-    do not affect the return, only the mean of the turn remains.
+    The means used for an episode exclude the returns of that episode, so that the baseline does not
+    depend on the episode's actions. A mean of few returns is shrunk towards the mean of the turn
+    over all items, by the amount that predicted the returns of earlier iterations best. If items do
+    not recur or do not affect the return, the shrunk mean equals the mean of the turn.
 
-    Only a share of the network's residual f counts: V = m + c f with the mean m, where c is the
-    slope of a regression without intercept of G - m on f, clipped to [0, 1]:
+    The value is V = m + c f, with the mean m and the network's residual f. The factor c is the
+    slope of a regression (without intercept) of G - m on f, clipped to [0, 1]:
 
         c = sum f (G - m) / sum f^2
 
-    over the values and returns G of earlier iterations at this turn, each read before the network
-    was trained on it. A network that predicts nothing on new episodes therefore leaves V = m.
+    The sums are over values and returns G of earlier iterations at this turn. Each value was
+    computed before the network was trained on its return. A network that predicts nothing on new
+    episodes therefore leaves V = m.
     """
 
     state: dict[str, tuple[float, float]] = field(default_factory=dict)
     """Weighted sum and total weight, by key. Entries with the keys "reader, turn" and "reader,
     turn, item" are for returns. Entries with the key "reader, turn, , prior" are for the squared
-    errors with one of `PRIORS`, and those with "reader, turn, , product" and "reader, turn, ,
-    square" for f (G - m) and f^2."""
+    errors with one of `PRIORS`. Entries with the keys "reader, turn, , product" and "reader, turn,
+    , square" are for f (G - m) and f^2."""
 
     def offsets(self, critic: Critic, episodes: Episodes, trees: Sequence[Tree[Any]]) -> Offsets:
-        """Update the means with the returns of an iteration. Return the means for every tree,
-        computed without the returns of that tree.
+        """Update the means with the returns of an iteration. Return the means for every tree; the
+        returns of the tree are excluded from its means.
 
         The items are read from `trees`, because the trees of `episodes` may lack them.
         """
@@ -113,13 +113,13 @@ class ItemMeans:
 
     def prior(self, of_turn: str) -> float:
         """Choose the prior in `PRIORS` with the smallest squared error on the returns of earlier
-        iterations. Until there are errors, the first prior is used."""
+        iterations. As long as there are no squared errors, the first prior is used."""
         told = {p: self.state.get(_of_prior(of_turn, p), (0.0, 0.0))[0] for p in PRIORS}
         return min(told, key=told.__getitem__)
 
     def shares(self, critic: Critic, trees: Sequence[Tree[Any]]) -> Shares:
-        """Return the share c of the network's residual for every tree, from earlier iterations; 0
-        until there are any."""
+        """Return the factor c of the network's residual for every tree, computed from earlier
+        iterations. In the first iteration, c is 0."""
         return [
             {
                 agent: {
@@ -146,8 +146,8 @@ class ItemMeans:
         values: Sequence[AgentValues],
         offsets: Offsets,
     ) -> None:
-        """Compare values, which include the whole residual, with the returns of episodes that the
-        network was not trained on yet, for the shares of later iterations."""
+        """Update the sums for the factors c of later iterations. The values include the whole
+        residual, and the network has not yet been trained on the episodes."""
         means = scaled(critic, trees, values, offsets, [{}] * len(trees))
         for reader, agents in critic.readers(trees[0].agents).items() if trees else ():
             own, by_mean = (
@@ -186,7 +186,7 @@ class ItemMeans:
         return _shrunk(*told, self.prior(of_turn), usual)
 
     def of_readers(self, readers: Collection[str]) -> dict[str, tuple[float, float]]:
-        """The part of the state that belongs to `readers`."""
+        """Return the entries of the state that belong to `readers`."""
         return {k: told for k, told in self.state.items() if k.split(_BETWEEN)[0] in readers}
 
     def _without(self, key: str, actual: float, prior: float, usual: float) -> float:
@@ -210,8 +210,8 @@ def _shrunk(total: float, n: float, prior: float, usual: float) -> float:
 def _returns(
     critic: Critic, episode: Credited[Any], tree: Tree[Any]
 ) -> dict[tuple[str, str], float]:
-    """Compute the mean return of one tree after each turn. Keys are pairs (key of the turn's mean,
-    key of the item's mean)."""
+    """Compute the mean return of one tree after each turn, keyed by (key of the turn's mean, key of
+    the item's mean)."""
     by_turn: dict[tuple[str, int], list[float]] = {}
     for reader, agents in critic.readers(tree.agents).items():
         for agent in agents:
@@ -233,8 +233,8 @@ def scaled(
     offsets: Offsets,
     shares: Shares,
 ) -> list[AgentValues]:
-    """Return m + c (v - m) for every value v, which is the mean m plus the network's residual. An
-    agent or turn without a share c has c = 0."""
+    """Return m + c (v - m) for every value v. The value v is the mean m plus the network's
+    residual. For an agent or turn without a factor, c is 0."""
     return [
         {
             agent: _scaled(critic, tree, series, means.get(agent, {}), share.get(agent, {}))
@@ -251,8 +251,9 @@ def baselined(
     agents: Sequence[str],
     means: Mapping[str, Mapping[int, float]],
 ) -> Row:
-    """Return a row of a value model with the mean of each mark's turn as the mark's baseline.
-    `agents`: the agents whose values the row holds; `means`: the means for the tree."""
+    """Return a copy of a value model's row in which the baseline of each mark is the mean of the
+    mark's turn. `agents`: the agents whose values the row holds; `means`: the means for the
+    tree."""
 
     def mean_at(mark: Mark) -> float:
         before = mark.inside is not None or not critic.of_state

@@ -90,5 +90,5 @@ def described(run: ResolvedRun, key: NetworkKey) -> dict[str, Any]:
 
 
 def _reference(path: str) -> str:
-    """An adapter's reference to its base: a hub name, or a folder's absolute path."""
+    """Return the reference to an adapter's base model: a hub name, or a folder's absolute path."""
     return str(Path(path).resolve()) if Path(path).is_dir() else path

@@ -29,13 +29,13 @@ from .transcript_tree import transcript_tree
 
 _ADAPTER = "critic"
 _TOKENS = 4096
-"""Token budget of one forward pass, including padding."""
+"""Maximum number of tokens in one forward pass, padding included."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedCritic:
-    """A value model outside the run that trained it. The model reads text, so it can score any team
-    on the same task."""
+    """A value model outside the run that trained it. Because the value model reads text, it can
+    score any team on the same task."""
 
     manifest: CriticManifest
     critic: Critic
@@ -46,9 +46,9 @@ class LoadedCritic:
         """Return the values, by agent and turn, of an episode in the format of episodes.jsonl.
 
         The value at turn t is V of the joint history before the joint action, or Q of the joint
-        action; None if the agent has no value at this turn.
-        Errors: ConfigError for an episode with agents unknown to the critic, and for a critic that
-        reads token ids.
+        action. The value is None if the agent has no value at turn t.
+        Errors: ConfigError if the episode has agents that the critic does not know, or if the
+        critic reads token ids.
         """
         if self.critic.reads_ids:
             raise ConfigError(
@@ -61,14 +61,14 @@ class LoadedCritic:
         return {agent: list(series[turns]) for agent, series in by_agent.items()}
 
     def worth(self, episodes: Episodes) -> tuple[TurnWorth, ...]:
-        """Explained variance of these episodes' returns, by turn."""
+        """Return the explained variance of these episodes' returns at each turn."""
         values = self.values([episode.tree for episode in episodes])
         return worth_by_turn(pairs(episodes, values, of_state=self.critic.of_state))
 
     def values(self, trees: Sequence[Tree[Any]]) -> list[AgentValues]:
-        """Values of every tree, by agent and node.
+        """Return the values of every tree, keyed by agent and node.
 
-        Errors: ConfigError for a token sequence that is longer than the critic's limit.
+        Errors: ConfigError if a token sequence is longer than the critic's limit.
         """
         limit = self.manifest.max_length
         kept = ItemMeans(self.manifest.item_means)
@@ -93,7 +93,7 @@ def load_critic(folder: str | Path, *, device: str = "auto") -> LoadedCritic:
     """Load a critic that `colearn export --critics` or `colearn critic fit` wrote, or a critic on
     the hub.
 
-    Errors: ConfigError, one line, for a folder without a critic, or with a damaged one.
+    Errors: ConfigError, one line, if the folder contains no critic or a damaged critic.
     """
     path = critic_folder(str(folder))
     manifest = read_critic(path, str(folder))

@@ -1,4 +1,4 @@
-"""Shipped casts, by name: which player acts for each agent."""
+"""Casts shipped with colearn, by name. A cast decides which player acts for each agent."""
 
 NAMES = {
     "against": "seats:Against",

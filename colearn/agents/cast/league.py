@@ -1,4 +1,4 @@
-"""League cast: past selves as opponents, sampled by the difficulty of beating them."""
+"""League cast: opponents are past selves, sampled by how difficult each past self is to beat."""
 
 from __future__ import annotations
 
@@ -20,31 +20,32 @@ from colearn.types import Credited
 class League(Cast):
     """After each period of `every` iterations, a copy of the trained models enters the pool. In
     episode e, agent e mod n plays its current policy. Every other agent is played by a past self of
-    that agent; the slot of the pool is drawn separately for each of these agents. In a fraction
+    that agent. The pool slot of the past self is drawn separately for each agent. In a fraction
     `self_play` of episodes, and while the pool is empty, all agents play their current policies.
 
-    A slot's win rate w is the current policy's win rate against that slot. An episode counts 1 if
-    the agent with the current policy has a higher payoff than its opponent, 1/2 if both payoffs are
-    equal, and 0 otherwise. The prior is one win and one loss; the weight of older episodes decays.
-    Payoffs are the task's metrics `payoff_AGENT`, which exclude rewards for format and brevity;
-    without such metrics, credited returns are used.
+    A slot's win rate w is the current policy's win rate against that slot. An episode counts as 1
+    if the agent with the current policy has a higher payoff than its opponent, as 1/2 if both
+    payoffs are equal, and as 0 otherwise. The estimate starts from one win and one loss, and the
+    weight of older episodes decays. Payoffs are the task's metrics `payoff_AGENT`, which exclude
+    rewards for format and brevity. Without `payoff_AGENT` metrics, credited returns are used.
 
     Slots are drawn with probability proportional to (1 - w)^power ("hard") or w (1 - w) ("even"),
-    or uniformly ("uniform": fictitious play against the mean of past policies). The first two are
-    prioritised fictitious self-play (AlphaStar).
+    or uniformly ("uniform": fictitious play against the mean of past policies). "hard" and "even"
+    are prioritised fictitious self-play (AlphaStar).
 
     Wrong when returns do not show which player is stronger, as in a team: all slots then have equal
-    weight. Each slot holds a copy of every trained model (of its adapter, with LoRA).
+    weight. Each slot holds a copy of every trained model, or of the model's adapter with LoRA.
     """
 
     pool: Count = 4
-    """Number of slots in the pool; when all are filled, a new past self replaces the oldest."""
+    """Number of slots in the pool. When all slots are filled, a new past self replaces the oldest
+    past self."""
     every: Count = 20
     """Number of iterations between two additions to the pool."""
     self_play: Share = 0.5
-    """Fraction of episodes without past selves, drawn at random."""
+    """Fraction of episodes in which no past self plays. These episodes are drawn at random."""
     weigh: Literal["hard", "even", "uniform"] = "hard"
-    """Rule that gives each slot's probability of being drawn from its win rate."""
+    """Rule that computes the probability of drawing a slot from the slot's win rate."""
     power: Positive = 2.0
     """Exponent of 1 - w for "hard"."""
     decay: Share = 0.9
@@ -98,12 +99,12 @@ class League(Cast):
         return tuple(range(min(self.pool, int(self._memory.get("taken", 0.0)))))
 
     def win_rate(self, slot: int) -> float:
-        """Win rate of the current policy against a slot."""
+        """Return the win rate of the current policy against a slot."""
         memory = self._memory
         return (memory[f"score/{slot}"] + 1.0) / (memory[f"games/{slot}"] + 2.0)
 
     def weight(self, slot: int) -> float:
-        """The unnormalised probability of drawing a slot."""
+        """Return the unnormalised probability of drawing a slot."""
         rate = self.win_rate(slot)
         if self.weigh == "uniform":
             return 1.0
@@ -131,7 +132,7 @@ class League(Cast):
 
 
 def _payoff(episode: Credited[Any], agent: str) -> float:
-    """A player's payoff, averaged over branches."""
+    """Return a player's payoff, averaged over branches."""
     name = f"payoff_{agent}"
     ends = [leaf.metrics for leaf in episode.tree.leaves() if name in leaf.metrics]
     if ends:

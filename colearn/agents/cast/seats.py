@@ -1,5 +1,5 @@
-"""Stateless casts: every agent in its own seat, rotated seats, fixed opponents. A seat is an agent
-of the task; the cast decides which player acts in it."""
+"""Stateless casts: default seats, rotated seats, and fixed opponents. A seat is an agent of the
+task, and the cast decides which player acts for that agent."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from colearn.errors import ConfigError
 
 @dataclass(frozen=True, kw_only=True)
 class Own(Cast):
-    """Every agent plays its own seat."""
+    """Every agent of the task is played by the player of the same name."""
 
     def seats(
         self,
@@ -48,17 +48,17 @@ class Swap(Cast):
 
 @dataclass(frozen=True, kw_only=True)
 class Against(Cast):
-    """In episode e, agent e mod n plays its own seat; every other seat is taken by one of
-    `players`, drawn at random for each seat. These opponents are not trained: they are programs,
-    untrained models or servers.
+    """In episode e, agent e mod n keeps its seat. Each other seat is taken by one of `players`,
+    drawn at random for each seat. The opponents in `players` are not trained; an opponent is a
+    program, an untrained model or a server.
 
     Wrong as the only cast in training, since a policy that beats one opponent may lose to another
-    (MARSHAL, Table 3). `self_play` is the fraction of episodes in which all agents play their own
+    (MARSHAL, Table 3). `self_play` is the fraction of episodes in which all agents keep their
     seats.
     """
 
     self_play: Share = 0.0
-    """Fraction of episodes without opponents, drawn at random."""
+    """Fraction of episodes in which no opponent plays. These episodes are drawn at random."""
 
     def seats(
         self,

@@ -13,10 +13,10 @@ from colearn.files.regular import read_regular
 from colearn.text.json_value import numbered_lines, read_row
 
 _LEFT_OUT = ("reasoning_content", "reasoning", "thinking", "tool_calls")
-"""Message fields that are not supported; their content would be lost."""
+"""Message fields that raise an error, because their content would be lost."""
 
 IGNORED = -100
-"""Label of a token that is not trained, as in torch and TRL."""
+"""Label of a token that is excluded from the loss, as in torch and TRL."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +50,8 @@ def read_dialogues(path: Path, agents: Collection[str]) -> list[Dialogue]:
 
 
 def token_row(dialogue: Dialogue, chat: ChatFormat) -> dict[str, list[int]]:
-    """Return `input_ids` of the whole dialogue as the template writes it, and `labels`. The labels
-    cover the agent's text: from the end of each prompt to the end token of the answer."""
+    """Return `input_ids` of the whole dialogue, rendered by the template, and `labels`. Each
+    labelled range begins after a prompt and includes the end token of the answer."""
     form = chat if dialogue.system is None else chat.under(dialogue.system)
     ids: list[int] = []
     labels: list[int] = []
