@@ -33,8 +33,8 @@ _SAFE_PATH = "PYTHONSAFEPATH"
 
 
 class FolderFinder(MetaPathFinder):
-    """Finds modules in `folder` that are in `named`, are imported by a module that was found there,
-    or are needed for unpickling."""
+    """Finds modules of `folder`: those in `named`, those that a found module imports, and those
+    that unpickling needs."""
 
     def __init__(self, folder: str) -> None:
         self.folder = folder

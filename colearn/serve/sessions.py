@@ -141,7 +141,7 @@ def _said(conversation: SentConversation) -> bytes:
 
 
 def digest(before: bytes, *texts: str | None) -> bytes:
-    """Extends the earlier fingerprint `before` by `texts`."""
+    """Returns the fingerprint of a history that continues `before` with `texts`."""
     fingerprint = hashlib.blake2b(before, digest_size=16)
     for text in texts:
         part = b"" if text is None else text.encode("utf-8", "surrogatepass")

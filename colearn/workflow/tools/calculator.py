@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 LONGEST = 200
 """Maximum number of characters of an expression."""
 LARGEST_POWER = 1000
-"""Maximum exponent, number of digits of an integer base, and number of places of `round`."""
+"""Maximum of an exponent, of the digits of an integer base, and of the places of `round`."""
 LARGEST_BITS = 2**16
 """Maximum number of bits of an integer power, whose computation cannot be interrupted."""
 
