@@ -198,8 +198,14 @@ def _of_csv(text: str, path: Path, field: str) -> list[Question]:
             _made(DataRow(f"line {at} of {path}", cells), mmlu_line, field) for at, cells in lines
         ]
     (_, names), *rest = lines
+    for at, cells in rest:
+        if len(cells) != len(names):
+            raise ConfigError(
+                f"{field}: line {at} of {path} has {len(cells)} fields and its header "
+                f"{len(names)}; quote fields that hold commas"
+            )
     return [
-        _made(DataRow(f"line {at} of {path}", dict(zip(names, cells, strict=False))), gpqa, field)
+        _made(DataRow(f"line {at} of {path}", dict(zip(names, cells, strict=True))), gpqa, field)
         for at, cells in rest
     ]
 

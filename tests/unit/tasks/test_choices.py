@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import re
 import sys
 import types
 from pathlib import Path
@@ -141,6 +142,15 @@ def test_a_row_of_no_such_format_is_named_with_its_line(
     line = str(told.value)
     assert line.startswith("task.test_data: ") and path in line and "\n" not in line
     assert "is no row of AQUA-RAT (question, options, correct), MMLU" in line
+
+
+def test_a_comma_without_quotes_in_gpqas_file_is_one_line(tmp_path: Path) -> None:
+    """It shifts the columns: ` in kg?` would be the correct answer."""
+    path = write(tmp_path / "gpqa.csv", GPQA.replace('"How heavy is it, in kg?"', "How, in kg?"))
+    told = rf"^task\.test_data: line 3 of {re.escape(path)} has 9 fields and its header 8; quote"
+    with pytest.raises(ConfigError, match=told) as caught:
+        questions_of(path)
+    assert "\n" not in str(caught.value)
 
 
 def test_a_file_that_is_not_there_is_one_line(tmp_path: Path) -> None:
