@@ -32,7 +32,7 @@ from colearn.contract import DecPOMDP, LegalActions, Player, Services
 from colearn.experiment.assemble import assemble
 from colearn.gateway.task import Gateway
 from colearn.models.embedded import embedded_parts
-from colearn.rollout.grow import grow
+from colearn.rollout.grow import Order, grow
 from colearn.rollout.shapes import Chain
 from colearn.workflow import Workflow
 
@@ -76,6 +76,7 @@ def main() -> None:
     arguments.add_argument("--rounds", type=int, default=3)
     arguments.add_argument("--tokens", type=int, nargs="+", default=[1, 32])
     arguments.add_argument("--lookout", type=int, help="tokens of the lookout, if fewer")
+    arguments.add_argument("--order", choices=("free", "lockstep"), default="free")
     given = arguments.parse_args()
     sys.path.insert(0, str(EXAMPLES))
     print(
@@ -88,7 +89,9 @@ def main() -> None:
         save_untrained(folder)
         for tokens in given.tokens:
             lengths = {"lookout": given.lookout or tokens, "painter": tokens}
-            measure(folder, command, given.workers, given.episodes, given.rounds, lengths)
+            measure(
+                folder, command, given.workers, given.episodes, given.rounds, lengths, given.order
+            )
 
 
 def save_untrained(folder: str) -> None:
@@ -106,6 +109,7 @@ def measure(
     episodes: int,
     rounds: int,
     lengths: Mapping[str, int],
+    order: Order,
 ) -> None:
     """Prints the rows of one length of each agent's answers."""
     config = load_config(
@@ -132,11 +136,11 @@ def measure(
             horizon=4,
         )
     for task in ways.values():
-        rate(task, players, 8)  # starts workers and threads
+        rate(task, players, 8, order)  # starts workers and threads
     rates: dict[int, list[Rate]] = {way: [] for way in ways}
     for _ in range(rounds):
         for way, task in ways.items():
-            rates[way].append(rate(task, players, episodes))
+            rates[way].append(rate(task, players, episodes, order))
     plain = Rate(*(median(column) for column in zip(*rates[0], strict=True)))
     for workers in worker_counts:
         through = Rate(*(median(column) for column in zip(*rates[workers], strict=True)))
@@ -162,12 +166,14 @@ class Rate(NamedTuple):
     """Of the workers."""
 
 
-def rate(task: DecPOMDP[Any, Any], players: Mapping[str, Player], episodes: int) -> Rate:
+def rate(
+    task: DecPOMDP[Any, Any], players: Mapping[str, Player], episodes: int, order: Order
+) -> Rate:
     """Plays episodes, all at once."""
     every = list(task.items("train"))
     items = [every[n % len(every)] for n in range(episodes)]
     started, own, program = time.perf_counter(), time.process_time(), _worker_seconds()
-    trees, _ = grow(task, items, players, Chain(), seed=0, order="free")
+    trees, _ = grow(task, items, players, Chain(), seed=0, order=order)
     seconds = time.perf_counter() - started
     assert all(tree.nodes[-1].metrics.get("failed", 0.0) == 0.0 for tree in trees)
     each = 1000 / episodes
