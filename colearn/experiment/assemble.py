@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -73,18 +74,22 @@ def assemble(config: Config) -> Assembly:
     folders = base_folders(resolved, resolved.networks)
     run = with_folders(resolved, folders)
     tokenizers = Tokenizers()
-    host = run.host.build(run, tokenizers)
-    players = build_players(run, host)
-    return Assembly(
-        run=resolved,
-        players=players,
-        host=host,
-        updater=_updater(run, host, tokenizers, given) if run.algorithm.learns else None,
-        exact=_exact(run, host, players) if run.config.evaluation.exact else None,
-        bases=bases_of(resolved, folders),
-        copies=_state_copies(resolved, host),
-        past=_past(host),
-    )
+    with ExitStack() as undo:
+        host = run.host.build(run, tokenizers)
+        undo.callback(host.close)
+        players = build_players(run, host)
+        assembly = Assembly(
+            run=resolved,
+            players=players,
+            host=host,
+            updater=_updater(run, host, tokenizers, given) if run.algorithm.learns else None,
+            exact=_exact(run, host, players) if run.config.evaluation.exact else None,
+            bases=bases_of(resolved, folders),
+            copies=_state_copies(resolved, host),
+            past=_past(host),
+        )
+        undo.pop_all()
+    return assembly
 
 
 def _state_copies(run: ResolvedRun, host: ModelHost) -> dict[NetworkKey, FrozenCopy]:

@@ -64,12 +64,14 @@ class Experiment:
             tells=self.processes.main,
         )
         self.record = RunWriter(folder, config, resume=resume, writes=self.processes.main)
-        with contextlib.ExitStack() as undo:
-            undo.callback(self.record.close)
+        with contextlib.ExitStack() as resources:
+            resources.callback(self.record.close)
+            self._opened = resources.enter_context(contextlib.ExitStack())
             torch.manual_seed(derive_seed(config.run.seed, "torch"))
             self.assembly: Assembly = assemble(config)
             run, host, updater = self.assembly.run, self.assembly.host, self.assembly.updater
-            undo.callback(Services.of(run.task).close)
+            for closes in (Services.of(run.task).close, host.close):
+                resources.callback(closes)
             self.clock = RunClock(host)
             items = items_of(run.task, "train")
             self.record.open()
@@ -102,22 +104,16 @@ class Experiment:
                 at_once=run.config.train.at_once,
             )
             self.experience: Experience = self._experience()
-            undo.callback(self.experience.close)
+            resources.callback(lambda: self.experience.close())
             if resumed is not None:
                 self.experience.restore(self.checkpoints.loaded, self._at)
             self.checkpoints.experience = self.experience
             self.listeners = Listeners(run, self.record, self.processes, self.progress)
-            undo.pop_all()
+            for player in self.assembly.players.values():
+                resources.callback(player.close)
+            self._resources = resources.pop_all()
         self._resumed, self._started = resume, False
         self._pool: StepWorkers | None = None
-        self._resources = contextlib.ExitStack()
-        self._resources.callback(self.record.close)
-        self._opened = self._resources.enter_context(contextlib.ExitStack())
-        for closes in (Services.of(run.task).close, host.close):
-            self._resources.callback(closes)
-        self._resources.callback(lambda: self.experience.close())
-        for player in self.assembly.players.values():
-            self._resources.callback(player.close)
         self.interruption = Interruption(self.processes)
         if updater is not None:
             updater.changing = self.interruption.hold

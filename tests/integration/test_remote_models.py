@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 import torch
 from asking import token_request
+from pickled_host import PickledWorkers
 from test_remote_host import LOCAL, PICKLED, cache, config_of  # noqa: F401 - a fixture
 
-from colearn.config import resolve
-from colearn.errors import CheckpointError, ModelLost
+from colearn.config import load_config, resolve
+from colearn.errors import CheckpointError, ConfigError, ModelLost
 from colearn.experiment.hosts.model_worker import ModelWorker
 from colearn.experiment.loop import Experiment
 from colearn.models.folders import with_folders
@@ -103,3 +104,34 @@ def test_every_worker_is_closed_also_behind_one_that_is_lost(
     with pytest.raises(ModelLost):
         host.close()
     assert closed == [0, 1]
+
+
+def test_workers_are_closed_if_a_player_cannot_be_built(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed = noted(monkeypatch)
+    unknown = {"players": {"other": {"program": {"name": "no_such_program"}}}}
+    config = load_config(config_of(PICKLED).model_dump(mode="json", exclude_unset=True), unknown)
+    with pytest.raises(ConfigError, match="no_such_program"):
+        Experiment(config, tmp_path / "run")
+    assert closed == ["workers"]
+
+
+def test_workers_are_closed_if_a_run_cannot_be_resumed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = config_of(PICKLED)
+    Experiment(config, tmp_path / "run").run()
+    for file in (tmp_path / "run" / "checkpoints").rglob("weights.safetensors"):
+        file.write_bytes(b"")
+    closed = noted(monkeypatch)
+    with pytest.raises(CheckpointError):
+        Experiment(config, tmp_path / "run", resume=True)
+    assert closed == ["workers"]
+
+
+def noted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Where it is noted that the workers of a host were closed."""
+    closed: list[str] = []
+    monkeypatch.setattr(PickledWorkers, "close", lambda _: closed.append("workers"))
+    return closed
