@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 import yaml
 from safetensors.torch import load_file
@@ -30,9 +33,13 @@ WORKER = "ray::RayWorker"
 
 
 @pytest.fixture(scope="module", autouse=True)
-def cache(tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:
+def folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Folders for embedded models and for Ray, and no cluster that the shell names."""
+    # one of pytest is too long for the path of a socket
+    with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as of_ray:
         patch.setenv("COLEARN_CACHE", str(tmp_path_factory.mktemp("cache")))
+        patch.setenv("RAY_TMPDIR", of_ray)
+        patch.delenv("RAY_ADDRESS", raising=False)
         yield
 
 
@@ -75,43 +82,34 @@ def apart(one: Path, other: Path) -> float:
     return max(gaps)
 
 
-def workers() -> list[int]:
-    """Process ids of the workers of clusters that this process has started."""
-    found = []
-    for process in Path("/proc").iterdir():
-        if process.name.isdigit():
-            try:
-                line = (process / "cmdline").read_bytes()
-            except (FileNotFoundError, ProcessLookupError):
-                continue
-            if line.startswith(WORKER.encode()) and descends(int(process.name)):
-                found.append(int(process.name))
+def started(by: int | None = None) -> dict[psutil.Process, str]:
+    """The processes that a process (None: this one) has started, directly or not, with the commands
+    that they run."""
+    found = {}
+    with contextlib.suppress(psutil.NoSuchProcess):
+        for process in psutil.Process(by).children(recursive=True):
+            with contextlib.suppress(psutil.NoSuchProcess):
+                found[process] = " ".join(process.cmdline())
     return found
 
 
-def descends(process: int) -> bool:
-    """Whether this process has started another one, through whatever is between them."""
-    while process > 1 and process != os.getpid():
-        try:
-            process = parent(process)
-        except (FileNotFoundError, ProcessLookupError):
-            return False
-    return process == os.getpid()
-
-
-def parent(process: int) -> int:
-    """The process that started another one."""
-    status = (Path("/proc") / str(process) / "status").read_text()
-    return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("PPid:"))
+def workers() -> list[psutil.Process]:
+    """The workers of clusters that this process has started."""
+    return [process for process, command in started().items() if command.startswith(WORKER)]
 
 
 @pytest.fixture(autouse=True)
 def nothing_stays() -> Iterator[None]:
+    """After a test this process has no connection to a cluster and no worker is left."""
+    import ray
+
     yield
+    connected = ray.is_initialized()
+    ray.shutdown()  # the next test has no cluster of one that failed
     end = time.monotonic() + 30
     while workers() and time.monotonic() < end:
         time.sleep(0.2)
-    assert workers() == []
+    assert not connected and workers() == []
 
 
 @pytest.mark.parametrize("algorithm", ["magrpo", "collm_cc", "collm_dc"])
@@ -130,22 +128,12 @@ def test_models_on_ray_end_with_the_weights_of_models_in_one_process(
     assert sum(overlap) > 0.0
 
 
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[None]:
-    """One cluster for several tests, since its start takes long."""
-    import ray
-
-    ray.init(num_cpus=4, include_dashboard=False, log_to_driver=False)
-    yield
-    ray.shutdown()
-
-
 def changed(host: Mapping[str, Any], changes: Mapping[str, Any]) -> Config:
     return load_config(settings(host), changes)
 
 
 def test_rollouts_ahead_of_updates_on_ray_end_with_the_weights_of_those_in_one_process(
-    tmp_path: Path, cluster: None
+    tmp_path: Path,
 ) -> None:
     Experiment(changed({"name": "local"}, AHEAD), tmp_path / "here").run()
     Experiment(changed({"name": "ray"}, AHEAD), tmp_path / "there").run()
@@ -155,7 +143,7 @@ def test_rollouts_ahead_of_updates_on_ray_end_with_the_weights_of_those_in_one_p
 
 
 def test_exact_values_of_models_on_ray_are_those_of_models_in_one_process(
-    tmp_path: Path, cluster: None
+    tmp_path: Path,
 ) -> None:
     exact = {"evaluation.exact": True, "evaluation.every": 10}
     for name, host in {"here": "local", "there": "ray"}.items():
@@ -169,7 +157,7 @@ def test_exact_values_of_models_on_ray_are_those_of_models_in_one_process(
 
 @pytest.mark.parametrize("learner", ["local", "zero2"])
 def test_workers_of_two_processes_end_with_the_weights_of_one_process(
-    tmp_path: Path, cluster: None, learner: str
+    tmp_path: Path, learner: str
 ) -> None:
     host = {"name": "ray", "processes": 2}
     divided = (
@@ -186,13 +174,13 @@ def test_a_killed_worker_is_replaced_and_the_run_ends_with_the_weights_of_a_whol
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     Experiment(config_of({"name": "local"}, "collm_cc"), tmp_path / "whole").run()
-    killed: list[int] = []
+    killed: list[psutil.Process] = []
 
     def killing(experiment: Experiment) -> Any:
         def report(progress: Any, metrics: Any) -> None:
             if progress.iteration == 8 and not killed:
                 killed.append(workers()[0])
-                os.kill(killed[0], signal.SIGKILL)
+                killed[0].kill()
 
         return report
 
@@ -220,7 +208,7 @@ def test_a_cluster_of_two_nodes_holds_a_model_on_each(tmp_path: Path, two_nodes:
     nodes: set[int] = set()
 
     def report(progress: Any, metrics: Any) -> None:
-        nodes.update(parent(worker) for worker in workers())
+        nodes.update(worker.ppid() for worker in workers())
 
     host = {"name": "ray", "address": two_nodes, "cpus": 1}
     Experiment(config_of({"name": "local"}), tmp_path / "here").run()
@@ -234,7 +222,6 @@ def test_a_cluster_of_two_nodes_holds_a_model_on_each(tmp_path: Path, two_nodes:
     [
         ({"cpus": 1000}, r"run\.host\.cpus: 2 workers of 1000 CPUs need 2000, and the cluster"),
         ({"gpus": 1}, r"run\.host\.gpus: 2 workers of 1 GPUs need 2, and the cluster has 0"),
-        ({"address": "auto"}, r"run\.host\.address: no Ray cluster at 'auto' .*ray start --head"),
     ],
 )
 def test_what_the_cluster_does_not_have_is_one_line(
@@ -244,6 +231,53 @@ def test_what_the_cluster_does_not_have_is_one_line(
         Experiment(config_of({"name": "ray", **host}), tmp_path / "run")
     assert "\n" not in str(error.value)
     assert not (tmp_path / "run").exists()
+
+
+def test_a_machine_without_a_cluster_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Ray looks for one among all processes of the machine, some of which may be of other tests
+    monkeypatch.setattr("ray._private.services._find_address_from_flag", lambda flag: set())
+    told = r"run\.host\.address: no Ray cluster at 'auto' .*ray start --head"
+    with pytest.raises(ConfigError, match=told) as error:
+        Experiment(config_of({"name": "ray", "address": "auto"}), tmp_path / "run")
+    assert "\n" not in str(error.value)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_run_takes_its_processs_cluster_and_no_other(tmp_path: Path) -> None:
+    import ray
+
+    address = ray.init(num_cpus=3, include_dashboard=False, log_to_driver=False)["gcs_address"]
+    told = {"auto": "the cluster has 3", address: "the cluster has 3"}
+    try:
+        for name, why in {**told, "local": f"connected to the Ray cluster at {address}"}.items():
+            host = {"name": "ray", "address": name, "cpus": 1000}
+            with pytest.raises(ConfigError, match=why):
+                Experiment(config_of(host), tmp_path / "run")
+            assert ray.get_runtime_context().gcs_address == address
+    finally:
+        ray.shutdown()
+
+
+def test_an_interrupted_start_of_a_cluster_leaves_no_process(tmp_path: Path) -> None:
+    given = tmp_path / "given.yaml"
+    given.write_text(yaml.safe_dump(settings({"name": "ray"})))
+    command = [sys.executable, "-m", "colearn", "train", str(given), "--out", str(tmp_path / "run")]
+    run = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    seen: dict[psutil.Process, str] = {}
+    end = time.monotonic() + 300
+    while not any("/raylet/raylet" in command for command in seen.values()):
+        assert run.poll() is None and time.monotonic() < end, run.communicate()[0]
+        seen |= started(run.pid)
+        time.sleep(0.05)
+    run.send_signal(signal.SIGINT)
+    while run.poll() is None and time.monotonic() < end:
+        seen |= started(run.pid)
+        time.sleep(0.05)
+    assert run.returncode == 130, run.communicate()[0]
+    _, left = psutil.wait_procs(seen, timeout=5)
+    assert left == []
 
 
 def test_a_missing_model_is_one_line_from_a_worker(tmp_path: Path) -> None:

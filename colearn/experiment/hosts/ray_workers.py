@@ -3,10 +3,12 @@ actors."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from colearn.errors import ConfigError, ModelLost, reason_of, required
@@ -16,6 +18,8 @@ from .model_worker import ModelWorker
 
 LOCAL = "local"
 """The address for starting a cluster on this machine; the cluster ends with the run."""
+AUTO = "auto"
+"""The address of the cluster that runs on this machine."""
 _WAITS = {
     "RAY_gcs_server_port_wait_time_s": 1,
     "RAY_worker_register_timeout_seconds": 1,
@@ -61,6 +65,8 @@ class RayWorkers:
         self._joined = not self._ray.is_initialized()
         if self._joined:
             _join(self._ray, address, seconds)
+        else:
+            _check_connected(self._ray, address)
 
     def start(self, groups: Sequence[str]) -> list[list[Call]]:
         """Start the actors of each group. Errors: ConfigError if the cluster lacks the
@@ -107,13 +113,14 @@ class RayWorkers:
 
     def close(self) -> None:
         ray = self._ray
-        for actor in self._actors:
-            ray.kill(actor)
-        if self._group is not None:
-            ray.util.remove_placement_group(self._group)
-        self._actors, self._group = [], None
-        if self._joined:
-            ray.shutdown()
+        with contextlib.ExitStack() as stack:
+            if self._joined:
+                stack.callback(ray.shutdown)
+            for actor in self._actors:
+                ray.kill(actor)
+            if self._group is not None:
+                ray.util.remove_placement_group(self._group)
+            self._actors, self._group = [], None
 
     def _check(self, processes: int, cpus: float, total: dict[str, float]) -> None:
         for field, kind, each in (("cpus", "CPU", cpus), ("gpus", "GPU", self._gpus)):
@@ -152,7 +159,8 @@ def _join(ray: Any, address: str, seconds: float) -> None:
     end = time.monotonic() + seconds
     while True:
         try:
-            ray.init(address, **settings)
+            with _without_remains(ray):
+                ray.init(address, **settings)
         except (ConnectionError, ValueError) as error:
             raise ConfigError(
                 f"run.host.address: no Ray cluster at '{address}' ({reason_of(error)}); start one "
@@ -168,3 +176,37 @@ def _join(ray: Any, address: str, seconds: float) -> None:
                 ) from None
         else:
             return
+
+
+def _check_connected(ray: Any, address: str) -> None:
+    """Errors: ConfigError if this process is connected to another cluster than `address`."""
+    connected = ray.get_runtime_context().gcs_address
+    if address not in (AUTO, connected):
+        raise ConfigError(
+            f"run.host.address: this process is connected to the Ray cluster at {connected}, not "
+            f"to '{address}'; set it to {AUTO}, or end the connection first (close the run that "
+            "has it, or call ray.shutdown())"
+        )
+
+
+@contextlib.contextmanager
+def _without_remains(ray: Any) -> Iterator[None]:
+    """After an error or an interruption, ends the processes of Ray that were started in the
+    context. Ray itself ends the processes of a node whose start failed only with this process; a
+    later search for a cluster would find them."""
+    processes = required("psutil", "ray")  # comes with Ray
+    before = set(processes.Process().children())
+    try:
+        yield
+    except BaseException:
+        programs = str(Path(ray.__file__).parent)
+        remains = []
+        for child in set(processes.Process().children()) - before:
+            with contextlib.suppress(processes.NoSuchProcess):
+                if any(part.startswith(programs) for part in child.cmdline()):
+                    remains += [child, *child.children(recursive=True)]
+        for process in remains:
+            with contextlib.suppress(processes.NoSuchProcess):
+                process.kill()
+        processes.wait_procs(remains, timeout=10)
+        raise

@@ -1,8 +1,13 @@
-"""Waiting for a cluster of Ray, with a stand-in for the package: what is tried again and told."""
+"""Starting and joining a cluster of Ray, with a stand-in for the package: what is tried again, what
+is told and what is left."""
 
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
+from collections.abc import Callable
+from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,19 +21,41 @@ LATE = Exception("The current node timed out during startup. This could happen b
 
 
 class Ray:
-    """Starts at the first try without an error; has `cpus` on nodes of which some may be gone."""
+    """Starts at the first try without an error; has `cpus` on nodes of which some may be gone.
 
-    def __init__(self, errors: list[Exception], *, cpus: float = 0.0, gone: bool = False) -> None:
+    connected: the address of a cluster that the process is connected to from the start.
+    starts: called at every try.
+    """
+
+    __file__ = "/packages/ray/__init__.py"
+
+    def __init__(
+        self,
+        errors: list[BaseException],
+        *,
+        cpus: float = 0.0,
+        gone: bool = False,
+        connected: str | None = None,
+        starts: Callable[[], object] = lambda: None,
+    ) -> None:
         self.errors, self.tries = errors, 0
         self.cpus, self.gone = cpus, gone
+        self.connected, self.starts = connected, starts
         self.asked: list[float] = []
         self.util = SimpleNamespace(placement_group=self._group)
 
     def is_initialized(self) -> bool:
-        return False
+        return self.connected is not None
+
+    def get_runtime_context(self) -> SimpleNamespace:
+        return SimpleNamespace(gcs_address=self.connected)
+
+    def shutdown(self) -> None:
+        self.connected = None
 
     def init(self, address: str, **settings: Any) -> None:
         self.tries += 1
+        self.starts()
         if self.errors:
             raise self.errors.pop(0)
 
@@ -50,9 +77,12 @@ class Ray:
 def joined(monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(os, "environ", dict(os.environ))
 
-    def join(ray: Ray, seconds: float = 300.0) -> RayWorkers:
-        monkeypatch.setattr(ray_workers, "required", lambda *_: ray)
-        return RayWorkers("local", cpus=1, gpus=0, processes=1, seconds=seconds)
+    def join(ray: Ray, seconds: float = 300.0, address: str = "local") -> RayWorkers:
+        def required(module: str, extra: str) -> Any:
+            return ray if module == "ray" else import_module(module)
+
+        monkeypatch.setattr(ray_workers, "required", required)
+        return RayWorkers(address, cpus=1, gpus=0, processes=1, seconds=seconds)
 
     return join
 
@@ -90,3 +120,60 @@ def test_resources_of_a_node_that_is_gone_are_waited_for(joined: Any) -> None:
     with pytest.raises(ConfigError, match=r"2 workers of 1 CPUs need 2, and the cluster has 1"):
         joined(ray).start(["one", "two"])
     assert ray.asked == [300.0]
+
+
+@pytest.mark.parametrize("error", [LATE, KeyboardInterrupt()])
+def test_a_start_that_ends_early_leaves_no_process_of_ray(
+    joined: Any, error: BaseException
+) -> None:
+    def process(name: str) -> subprocess.Popen[bytes]:
+        return subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)", name])
+
+    started: list[subprocess.Popen[bytes]] = []
+
+    def starts() -> None:
+        for name in ("/packages/ray/core/raylet", "a server of the task"):
+            started.append(process(name))
+
+    started.append(process("/packages/ray/core/raylet"))  # of somebody else's cluster
+    try:
+        with pytest.raises((ConfigError, KeyboardInterrupt)):
+            joined(Ray([error], starts=starts), 0.0)
+        assert [one.poll() is None for one in started] == [True, False, True]
+    finally:
+        for one in started:
+            one.kill()
+            one.wait()
+
+
+@pytest.mark.parametrize("address", ["auto", "10.0.0.1:6379"])
+def test_a_run_uses_its_processs_connection_to_a_cluster_and_leaves_it(
+    joined: Any, address: str
+) -> None:
+    ray = Ray([], connected="10.0.0.1:6379")
+    joined(ray, address=address).close()
+    assert ray.connected == "10.0.0.1:6379"
+    assert ray.tries == 0
+
+
+@pytest.mark.parametrize("address", ["local", "10.0.0.2:6379"])
+def test_another_cluster_than_that_of_its_process_is_one_line(joined: Any, address: str) -> None:
+    with pytest.raises(ConfigError, match=r"run\.host\.address: .* at 10\.0\.0\.1:6379") as error:
+        joined(Ray([], connected="10.0.0.1:6379"), address=address)
+    assert "\n" not in str(error.value)
+
+
+def test_a_connection_ends_with_the_run_also_if_the_cluster_frees_nothing(joined: Any) -> None:
+    def remove(group: Any) -> None:
+        raise ConnectionError
+
+    ended: list[str] = []
+    ray = Ray([], cpus=1)
+    ray.shutdown = lambda: ended.append("connection")  # type: ignore[method-assign]
+    ray.util.remove_placement_group = remove
+    workers = joined(ray)
+    with pytest.raises(ConfigError, match="are in use"):
+        workers.start(["one"])
+    with pytest.raises(ConnectionError):
+        workers.close()
+    assert ended == ["connection"]
