@@ -31,6 +31,9 @@ busy machine."""
 _AT_START = "timed out during startup"
 """Substring of Ray's error message for a Ray node that did not start within 30 s; no environment
 variable changes this timeout."""
+_ANSWERS = 10.0
+"""Seconds within which the head node of a cluster accepts a connection. Ray itself tries for more
+than nine minutes to reach an address."""
 
 
 class RayWorker(ModelWorker):
@@ -156,16 +159,15 @@ def _join(ray: Any, address: str, seconds: float) -> None:
         settings["include_dashboard"] = False
         for name, units in _WAITS.items():
             os.environ.setdefault(name, str(round(seconds * units)))
+    else:
+        _check_answers(address)
     end = time.monotonic() + seconds
     while True:
         try:
             with _without_remains(ray):
                 ray.init(address, **settings)
         except (ConnectionError, ValueError) as error:
-            raise ConfigError(
-                f"run.host.address: no Ray cluster at '{address}' ({reason_of(error)}); start one "
-                f"with ray start --head, or set it to {LOCAL}"
-            ) from None
+            raise _no_cluster(address, error) from None
         except Exception as error:  # of no class of its own
             if _AT_START not in str(error):
                 raise
@@ -176,6 +178,26 @@ def _join(ray: Any, address: str, seconds: float) -> None:
                 ) from None
         else:
             return
+
+
+def _check_answers(address: str) -> None:
+    """Errors: ConfigError if `address`, or the address that the environment gives for `auto`, is of
+    the form HOST:PORT and accepts no connection."""
+    if address == AUTO:
+        address = os.environ.get("RAY_ADDRESS", AUTO)
+    host, _, port = address.rpartition(":")
+    if host and port.isdecimal() and "://" not in address:
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), _ANSWERS).close()
+        except (OSError, OverflowError, UnicodeError) as error:
+            raise _no_cluster(address, error) from None
+
+
+def _no_cluster(address: str, error: Exception) -> ConfigError:
+    return ConfigError(
+        f"run.host.address: no Ray cluster at '{address}' ({reason_of(error)}); start one with ray "
+        f"start --head, or set it to {LOCAL}"
+    )
 
 
 def _check_connected(ray: Any, address: str) -> None:

@@ -4,9 +4,10 @@ is told and what is left."""
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
@@ -177,3 +178,33 @@ def test_a_connection_ends_with_the_run_also_if_the_cluster_frees_nothing(joined
     with pytest.raises(ConnectionError):
         workers.close()
     assert ended == ["connection"]
+
+
+@pytest.fixture
+def port() -> Iterator[int]:
+    """A port that accepts no connection while the test runs."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        yield taken.getsockname()[1]
+
+
+@pytest.mark.parametrize("by", ["run.host.address", "RAY_ADDRESS"])
+def test_an_address_that_accepts_no_connection_is_one_line_at_once(
+    joined: Any, port: int, by: str
+) -> None:
+    given = f"127.0.0.1:{port}"
+    if by == "RAY_ADDRESS":
+        os.environ["RAY_ADDRESS"] = given
+    ray = Ray([])
+    told = rf"run\.host\.address: no Ray cluster at '{given}' \(.*refused.*\); start one with"
+    with pytest.raises(ConfigError, match=told) as error:
+        joined(ray, address="auto" if by == "RAY_ADDRESS" else given)
+    assert ray.tries == 0
+    assert "\n" not in str(error.value)
+
+
+def test_an_address_that_accepts_connections_is_joined(joined: Any) -> None:
+    ray = Ray([])
+    with socket.create_server(("127.0.0.1", 0)) as head:
+        joined(ray, address=f"127.0.0.1:{head.getsockname()[1]}")
+    assert ray.tries == 1
