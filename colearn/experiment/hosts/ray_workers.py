@@ -216,7 +216,7 @@ def _without_remains(ray: Any) -> Iterator[None]:
     """After an error or an interruption, ends the processes of Ray that were started in the
     context. Ray itself ends the processes of a node whose start failed only with this process; a
     later search for a cluster would find them."""
-    processes = required("psutil", "ray")  # comes with Ray
+    processes = required("psutil", "ray")
     before = set(processes.Process().children())
     try:
         yield
