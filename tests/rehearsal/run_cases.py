@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -94,6 +95,36 @@ FAMILIES: dict[str, Callable[[Path], dict[str, Any]]] = {
         "magrpo", f, **{"every model": {"dtype": "bfloat16", "lora": {"rank": 2}}}
     ),
 }
+
+
+EXACT = [family for family in FAMILIES if "bfloat16" not in family]
+HALF = [family for family in FAMILIES if "bfloat16" in family]
+
+
+def check_same_training(device: Mapping[str, Any], cpu: Mapping[str, Any], gap: float) -> None:
+    """Both runs have trained the same weights; `gap`: largest mismatch of log-probabilities on the
+    device."""
+    assert device["status"] == cpu["status"] == "finished"
+    assert device["updates"] == cpu["updates"] > 0
+    assert device["weights"].keys() == cpu["weights"].keys()
+    worst = max(
+        (abs(a - b), name)
+        for name, weight in cpu["weights"].items()
+        for a, b in zip(weight, device["weights"][name], strict=True)
+    )
+    assert worst[0] <= 1e-5, worst
+    for name in cpu["metrics"]:
+        if "logprob_mismatch" in name:
+            assert device["metrics"][name] <= gap, name
+
+
+def check_half_precision(device: Mapping[str, Any]) -> None:
+    """The run has finished with finite weights, and its log-probabilities are near those of the
+    update."""
+    assert device["status"] == "finished" and device["updates"] > 0
+    assert all(math.isfinite(v) for weight in device["weights"].values() for v in weight)
+    gaps = [v for name, v in device["metrics"].items() if "logprob_mismatch" in name]
+    assert gaps and max(gaps) <= 5e-2
 
 
 def trained(
