@@ -13,12 +13,13 @@ from typing import Any
 
 import numpy as np
 from vs_comlrl import AGENTS, SharedWords, State, reward_of, word_tokenizer
+from vs_trl import PROMPTS, grpo_trainer
 
 from colearn.estimate.accelerators import ACCELERATORS
 from colearn.types import Outcome
 
-PROMPTS, GROUP, STEPS = 8, 8, 4
-"""Of a GRPO step: completions are PROMPTS * GROUP."""
+GROUP, STEPS = 8, 4
+"""Of a GRPO run: completions of a prompt, and measured steps."""
 SIZES: dict[str, tuple[int, int, int]] = {"small": (24, 12, 8), "large": (512, 128, 256)}
 """Words of the first observation and of later ones, and new tokens."""
 KIND = "small" if "--small" in sys.argv else "large"
@@ -229,48 +230,25 @@ def own_grpo(shape: Mapping[str, int], device: Any, **run: Any) -> dict[str, Any
 def trl_grpo(shape: Mapping[str, int], device: Any) -> dict[str, Any]:
     """Seconds of a GRPO step of TRL, at equal tokens, without gradient checkpointing."""
     import torch
-    from datasets import Dataset
-    from transformers import AutoTokenizer, TrainerCallback
-    from trl import GRPOConfig, GRPOTrainer
 
     ends: list[float] = []
     note = _end_of_step(device, ends)
 
-    class Between(TrainerCallback):  # type: ignore[misc]
-        def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-            if note():
-                raise Enough
-
-    def reward(completions: list[str], **_: Any) -> list[float]:
-        return [reward_of([text]) for text in completions]
+    def on_step_end(_: int) -> None:
+        if note():
+            raise Enough
 
     with model_folder(shape) as path, tempfile.TemporaryDirectory() as scratch:
-        trainer = GRPOTrainer(
-            model=str(path),
-            reward_funcs=reward,
-            processing_class=AutoTokenizer.from_pretrained(path),
-            train_dataset=Dataset.from_list(
-                [{"prompt": long_words(item, AGENTS[0], 0)} for item in range(64)]
-            ),
-            callbacks=[Between()],
-            args=GRPOConfig(
-                output_dir=scratch,
-                per_device_train_batch_size=PROMPTS * GROUP,
-                num_generations=GROUP,
-                max_completion_length=NEW,
-                temperature=1.0,
-                top_k=0,
-                max_steps=10**6,
-                lr_scheduler_type="constant",
-                beta=0.0,
-                gradient_checkpointing=False,
-                save_strategy="no",
-                report_to="none",
-                use_cpu=device.type == "cpu",
-                bf16=True,
-                model_init_kwargs={"dtype": torch.float32},
-                disable_tqdm=True,
-            ),
+        trainer = grpo_trainer(
+            str(path),
+            [long_words(item, AGENTS[0], 0) for item in range(64)],
+            scratch,
+            on_step_end,
+            group=GROUP,
+            new_tokens=NEW,
+            use_cpu=device.type == "cpu",
+            bf16=True,
+            model_init_kwargs={"dtype": torch.float32},
         )
         with suppress(Enough):
             trainer.train()

@@ -15,7 +15,7 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -72,34 +72,39 @@ def run_colearn(folder: Path) -> None:
         Experiment(Config.model_validate(settings), Path(scratch) / "run").run(between)
 
 
-def run_trl(folder: Path) -> None:
+def grpo_trainer(
+    model: str,
+    prompts: Sequence[str],
+    output: str,
+    on_step_end: Callable[[int], None],
+    *,
+    group: int,
+    new_tokens: int,
+    **settings: Any,
+) -> Any:
+    """Returns TRL's trainer, for PROMPTS prompts with `group` completions each. `on_step_end` is
+    called with the number of steps. `settings` are further arguments of `GRPOConfig`."""
     from datasets import Dataset
     from transformers import AutoTokenizer, TrainerCallback
     from trl import GRPOConfig, GRPOTrainer
 
-    clock = Clock()
-
     class Between(TrainerCallback):  # type: ignore[misc]
         def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-            clock.step(state.global_step * PROMPTS * GROUP)
+            on_step_end(state.global_step)
 
     def reward(completions: list[str], **_: Any) -> list[float]:
         return [reward_of([text]) for text in completions]
 
-    path = str(folder / "model")
-    trainer = GRPOTrainer(
-        model=path,
+    return GRPOTrainer(
+        model=model,
         reward_funcs=reward,
-        processing_class=AutoTokenizer.from_pretrained(path),
-        train_dataset=Dataset.from_list(
-            [{"prompt": words(n, "left", 0, FIRST_WORDS)} for n in range(ITEMS)]
-        ),
+        processing_class=AutoTokenizer.from_pretrained(model),
+        train_dataset=Dataset.from_list([{"prompt": prompt} for prompt in prompts]),
         callbacks=[Between()],
         args=GRPOConfig(
-            output_dir=str(folder / "trl"),
-            per_device_train_batch_size=PROMPTS * GROUP,
-            num_generations=GROUP,
-            max_completion_length=NEW_TOKENS,
+            output_dir=output,
+            num_generations=group,
+            max_completion_length=new_tokens,
             temperature=1.0,
             top_k=0,
             max_steps=10**6,
@@ -108,12 +113,25 @@ def run_trl(folder: Path) -> None:
             gradient_checkpointing=False,
             save_strategy="no",
             report_to="none",
-            use_cpu=True,
-            bf16=False,
             disable_tqdm=True,
+            per_device_train_batch_size=PROMPTS * group,
+            **settings,
         ),
     )
-    trainer.train()
+
+
+def run_trl(folder: Path) -> None:
+    clock = Clock()
+    grpo_trainer(
+        str(folder / "model"),
+        [words(n, "left", 0, FIRST_WORDS) for n in range(ITEMS)],
+        str(folder / "trl"),
+        lambda steps: clock.step(steps * PROMPTS * GROUP),
+        group=GROUP,
+        new_tokens=NEW_TOKENS,
+        use_cpu=True,
+        bf16=False,
+    ).train()
 
 
 class Clock:
