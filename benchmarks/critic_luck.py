@@ -92,7 +92,7 @@ def run(out: Path, method: str, seed: int) -> dict[str, Any]:
     record = Experiment(Config.model_validate(settings), folder).run()
     lines = open_run(folder).lines()
     key = "critic/explained_variance"
-    told = [one.metrics[key] or 0.0 for one in lines if key in one.metrics]
+    explained = [one.metrics[key] or 0.0 for one in lines if key in one.metrics]
     return {
         "method": method,
         "seed": seed,
@@ -101,8 +101,10 @@ def run(out: Path, method: str, seed: int) -> dict[str, Any]:
             for one in lines
             if one.kind == "evaluation"
         ],
-        "explained_first": [round(one, 3) for one in told[:5]],
-        "explained_late": round(statistics.mean(told[len(told) // 2 :]), 3) if told else None,
+        "explained_first": [round(one, 3) for one in explained[:5]],
+        "explained_late": round(statistics.mean(explained[len(explained) // 2 :]), 3)
+        if explained
+        else None,
         "critic_joint_actions": record.critic_joint_actions,
     }
 
@@ -141,8 +143,8 @@ def report(rows: list[dict[str, Any]]) -> str:
                 if method != METHODS[0]
                 else ""
             )
-            told = [value for row in of_seed.values() for value in row["explained_first"]]
-            cells.append(f"{statistics.mean(told):.2f}" if told else "-")
+            explained = [value for row in of_seed.values() for value in row["explained_first"]]
+            cells.append(f"{statistics.mean(explained):.2f}" if explained else "-")
             late = [row["explained_late"] for row in of_seed.values()]
             cells.append("-" if None in late else f"{statistics.mean(late):.2f}")
             cells.append(f"{next(iter(of_seed.values()))['critic_joint_actions'] or 0:,}")
