@@ -1,4 +1,4 @@
-# Hardware: A CPU with 16 GB or one GPU, about 40 minutes on two cores; needs a chat model's folder.
+# Hardware: A CPU with 16 GB or one GPU, about 15 minutes on two cores; needs a chat model's folder.
 # Shows: adapters on one frozen base.
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if __name__ == "__main__":
         models=model,
         critic={**model, "learning_rate": 5e-5},
         agents={"*": {"sampling": {"temperature": 0.7, "max_tokens": 128}}},
-        train={"environment_steps": 240, "episodes": 12},
-        evaluation={"every": 5, "episodes": 12},
+        train={"environment_steps": 96, "episodes": 12},
+        evaluation={"every": 4, "episodes": 12},
     )
     print(result)
