@@ -20,21 +20,17 @@ from __future__ import annotations
 
 import argparse
 import json
-import statistics
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import stakes
+from _critic_runs import explained, finished, fitted
 
-from colearn.config import Config
 from colearn.contract import Callback
 from colearn.contract.callback import EvaluateEvent
-from colearn.experiment.critic_fit import FitSettings, fit_config, fit_critic
-from colearn.experiment.loop import Experiment
-from colearn.export import write_fit
+from colearn.experiment.critic_fit import FitSettings
 from colearn.models.embedded import embedded_model
-from colearn.record import open_run
 
 OPTIONS = argparse.Namespace(
     rate=4e-3,
@@ -63,39 +59,30 @@ def settings_of(
 
 
 def record(folder: Path, team: int, seed: int, steps: int) -> None:
-    if not (folder / "run.json").exists():
-        settings = settings_of(team, seed, steps)
-        settings["train"]["record"] = True
-        settings["evaluation"]["every"] = 10**6
-        Experiment(Config.model_validate(settings), folder).run()
+    settings = settings_of(team, seed, steps)
+    settings["train"]["record"] = True
+    settings["evaluation"]["every"] = 10**6
+    finished(folder, settings)
 
 
 def play(folder: Path, team: int, seed: int, steps: int, temperature: float = 1.0) -> None:
     """Record the episodes of an untrained team."""
-    if not (folder / "run.json").exists():
-        settings = settings_of(team, seed, steps)
-        settings |= {"algorithm": {"name": "mareinforce"}, "critic": None}
-        model = {"learning_rate": 1e-12, "schedule": "constant", "epochs": 1, "minibatch": 256}
-        settings["models"]["*"] |= model
-        settings["agents"]["*"]["sampling"]["temperature"] = temperature
-        settings["train"] |= {"record": True, "epochs": 1, "episodes": 256, "minibatch": 256}
-        settings["evaluation"] |= {"every": 10**6, "episodes": 8}
-        Experiment(Config.model_validate(settings), folder).run()
+    settings = settings_of(team, seed, steps)
+    settings |= {"algorithm": {"name": "mareinforce"}, "critic": None}
+    model = {"learning_rate": 1e-12, "schedule": "constant", "epochs": 1, "minibatch": 256}
+    settings["models"]["*"] |= model
+    settings["agents"]["*"]["sampling"]["temperature"] = temperature
+    settings["train"] |= {"record": True, "epochs": 1, "episodes": 256, "minibatch": 256}
+    settings["evaluation"] |= {"every": 10**6, "episodes": 8}
+    finished(folder, settings)
 
 
 def fit(out: Path, runs: list[Path], settings: FitSettings, start: str, *, paired: bool) -> Path:
     """`start`: the setting that names the network to begin with."""
-    if not out.exists():
-        sets = ["critic.learning_rate=3e-3", "critic.head_learning_rate=1e-2"]
-        sets += ["critic.schedule=linear", *start.split()]
-        sets += [f"algorithm.critic={{name: counterfactual, paired: {str(paired).lower()}}}"]
-        config = fit_config([open_run(run) for run in runs], algorithm="coma", overrides=sets)
-
-        def print_epoch(epoch: int, worth: Any) -> None:
-            print(f"epoch {epoch}: R^2 {[one.r2 for one in worth]}", flush=True)
-
-        write_fit(fit_critic(runs, config, settings, print_epoch), out)
-    return out
+    sets = ["critic.learning_rate=3e-3", "critic.head_learning_rate=1e-2"]
+    sets += ["critic.schedule=linear", *start.split()]
+    sets += [f"algorithm.critic={{name: counterfactual, paired: {str(paired).lower()}}}"]
+    return fitted(out, runs, settings, sets, "coma")
 
 
 def ladder(
@@ -128,26 +115,21 @@ class Stop(Callback):
 
 
 def measured(out: Path, settings: dict[str, Any], team: int, seed: int, label: str) -> Any:
-    folder = out / "runs" / f"{label}-{team}-{seed}"
     settings["run"]["callbacks"] = ["critic_transfer:Stop"]
-    record = Experiment(Config.model_validate(settings), folder).run()
-    lines = open_run(folder).lines()
-    curve = [(n.environment_steps, n.metrics["share"]) for n in lines if n.kind == "evaluation"]
-    explained, worth = (
-        [n.metrics[key] for n in lines if n.metrics.get(key) is not None]
-        for key in ("critic/explained_variance", "critic/action_worth")
-    )
+    folder = finished(out / "runs" / f"{label}-{team}-{seed}", settings)
+    told, worth = explained(folder), explained(folder, "critic/action_worth")
+    curve = [(one.environment_steps, one.metrics["share"]) for one in folder.evaluations()]
     return {
         "label": label,
         "team": team,
         "seed": seed,
         "curve": curve,
         "to_90": stakes.reached(curve, 0.9),
-        "explained_first": [round(one or 0.0, 3) for one in explained[:5]],
-        "explained_late": statistics.mean(explained[len(explained) // 2 :]) if explained else None,
-        "action_worth_first": [round(one or 0.0, 3) for one in worth[:5]],
-        "action_worth_late": statistics.mean(worth[len(worth) // 2 :]) if worth else None,
-        "critic_joint_actions": record.critic_joint_actions,
+        "explained_first": told["first"],
+        "explained_late": told["late"],
+        "action_worth_first": worth["first"],
+        "action_worth_late": worth["late"],
+        "critic_joint_actions": folder.record().critic_joint_actions,
     }
 
 
@@ -159,7 +141,6 @@ def given(options: argparse.Namespace, source: int) -> Path:
     runs = [options.out / f"recorded-{source}-{900 + n}" for n in range(options.recorded)]
     for number, folder in enumerate(runs):
         record(folder, source, 900 + number, options.recorded_steps)
-    name = f"critic-{source}-{options.network}{'-paired' * options.paired}-{options.untrained}"
     if options.untrained:
         runs.append(options.out / f"untrained-{source}")
         play(runs[-1], source, 960, options.untrained)
@@ -167,7 +148,14 @@ def given(options: argparse.Namespace, source: int) -> Path:
             runs.append(options.out / f"untrained-{source}-{options.hot:g}")
             play(runs[-1], source, 961, options.untrained, options.hot)
     start = f"critic.path={options.network}:900"
+    name = f"critic-{source}-{played(options)}"
     return fit(options.out / name, runs, settings, start, paired=options.paired)
+
+
+def played(options: argparse.Namespace) -> str:
+    """The network, its reading and the untrained play that it is fitted on: names what is kept."""
+    hot = f"-hot{options.hot:g}" * (options.hot > 0)
+    return f"{options.network}{'-paired' * options.paired}-{options.untrained}{hot}"
 
 
 def main() -> None:
@@ -195,9 +183,7 @@ def main() -> None:
     parser.add_argument("--frozen", type=float, default=1.0)
     options = parser.parse_args()
     source = options.critic_team or options.team
-    label = f"{options.source}{source}-frozen{options.frozen:g}"
-    label += f"-{options.network}{'-paired' * options.paired}-{options.untrained}"
-    label += f"-hot{options.hot:g}" * (options.hot > 0)
+    label = f"{options.source}{source}-frozen{options.frozen:g}-{played(options)}"
     label += f"-share{options.critic_share:g}-batch{options.batch}"
     critic = given(options, source) if options.source in ("runs", "play") else None
     method = "known" if options.source == "exact" else "coma"
@@ -222,8 +208,8 @@ def main() -> None:
                 settings["algorithm"]["advantage"]["critic_share"] = options.critic_share
             if critic is not None:
                 foreign = source != options.team
-                changes = {"from": str(critic), "path": None, "frozen": options.frozen}
-                settings["critic"] |= {**changes, "foreign": foreign}
+                changes = {"from": str(critic), "path": None, "baseline": None}
+                settings["critic"] |= {**changes, "frozen": options.frozen, "foreign": foreign}
             made = measured(options.out, settings, options.team, seed, label)
             with path.open("a") as file:
                 file.write(json.dumps(made) + "\n")

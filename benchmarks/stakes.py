@@ -162,6 +162,7 @@ def config_of(method: str, team: int, seed: int, options: argparse.Namespace) ->
             "learning_rate": options.critic_rate,
             "head_learning_rate": 1e-2,
             "warmup_iterations": options.warmup,
+            "baseline": "none",
         }
         if critic
         else None,

@@ -1,12 +1,13 @@
-r"""`luck` with a given critic: joint actions to 90% beside teams that learn one, or have none.
+"""A small problem with a given critic: joint actions to 90% beside teams that learn one or none.
 
-    python benchmarks/critic_luck.py --out luck                      # resumable, one core
-    python benchmarks/critic_luck.py --out luck --report
+    python benchmarks/critic_dpomdp.py --out luck                    # resumable, one core
+    python benchmarks/critic_dpomdp.py --problem meeting --out meeting
+    python benchmarks/critic_dpomdp.py --out luck --report
 
 CoLLM-CC's runs of other seeds are recorded to the end of their budget, a critic of joint histories
 is fitted on their episodes (as by `colearn critic fit`), and fresh teams are given it, frozen or
-trained on. Values are exact, at temperature 0.2, after every iteration of 64 joint actions; a run
-ends once it has reached 90% of the optimum twice in a row, or with its budget of 6,400.
+trained on. Values are exact, at temperature 0.2, after every iteration; a run ends once it has
+reached 90% of the optimum twice in a row, or with the problem's budget.
 """
 
 from __future__ import annotations
@@ -14,109 +15,95 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import shutil
 import statistics
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from _critic_runs import explained, finished, fitted
 from _optima_problems import PROBLEMS
 from optima import Run, config_of
 
-from colearn.config import Config
 from colearn.contract import Callback
 from colearn.contract.callback import EvaluateEvent
-from colearn.experiment.critic_fit import FitSettings, fit_config, fit_critic
-from colearn.experiment.loop import Experiment
-from colearn.export import write_fit
-from colearn.record import open_run
+from colearn.experiment.critic_fit import FitSettings
 from colearn.statistics.over_seeds import estimate
 
-LUCK = PROBLEMS["luck"]
-OPTIMUM = 10.0
+OPTIMA = {"luck": 10.0, "meeting": 59 / 9}
+"""Exact, as `references` of `_optima_problems.py` finds them."""
 FROZEN = {"collm_cc, given, frozen": 1.0, "collm_cc, given, trained on": 0.0}
 METHODS = [*FROZEN, "collm_cc", "coma", "collm_dc", "magrpo"]
 RECORDED = (900, 901, 902, 903)
 
 
-def settings_of(method: str, seed: int) -> dict[str, Any]:
+def settings_of(problem: str, method: str, seed: int) -> dict[str, Any]:
     name = "collm_cc" if method in FROZEN else method
-    settings = config_of(Run(name, "luck", "no optimism", seed, LUCK.steps))
+    settings = config_of(Run(name, problem, "no optimism", seed, PROBLEMS[problem].steps))
     settings["evaluation"]["every"] = 1
+    settings["critic"]["baseline"] = "none"
     return settings
 
 
-def fitted(out: Path) -> Path:
+def given(out: Path, problem: str) -> Path:
     """A critic of the recorded runs' joint histories."""
     runs = [out / f"recorded-{seed}" for seed in RECORDED]
     for seed, folder in zip(RECORDED, runs, strict=True):
-        if not (folder / "run.json").exists():
-            settings = settings_of("collm_cc", seed)
-            settings["train"]["record"] = True
-            settings["evaluation"]["every"] = 10**6
-            Experiment(Config.model_validate(settings), folder).run()
-    critic = out / "critic"
-    if not critic.exists():
-        sets = ["critic.learning_rate=3e-3", "critic.head_learning_rate=1e-2"]
-        sets += ["critic.schedule=linear", "critic.path=embedded-tiny-varied:900"]
-        config = fit_config([open_run(run) for run in runs], overrides=sets)
-
-        def print_epoch(epoch: int, worth: Any) -> None:
-            print(f"epoch {epoch}: R^2 {[one.r2 for one in worth]}", flush=True)
-
-        write_fit(fit_critic(runs, config, FitSettings(), print_epoch), critic)
-    return critic
+        settings = settings_of(problem, "collm_cc", seed)
+        settings["train"]["record"] = True
+        settings["evaluation"]["every"] = 10**6
+        finished(folder, settings)
+    sets = ["critic.learning_rate=3e-3", "critic.head_learning_rate=1e-2"]
+    sets += ["critic.schedule=linear", "critic.path=embedded-tiny-varied:900"]
+    return fitted(out / "critic", runs, FitSettings(), sets)
 
 
 @dataclass(frozen=True)
 class Stop(Callback):
     """Ends a run at the second of two evaluations in a row that reach 90%."""
 
+    goal: float
+    """Of the task's scaled rewards."""
     values: list[float] = field(default_factory=list, init=False)
 
     def on_evaluate(self, event: EvaluateEvent) -> None:
-        self.values.append(event.metrics["exact_return_cold"] / LUCK.scale)
-        if min([-math.inf, *self.values][-2:]) >= 0.9 * OPTIMUM:
+        self.values.append(event.metrics["exact_return_cold"])
+        if min([-math.inf, *self.values][-2:]) >= self.goal:
             event.stop = "reached 90%"
 
 
-def run(out: Path, method: str, seed: int) -> dict[str, Any]:
-    settings = settings_of(method, seed)
+def run(out: Path, problem: str, method: str, seed: int) -> dict[str, Any]:
+    settings, scale = settings_of(problem, method, seed), PROBLEMS[problem].scale
     if method in FROZEN:
-        given = {"from": str(fitted(out)), "path": None, "frozen": FROZEN[method]}
-        settings["critic"] |= given
-    settings["run"]["callbacks"] = ["critic_luck:Stop"]
-    folder = out / "runs" / f"{method}-{seed}"
-    shutil.rmtree(folder, ignore_errors=True)  # of a run that was cut off
-    record = Experiment(Config.model_validate(settings), folder).run()
-    lines = open_run(folder).lines()
-    key = "critic/explained_variance"
-    explained = [one.metrics[key] or 0.0 for one in lines if key in one.metrics]
+        critic = given(out, problem)
+        changes = {"from": str(critic), "path": None, "frozen": FROZEN[method], "baseline": None}
+        settings["critic"] |= changes
+    goal = 0.9 * OPTIMA[problem] * scale
+    settings["run"]["callbacks"] = [{"name": "critic_dpomdp:Stop", "goal": goal}]
+    folder = finished(out / "runs" / f"{method}-{seed}", settings)
+    told = explained(folder)
     return {
+        "problem": problem,
         "method": method,
         "seed": seed,
         "curve": [
-            (one.environment_steps, round(one.metrics["exact_return_cold"] / LUCK.scale, 3))
-            for one in lines
-            if one.kind == "evaluation"
+            (one.environment_steps, round(one.metrics["exact_return_cold"] / scale, 3))
+            for one in folder.evaluations()
         ],
-        "explained_first": [round(one, 3) for one in explained[:5]],
-        "explained_late": round(statistics.mean(explained[len(explained) // 2 :]), 3)
-        if explained
-        else None,
-        "critic_joint_actions": record.critic_joint_actions,
+        "explained_first": told["first"],
+        "explained_late": told["late"],
+        "critic_joint_actions": folder.record().critic_joint_actions,
     }
 
 
 def reached(row: dict[str, Any], once: bool = False) -> float:
     """Joint actions at the first of two evaluations in a row that reach 90%; `once`: at the first
     that does. A run that does not get there counts as its whole budget."""
-    curve = row["curve"]
+    curve, goal = row["curve"], 0.9 * OPTIMA[row["problem"]]
     for (steps, value), (_, after) in zip(curve, curve if once else curve[1:], strict=False):
-        if min(value, value if once else after) >= 0.9 * OPTIMUM:
+        if min(value, value if once else after) >= goal:
             return float(steps)
-    return float(LUCK.steps)
+    return float(PROBLEMS[row["problem"]].steps)
 
 
 def report(rows: list[dict[str, Any]]) -> str:
@@ -165,6 +152,7 @@ def times(logarithms: list[float]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--problem", choices=OPTIMA, default="luck")
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--first-seed", type=int, default=10)
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=METHODS)
@@ -177,7 +165,7 @@ def main() -> None:
     seeds = range(options.first_seed, options.first_seed + options.seeds)
     for seed, method in () if options.report else [(s, m) for s in seeds for m in options.methods]:
         if (method, seed) not in done:
-            rows.append(run(options.out, method, seed))
+            rows.append(run(options.out, options.problem, method, seed))
             with path.open("a") as file:
                 file.write(json.dumps(rows[-1]) + "\n")
             print(method, seed, reached(rows[-1]), rows[-1]["explained_first"], flush=True)
