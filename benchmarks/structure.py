@@ -6,7 +6,7 @@ and of the functions that run in it: what loads a config or a model, or evaluate
 Of the record types (dataclasses) of which an instance is made in it, those are counted that one
 action passes through: an instance holds the longest sampled action or the observation before it, by
 object, text or ids, in its own fields or in those of a record in it. Settings, events and counters
-hold none. The other
+hold none. All threads are traced, the event loop's and the engines' among them. The other
 counts are read from the source: public class names with two homes, members of `DecPOMDP`, forms of
 a config, properties that only pass on a part of what their object holds, entries at the top of
 `colearn/`, and lines of Python.
@@ -21,11 +21,13 @@ import re
 import sys
 import tempfile
 import threading
+from _thread import start_new_thread
 from array import array
-from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import torch
 
@@ -55,14 +57,15 @@ class Trace:
         self.files: set[Path] = set()
         self.made: list[Any] = []
         self.recording = False
-        self.importing = 0
-        """Modules that are being imported: what they call is not on the way."""
+        self.importing: Counter[int] = Counter()
+        """Modules that each thread is importing: what they call is not on the way."""
 
     def __call__(self, frame: Any, event: str, _: object) -> None:
         code = frame.f_code
+        thread = threading.get_ident()
         if code.co_name == "<module>" and event in ("call", "return"):
-            self.importing += 1 if event == "call" else -1
-        if event != "call" or self.importing:
+            self.importing[thread] += 1 if event == "call" else -1
+        if event != "call" or self.importing[thread]:
             return
         if code.co_qualname == ITERATION:
             self.recording = True
@@ -143,7 +146,19 @@ def trace() -> Trace:
     """What one update of CoLLM-CC passes through."""
     found = Trace()
     sets = ["run.device=cpu", "algorithm.name=collm_cc", "evaluation.episodes=1"]
-    with tempfile.TemporaryDirectory() as folder:
+
+    def start_traced(function: Callable[..., object], arguments: tuple[Any, ...]) -> int:
+        def traced() -> None:
+            sys.setprofile(found)
+            function(*arguments)
+
+        return start_new_thread(traced, ())
+
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        # `threading.setprofile` does not reach the event loop's thread
+        patch("colearn.rollout.executors.start_new_thread", start_traced),
+    ):
         threading.setprofile(found)
         sys.setprofile(found)
         try:
