@@ -67,7 +67,7 @@ class Row:
     tree: int = 0
     """Index of the row's tree in the iteration."""
     reader: str = ""
-    """The critic's reader; empty for an actor's row."""
+    """The agent, for an actor's row; the critic's reader, for a value model's row."""
     behaviour: tuple[float, ...] = ()
     advantages: tuple[float, ...] = ()
     old_logprobs: tuple[float, ...] = ()

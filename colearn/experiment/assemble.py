@@ -25,6 +25,7 @@ from .evaluation.checked import check_evaluation
 from .evaluation.exact import ExactEvaluator
 from .evaluation.queried import QueriedEvaluator
 from .players import build_players
+from .update.actors import Actors
 from .update.critics import Critics
 from .update.given_critics import GivenCritics
 from .update.updater import Updater
@@ -116,18 +117,20 @@ def _updater(
 ) -> Updater:
     config, parts = run.config, run.parts
     critic = _critic_trainer(run, host, tokenizers)
-    actors = {key.model: learner for key, learner in host.learners.items() if key.kind == "actor"}
+    learners = {key.model: one for key, one in host.learners.items() if key.kind == "actor"}
     if critic is not None and critic.critic.reads_ids:
         _check_words(config, tokenizers)
     return Updater(
         parts=parts,
-        specs={
-            agent: AgentSpec(**settings.spec_fields)
-            for agent, settings in config.language_agents.items()
-        },
-        actors=actors,
+        actors=Actors(
+            specs={
+                agent: AgentSpec(**settings.spec_fields)
+                for agent, settings in config.language_agents.items()
+            },
+            learners=learners,
+            value=parts.critic.on_actor if parts.critic is not None and run.heads else None,
+        ),
         critic=critic,
-        shared_head=run.heads,
         references={key.model: one for key, one in host.copies.items() if key.kind == "reference"},
         seed=config.run.seed,
         schedule=UpdateSchedule(config.train.epochs, config.train.minibatch),

@@ -95,6 +95,7 @@ def actor_rows(
                 marks=tuple(marks),
                 temperature=temperature or 1.0,
                 tree=number,
+                reader=agent,
                 behaviour=tuple(behaviour),
             )
         )

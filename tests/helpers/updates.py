@@ -21,6 +21,7 @@ from colearn.contract import (
     ValueLoss,
     Values,
 )
+from colearn.experiment.update.actors import Actors
 from colearn.experiment.update.critics import Critics
 from colearn.experiment.update.updater import Updater
 from colearn.learn.local import LocalLearner
@@ -36,13 +37,13 @@ def new_updater(
     *,
     specs: Mapping[str, AgentSpec] | None = None,
     critic: Critics | None = None,
+    shared_head: bool = False,
     epochs: int = 1,
     minibatch: int | None = None,
     **settings: Any,
 ) -> Updater:
     """One step on the whole batch, and each agent on the model of its name, unless told else."""
     usual: dict[str, Any] = {
-        "shared_head": False,
         "references": {},
         "seed": 0,
         "schedule": UpdateSchedule(epochs, minibatch),
@@ -50,8 +51,11 @@ def new_updater(
     }
     return Updater(
         parts=parts,
-        specs=specs or {agent: AgentSpec(model=agent) for agent in actors},
-        actors=actors,
+        actors=Actors(
+            specs=specs or {agent: AgentSpec(model=agent) for agent in actors},
+            learners=actors,
+            value=parts.critic.on_actor if parts.critic is not None and shared_head else None,
+        ),
         critic=critic,
         **(usual | settings),
     )
@@ -91,7 +95,7 @@ def value_gradients(
         current = None if settings.frozen_targets else dict(enumerate(episodes))
         objective = critics.objective(advantage, settings, prepared, current)
         accumulated = rows.learner.accumulate(prepared, objective)
-        critics.collect(values, prepared, accumulated.values, trees)
+        critics.collect(values, prepared, accumulated.values, episodes)
         for name, value in accumulated.metrics.items():
             metrics[name] = metrics.get(name, 0.0) + value / len(by_model)
     return list(values.values()), metrics

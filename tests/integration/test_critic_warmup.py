@@ -36,11 +36,11 @@ def test_only_the_critic_moves_until_its_iterations_are_over():
     updater = updater_of(CoLLMCC(), team, **TWO)
     by_iteration = []
     for iteration in range(3):
-        actors = weights(updater.actors)
+        actors = weights(updater.actors.learners)
         critics = weights(updater.critic.learners)
         metrics = updater.update(trees, iteration)
         told = {name for name in team.voices if f"{name}/grad_norm" in metrics}
-        assert told == moved(updater.actors, actors)
+        assert told == moved(updater.actors.learners, actors)
         assert moved(updater.critic.learners, critics) == {"team"}
         assert metrics["optimizer_steps"] == 4  # two epochs of two minibatches
         by_iteration.append(told)
@@ -52,11 +52,11 @@ def test_an_actor_with_its_own_epochs_waits_for_the_critic_too():
     trees = play(Notes(items=4), team)
     algorithm = CoLLMCC(value_loss=ValueLoss(frozen_targets=True))
     updater = updater_of(algorithm, team, own_schedules={"ada": UpdateSchedule(3, 6)}, **TWO)
-    before = weights(updater.actors)
+    before = weights(updater.actors.learners)
     updater.update(trees, 0)
-    assert moved(updater.actors, before) == set()
+    assert moved(updater.actors.learners, before) == set()
     updater.update(trees, 2)
-    assert moved(updater.actors, before) == set(team.voices)
+    assert moved(updater.actors.learners, before) == set(team.voices)
 
 
 def test_the_critic_learns_in_them_as_it_does_beside_its_actors():

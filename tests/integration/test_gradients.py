@@ -212,7 +212,7 @@ def one_step_gradients(updater, trees, names):
     """Gradients that an update is about to step with."""
     by_learner = {}
     for name in names:
-        learner = updater.actors[name]
+        learner = updater.actors.learners[name]
 
         def step(done, name=name, learner=learner):
             by_learner[name] = gradients(learner)

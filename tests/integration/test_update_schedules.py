@@ -50,7 +50,9 @@ def updated(
 
 
 def weights(updater: Updater, name: str) -> torch.Tensor:
-    return torch.cat([p.detach().flatten() for p in updater.actors[name].parameters.values()])
+    return torch.cat(
+        [p.detach().flatten() for p in updater.actors.learners[name].parameters.values()]
+    )
 
 
 @pytest.mark.parametrize("algorithm", [MAGRPO(), FROZEN], ids=["group", "critic"])
@@ -65,9 +67,9 @@ def test_a_model_with_its_own_schedule_learns_what_it_would_with_all_on_that_sch
     assert torch.equal(weights(mixed, "ben"), weights(slow, "ben"))
     assert not torch.equal(weights(fast, "ada"), weights(slow, "ada"))
     assert not torch.equal(weights(fast, "ben"), weights(slow, "ben"))
-    steps = mixed.actors["ada"].steps, mixed.actors["ben"].steps
+    steps = mixed.actors.learners["ada"].steps, mixed.actors.learners["ben"].steps
     assert steps == (metrics["ada/optimizer_steps"], metrics["optimizer_steps"])
-    assert steps[0] == fast.actors["ada"].steps > 3 and steps[1] == 1
+    assert steps[0] == fast.actors.learners["ada"].steps > 3 and steps[1] == 1
 
 
 def test_a_model_with_its_own_schedule_reports_what_the_others_report() -> None:
@@ -82,7 +84,7 @@ def test_where_every_model_has_its_own_schedule_no_step_is_joint() -> None:
     updater, metrics = updated(
         MAGRPO(), {"ada": UpdateSchedule(1, None), "ben": UpdateSchedule(2, None)}
     )
-    assert (updater.actors["ada"].steps, updater.actors["ben"].steps) == (1, 2)
+    assert (updater.actors.learners["ada"].steps, updater.actors.learners["ben"].steps) == (1, 2)
     assert metrics["optimizer_steps"] == 0.0
 
 
@@ -90,7 +92,7 @@ def test_a_model_that_has_gone_far_stops_alone() -> None:
     """The limit lies between what its first epochs move it, measured, and its last."""
     free, _ = updated(MAGRPO(), {"ada": UpdateSchedule(4, None)})
     held, metrics = updated(MAGRPO(), {"ada": UpdateSchedule(4, None)}, target_kl=1e-12)
-    assert (free.actors["ada"].steps, held.actors["ada"].steps) == (4, 2)
+    assert (free.actors.learners["ada"].steps, held.actors.learners["ada"].steps) == (4, 2)
     assert metrics["ada/optimizer_steps"] == 2.0
 
 

@@ -32,7 +32,7 @@ PLAIN = {"advantage": GAE(), "loss": PolicyGradient(), "value_loss": ValueLoss()
 def held(updater):
     """The gradients of one update, which then moves nothing."""
     by_learner = {}
-    for name, learner in updater.actors.items():
+    for name, learner in updater.actors.learners.items():
 
         def step(done, name=name, learner=learner):
             by_learner[name] = {k: p.grad.clone() for k, p in learner.parameters.items()}
@@ -180,7 +180,9 @@ def test_behaviour_log_probs_can_serve_as_the_old_ones_and_save_a_pass(monkeypat
 
     monkeypatch.setattr(LocalLearner, "evaluate", counted)
     metrics = updater.update(trees, 0)
-    assert len([learner for learner in seen if learner in updater.actors.values()]) == passes
+    assert (
+        len([learner for learner in seen if learner in updater.actors.learners.values()]) == passes
+    )
     off = abs(metrics["ada/ratio_mean"] - 1.0)
     assert off > 0.01 if old == "behaviour" else off < 1e-6
 
@@ -221,7 +223,7 @@ def advantages_by_epoch(frozen):
     value_loss = ValueLoss(frozen_targets=frozen)
     algorithm = CoLLMCC(**{**PLAIN, "value_loss": value_loss})
     updater = updater_of(algorithm, team, rate=1e-2, epochs=3)
-    by_epoch, learner = [], updater.actors["ada"]
+    by_epoch, learner = [], updater.actors.learners["ada"]
     real = learner.accumulate
 
     def noted(prepared, objective):
@@ -246,7 +248,7 @@ def test_without_them_it_follows_the_critic():
 def test_only_one_model_has_gradients_at_a_time():
     """Each pass begins where the critic and the other actor have stepped or not begun."""
     updater = updater_of(CoLLMCC(), cast(shared=False))
-    learners = {**updater.actors, **updater.critic.learners}
+    learners = {**updater.actors.learners, **updater.critic.learners}
     passes = []
 
     def noted(prepared, objective, *, name, real):
@@ -271,7 +273,7 @@ def test_minibatches_are_drawn_anew_in_every_epoch_and_iteration():
     updater = updater_of(CoLLMCC(), team, epochs=3, minibatch=6)
     held(updater)
     seen = []
-    learner = updater.actors["ada"]
+    learner = updater.actors.learners["ada"]
     real = learner.accumulate
 
     def noted(prepared, objective):
@@ -321,10 +323,12 @@ def test_an_update_steps_at_the_scheduled_rate():
     team = cast(shared=False)
     trees = play(Notes(items=2), team)
     updater = updater_of(CoLLMCC(), team)
-    updater.actors["ada"] = learner_of("ada", team.network("ada"), rate=1e-3, schedule="linear")
+    updater.actors.learners["ada"] = learner_of(
+        "ada", team.network("ada"), rate=1e-3, schedule="linear"
+    )
     metrics = updater.update(trees, 0, done=0.75)
     assert metrics["ada/learning_rate"] == pytest.approx(0.25e-3)
-    [group] = updater.actors["ada"].optimizer.param_groups
+    [group] = updater.actors.learners["ada"].optimizer.param_groups
     assert group["lr"] == pytest.approx(0.25e-3)
 
 
@@ -379,7 +383,7 @@ def optimism_at(done, **level):
     team = cast(shared=False)
     parts = {"advantage": GAE(**level), "value_loss": ValueLoss(**level)}
     updater = updater_of(CoLLMCC(**PLAIN | parts), team)
-    advantages, learner = [], updater.actors["ada"]
+    advantages, learner = [], updater.actors.learners["ada"]
     real = learner.accumulate
 
     def noted(prepared, objective):

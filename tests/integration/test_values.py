@@ -20,7 +20,7 @@ from colearn.algorithms.collm_dc import CoLLMDC
 from colearn.config import OptimizerSettings
 from colearn.contract import ValueLoss
 from colearn.critic.tokenwise import Tokenwise
-from colearn.experiment.update import critic_objective
+from colearn.experiment.update import objective
 from colearn.experiment.update.critics import Critics
 from colearn.experiment.update.updater import Updater
 from colearn.learn.local import LocalLearner
@@ -71,7 +71,7 @@ def stage() -> Stage:
 def advantages_of(updater: Updater, agent: str, trees: Sequence[Tree[Any]]) -> list[dict[int, Any]]:
     """What an agent's rows hold in each step, by the episode."""
     advantages: list[dict[int, Any]] = []
-    learner = updater.actors[agent]
+    learner = updater.actors.learners[agent]
     real = learner.accumulate
 
     def noted(prepared: Any, objective: Any) -> Any:
@@ -126,7 +126,7 @@ def test_a_head_on_the_actor_is_trained_beside_the_policy_on_its_own_histories()
         ((policy + squares) / count).backward()
         by_hand = {f"model.{n}": p.grad for n, p in model.named_parameters()}
         by_hand |= {f"head.{n}": p.grad for n, p in head.named_parameters()}
-        gradient = updater.actors[agent].recorded  # type: ignore[attr-defined]
+        gradient = updater.actors.learners[agent].recorded  # type: ignore[attr-defined]
         assert relative(by_hand, gradient) < 1e-5
         assert metrics[f"{agent}/value_loss"] == pytest.approx(squares.item() / count, rel=1e-5)
 
@@ -177,13 +177,13 @@ def test_a_clipped_value_is_held_to_that_of_its_own_state_at_rollout(
     )
     assert updater.critic is not None
     before = [[v for v in one["ada"] if v is not None] for one in updater.critic.read(trees)]
-    real, calls = critic_objective.value_loss, []
+    real, calls = objective.value_loss, []
 
     def noted(values: Any, targets: Any, olds: Any, *rest: Any) -> Any:
         calls.append((values.tolist(), olds.tolist()))
         return real(values, targets, olds, *rest)
 
-    monkeypatch.setattr(critic_objective, "value_loss", noted)
+    monkeypatch.setattr(objective, "value_loss", noted)
     updater.update(trees, 0)
     first, _, third, _ = calls
     assert first[0] == pytest.approx(first[1], abs=1e-5), "nothing has moved yet"
@@ -220,7 +220,7 @@ def test_each_head_starts_at_the_returns_of_its_own_agent(
         CoLLMDC(**PLAIN | {"value_loss": ValueLoss(rescale=True)}), team, share=share
     )
     updater.update(trees[:2], 0)
-    learners = updater.actors if updater.critic is None else updater.critic.learners
+    learners = updater.actors.learners if updater.critic is None else updater.critic.learners
     # the means of 1 and 2, and of 10 and 20
     for agent, centre in (("ada", 1.5), ("ben", 15.0)):
         head = learners[agent].network.head  # type: ignore[attr-defined]
@@ -241,7 +241,9 @@ def test_an_agent_that_never_acts_in_an_iteration_makes_no_step(share: bool) -> 
     team = cast(shared=False)
     updater = updater_of(CoLLMDC(**PLAIN), team, share=share, epochs=2)
     updater.update(ada_alone(team), 0)
-    stepped = {name: learner.recorded is not None for name, learner in updater.actors.items()}  # type: ignore[attr-defined]
+    stepped = {
+        name: learner.recorded is not None for name, learner in updater.actors.learners.items()
+    }  # type: ignore[attr-defined]
     assert stepped == {"ada": True, "ben": False}
 
 
@@ -260,7 +262,7 @@ def test_where_nobody_who_is_trained_acts_there_are_no_values_to_report() -> Non
     team = cast(shared=False)
     trees = ada_alone(team)  # ada is played by a program, say
     updater = updater_of(CoLLMDC(**PLAIN), team, share=True)
-    del updater.actors["ada"]  # type: ignore[attr-defined]
+    del updater.actors.learners["ada"]  # type: ignore[attr-defined]
     assert "critic/value_mean" not in updater.update(trees, 0)
 
 

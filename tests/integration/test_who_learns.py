@@ -184,7 +184,7 @@ def test_what_a_program_says_never_enters_an_update() -> None:
     trees, _ = grow(task, task.items("train"), players, Chain(), seed=0)
     assert all(node.actions["ben"].text == "the elder" for t in trees for node in t.nodes[1:])
     updater, learners = updater_of(team, RawReturn())
-    del updater.specs["ben"]  # type: ignore[attr-defined] # a program has none
+    del updater.actors.specs["ben"]  # type: ignore[attr-defined] # a program has none
     metrics = updater.update(trees, 0)
     assert learners["ben"].recorded is None
     assert not any(key.startswith("ben/") for key in metrics)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from colearn.config import OptimizerSettings
 from colearn.contract import PolicyLoss
 from colearn.contract.algorithm import ValueLoss
 from colearn.contract.rows import Row
-from colearn.experiment.update.objective import ActorObjective, with_advantages, with_logprobs
+from colearn.experiment.update.objective import ActorObjective, with_advantages
 from colearn.learn.local import LocalLearner
 from colearn.learn.packed_rows import actor_rows
 from colearn.learn.score import evaluate
@@ -203,9 +203,12 @@ def both_sides(folder: Path, *, kind: str = "qwen3", **settings: Any) -> Sides:
     advantages = GroupMean()(credited(trees))
     rows = []
     for place, (row,) in enumerate(groups):
-        row = with_logprobs(row, "old", tuple(old[place][0].logprobs.tolist()))
-        row = with_logprobs(row, "ref", tuple(ref[place][0].logprobs.tolist()))
-        rows.append(with_advantages(row, "solo", advantages[place]))
+        row = replace(
+            row,
+            old_logprobs=tuple(old[place][0].logprobs.tolist()),
+            ref_logprobs=tuple(ref[place][0].logprobs.tolist()),
+        )
+        rows.append(with_advantages(row, advantages[place]))
     for model in (trl.model, acting.base.causal):
         move(model, seed=0)
     return Sides(trl, inputs, learner, rows)

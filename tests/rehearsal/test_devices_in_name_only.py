@@ -28,7 +28,7 @@ FAULTS = {
         'ValueHead(width).to("cuda:0")',
     ),
     "targets stay on the CPU": (
-        "colearn.experiment.update.critic_objective",
+        "colearn.experiment.update.objective",
         "outputs.values.new_tensor(targets)",
         '__import__("torch").tensor(targets)',
     ),

@@ -12,6 +12,7 @@ from colearn.contract import (
     Advantage,
     AgentValues,
     Critic,
+    Episodes,
     Learner,
     Prepared,
     Tokenize,
@@ -21,8 +22,8 @@ from colearn.contract import (
 from colearn.types import Credited, Tree
 from colearn.value_model.item_means import Offsets, baselined
 
-from .critic_objective import CriticObjective
-from .model_rows import ModelRows
+from .iteration import ModelRows
+from .objective import CriticObjective
 
 Trees = Sequence[Tree[Any]]
 Learns = Callable[[Tree[Any], str], bool]
@@ -146,13 +147,14 @@ class Critics:
         values: Mapping[int, dict[str, Values]],
         prepared: Prepared,
         read: Mapping[tuple[int, int], Sequence[float]],
-        trees: Trees,
+        episodes: Episodes,
     ) -> None:
         """Add values to `values`, by tree number. `read` is `Accumulated.values` from a pass over
         the rows of one model."""
         for (group, place), numbers in read.items():
             row = prepared.groups[group][place]
-            by_agent = self.critic.values(trees[row.tree], row.reader, row, numbers)
+            tree = episodes[row.tree].tree
+            by_agent = self.critic.values(tree, row.reader, row, numbers)
             values[row.tree].update(by_agent)
 
 

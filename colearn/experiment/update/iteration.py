@@ -1,4 +1,5 @@
-"""Data shared by the minibatches of an iteration."""
+"""Data shared by the minibatches of an iteration: the rows of every model, and what is computed
+once."""
 
 from __future__ import annotations
 
@@ -6,13 +7,29 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from colearn.contract import AgentValues, Episodes, Parts
+from colearn.contract import AgentValues, Episodes, Learner, Parts, Prepared
+from colearn.contract.rows import Row
 from colearn.types import Credited
 from colearn.value_model.item_means import Offsets
 
-from .actor_rows import ActorRows
 from .item_baseline import ItemBaseline
-from .model_rows import ModelRows
+
+
+@dataclass(slots=True)
+class ModelRows:
+    """The rows of an actor or of a value model, by tree number. A minibatch is a set of trees."""
+
+    learner: Learner
+    by_tree: dict[int, list[Row]] = field(default_factory=dict)
+    _last: tuple[Sequence[int], Prepared] | None = None
+
+    def prepared(self, numbers: Sequence[int]) -> Prepared:
+        """Returns the rows of the trees `numbers`, divided into micro-batches by the learner. A
+        call with the same trees as the previous call reuses the micro-batches."""
+        if self._last is None or self._last[0] != numbers:
+            groups = [[row] for number in numbers for row in self.by_tree.get(number, ())]
+            self._last = numbers, self.learner.prepare(groups)
+        return self._last[1]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +43,8 @@ class Iteration:
     """Used fraction of the training budget, for learning-rate schedules."""
     episodes: Episodes
     """Credited trees, in the order of their numbers."""
-    rows: ActorRows
+    actor_rows: Mapping[str, ModelRows]
+    """Rows of each trained model."""
     critic_rows: Mapping[str, ModelRows]
     """Rows of each value model; empty without separate value models."""
     item_means: Offsets
@@ -35,7 +53,7 @@ class Iteration:
     """The item means and shares that are part of the values; None if values come only from the
     network."""
     fixed: Mapping[str, ModelRows] | None
-    """For each actor, rows with advantages that are computed once for the whole iteration. None if
+    """`actor_rows` with advantages that are computed once for the whole iteration. None if
     values are read, and advantages computed, before each minibatch."""
     metrics: Mapping[str, float]
     """Statistics of the advantages in `fixed`; empty if `fixed` is None."""

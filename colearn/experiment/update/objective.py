@@ -1,18 +1,19 @@
-"""The objective of an actor's learner: the policy loss, plus the value loss if the actor has a
-value head."""
+"""The objectives of learners, as picklable objects. That of an actor is the policy loss, plus the
+value loss if the actor has a value head; that of a value model is the value loss."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isnan
-from typing import Literal
 
 from torch import Tensor
 
 from colearn.contract import (
+    Advantage,
     AgentValues,
+    Critic,
     NodeAdvantages,
     PolicyBatch,
     PolicyLoss,
@@ -22,6 +23,7 @@ from colearn.contract import (
 )
 from colearn.contract.rows import Outputs, Row, RowBatch
 from colearn.loss.value import value_loss
+from colearn.types import Credited
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,21 +101,54 @@ class ActorObjective:
         return loss, metrics
 
 
-def with_logprobs(row: Row, name: Literal["old", "ref"], logprobs: tuple[float, ...]) -> Row:
-    """Returns a row with old or reference log-probabilities, one per action token."""
-    if name == "old":
-        return replace(row, old_logprobs=logprobs)
-    return replace(row, ref_logprobs=logprobs)
+@dataclass(frozen=True, slots=True)
+class CriticObjective:
+    """The value loss of a single value model on a single minibatch.
+
+    Rows have targets if the critic was read before the update. Otherwise the targets are computed
+    from the detached values of this forward pass (Eq. 3, 5), so that one pass both reads and trains
+    the model.
+    """
+
+    settings: ValueLoss
+    total: int
+    """Number of scored values in the minibatch; at least 1."""
+    critic: Critic
+    advantage: Advantage
+    episodes: Mapping[int, Credited[None]] | None = None
+    """The minibatch's episodes by tree number; None if the rows already contain targets."""
+
+    def __call__(self, outputs: Outputs, batch: RowBatch) -> tuple[Tensor, dict[str, float]]:
+        old_values = batch.per_action("old_values")
+        return value_loss(
+            outputs.values,
+            self._targets(outputs, batch),
+            old_values if len(old_values) else None,
+            self.settings,
+            self.total,
+        )
+
+    def _targets(self, outputs: Outputs, batch: RowBatch) -> Tensor:
+        if self.episodes is None:
+            return batch.per_action("targets")
+        by_row = outputs.values.detach().cpu().split([len(row.marks) for row in batch.rows])
+        targets: list[float] = []
+        for row, numbers in zip(batch.rows, by_row, strict=True):
+            episode = self.episodes[row.tree]
+            values = self.critic.values(episode.tree, row.reader, row, numbers.tolist())
+            (by_agent,) = self.advantage.targets([episode], [values])
+            targets += self.critic.numbers(episode.tree, row.reader, row, by_agent)
+        return outputs.values.new_tensor(targets)
 
 
 def with_advantages(
     row: Row,
-    agent: str,
     advantages: NodeAdvantages | TokenAdvantages,
     targets: AgentValues | None = None,
 ) -> Row:
-    """Returns a row with advantages at its spans (the trained actions) and value targets at its
-    marks. Actions without an advantage become context instead of spans."""
+    """Returns an agent's row with advantages at its spans (the trained actions) and value targets
+    at its marks. Actions without an advantage become context instead of spans."""
+    agent = row.reader
     row = _with_spans(row, [agent in advantages[span.node] for span in row.spans])
     return replace(
         row,

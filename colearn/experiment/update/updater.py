@@ -14,7 +14,6 @@ from functools import partial
 import numpy as np
 
 from colearn.advantage.expectile import expectile
-from colearn.agents import AgentSpec
 from colearn.contract import (
     Accumulated,
     AgentValues,
@@ -31,13 +30,12 @@ from colearn.learn.minibatch import UpdateSchedule
 from colearn.record.fields import CriticLine
 from colearn.value_model.item_means import ItemMeans, Offsets
 
-from .actor_rows import ActorRows, Trees
+from .actors import Actors, Trees
 from .critic_line import critic_line
 from .critics import Critics
 from .given_critics import GivenCritics
 from .item_baseline import ItemBaseline
-from .iteration import Iteration, without_states
-from .model_rows import ModelRows
+from .iteration import Iteration, ModelRows, without_states
 from .objective import ActorObjective
 from .random_rewards import rewards_are_random
 from .similarity import similarity_metrics
@@ -48,8 +46,7 @@ Fits = dict[NetworkKey, Callable[[], tuple[Accumulated, dict[str, float]]]]
 
 @dataclass(slots=True)
 class Updater:
-    """Converts trees into optimiser steps. The keys of `specs` are players; an episode's cast maps
-    agents to players. Only trained models are updated.
+    """Converts trees into optimiser steps. Only trained models are updated.
 
     Order of the steps within a minibatch (Alg. 1, lines 17-24): compute values and TD targets with
     the current critic; take the critic's step; compute advantages from the values before this step;
@@ -58,13 +55,9 @@ class Updater:
     """
 
     parts: Parts
-    specs: Mapping[str, AgentSpec]
-    actors: Mapping[str, Learner]
-    """Learners of the trained models, by model name."""
+    actors: Actors
     critic: Critics | None
-    shared_head: bool
-    """Whether the value heads are on the actors; if True, values are read at marks in the actors'
-    rows."""
+    """The value models; None without a critic, and if the value heads are on the actors."""
     references: Mapping[str, FrozenCopy]
     """Reference policies with separate weights, by model name. For a model without an entry, the
     reference is the base without the model's adapter."""
@@ -111,7 +104,7 @@ class Updater:
         `done`.
         Errors: FloatingPointError naming the learner if a loss or gradient is not finite.
         """
-        actors = {} if iteration < self.critic_alone else self.actors
+        actors = {} if iteration < self.critic_alone else self.actors.learners
         cut = partial(UpdateSchedule.minibatches, trees=trees, seed=self.seed, iteration=iteration)
         joint = cut(self.schedule)
         own = {name: cut(one) for name, one in self.own_schedules.items() if name in actors}
@@ -175,12 +168,11 @@ class Updater:
         models in `several`, which take several steps. `still` states whether the critic is
         frozen."""
         parts = self._parts_at(trees, done)
-        rows = ActorRows(trees, self.parts, self.specs, self.actors, self.shared_head)
-        rows.build(self.token_budget, sampled_at)
+        rows = self.actors.rows(trees, self.token_budget, sampled_at)
         if self.parts.loss.old_logprobs == "recompute":
-            rows.add_old_logprobs(several, self.together)
+            self.actors.add_old_logprobs(rows, several, self.together)
         if self.parts.loss.needs_reference:
-            rows.add_reference_logprobs(self.references)
+            self.actors.add_reference_logprobs(rows, self.references)
         episodes = [without_states(episode) for episode in self.parts.credited(trees)]
         means: Offsets = ()
         if self.parts.critic is not None:
@@ -194,13 +186,13 @@ class Updater:
         baselines = None if baseline is None else baseline.offsets
         critic_rows: Mapping[str, ModelRows] = {}
         if self.critic is not None:
-            critic_rows = self.critic.rows(trees, rows.learns, baselines)
+            critic_rows = self.critic.rows(trees, self.actors.learns, baselines)
         read = partial(self._read, trees, rows, critic_rows, baselines)
         if self.given is not None and self.critic is not None and iteration == 0:
             self.changing()
             self.given.recentre(self.critic, episodes, read())
         elif self.parts.critic is not None and self.parts.value_loss.rescale and not still:
-            returns = head_returns(self.parts.critic, self.critic, rows, episodes, baselines)
+            returns = head_returns(self.parts.critic, self.critic, self.actors, episodes, baselines)
             for learner, earned in returns:
                 self.changing()
                 learner.observe(earned, expectile(earned, parts.value_loss.expectile))
@@ -212,7 +204,7 @@ class Updater:
             if self.critic is not None:
                 self.critic.add("old_values", critic_rows, trees, values)
             else:
-                rows.add_old_values(values)
+                self.actors.add_old_values(rows, values)
         if baseline is not None and frozen and values is not None:
             values = baseline.values(range(len(trees)), values)
         if self.critic is not None and frozen and values is not None:
@@ -220,14 +212,14 @@ class Updater:
             self.critic.add("targets", critic_rows, trees, targets)
         fixed, metrics = None, dict[str, float]()
         if frozen or not parts.advantage.reads:
-            fixed, metrics = rows.with_advantages(
-                parts, episodes, range(len(trees)), values if frozen else None
+            fixed, metrics = self.actors.with_advantages(
+                rows, parts, episodes, range(len(trees)), values if frozen else None
             )
         shared = Iteration(
             parts=parts,
             done=done,
             episodes=episodes,
-            rows=rows,
+            actor_rows=rows,
             critic_rows=critic_rows,
             fixed=fixed,
             metrics=metrics,
@@ -241,14 +233,14 @@ class Updater:
     def _read(
         self,
         trees: Trees,
-        rows: ActorRows,
+        rows: Mapping[str, ModelRows],
         critic_rows: Mapping[str, ModelRows],
         baselines: Offsets | None,
     ) -> list[AgentValues]:
         """Computes the values of the current critic, without gradient."""
         if self.critic is None:
-            return rows.read_values(range(len(trees)))
-        return self.critic.read(trees, rows.learns, critic_rows, baselines)
+            return self.actors.read(trees, rows, range(len(trees)))
+        return self.critic.read(trees, self.actors.learns, critic_rows, baselines)
 
     def _train(
         self,
@@ -292,14 +284,15 @@ class Updater:
             values = self._fit_critic(critic, shared, numbers, metrics, together)
             if shared.baseline is not None and shared.fixed is None:
                 values = shared.baseline.values(numbers, values)
-        elif self.shared_head and shared.fixed is None:
-            values = shared.rows.read_values(numbers)
+        elif self.actors.value is not None and shared.fixed is None:
+            trees = [one.tree for one in shared.episodes]
+            values = self.actors.read(trees, shared.actor_rows, numbers)
         advantages = shared.fixed
         if advantages is None:
             if values is not None:
                 shared.note_values(numbers, values)
-            advantages, statistics = shared.rows.with_advantages(
-                shared.parts, shared.episodes, numbers, values
+            advantages, statistics = self.actors.with_advantages(
+                shared.actor_rows, shared.parts, shared.episodes, numbers, values
             )
             metrics |= statistics
         fits: Fits = {}
@@ -339,7 +332,7 @@ class Updater:
         values: dict[int, dict[str, Values]] = {number: {} for number in numbers}
         for key, (accumulated, stepped) in together(fits).items():
             prepared = shared.critic_rows[key.model].prepared(numbers)
-            critic.collect(values, prepared, accumulated.values, shared.rows.trees)
+            critic.collect(values, prepared, accumulated.values, shared.episodes)
             for name, value in accumulated.metrics.items():
                 total = metrics.get(f"critic/{name}", 0.0)
                 metrics[f"critic/{name}"] = total + value / len(critic.learners)

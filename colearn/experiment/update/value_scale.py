@@ -7,20 +7,20 @@ from math import isnan
 from colearn.contract import Critic, Episodes, Learner
 from colearn.value_model.item_means import Offsets
 
-from .actor_rows import ActorRows
+from .actors import Actors
 from .critics import Critics
 
 
 def head_returns(
     critic: Critic,
     value_models: Critics | None,
-    rows: ActorRows,
+    actors: Actors,
     episodes: Episodes,
     baselines: Offsets | None,
 ) -> list[tuple[Learner, list[float]]]:
     """Returns the episode returns for each value head: the returns of the trained agents whose
     values the head predicts, minus `baselines` if given. Omits heads without any value. If
-    `value_models` is None, the heads are on the actors of `rows`."""
+    `value_models` is None, the heads are on the `actors`."""
     heads: dict[str, tuple[Learner, list[float]]] = {}
     for number, episode in enumerate(episodes):
         tree = episode.tree
@@ -29,12 +29,12 @@ def head_returns(
                 name: str | None = value_models.value_model(reader)
                 learners = value_models.learners
             else:
-                name, learners = rows.model(tree, reader), rows.actors
+                name, learners = actors.model(tree, reader), actors.learners
             if name is None:
                 continue
             _, earned = heads.setdefault(name, (learners[name], []))
             for agent in agents:
-                if rows.model(tree, agent) is None:
+                if actors.model(tree, agent) is None:
                     continue  # a rival's returns
                 returns = episode.returns(agent)
                 means = {} if baselines is None else baselines[number].get(agent, {})

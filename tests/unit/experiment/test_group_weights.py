@@ -15,7 +15,7 @@ from colearn.agents import AgentSpec
 from colearn.algorithms.marshal import MARSHAL
 from colearn.contract import Advantage
 from colearn.experiment.update.action_weights import equal_groups
-from colearn.experiment.update.actor_rows import ActorRows
+from colearn.experiment.update.actors import Actors
 from colearn.types import Credited
 
 
@@ -139,15 +139,12 @@ def test_the_rows_of_a_shared_model_carry_the_weights():
     """The mean over the seven rows' advantages is Eq. 3's of the two games."""
     episodes = [game(SHORT), game(LONG)]
     parts = MARSHAL().parts()
-    rows = ActorRows(
-        trees=[episode.tree for episode in episodes],
-        parts=parts,
+    actors = Actors(
         specs={agent: AgentSpec(model="model") for agent in ("a", "b")},
-        actors={"model": None},
-        shared_head=False,
+        learners={"model": None},
     )
-    rows.build(4096, 0.0)
-    by_model, _ = rows.with_advantages(parts, episodes, [0, 1], None)
+    rows = actors.rows([episode.tree for episode in episodes], 4096, 0.0)
+    by_model, _ = actors.with_advantages(rows, parts, episodes, [0, 1], None)
     by_tree = by_model["model"].by_tree
     advantages = [a for own in by_tree.values() for row in own for a in row.advantages]
     assert len(advantages) == 7

@@ -12,9 +12,8 @@ from colearn.advantage.gae import GAE
 from colearn.contract import ValueLoss
 from colearn.contract.rows import ActionTokens, Mark, Outputs, Piece, Row, RowBatch
 from colearn.critic.centralized import TEAM, Centralized
-from colearn.experiment.update.critic_objective import CriticObjective
 from colearn.experiment.update.iteration import without_states
-from colearn.experiment.update.objective import ActorObjective
+from colearn.experiment.update.objective import ActorObjective, CriticObjective
 from colearn.learn.batch import make_batch
 from colearn.loss.policy_gradient import PolicyGradient
 from colearn.types import Action, Credited, Node, Observation, Tree
