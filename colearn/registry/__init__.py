@@ -5,18 +5,15 @@ from .lookup import (
     Kind,
     KindOfPart,
     algorithm_class,
-    check_function,
     check_name,
     installed,
     instance,
-    is_target,
     load,
     name_of,
     names,
-    own_function,
     task_class,
-    without_own_code,
 )
+from .own_code import check_function, is_target, own_function, without_own_code
 
 __all__ = [
     "KINDS",

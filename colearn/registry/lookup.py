@@ -11,18 +11,16 @@ from __future__ import annotations
 import importlib
 import inspect
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any, Literal
 
-from colearn.errors import ColearnError, ConfigError, line_of, nearest, reason_of
+from colearn.errors import ConfigError, nearest
 
-from . import own_code
 from .given import given, is_given
+from .own_code import is_target, own_code_runs, own_object
 
 if TYPE_CHECKING:
     from colearn.contract import Algorithm, DecPOMDP
@@ -74,26 +72,12 @@ KINDS: Mapping[Kind, KindOfPart] = {
     "learners": KindOfPart("learner", "colearn.learn", "colearn.contract:LearnerKind"),
     "losses": KindOfPart("loss", "colearn.loss", "colearn.contract:PolicyLoss"),
     "programs": KindOfPart("program", "colearn.agents.programs", "colearn.contract:Acts"),
-    "rewards": KindOfPart("reward", "colearn.rewards", "colearn.contract:RewardFunction"),
+    "rewards": KindOfPart("reward", "colearn.tasks.rewards", "colearn.contract:RewardFunction"),
     "rollouts": KindOfPart("rollout", "colearn.rollout", "colearn.contract:Rollout"),
     "tasks": KindOfPart("task", "colearn.tasks", "colearn.contract:DecPOMDP"),
     "trackers": KindOfPart("tracker", "colearn.experiment.trackers", "colearn.contract:Tracker"),
     "wrappers": KindOfPart("wrapper", "colearn.tasks.wrappers", "colearn.tasks.wrappers:Wraps"),
 }
-
-_own_code: ContextVar[bool] = ContextVar("own_code", default=True)
-
-
-@contextmanager
-def without_own_code() -> Iterator[None]:
-    """Context in which `module:Class` raises an error, so that only installed names are imported.
-    The context is used where a config is read but not run, for example for a report or a
-    comparison's record."""
-    before = _own_code.set(False)
-    try:
-        yield
-    finally:
-        _own_code.reset(before)
 
 
 def names(kind: Kind) -> dict[str, str]:
@@ -134,7 +118,7 @@ def check_name(kind: Kind, name: str, where: str | None = None) -> None:
     if _own(name):
         if not is_target(name):
             raise ConfigError(f"{where}: '{name}' is no module:Class; give both as names")
-        if not _own_code.get():
+        if not own_code_runs():
             raise ConfigError(f"{where}: '{name}' is code of its own, which reading does not run")
     elif name not in (known := names(kind)):
         raise ConfigError(f"{where}: unknown {one} '{name}'; {nearest(name, known)}")
@@ -144,12 +128,6 @@ def _own(name: str) -> bool:
     """Whether a name has the form `module:Class`; False if a list or a section was given in place
     of a name."""
     return ":" in name and not name.startswith(("{", "["))
-
-
-def is_target(text: str) -> bool:
-    """Whether a text has the form `module:Class`."""
-    module, _, attribute = text.partition(":")
-    return all(part.isidentifier() for part in (*module.split("."), attribute))
 
 
 def load(kind: Kind, name: str, where: str | None = None) -> Any:
@@ -166,7 +144,7 @@ def load(kind: Kind, name: str, where: str | None = None) -> Any:
     target = name if _own(name) else names(kind)[name]
     module, _, attribute = target.partition(":")
     if _own(name):
-        cls = _import(module, attribute, name, where)
+        cls = own_object(module, attribute, name, where)
     else:
         cls = getattr(importlib.import_module(module), attribute)
     home, _, base_name = KINDS[kind].base.partition(":")
@@ -181,39 +159,6 @@ def load(kind: Kind, name: str, where: str | None = None) -> Any:
     return cls
 
 
-def _import(module: str, attribute: str, name: str, where: str) -> Any:
-    if is_given(name):
-        return given(name, where)
-    try:
-        imported = own_code.imported(module)
-    except ColearnError:
-        raise
-    except (Exception, SystemExit) as error:
-        missing = error.name if isinstance(error, ModuleNotFoundError) else None
-        if missing is not None and f"{module}.".startswith(f"{missing}."):
-            raise ConfigError(
-                f"{where}: no module '{missing}' for '{name}'; run from its folder or install it"
-            ) from None
-        raise ConfigError(
-            f"{where}: importing '{module}' raised {type(error).__name__}: {reason_of(error)} "
-            f"({line_of(error)}); fix it there"
-        ) from error
-    if not hasattr(imported, attribute):
-        raise ConfigError(f"{where}: module '{module}' has no '{attribute}'")
-    return getattr(imported, attribute)
-
-
-def check_function(target: str, where: str) -> None:
-    """Check that a `module:function` may be used, without importing the function.
-
-    Errors: ConfigError naming `where`.
-    """
-    if not is_target(target):
-        raise ConfigError(f"{where}: '{target}' is no module:function; give both as names")
-    if not _own_code.get():
-        raise ConfigError(f"{where}: '{target}' is code of its own, which reading does not run")
-
-
 def instance(name: str, where: str, base: type) -> Any:
     """Returns the object of `object:NAME` if this object is an instance of `base`; None for any
     other name.
@@ -224,19 +169,6 @@ def instance(name: str, where: str, base: type) -> Any:
         return None
     value = given(name, where)
     return value if isinstance(value, base) else None
-
-
-def own_function(target: str, where: str) -> Any:
-    """Returns the function that `module:function` names; imports the module.
-
-    Errors: ConfigError naming `where` and the missing module or function.
-    """
-    check_function(target, where)
-    module, _, attribute = target.partition(":")
-    function = _import(module, attribute, target, where)
-    if not callable(function):
-        raise ConfigError(f"{where}: '{target}' is a {type(function).__name__}; name a function")
-    return function
 
 
 def name_of(kind: Kind, cls: type) -> str:

@@ -1,5 +1,5 @@
-"""Imports modules of the current folder that a config names, and other modules of this folder that
-the named modules import.
+"""Imports the code of a user that a config names as `module:Class` or `module:function`: modules of
+the current folder, and other modules of this folder that the named modules import.
 
 The folder is not on `sys.path`, because libraries look for optional packages (`dill`, `pynvml`) and
 would run a file of the same name in the folder. Instead, the last import finder searches the folder
@@ -13,11 +13,16 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
 from types import FrameType, ModuleType
+from typing import Any
 
+from colearn.errors import ColearnError, ConfigError, line_of, reason_of
 from colearn.text.notes import note
+
+from .given import given, is_given
 
 _UNPICKLES = frozenset(
     (
@@ -106,6 +111,82 @@ def imported(module: str) -> ModuleType:
         return importlib.import_module(module)
     finally:
         finder.named.discard(root)
+
+
+_own_code: ContextVar[bool] = ContextVar("own_code", default=True)
+
+
+@contextmanager
+def without_own_code() -> Iterator[None]:
+    """Context in which `module:Class` raises an error, so that only installed names are imported.
+    The context is used where a config is read but not run, for example for a report or a
+    comparison's record."""
+    before = _own_code.set(False)
+    try:
+        yield
+    finally:
+        _own_code.reset(before)
+
+
+def own_code_runs() -> bool:
+    """Whether a config's `module:Class` may be imported here (`without_own_code`)."""
+    return _own_code.get()
+
+
+def is_target(text: str) -> bool:
+    """Whether a text has the form `module:Class`."""
+    module, _, attribute = text.partition(":")
+    return all(part.isidentifier() for part in (*module.split("."), attribute))
+
+
+def check_function(target: str, where: str) -> None:
+    """Check that a `module:function` may be used, without importing the function.
+
+    Errors: ConfigError naming `where`.
+    """
+    if not is_target(target):
+        raise ConfigError(f"{where}: '{target}' is no module:function; give both as names")
+    if not own_code_runs():
+        raise ConfigError(f"{where}: '{target}' is code of its own, which reading does not run")
+
+
+def own_function(target: str, where: str) -> Any:
+    """Returns the function that `module:function` names; imports the module.
+
+    Errors: ConfigError naming `where` and the missing module or function.
+    """
+    check_function(target, where)
+    module, _, attribute = target.partition(":")
+    function = own_object(module, attribute, target, where)
+    if not callable(function):
+        raise ConfigError(f"{where}: '{target}' is a {type(function).__name__}; name a function")
+    return function
+
+
+def own_object(module: str, attribute: str, name: str, where: str) -> Any:
+    """Returns an object of a module that the config names, or an object that was given in Python.
+
+    Errors: ConfigError naming `where` and the missing module or object.
+    """
+    if is_given(name):
+        return given(name, where)
+    try:
+        found = imported(module)
+    except ColearnError:
+        raise
+    except (Exception, SystemExit) as error:
+        missing = error.name if isinstance(error, ModuleNotFoundError) else None
+        if missing is not None and f"{module}.".startswith(f"{missing}."):
+            raise ConfigError(
+                f"{where}: no module '{missing}' for '{name}'; run from its folder or install it"
+            ) from None
+        raise ConfigError(
+            f"{where}: importing '{module}' raised {type(error).__name__}: {reason_of(error)} "
+            f"({line_of(error)}); fix it there"
+        ) from error
+    if not hasattr(found, attribute):
+        raise ConfigError(f"{where}: module '{module}' has no '{attribute}'")
+    return getattr(found, attribute)
 
 
 @contextmanager

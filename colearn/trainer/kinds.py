@@ -42,7 +42,7 @@ class RewardByName(Protocol):
 
 
 OneReward: TypeAlias = RewardFunction | RewardOfColumns | RewardByName | str
-"""A function with TRL's signature, a part of `colearn.rewards`, or `module:function`."""
+"""A function with TRL's signature, a part of `colearn.tasks.rewards`, or `module:function`."""
 RewardGiven: TypeAlias = OneReward | Sequence[OneReward] | Mapping[str, Any]
 """The team's reward, several rewards that are summed, or a mapping by agent in which the key `team`
 holds the team's reward."""

@@ -16,15 +16,6 @@ import numpy as np
 from colearn.client.protocol.tools import Call, announce, message, read_calls, write_response
 from colearn.contract import DecPOMDP, LegalActions, Services
 from colearn.errors import ConfigError
-from colearn.rewards.environment import (
-    TIMEOUT,
-    EpisodeEnded,
-    LiveEnvironment,
-    ToolResult,
-    check_factory,
-    tool_schemas,
-)
-from colearn.rewards.function import PythonFunction
 from colearn.text.reasoning import without_reasoning
 from colearn.types import Outcome, Prompt
 
@@ -33,6 +24,15 @@ from ..dataset.data import RowSource, read_rows
 from ..dataset.prompt import AskedPrompt, read_prompt
 from ..dataset.task import weighted_sum
 from ..live_games import LiveGames
+from ..rewards.function import PythonFunction
+from .live_environment import (
+    TIMEOUT,
+    EpisodeEnded,
+    LiveEnvironment,
+    ToolResult,
+    check_factory,
+    tool_schemas,
+)
 
 AGENT = "agent"
 ITEMS = 64

@@ -28,7 +28,7 @@ LAYERS = (
     ("models", "record", "testing"),
     ("generate", "learn", "report"),
     ("value_model", "workflow"),
-    ("gateway", "rewards"),
+    ("gateway",),
     ("algorithms", "tasks"),
     ("experiment",),
     ("estimate",),

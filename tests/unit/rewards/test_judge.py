@@ -10,7 +10,7 @@ from fastapi.responses import JSONResponse, Response
 
 from colearn.client.endpoint import AgentLost, Endpoint, Refused
 from colearn.errors import ConfigError
-from colearn.rewards.judge import Judge
+from colearn.tasks.rewards.judge import Judge
 from tests.helpers.scripted_endpoint import ScriptedEndpoint, cut_off, status
 
 

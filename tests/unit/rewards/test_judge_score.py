@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from colearn.rewards.judge_score import read_score
+from colearn.tasks.rewards.judge_score import read_score
 
 READ = {
     "Score: 7": 7,

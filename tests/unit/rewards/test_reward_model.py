@@ -10,7 +10,7 @@ from tokenizers.processors import TemplateProcessing
 from transformers import LlamaConfig, LlamaForCausalLM, LlamaForSequenceClassification
 
 from colearn.errors import ConfigError
-from colearn.rewards.reward_model import RewardModel
+from colearn.tasks.rewards.reward_model import RewardModel
 from tests.helpers.tiny import byte_tokenizer
 
 
@@ -73,7 +73,7 @@ def test_a_text_is_read_once(tmp_path):
 
 
 def test_a_text_is_read_again_once_others_have_taken_its_place(tmp_path, monkeypatch):
-    monkeypatch.setattr("colearn.rewards.reward_model._KEPT", 2)
+    monkeypatch.setattr("colearn.tasks.rewards.reward_model._KEPT", 2)
     path, _, _ = save(tmp_path, 1)
     part = RewardModel(path=path, device="cpu")
     part(["a", "a", "a", "a"], ["b", "c", "d", "b"])

@@ -7,14 +7,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from colearn import registry
 from colearn.contract.seeding import OwnGenerators
 from colearn.errors import ConfigError, TaskError, reason_of
+from colearn.registry.own_code import check_function, own_function
 from colearn.text.notes import note
 
-from .function import reward_number
+from ..rewards.function import reward_number
+from ..rewards.waiting import finish
 from .own_thread import CallStopped, NotReturned, OwnThread
-from .waiting import finish
 
 _NO_TOOLS = ("aclose", "close", "get_reward", "render", "reset", "seed", "step")
 """Public methods that belong to a framework (TRL, Gymnasium) and are never offered to a model."""
@@ -135,7 +135,7 @@ def check_factory(target: str) -> None:
 
     Errors: ConfigError.
     """
-    registry.check_function(target, "task.factory")
+    check_function(target, "task.factory")
 
 
 def make(target: str) -> Any:
@@ -144,7 +144,7 @@ def make(target: str) -> Any:
     Errors: ConfigError for a target that is not a function or class, or whose object has no
     `reset`.
     """
-    environment = registry.own_function(target, "task.factory")()
+    environment = own_function(target, "task.factory")()
     if not inspect.isfunction(getattr(type(environment), "reset", None)):
         raise ConfigError(
             f"task.factory: what '{target}' returns has no method reset; write one, as for TRL"

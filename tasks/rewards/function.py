@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from math import isfinite
 from typing import Any
 
-from colearn import registry
 from colearn.contract.reward import PromptOrText, RewardFunction
 from colearn.errors import TaskError
 from colearn.registry.given import given, is_given
+from colearn.registry.own_code import check_function, own_function
 
 from .waiting import finish
 
@@ -35,7 +35,7 @@ class PythonFunction(RewardFunction):
     _known: Any = field(init=False, repr=False, compare=False, default=None)
 
     def __post_init__(self) -> None:
-        registry.check_function(self.target, "target")
+        check_function(self.target, "target")
         known = given(self.target, "task.reward") if is_given(self.target) else None
         object.__setattr__(self, "_known", known)
 
@@ -53,7 +53,7 @@ class PythonFunction(RewardFunction):
 
         Errors: TaskError unless it returns one number or None per completion.
         """
-        function = self._known or registry.own_function(self.target, "task.reward")
+        function = self._known or own_function(self.target, "task.reward")
         texts = {"prompts": prompts, "completions": completions}
         passed = {**texts, **columns, "log_extra": _discard, "log_metric": _discard}
         _check_parameters(function, self.target, passed)
