@@ -34,7 +34,7 @@ OPTIMA = {"luck": 10.0, "meeting": 59 / 9}
 """Exact, as `references` of `_optima_problems.py` finds them."""
 FROZEN = {"collm_cc, given, frozen": 1.0, "collm_cc, given, trained on": 0.0}
 METHODS = [*FROZEN, "collm_cc", "coma", "collm_dc", "magrpo"]
-RECORDED = (900, 901, 902, 903)
+FIRST_RECORDED = 900
 
 
 def settings_of(problem: str, method: str, seed: int) -> dict[str, Any]:
@@ -45,10 +45,11 @@ def settings_of(problem: str, method: str, seed: int) -> dict[str, Any]:
     return settings
 
 
-def given(out: Path, problem: str) -> Path:
-    """A critic of the recorded runs' joint histories."""
-    runs = [out / f"recorded-{seed}" for seed in RECORDED]
-    for seed, folder in zip(RECORDED, runs, strict=True):
+def given(out: Path, problem: str, recorded: int) -> Path:
+    """A critic of the joint histories of so many recorded runs."""
+    seeds = range(FIRST_RECORDED, FIRST_RECORDED + recorded)
+    runs = [out / f"recorded-{seed}" for seed in seeds]
+    for seed, folder in zip(seeds, runs, strict=True):
         settings = settings_of(problem, "collm_cc", seed)
         settings["train"]["record"] = True
         settings["evaluation"]["every"] = 10**6
@@ -72,10 +73,10 @@ class Stop(Callback):
             event.stop = "reached 90%"
 
 
-def run(out: Path, problem: str, method: str, seed: int) -> dict[str, Any]:
+def run(out: Path, problem: str, recorded: int, method: str, seed: int) -> dict[str, Any]:
     settings, scale = settings_of(problem, method, seed), PROBLEMS[problem].scale
     if method in FROZEN:
-        critic = given(out, problem)
+        critic = given(out, problem, recorded)
         changes = {"from": str(critic), "path": None, "frozen": FROZEN[method], "baseline": None}
         settings["critic"] |= changes
     goal = 0.9 * OPTIMA[problem] * scale
@@ -153,6 +154,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--problem", choices=OPTIMA, default="luck")
+    parser.add_argument("--recorded", type=int, default=4, help="runs that the critic is fitted on")
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--first-seed", type=int, default=10)
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=METHODS)
@@ -165,7 +167,7 @@ def main() -> None:
     seeds = range(options.first_seed, options.first_seed + options.seeds)
     for seed, method in () if options.report else [(s, m) for s in seeds for m in options.methods]:
         if (method, seed) not in done:
-            rows.append(run(options.out, options.problem, method, seed))
+            rows.append(run(options.out, options.problem, options.recorded, method, seed))
             with path.open("a") as file:
                 file.write(json.dumps(rows[-1]) + "\n")
             print(method, seed, reached(rows[-1]), rows[-1]["explained_first"], flush=True)
