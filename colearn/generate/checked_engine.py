@@ -177,7 +177,7 @@ class CheckedEngine(LoadedWeights, BatchEngine):
     @property
     def vocabulary(self) -> int:
         """Number of token ids that the model can draw."""
-        size: int = self.base.config.get_text_config().vocab_size
+        size: int = self.base.config.vocab_size
         return size
 
     def end_ids(self, request: TokenRequest) -> list[int]:

@@ -26,7 +26,7 @@ _ADAPTER_WEIGHTS = "adapter_model.safetensors"
 
 def write_model(folder: Path, base: Base, tokenizer: PreTrainedTokenizerBase) -> None:
     """Write the live model as a checkpoint in its compute type, with its tokenizer."""
-    config = copy.deepcopy(base.config)
+    config = copy.deepcopy(base.causal.config)
     config.architectures = [type(base.causal).__name__]
     config.save_pretrained(folder)
     tokenizer.save_pretrained(folder)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from colearn.agents import AgentSpec
 from colearn.errors import ConfigError, ServerLost
@@ -23,6 +23,9 @@ from .server_answers import (
     read_as,
 )
 from .server_link import ServerLink, ServerRefused
+
+if TYPE_CHECKING:
+    from transformers import PretrainedConfig
 
 URL = "run.generator.url"
 GENERATE = "/inference/v1/generate"
@@ -106,8 +109,15 @@ class _Checks:
                 f"{URL}: the server at {self._link.url} serves a folder whose config.json {error}; "
                 "serve the trained model's path"
             ) from None
+        whole, text_model = self._base.causal.config, self._base.config
+        self._compare(served, whole)
+        for name, nested in served.items():  # the text model of a model that also reads images
+            if isinstance(nested, dict) and getattr(whole, name, None) is text_model:
+                self._compare(nested, text_model)
+
+    def _compare(self, served: Mapping[str, Any], trained: PretrainedConfig) -> None:
         for field in ("model_type", "vocab_size", "hidden_size", "num_hidden_layers"):
-            ours = getattr(self._base.config, field, None)
+            ours = getattr(trained, field, None)
             if field in served and served[field] != ours:
                 raise ConfigError(
                     f"{URL}: the server at {self._link.url} serves another model ({field} "

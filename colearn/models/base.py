@@ -51,7 +51,8 @@ class Base(Adapted):
         self._device_layers: DeviceLayers | None = None
         self._lean: Lean = lean_layers(model)
         self.config: Any = model.config.get_text_config()
-        """Config of the text model, also for models that read images."""
+        """Config of the text model. A model that also reads images nests it in its own config,
+        which then has no `vocab_size`."""
         self.cache_argument = cache_argument(model.get_decoder())
         """Name of the decoder's argument for a key/value cache."""
 

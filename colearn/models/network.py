@@ -123,7 +123,7 @@ class Network(nn.Module):
             chosen = logits.gather(-1, ids[part, None]).squeeze(-1) - normaliser
             return chosen, normaliser - (logits.softmax(-1) * logits).sum(-1)
 
-        block = max(1, self.base.logits_at_once // self.base.config.get_text_config().vocab_size)
+        block = max(1, self.base.logits_at_once // self.base.config.vocab_size)
         slices = [slice(start, start + block) for start in range(0, len(ids), block)]
         parts = self._parts(score, slices, len(ids))
         logprobs = torch.cat([chosen for chosen, _ in parts])

@@ -120,5 +120,5 @@ class TeamBuilder:
 
 def _add_head(network: Network) -> None:
     if network.head is None:
-        width = network.base.config.get_text_config().hidden_size
+        width = network.base.config.hidden_size
         network.head = ValueHead(width).to(network.base.device)

@@ -16,6 +16,8 @@ import numpy as np
 import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import (
+    AutoModelForCausalLM,
+    Gemma3Config,
     Gemma3ForCausalLM,
     Gemma3TextConfig,
     LlamaConfig,
@@ -126,6 +128,32 @@ def tiny_model(
         with torch.no_grad():
             model.get_output_embeddings().weight[tokenizer.eos_token_id] *= end_scale
     return model.to(dtype).eval()
+
+
+def model_that_reads_images() -> Any:
+    """Gemma 3 with a vision tower; the config of its language model is nested in its own."""
+    text = {
+        "vocab_size": len(byte_tokenizer(merges=True)),
+        "hidden_size": 32,
+        "intermediate_size": 48,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "num_key_value_heads": 2,
+        "head_dim": 8,
+        "max_position_embeddings": 1024,
+    }
+    sight = {
+        "hidden_size": 16,
+        "intermediate_size": 32,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 2,
+        "image_size": 28,
+        "patch_size": 14,
+    }
+    config = Gemma3Config(text_config=text, vision_config=sight, mm_tokens_per_image=4)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        return AutoModelForCausalLM.from_config(config).eval()
 
 
 def save_model(

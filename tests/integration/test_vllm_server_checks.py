@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,6 +20,7 @@ from colearn.errors import ConfigError
 from colearn.generate.kinds import VLLMServer
 from colearn.generate.model_folder import write_model
 from colearn.models.base import Base
+from tests.helpers.tiny import model_that_reads_images
 
 ADAPTER = {"id": "theirs", "root": "/a", "parent": "base", "max_model_len": 7}
 SAMPLING = Sampling(max_tokens=8)
@@ -74,6 +77,35 @@ def test_a_model_of_another_shape_is_refused(
     file = server.folder / "config.json"
     file.write_text(json.dumps(json.loads(file.read_text()) | {field: value}))
     refused(base, PLAIN, server, rf"serves another model \({field} {value}, the trained one has ")
+
+
+@pytest.fixture
+def reads_images() -> Base:
+    return Base(model_that_reads_images())
+
+
+@pytest.fixture
+def its_server(reads_images: Base, tmp_path: Path) -> Iterator[FakeVLLMServer]:
+    write_model(tmp_path / "whole", reads_images, byte_tokenizer())
+    fake = FakeVLLMServer(tmp_path / "whole")
+    yield fake
+    fake.close()
+
+
+def test_a_model_that_reads_images_is_served_as_itself(
+    reads_images: Base, its_server: FakeVLLMServer
+) -> None:
+    built_engine(reads_images, PLAIN, its_server).close()
+
+
+def test_a_language_model_of_another_shape_inside_one_that_reads_images_is_refused(
+    reads_images: Base, its_server: FakeVLLMServer
+) -> None:
+    file = its_server.folder / "config.json"
+    config = json.loads(file.read_text())
+    config["text_config"]["hidden_size"] = 40
+    file.write_text(json.dumps(config))
+    refused(reads_images, PLAIN, its_server, r"serves another model \(hidden_size 40, the trained ")
 
 
 def test_a_shape_that_the_served_folder_leaves_out_is_not_compared(
