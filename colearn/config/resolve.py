@@ -30,12 +30,13 @@ def resolve(
     *,
     task: DecPOMDP[Any, Any] | None = None,
     agents: Sequence[str] | None = None,
+    auto: str = "cpu",
 ) -> ResolvedRun:
     """Resolve and check a config.
 
     task: the config's task, if already built. agents: the agents of a recorded run; if they are
-    given, the task is not built. Errors: ConfigError or TaskError, one line that names the key and
-    the remedy.
+    given, the task is not built. auto: the type of the device that `auto` selects. Errors:
+    ConfigError or TaskError, one line that names the key and the remedy.
     """
     if agents is None:
         task = build_task(config) if task is None else task
@@ -60,6 +61,7 @@ def resolve(
         generator=generator,
         host=host,
         given=task,
+        auto=auto,
     )
     check_run(run)
     return run

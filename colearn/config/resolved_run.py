@@ -30,6 +30,13 @@ from .network_settings import CriticSettings, ModelSettings
 from .section import EACH
 from .settings import Config
 
+TOKEN_BUDGET = 2048
+"""Default of `train.token_budget`. Larger micro-batches are not faster on a CPU."""
+CUDA_TOKEN_BUDGET = 8192
+"""Default of `train.token_budget` on CUDA devices. The host launches about 9,500 kernels for a
+micro-batch of a model with 28 layers, in 0.2 s on the measured machine; with 2,048 tokens, a model
+below 3 billion weights computes for less time than that."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class ResolvedRun:
@@ -48,6 +55,8 @@ class ResolvedRun:
     host: HostKind
     given: DecPOMDP[Any, Any] | None = None
     """The task, if already built."""
+    auto: str = "cpu"
+    """Type of the device that `auto` selects on the run's machine."""
 
     @cached_property
     def task(self) -> DecPOMDP[Any, Any]:
@@ -177,6 +186,16 @@ class ResolvedRun:
             return settings.devices[key.model], f"critic.devices.{key.model}"
         chosen = settings.device
         return (run, "run.device") if chosen is None else (chosen, f"{key.section}.device")
+
+    @property
+    def token_budget(self) -> int:
+        """`train.token_budget`, or its default on the devices of the networks."""
+        given = self.config.train.token_budget
+        if given is not None:
+            return given
+        names = {self.device(key)[0] for key in self.networks}
+        types = {(self.auto if name == "auto" else name).partition(":")[0] for name in names}
+        return CUDA_TOKEN_BUDGET if types == {"cuda"} else TOKEN_BUDGET
 
     def schedule_of(self, key: NetworkKey) -> tuple[int, int | None]:
         """Epochs and minibatch size of a network."""

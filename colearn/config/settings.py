@@ -49,9 +49,9 @@ class TrainSettings(Section):
     staleness: int = Field(default=0, ge=0)
     """Maximum staleness S. If S > 0, iterations are rolled out during updates, with weights that
     are 1 to S updates old. If S is 0, rollouts run between updates, with the newest weights."""
-    token_budget: int = Field(default=2048, ge=1)
+    token_budget: int | None = Field(default=None, ge=1)
     """Maximum number of tokens per micro-batch, including padding; affects memory and speed, not
-    the gradient."""
+    the gradient. None: 8,192 if all models are on CUDA devices, else 2,048."""
     record: bool = False
     """Whether to write the texts and rewards of all training episodes to trees.jsonl; `colearn
     critic fit` trains a critic on this file."""

@@ -112,7 +112,7 @@ def _smaller_updates(proposal: Proposal) -> Proposal:
 
 
 def _smaller_budget(proposal: Proposal) -> Proposal:
-    budget = proposal.estimate.run.config.train.token_budget
+    budget = proposal.estimate.run.token_budget
     while 1 < (excess := proposal.excess(_UPDATES)) < inf:
         before = _micro_batches(proposal.estimate, budget)
         while budget // 2 >= LEAST_BUDGET:

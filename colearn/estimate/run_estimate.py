@@ -16,6 +16,7 @@ from colearn.agents import AgentSpec
 from colearn.config import Config, ResolvedRun, resolve
 from colearn.contract import HostWorker, NetworkKey, Services
 from colearn.experiment.evaluation.checked import check_evaluation
+from colearn.models.load import resolve_device
 from colearn.rollout.shapes import Chain
 from colearn.value_model.given import with_given_critic
 
@@ -148,7 +149,8 @@ def estimate(
     config = with_given_critic(config)
     given, work = config, read_workload(config) if workload is None else workload
     with closing(Services.of(work.task)):
-        run = resolve(config, task=work.task)
+        auto = resolve_device("auto").type if machine is None else "cuda"
+        run = resolve(config, task=work.task, auto=auto)
         check_evaluation(run)
         config, parts = run.config, run.parts
         architectures = work.architectures

@@ -37,7 +37,7 @@ def estimate_tables(estimate: Estimate) -> Group:
     if estimate.steps is None:
         parts.append(Text("nothing is learned: a run is one evaluation"))
     else:
-        parts.append(_steps(estimate.steps))
+        parts.append(_steps(estimate.steps, run.token_budget))
     if estimate.steps is not None and estimate.machine is not None:
         parts.append(Text(time_line(estimate)))
     return Group(*parts)
@@ -200,7 +200,7 @@ def _worst(estimate: Estimate, device: str) -> str:
     return max(phases, key=lambda phase: phases[phase])
 
 
-def _steps(steps: IterationBounds) -> Table:
+def _steps(steps: IterationBounds, token_budget: int) -> Table:
     table = Table("one iteration, at most", "")
     prompts = "tokenizer not here" if steps.prompt_tokens is None else f"{steps.prompt_tokens:,}"
     for name, value in (
@@ -209,6 +209,7 @@ def _steps(steps: IterationBounds) -> Table:
         ("generations", f"{steps.generations:,}"),
         ("new tokens", f"{steps.new_tokens:,}"),
         ("prompt tokens", prompts),
+        ("padded tokens of a micro-batch", f"{token_budget:,}"),
     ):
         table.add_row(name, value)
     for key, padded in (steps.padded_tokens or {}).items():

@@ -69,7 +69,7 @@ def plan_updates(run: ResolvedRun, trees: Trees, architectures: Architectures) -
             [groups[number] for number in batch if groups[number]]
             for batch in _groups_of(minibatch, trees, len(groups))
         )
-        planned = [plan_work(batch, run.config.train.token_budget) for batch in batches if batch]
+        planned = [plan_work(batch, run.token_budget) for batch in batches if batch]
         if not planned:  # its agents act in none of the items that were read
             continue
         works[key] = max(planned, key=lambda work: work.size)
@@ -98,7 +98,7 @@ def _actor_rows(run: ResolvedRun, trees: Trees) -> dict[NetworkKey, list[list[Ro
                 agent,
                 number=number,
                 window=settings.window,
-                budget=None if run.heads else run.config.train.token_budget,
+                budget=None if run.heads else run.token_budget,
                 value=run.parts.critic.on_actor if run.parts.critic and run.heads else None,
             )
             kept = [row for row in rows if row.spans or row.marks]

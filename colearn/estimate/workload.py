@@ -64,7 +64,7 @@ class Workload:
     def updates(self, run: ResolvedRun) -> Updates | None:
         """Planned updates on the grown trees, computed once for each token budget. Errors: as for
         `plan_updates`."""
-        budget = run.config.train.token_budget
+        budget = run.token_budget
         if budget not in self._updates:
             self._updates[budget] = plan_updates(run, self._trees, self.architectures)
         return self._updates[budget]

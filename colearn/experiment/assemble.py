@@ -16,7 +16,7 @@ from colearn.learn.minibatch import UpdateSchedule
 from colearn.models.base_digests import Bases, bases_of
 from colearn.models.critic_folder import CriticManifest
 from colearn.models.folders import base_folders, with_folders
-from colearn.models.load import Tokenizers, read_config
+from colearn.models.load import Tokenizers, read_config, resolve_device
 from colearn.text.masking import check_unmasked
 from colearn.value_model.given import given_critics, with_given_critic
 from colearn.value_model.item_means import ItemMeans
@@ -69,7 +69,7 @@ def assemble(config: Config) -> Assembly:
     the config was read from a run folder in which a setting's value is masked.
     """
     check_unmasked(config.model_dump(mode="json"))
-    resolved = resolve(with_given_critic(config))
+    resolved = resolve(with_given_critic(config), auto=resolve_device("auto").type)
     check_evaluation(resolved)
     given = given_critics(resolved)
     folders = base_folders(resolved, resolved.networks)
@@ -135,7 +135,7 @@ def _updater(
         seed=config.run.seed,
         schedule=UpdateSchedule(config.train.epochs, config.train.minibatch),
         target_kl=config.train.target_kl,
-        token_budget=config.train.token_budget,
+        token_budget=run.token_budget,
         together=host.together,
         own_schedules={
             name: UpdateSchedule(*run.schedule_of(NetworkKey("actor", name)))
@@ -192,7 +192,7 @@ def _exact(
     specs = {
         agent: AgentSpec(**seats[agent].spec_fields, chat=_chat(players[agent])) for agent in seats
     }
-    budget = run.config.train.token_budget
+    budget = run.token_budget
     if isinstance(run.task, QueriedTask):
         return QueriedEvaluator(run.task, specs, networks, token_budget=budget)
     return ExactEvaluator(run.task, specs, networks, token_budget=budget)

@@ -26,7 +26,7 @@ from colearn.models.critic_folder import (
     save_critic,
 )
 from colearn.models.folders import base_folders, with_folders
-from colearn.models.load import load_tokenizer, read_config
+from colearn.models.load import load_tokenizer, read_config, resolve_device
 from colearn.models.network import Network
 from colearn.models.team import TeamBuilder
 from colearn.record import RunFolder, open_run
@@ -129,7 +129,7 @@ def fit_critic(
     config = fit_config(folders) if config is None else config
     agents = folders[0].record().agents
     config = with_given_critic(config)
-    run = resolve(config, agents=agents)
+    run = resolve(config, agents=agents, auto=resolve_device("auto").type)
     keys = [key for key in run.learners if key.kind == "critic"]
     if not keys:
         raise ConfigError(
@@ -229,7 +229,7 @@ def _critics(run: ResolvedRun, networks: Mapping[NetworkKey, Network]) -> Critic
     critic, settings = run.parts.critic, run.config.critic
     assert critic is not None and settings is not None and settings.path is not None
     construct = constructor(run, settings)
-    budget = run.config.train.token_budget
+    budget = run.token_budget
     learners: dict[str, Learner] = {
         key.model: construct(str(key), network, settings, token_budget=budget)
         for key, network in networks.items()

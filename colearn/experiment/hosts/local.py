@@ -83,7 +83,7 @@ def _learners(
             str(key),
             networks[key],
             settings,
-            token_budget=run.config.train.token_budget,
+            token_budget=run.token_budget,
             entropy=key.kind == "actor" and run.parts.loss.needs_entropy,
         )
         for key, settings in run.learners.items()
@@ -102,7 +102,7 @@ def _copy(
         learners[actor],
         networks[actor],
         networks[key],
-        token_budget=run.config.train.token_budget,
+        token_budget=run.token_budget,
     )
 
 

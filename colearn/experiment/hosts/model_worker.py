@@ -16,7 +16,7 @@ from colearn.contract import NetworkKey, Prepared, TokenAnswer, TokenEngine, Tok
 from colearn.contract.learner import Accumulated, Objective
 from colearn.contract.rows import Outputs, Row
 from colearn.contract.seeding import derive_seed
-from colearn.models.load import Tokenizers
+from colearn.models.load import Tokenizers, resolve_device
 
 from .local import LocalHost
 
@@ -84,7 +84,7 @@ class ModelWorker:
         rank: the rank of this process, if the worker has several processes.
         Errors: as for `HostKind.build`.
         """
-        run = resolve(config, agents=agents)
+        run = resolve(config, agents=agents, auto=resolve_device("auto").type)
         if rank is not None:
             rank.enter()
         torch.manual_seed(derive_seed(config.run.seed, "torch"))

@@ -161,3 +161,22 @@ def test_other_names_are_names(name: str) -> None:
     folders = [str(network) for network in run.networks]
     assert f"actor-{name}" in folders
     assert max(len(folder.encode()) for folder in folders) <= 255
+
+
+@pytest.mark.parametrize(
+    ("sets", "auto", "budget"),
+    [
+        ((), "cpu", 2048),
+        ((), "cuda", 8192),
+        ((), "mps", 2048),
+        (("run.device=cuda:1",), "cpu", 8192),
+        (("run.device=cpu",), "cuda", 2048),
+        (("critic.device=cpu",), "cuda", 2048),
+        (("train.token_budget=300",), "cuda", 300),
+    ],
+)
+def test_the_token_budget_follows_the_devices_unless_it_is_set(
+    sets: tuple[str, ...], auto: str, budget: int
+) -> None:
+    run = resolve(load_config(CONFIG, sets), task=Notes(), auto=auto)
+    assert run.token_budget == budget
