@@ -13,6 +13,7 @@ from typing import Any
 
 from colearn.errors import ConfigError, ModelLost, reason_of, required
 
+from .deferred_interrupt import deferred_interrupt
 from .links import Call
 from .model_worker import ModelWorker
 
@@ -34,6 +35,9 @@ variable changes this timeout."""
 _ANSWERS = 10.0
 """Seconds within which the head node of a cluster accepts a connection. Ray itself tries for more
 than nine minutes to reach an address."""
+
+_PATIENCE = 30.0
+"""Seconds for which Ctrl-C waits for a start of Ray, which takes about ten on a busy machine."""
 
 
 class RayWorker(ModelWorker):
@@ -164,8 +168,7 @@ def _join(ray: Any, address: str, seconds: float) -> None:
     end = time.monotonic() + seconds
     while True:
         try:
-            with _without_remains(ray):
-                ray.init(address, **settings)
+            _init(ray, address, settings)
         except (ConnectionError, ValueError) as error:
             raise _no_cluster(address, error) from None
         except Exception as error:  # of no class of its own
@@ -178,6 +181,18 @@ def _join(ray: Any, address: str, seconds: float) -> None:
                 ) from None
         else:
             return
+
+
+def _init(ray: Any, address: str, settings: dict[str, Any]) -> None:
+    """Calls `ray.init`. Ctrl-C is deferred: an exception from a signal handler in the middle of the
+    call can leave Ray in a state in which the process never ends. (Ray sets a handler of its own
+    for SIGTERM.)"""
+    with contextlib.ExitStack() as interrupted:
+        with deferred_interrupt("the start of Ray", _PATIENCE):
+            with _without_remains(ray):
+                ray.init(address, **settings)
+            interrupted.callback(ray.shutdown)
+        interrupted.pop_all()
 
 
 def _check_answers(address: str) -> None:

@@ -4,6 +4,7 @@ is told and what is left."""
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -145,6 +146,29 @@ def test_a_start_that_ends_early_leaves_no_process_of_ray(
         for one in started:
             one.kill()
             one.wait()
+
+
+def test_an_interrupted_start_ends_the_cluster_that_has_started(joined: Any) -> None:
+    """Ray never sees the exception, which it does not survive everywhere."""
+    whole: list[bool] = []
+
+    def start() -> None:
+        signal.raise_signal(signal.SIGINT)
+        ray.connected = "10.0.0.1:6379"
+        whole.append(True)
+
+    ray = Ray([], starts=start)
+    with pytest.raises(KeyboardInterrupt):
+        joined(ray)
+    assert whole == [True]
+    assert ray.connected is None
+
+
+def test_an_interrupted_start_that_is_late_is_not_tried_again(joined: Any) -> None:
+    ray = Ray([LATE], starts=lambda: signal.raise_signal(signal.SIGINT))
+    with pytest.raises(KeyboardInterrupt):
+        joined(ray)
+    assert (ray.tries, ray.errors) == (1, [])
 
 
 @pytest.mark.parametrize("address", ["auto", "10.0.0.1:6379"])
