@@ -114,8 +114,8 @@ class Environments:
         frameworks = {
             "COLEARN_LANGGRAPH": ("langgraph", "langchain-openai"),
             "COLEARN_AGENTS_SDK": ("openai-agents",),
-            "COLEARN_AG2": ("ag2[openai]", "httpx"),
-            "COLEARN_VERIFIERS": ("verifiers", "datasets"),
+            "COLEARN_AG2": ("ag2[openai]<1", "httpx"),
+            "COLEARN_VERIFIERS": ("verifiers<0.2", "datasets"),
         }
         variables = {
             variable: str(self.make(variable.removeprefix("COLEARN_").lower(), packages))

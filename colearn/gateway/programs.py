@@ -30,6 +30,9 @@ from .program_run import ProgramRun
 _SOON = 5.0
 """Minimum lifetime of a worker in seconds. A worker that ends earlier is restarted only after a
 pause of the same length."""
+_STARTS = 3
+"""Number of starts after which a worker that always ended before it asked for an episode counts as
+unable to start."""
 _LEFT_BEHIND = 1.0
 """Number of seconds for which stderr is still read after the process that writes to it has
 ended."""
@@ -52,8 +55,11 @@ class Employer(Protocol):
     def hire(self) -> str:
         """Registers a worker; returns the URL at which it asks for episodes."""
 
-    def lose(self, url: str, failure: str) -> None:
-        """Ends the episodes of a worker that has died."""
+    def lose(self, url: str, failure: str) -> bool:
+        """Ends the episodes of a worker that has died. Returns whether it had asked for one."""
+
+    def give_up(self, failure: str) -> None:
+        """Ends the episodes that wait for a worker, if no worker can start."""
 
     def offer(self, live: ProgramRun) -> None:
         """Queues an episode for the next worker that asks."""
@@ -165,7 +171,8 @@ class CommandProgram(ProgramRunner):
 
 class WorkerProgram(ProgramRunner):
     """Starts worker processes that poll for episodes until the run ends, and restarts workers that
-    die. Without a command, the runner prints a URL for workers that are started elsewhere, and
+    die. A worker that ends at each start before it asks for an episode ends the episodes that wait
+    for it. Without a command, the runner prints a URL for workers that are started elsewhere, and
     passes the URLs of each episode to `opened`."""
 
     def __init__(self, command: Sequence[str], workers: int, opened: Opened | None = None) -> None:
@@ -209,6 +216,7 @@ class WorkerProgram(ProgramRunner):
             return url
 
     def _keep(self, server: Employer, url: str | None) -> None:
+        starts = 0
         while url is not None:
             started = time.monotonic()
             process = self._processes[url]
@@ -219,8 +227,11 @@ class WorkerProgram(ProgramRunner):
                 if self._over.is_set():
                     return
                 del self._processes[url]
-            server.lose(url, failure)
-            print(f"warning: gateway: {failure}", file=sys.stderr, flush=True)
+            starts = 0 if server.lose(url, failure) else starts + 1
+            if starts >= _STARTS:
+                server.give_up(failure)
+            if starts <= _STARTS:  # the same again says nothing new
+                print(f"warning: gateway: {failure}", file=sys.stderr, flush=True)
             if time.monotonic() - started < _SOON:
                 self._over.wait(_SOON)
             url = self._hire(server)

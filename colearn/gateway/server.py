@@ -55,8 +55,11 @@ class GatewayServer:
         """The server's event loop; None until the loop runs."""
         self._offered = asyncio.Event()
         """Set when an episode is queued."""
-        self._workers: dict[str, list[ProgramRun]] = {}
-        """The episodes that each worker plays. The key is the worker's secret."""
+        self._workers: dict[str, list[ProgramRun] | None] = {}
+        """The episodes that each worker plays; None until it has asked for one. The key is the
+        worker's secret."""
+        self._unable: str | None = None
+        """Why no worker starts, until one asks for an episode."""
         self._listening = _listen(port)
         self.address = f"http://127.0.0.1:{self._listening.getsockname()[1]}"
         self._server = self._build()
@@ -67,13 +70,27 @@ class GatewayServer:
     def hire(self) -> str:
         """Registers a worker; returns the URL at which it asks for episodes."""
         secret = secrets.token_urlsafe(18)
-        self._workers[secret] = []
+        self._workers[secret] = None
         return f"{self.address}/workers/{secret}/next"
 
-    def lose(self, url: str, failure: str) -> None:
-        """Ends the episodes of a worker that has died."""
-        for live in self._workers.pop(url.split("/")[-2]):
+    def lose(self, url: str, failure: str) -> bool:
+        """Ends the episodes of a worker that has died. Returns whether it had asked for one."""
+        playing = self._workers.pop(url.split("/")[-2])
+        for live in playing or ():
             live.close(failure)
+        return playing is not None
+
+    def give_up(self, failure: str) -> None:
+        """Ends the episodes that wait for a worker, and from now on each new one, unless a worker
+        has asked for episodes; the first worker that asks ends this state."""
+        if any(playing is not None for playing in list(self._workers.values())):
+            return
+        self._unable = failure
+        while self._free:
+            with suppress(IndexError):  # a worker took it
+                live = self._free.popleft()
+                if live.queued:  # nobody plays it by its URLs
+                    live.close(failure)
 
     def open(self, item: Any) -> ProgramRun:
         """Opens an episode and starts its program."""
@@ -86,6 +103,9 @@ class GatewayServer:
     def offer(self, live: ProgramRun) -> None:
         """Queues an episode for the next worker that asks."""
         live.queued = True
+        if self._unable is not None:
+            live.close(self._unable)
+            return
         self._free.append(live)
         if self._loop is not None:  # before the loop runs, no worker can wait
             with suppress(RuntimeError):  # the loop has ended
@@ -98,8 +118,8 @@ class GatewayServer:
         """
         if secret not in self._workers:
             raise ServeError(404, "no such path")
-        playing = self._workers[secret]
-        playing[:] = [live for live in playing if not live.over]
+        playing = [live for live in self._workers[secret] or () if not live.over]
+        self._workers[secret], self._unable = playing, None
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 while True:

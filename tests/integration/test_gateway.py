@@ -306,6 +306,16 @@ def test_an_episode_that_no_worker_takes_says_so():
     assert task.reset("owl", RNG).failure.startswith("no worker took it within 0.3 seconds")
 
 
+def test_workers_that_cannot_start_end_the_run_with_their_reason_and_not_by_time(monkeypatch):
+    """Each of the episodes used to wait for the timeout: half an hour in all."""
+    monkeypatch.setattr("colearn.gateway.programs._SOON", 0.01)
+    command = (sys.executable, "-c", "import no_such_framework")
+    task = gateway(None, command=command, workers=1, timeout=600)
+    with pytest.raises(TaskError, match="32 programs in a row .*'no_such_framework'"):
+        for _ in range(32):
+            task.reset("owl", RNG)
+
+
 def test_workers_play_one_episode_after_the_other(tmp_path):
     (tmp_path / "worker.py").write_text(WORKER)
     command = (sys.executable, str(tmp_path / "worker.py"))

@@ -105,8 +105,12 @@ class FakeServer:
         self.hired += 1
         return f"http://127.0.0.1:9/workers/{self.hired}/next"
 
-    def lose(self, url: str, failure: str) -> None:
+    def lose(self, url: str, failure: str) -> bool:
         self.lost.set()
+        return True
+
+    def give_up(self, failure: str) -> None:
+        raise AssertionError("each worker has asked for an episode")
 
     def offer(self, live: ProgramRun) -> None:
         raise AssertionError("no episode is opened here")
@@ -216,9 +220,9 @@ def test_a_worker_that_died_costs_its_episodes_and_another_one_is_started(
     told: list[tuple[str, str]] = []
 
     class Noting(FakeServer):
-        def lose(self, url: str, failure: str) -> None:
+        def lose(self, url: str, failure: str) -> bool:
             told.append((url, failure))
-            super().lose(url, failure)
+            return super().lose(url, failure)
 
     server = Noting()
     program = WorkerProgram(("sh", "-c", "echo no more >&2; exit 3"), workers=1)
@@ -269,3 +273,29 @@ def test_only_a_worker_that_ended_soon_is_started_again_after_a_pause(
         time.sleep(0.01)
     end(program)
     assert waited[:1] == ([0.3] if pauses else [])
+
+
+def test_a_worker_that_cannot_start_is_given_up_after_three_starts_and_told_three_times(
+    end: Callable[[WorkerProgram], None],
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(programs, "_SOON", 0.01)
+    given_up: list[tuple[int, str]] = []
+
+    class NeverAsked(FakeServer):
+        def lose(self, url: str, failure: str) -> bool:
+            return False
+
+        def give_up(self, failure: str) -> None:
+            given_up.append((self.hired, failure))
+
+    server = NeverAsked()
+    program = WorkerProgram(("sh", "-c", "echo no module >&2; exit 1"), workers=1)
+    program.begin(server)
+    while server.hired < 6:
+        time.sleep(0.01)
+    end(program)
+    failure = "a worker ended with code 1: no module"
+    assert given_up[:3] == [(3, failure), (4, failure), (5, failure)]
+    assert capfd.readouterr().err.splitlines() == [f"warning: gateway: {failure}"] * 3

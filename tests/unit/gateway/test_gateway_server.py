@@ -63,3 +63,36 @@ def test_a_worker_that_waits_does_not_poll(server: GatewayServer) -> None:
     secret = server.hire().split("/")[-2]
     assert served(server, server.next_episode(secret, 0.3)) is None
     assert looked.times == 1
+
+
+def test_without_a_worker_that_starts_episodes_fail_until_one_asks(server: GatewayServer) -> None:
+    waits = server.open("owl")
+    first, second = server.hire(), server.hire()
+    assert not server.lose(first, "no module")
+    assert not waits.over
+    server.give_up("no module")
+    failed = server.open("bee")
+    assert [(live.over, live.failure) for live in (waits, failed)] == [(True, "no module")] * 2
+    assert served(server, server.next_episode(second.split("/")[-2], 0.01)) is None
+    assert not server.open("fox").over
+
+
+def test_episodes_wait_on_while_a_worker_that_has_asked_lives(server: GatewayServer) -> None:
+    plays, ends = server.hire(), server.hire()
+    assert served(server, server.next_episode(plays.split("/")[-2], 0.01)) is None
+    waits = server.open("owl")
+    assert not server.lose(ends, "no module")
+    server.give_up("no module")
+    assert not waits.over
+    assert served(server, server.next_episode(plays.split("/")[-2], 1.0)) is waits
+    assert server.lose(plays, "killed")
+    assert waits.failure == "killed"
+
+
+def test_an_episode_that_is_played_by_its_urls_outlives_workers_that_do_not_start(
+    server: GatewayServer,
+) -> None:
+    played = server.open("owl")
+    played.queued = False  # its first request has come
+    server.give_up("no module")
+    assert not played.over
