@@ -35,32 +35,6 @@ class AnswerLimits:
     stop: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Prompt:
-    """An observation that consists of more than plain text, such as a new context, sources or
-    limits."""
-
-    text: str
-    fresh: bool = False
-    """Whether the prompt opens a new context: the agent's history then starts over with this
-    prompt. Examples: a restated problem, or a workflow's call of a role."""
-    made_from: Sources | None = None
-    """Earlier actions whose text the prompt contains; each of these actions is an edge of the
-    executed graph. None: unknown."""
-    system: str | None = None
-    """System text of a new context, in place of the agent's system text."""
-    turns: tuple[tuple[str, str], ...] = ()
-    """Pairs of (user, assistant) texts that precede `text` in a new context. No model is trained on
-    these texts."""
-    limits: AnswerLimits | None = None
-
-    @property
-    def whole(self) -> str:
-        """All texts of the prompt, joined by line breaks."""
-        before = (part for turn in self.turns for part in turn)
-        return "\n".join((*(() if self.system is None else (self.system,)), *before, self.text))
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome(Generic[State]):
     """Result of one joint action: the transition T and the reward R of the Dec-POMDP."""
@@ -79,30 +53,37 @@ class Outcome(Generic[State]):
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """o_{i,t}: the text of an observation, and the token ids that the observation added to the
-    history.
-
-    `tokens` is the whole continuation of the chat template, including the opening of the agent's
-    answer, so a history is exactly the concatenation of observation and action ids.
-    """
+    """o_{i,t}: what an agent observes at a turn. A task gives the text; the agent's player adds the
+    token ids."""
 
     text: str
-    tokens: tuple[int, ...]
+    tokens: tuple[int, ...] = ()
+    """Token ids that the observation adds to the history: the whole continuation of the chat
+    template, including the opening of the agent's answer, so a history is exactly the concatenation
+    of observation and action ids. Empty for a player without tokens."""
     fresh: bool = False
-    """Whether the observation opens a new context, which drops the earlier history."""
+    """Whether the observation opens a new context: the agent's history then starts over with this
+    observation. Examples: a restated problem, or a workflow's call of a role."""
     made_from: Sources | None = None
-    """Earlier actions whose text the observation contains; None if the task does not list these
-    actions."""
+    """Earlier actions whose text the observation contains; each of these actions is an edge of the
+    executed graph. None: unknown."""
     limits: AnswerLimits | None = None
     """Limits on the answer, in addition to the limits in the agent's sampling parameters."""
     system: str | None = None
-    """System text of the new context, if the observation opens a context that has a system text;
-    `text` begins with this system text."""
+    """System text of a new context, in place of the agent's system text."""
+    turns: tuple[tuple[str, str], ...] = ()
+    """Pairs of (user, assistant) texts that precede `text` in a new context. No model is trained on
+    these texts."""
 
     @property
     def user_text(self) -> str:
-        """`text` without the system text."""
-        return self.text if self.system is None else self.text.removeprefix(f"{self.system}\n")
+        """The texts of `turns` and `text`, joined by line breaks."""
+        return "\n".join((*(part for turn in self.turns for part in turn), self.text))
+
+    @property
+    def whole(self) -> str:
+        """All texts of the observation, joined by line breaks."""
+        return self.user_text if self.system is None else f"{self.system}\n{self.user_text}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -112,7 +112,7 @@ class Heterogeneous(Advantage):
             groups.append(
                 AnswerGroup(
                     agent,
-                    tuple(before.observations[agent].text for before, _ in edges),
+                    tuple(before.observations[agent].whole for before, _ in edges),
                     tuple(after.actions[agent].text for _, after in edges),
                 )
             )

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from colearn.errors import ConfigError
 from colearn.text.reasoning import CLOSE, OPEN, TOKENS, opened_reasoning
-from colearn.types import Action, Observation, Prompt
+from colearn.types import Action, Observation
 
 from .dialogue import CLOSING, Part, dialogue_spans, split_places
 from .template_text import dated, read_template, render, split_turns
@@ -130,12 +130,12 @@ class ChatFormat:
             closing = CLOSING + closing
         return Observation(text, self._turn(closing, text))
 
-    def open_conversation(self, prompt: Prompt) -> Observation:
+    def open_conversation(self, first: Observation) -> tuple[int, ...]:
         """Return the token ids of o_0 for a context with a system text or earlier turns. None of
         these tokens is trained."""
-        chat = self if prompt.system is None else self.under(prompt.system)
-        spans = dialogue_spans(chat, prompt.turns, prompt.text)
-        return Observation(prompt.whole, tuple(token for span in spans for token in span.tokens))
+        chat = self if first.system is None else self.under(first.system)
+        spans = dialogue_spans(chat, first.turns, first.text)
+        return tuple(token for span in spans for token in span.tokens)
 
     def spell(self, text: str) -> tuple[int, ...]:
         """Return the token ids of a text that this model did not sample. Spellings of special

@@ -18,7 +18,7 @@ from colearn.contract import (
     WindowExceeded,
 )
 from colearn.errors import ConfigError
-from colearn.types import Action, Observation, Prompt
+from colearn.types import Action, Observation
 
 from .agent_spec import AgentSpec
 from .chat_format import ChatFormat
@@ -58,15 +58,15 @@ class Language(Player):
     async def act(self, request: ActionRequest) -> list[TokenAnswer]:
         """Errors: ConfigError if an observation exceeds the agent's context window."""
         version = self.version()
-        opened = self.spec.chat_format.opened_reasoning(request.observation.text)
+        opened = self.spec.chat_format.opened_reasoning(request.observation.whole)
         answers = await self.engine.submit(self._request(request, opened))
         return [
             TokenAnswer(_completed(answer.action, version, opened), answer.history, answer.seconds)
             for answer in answers
         ]
 
-    def read(self, prompt: Prompt, last: Action | None) -> Observation:
-        return read_prompt(self.spec.chat_format, prompt, last)
+    def read(self, observation: Observation, last: Action | None) -> Observation:
+        return with_tokens(self.spec.chat_format, observation, last)
 
     def spell(self, action: Action) -> Sequence[str]:
         return [self.spec.chat_format.decode((token,)) for token in action.tokens]
@@ -123,24 +123,15 @@ def extended(
         ) from None
 
 
-def read_prompt(chat: ChatFormat, prompt: Prompt, last: Action | None) -> Observation:
-    """Convert a prompt to the token ids that the prompt adds to a history in this format."""
-    text = prompt.text
+def with_tokens(chat: ChatFormat, observation: Observation, last: Action | None) -> Observation:
+    """Add the token ids that an observation adds to a history in this format. In a context that has
+    begun, an observation has no system text and no earlier turns."""
     if last is not None:
-        observation = chat.continuation(text, last)
-    elif prompt.system is None and not prompt.turns:
-        observation = chat.open(text)
-    else:
-        observation = chat.open_conversation(prompt)
-    if not prompt.fresh and prompt.made_from is None and prompt.limits is None:
-        return observation
-    return replace(
-        observation,
-        fresh=prompt.fresh,
-        made_from=prompt.made_from,
-        limits=prompt.limits,
-        system=prompt.system,
-    )
+        tokens = chat.continuation(observation.text, last).tokens
+        return replace(observation, tokens=tokens, system=None, turns=())
+    if observation.system is None and not observation.turns:
+        return replace(observation, tokens=chat.open(observation.text).tokens)
+    return replace(observation, tokens=chat.open_conversation(observation))
 
 
 def language_players(engine: TokenEngine, specs: Mapping[str, AgentSpec]) -> dict[str, Language]:

@@ -46,7 +46,7 @@ class Program(Player):
             task=request.task,
             state=request.state,
             seat=request.seat,
-            text=request.observation.text,
+            text=request.observation.whole,
             rng=derive_rng(seed, "program"),
         )
         return TokenAnswer(Action(self.program.act(view)))

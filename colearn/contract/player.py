@@ -11,7 +11,7 @@ import numpy as np
 
 from colearn.contract.bounds import check_bounds
 from colearn.text.reasoning import without_reasoning
-from colearn.types import Action, Credited, Observation, Prompt
+from colearn.types import Action, Credited, Observation
 
 from .engine import TokenAnswer
 from .task import DecPOMDP
@@ -94,12 +94,10 @@ class Player(ABC):
         server."""
         return None
 
-    def read(self, prompt: Prompt, last: Action | None) -> Observation:
-        """Returns the observation that a prompt adds to the history after the action `last`. If
-        `last` is None, the observation begins a new context."""
-        return Observation(
-            prompt.whole, (), prompt.fresh, prompt.made_from, prompt.limits, prompt.system
-        )
+    def read(self, observation: Observation, last: Action | None) -> Observation:
+        """Returns the observation with the tokens that it adds to the history after the action
+        `last`. If `last` is None, the observation begins a new context."""
+        return observation
 
     def spell(self, action: Action) -> Sequence[str]:
         """The text of each token of an action; empty for players without tokens."""

@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from colearn.types import Outcome, Prompt
+from colearn.types import Observation, Outcome
 
 from .headline import Headline
 from .optional import refuse_unread_members
@@ -62,11 +62,12 @@ class DecPOMDP(ABC, Generic[Item, State]):
         """The state of turn 0."""
 
     @abstractmethod
-    def observe(self, state: State, agent: str) -> str | Prompt | None:
+    def observe(self, state: State, agent: str) -> str | Observation | None:
         """O_i: the new observation of `agent` at this turn; None if the agent does not act.
 
-        Earlier observations and actions stay in the agent's history, so return only new text, or a
-        `Prompt` with `fresh=True`, which opens a new context.
+        Earlier observations and actions stay in the agent's history, so return only new text, or an
+        `Observation` with `fresh=True`, which opens a new context. The agent's player adds the
+        tokens of an `Observation`.
         """
 
     @abstractmethod
@@ -91,11 +92,11 @@ class DecPOMDP(ABC, Generic[Item, State]):
         return ""
 
 
-def joint_observations(task: DecPOMDP[Any, Any], state: Any) -> dict[str, Prompt]:
-    """The prompts of all agents that act in `state`, by agent."""
+def joint_observations(task: DecPOMDP[Any, Any], state: Any) -> dict[str, Observation]:
+    """The observations of all agents that act in `state`, by agent."""
     seen = {agent: task.observe(state, agent) for agent in task.agents}
     return {
-        agent: shown if isinstance(shown, Prompt) else Prompt(shown)
+        agent: shown if isinstance(shown, Observation) else Observation(shown)
         for agent, shown in seen.items()
         if shown is not None
     }

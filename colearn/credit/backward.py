@@ -25,8 +25,8 @@ class Backward(Credit):
     of action k (MHGPO, Eq. 4). r is the team reward of the step that executes action k. In the
     paper, only the last step of an episode has a team reward. In this implementation, earlier team
     rewards are added during the backward pass. A successor is any action, in any branch, whose
-    prompt contains the text of action k (`Prompt.made_from`). If the task does not set `made_from`,
-    successors are the actions of the next turn.
+    prompt contains the text of action k (`Observation.made_from`). If the task does not set
+    `made_from`, successors are the actions of the next turn.
 
     Each credit already includes later rewards, so set the discount to 0. Wrong when prompts do not
     set `made_from` and several agents act in one turn.

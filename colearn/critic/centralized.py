@@ -39,7 +39,7 @@ class Centralized(StreamCritic):
     def seen(self, node: Node[Any], reader: str) -> Sequence[Segment]:
         if node.terminal:
             return ()  # V = 0 at the end: nothing to read
-        shown = [Segment(agent, seen.text) for agent, seen in node.observations.items()]
+        shown = [Segment(agent, seen.whole) for agent, seen in node.observations.items()]
         if len(shown) > 1 and len({segment.text for segment in shown}) == 1:
             shown = [Segment("all", shown[0].text)]
         return (*shown, *information(node, self.global_info, self.privileged_info))

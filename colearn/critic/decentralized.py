@@ -37,7 +37,7 @@ class Decentralized(StreamCritic):
     def seen(self, node: Node[Any], reader: str) -> Sequence[Segment]:
         if reader not in node.observations:
             return ()
-        own = Segment(reader, node.observations[reader].text)
+        own = Segment(reader, node.observations[reader].whole)
         return (own, *information(node, self.global_info, self.privileged_info))
 
     def done(self, node: Node[Any], reader: str) -> Sequence[Segment]:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from colearn.agents import AgentSpec
-from colearn.agents.language import read_prompt
+from colearn.agents.language import with_tokens
 from colearn.contract import (
     ActionRequest,
     DecPOMDP,
@@ -34,11 +34,11 @@ from colearn.rollout.transition import (
     begin,
     global_information,
     legal_action,
+    observations,
     privileged,
-    prompts,
     step,
 )
-from colearn.types import Action, Observation, Outcome, Prompt, Tree
+from colearn.types import Action, Observation, Outcome, Tree
 
 _WORD = "\ue000"
 """Placeholder character that represents one token of an action's text in a critic's input,
@@ -49,7 +49,7 @@ independent of the tokenizer."""
 class ScriptedTurn:
     """The texts of one scripted turn."""
 
-    seen: Mapping[str, Prompt]
+    seen: Mapping[str, Observation]
     """Prompts of the acting agents."""
     global_info: str
     """The global information m_t."""
@@ -80,7 +80,7 @@ def read_script(task: DecPOMDP[Any, Any], item: Any, number: int) -> Script:
     turns: list[ScriptedTurn] = []
     horizon = horizon_of(task, item)
     for _ in range(horizon):
-        seen = prompts(task, state, name)
+        seen = observations(task, state, name)
         if not seen:
             break
         turns.append(
@@ -121,7 +121,7 @@ def check_lengths(
                 spec = specs.get(agent)
                 if spec is not None and spec.chat is not None:
                     with placed(task, item_name(item)):
-                        tokens = read_prompt(spec.chat, prompt, None).tokens
+                        tokens = with_tokens(spec.chat, prompt, None).tokens
                         check_length(agent, len(tokens), spec.positions)
                         _check_window(agent, len(tokens), spec.window)
 
@@ -141,7 +141,7 @@ def overflows(
                 if spec is None or spec.chat is None:
                     continue
                 before = 0 if prompt.fresh else lengths[agent]
-                asked = before + len(read_prompt(spec.chat, prompt, None).tokens)
+                asked = before + len(with_tokens(spec.chat, prompt, None).tokens)
                 longest[agent] = max(longest[agent], asked)
                 lengths[agent] = asked + spec.sampling.max_tokens
     warnings = {}
@@ -220,7 +220,7 @@ class _Played(DecPOMDP[Script, _ScriptPlace], PrivilegedInfo):
     def reset(self, item: Script, rng: np.random.Generator) -> _ScriptPlace:
         return _ScriptPlace(item, 0)
 
-    def observe(self, state: _ScriptPlace, agent: str) -> Prompt | None:
+    def observe(self, state: _ScriptPlace, agent: str) -> Observation | None:
         if state.turn == len(state.script):
             return None
         return state.script[state.turn].seen.get(agent)
@@ -263,12 +263,12 @@ class _Silent(Player):
         self._calls.drawn[place] += len(request.seeds)
         return [TokenAnswer(self.said)] * len(request.seeds)
 
-    def read(self, prompt: Prompt, last: Action | None) -> Observation:
+    def read(self, observation: Observation, last: Action | None) -> Observation:
         if self.chat is None:
-            return super().read(prompt, last)
-        key = self._agent, repr(prompt), last is None  # all actions of an agent are equal
+            return super().read(observation, last)
+        key = self._agent, repr(observation), last is None  # all actions of an agent are equal
         if key not in self._read:
-            self._read[key] = read_prompt(self.chat, prompt, last)
+            self._read[key] = with_tokens(self.chat, observation, last)
         return self._read[key]
 
 

@@ -15,7 +15,7 @@ from colearn.client.protocol.conversation import (
     system_text,
 )
 from colearn.client.protocol.schema import ChatRequest
-from colearn.types import AnswerLimits, Prompt
+from colearn.types import AnswerLimits, Observation
 
 Reason = Literal[
     "continued", "first", "new", "system", "dropped", "reordered", "rewritten", "others"
@@ -47,7 +47,7 @@ class Context:
         return sum(len(text.encode()) for text in texts)
 
 
-def read_request(asked: ChatRequest, before: Context | None) -> tuple[Prompt, Context, Reason]:
+def read_request(asked: ChatRequest, before: Context | None) -> tuple[Observation, Context, Reason]:
     """Returns the agent's new prompt, the context that includes the prompt, and the reason why the
     context was continued or opened.
 
@@ -62,8 +62,8 @@ def read_request(asked: ChatRequest, before: Context | None) -> tuple[Prompt, Co
     if reason == "continued":
         assert before is not None
         new = entries(asked.messages)[len(before.said) :]
-        return Prompt(join(new), limits=limits), context, reason
-    fresh = Prompt(
+        return Observation(join(new), limits=limits), context, reason
+    fresh = Observation(
         conversation.said,
         fresh=True,
         system=conversation.system,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-from colearn.types import Prompt
+from colearn.types import Observation
 from colearn.workflow.record import Call, WorkflowState
 
 from .contexts import Context, Reason
@@ -18,7 +18,7 @@ Item = TypeVar("Item")
 class GatewayCall(Call):
     """A program's request to an agent."""
 
-    prompt: Prompt
+    prompt: Observation
     """The observation that the request adds to the agent's context."""
     request: str
     """Id of the completion that answers the request."""

@@ -23,7 +23,7 @@ from colearn.contract import (
     Services,
 )
 from colearn.errors import ColearnError, ConfigError, TaskError, nearest, reason_of
-from colearn.types import Prompt
+from colearn.types import Observation
 from colearn.workflow.record import Call, CallResult, Payment
 from colearn.workflow.recorded import RecordedTask
 
@@ -198,7 +198,7 @@ class Gateway(RecordedTask[Any, State], LegalActions, ProgramEpisodes, ReadsActi
         ended = f"\nthe program failed: {state.failure}" if state.failure else ""
         return super().render(state) + ended
 
-    def _prompt(self, state: State, call: Call) -> Prompt:
+    def _prompt(self, state: State, call: Call) -> Observation:
         assert isinstance(call, GatewayCall)
         return replace(call.prompt, made_from=state.sources(call))
 

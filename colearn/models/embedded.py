@@ -42,12 +42,12 @@ from colearn.rollout.transition import (
     global_information,
     items_of,
     legal_action,
+    observations,
     privileged,
-    prompts,
     step,
 )
 from colearn.text.notes import TimeLeft, note
-from colearn.types import Prompt
+from colearn.types import Observation
 
 from .digest import settings_digests
 from .embedded_recipes import RECIPES, Recipe
@@ -156,7 +156,7 @@ def _draws_actions(task: DecPOMDP[Any, Any]) -> bool:
     item = items_of(task, "train")[0]
     name = item_name(item)
     state = begin(task, item, rng, name)
-    seen = prompts(task, state, name)
+    seen = observations(task, state, name)
     return all(legal_action(task, state, agent, rng, name) is not None for agent in seen)
 
 
@@ -175,9 +175,11 @@ def _play(
         item = items[number % len(items)]
         name = item_name(item)
         state = begin(task, item, rng, name)
-        contexts: dict[str, list[list[tuple[Prompt, str]]]] = {agent: [[]] for agent in task.agents}
+        contexts: dict[str, list[list[tuple[Observation, str]]]] = {
+            agent: [[]] for agent in task.agents
+        }
         for turn in range(task.horizon):
-            seen = prompts(task, state, name)
+            seen = observations(task, state, name)
             if not seen:  # a program that asks no agent
                 break
             information.add(global_information(task, state, name))
@@ -217,7 +219,7 @@ def _plain(episodes: Sequence[Episode]) -> list[Any]:
     ]
 
 
-def _shown(prompt: Prompt) -> Any:
+def _shown(prompt: Observation) -> Any:
     if prompt.system is None and not prompt.turns:
         return prompt.text
     return [prompt.system, prompt.turns, prompt.text]

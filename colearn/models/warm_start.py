@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from colearn.agents.language import read_prompt
+from colearn.agents.language import with_tokens
 from colearn.contract.seeding import derive_rng
-from colearn.types import Action, Prompt
+from colearn.types import Action, Observation
 
 from .embedded_recipes import Recipe
 
@@ -29,7 +29,7 @@ same time."""
 Row = tuple[list[int], list[int]]
 """Token ids and labels of one history."""
 
-Episode = list[list[tuple[Prompt, str]]]
+Episode = list[list[tuple[Observation, str]]]
 """For each agent and context: the observations and action texts of the agent's turns."""
 
 
@@ -53,7 +53,7 @@ def warm_start(
             labels: list[int] = []
             last: Action | None = None
             for seen, done in turns:
-                observation = read_prompt(chat, seen, last)
+                observation = with_tokens(chat, seen, last)
                 action = (*tokenizer(done, add_special_tokens=False)["input_ids"], end)
                 ids += (*observation.tokens, *action)
                 labels += (*[-100] * len(observation.tokens), *action)

@@ -203,7 +203,7 @@ class _Play:
             return
         name = self.growth.item_name
         shown = await run_in(self.room.thread, _look, self.room.task, node.state, name)
-        texts = {agent: seen.text for agent, seen in node.observations.items()}
+        texts = {agent: seen.whole for agent, seen in node.observations.items()}
         self._tell("observed", turn=node.turn, observations=texts, **shown)
 
     def _end(self, lost: Loss | None) -> PlayedEpisode:

@@ -61,7 +61,7 @@ def recorded_tree(iteration: int, tree: Tree[Any]) -> dict[str, Any]:
 def _plain(node: Node[Any]) -> Mapping[str, Any]:
     fields = {
         "parent": node.parent,
-        "observations": {agent: one.text for agent, one in node.observations.items()},
+        "observations": {agent: one.whole for agent, one in node.observations.items()},
         "global_info": node.global_info,
         "privileged_info": node.privileged_info,
         "actions": {agent: one.text for agent, one in node.actions.items()},

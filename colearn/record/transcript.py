@@ -31,7 +31,7 @@ def transcript(task: DecPOMDP[Any, Any], tree: Tree[Any]) -> dict[str, Any]:
         "turns": [
             {
                 "reward": after.reward,
-                "observations": {a: o.text for a, o in before.observations.items()},
+                "observations": {a: o.whole for a, o in before.observations.items()},
                 "actions": {a: action.text for a, action in after.actions.items()},
                 **_critic_information(before),
                 **_plain_picture(task, after.state, name),

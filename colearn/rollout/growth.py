@@ -32,7 +32,7 @@ from colearn.text.reasoning import without_reasoning
 from colearn.types import Node, Observation, Outcome, Tree
 
 from .shapes import check_size
-from .transition import begin, global_information, measured, privileged, prompts
+from .transition import begin, global_information, measured, observations, privileged
 from .validate import validate_earned
 
 StepArguments = tuple[DecPOMDP[Any, Any], Any, dict[str, Any], tuple[Key, ...], str]
@@ -261,13 +261,13 @@ class Growth:
         path = () if parent is None else (*parent.path, child.number)
         with placed(self.task, self.item_name):
             validate_earned(outcome, len(path))
-        observations: dict[str, Observation] = {}
+        observed: dict[str, Observation] = {}
         if not outcome.done and len(path) < self.task.horizon:
-            for seat, prompt in prompts(self.task, outcome.state, self.item_name).items():
-                last = None if prompt.fresh else answers.get(seat)
+            for seat, seen in observations(self.task, outcome.state, self.item_name).items():
+                last = None if seen.fresh else answers.get(seat)
                 before = None if last is None else last.action
                 with placed(self.task, self.item_name):
-                    observations[seat] = self.seats[seat].read(prompt, before)
+                    observed[seat] = self.seats[seat].read(seen, before)
         info = global_information(self.task, outcome.state, self.item_name)
         hidden = privileged(self.task, outcome.state, self.item_name)
         node = Node(
@@ -275,7 +275,7 @@ class Growth:
             parent=None if parent is None else parent.index,
             path=path,
             state=outcome.state,
-            observations=observations,
+            observations=observed,
             global_info=info,
             privileged_info=hidden,
             actions={seat: answer.action for seat, answer in child.answers.items()},

@@ -11,7 +11,7 @@ import numpy as np
 from colearn.contract import DecPOMDP, Drawable, LegalActions, PrivilegedInfo
 from colearn.contract.asking import asking
 from colearn.contract.seeding import Key, derive_rng
-from colearn.types import Outcome, Prompt
+from colearn.types import Observation, Outcome
 
 from .validate import (
     validate_items,
@@ -40,13 +40,13 @@ def begin(task: Task, item: Any, rng: np.random.Generator, name: str) -> Any:
         return task.reset(item, rng)
 
 
-def prompts(task: Task, state: Any, item: str) -> dict[str, Prompt]:
-    """Return the prompt of each acting agent in `state`."""
+def observations(task: Task, state: Any, item: str) -> dict[str, Observation]:
+    """Return the observation, without tokens, of each acting agent in `state`."""
     with asking(task, "observe", item):
         shown = {
             agent: validate_observation(task.observe(state, agent), agent) for agent in task.agents
         }
-    return {agent: prompt for agent, prompt in shown.items() if prompt is not None}
+    return {agent: seen for agent, seen in shown.items() if seen is not None}
 
 
 def global_information(task: Task, state: Any, item: str) -> str:

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from colearn.errors import TaskError
 from colearn.text.printable import is_unicode
-from colearn.types import Outcome, Prompt
+from colearn.types import Observation, Outcome
 
 Items = TypeVar("Items", bound=Sequence[Any])
 State = TypeVar("State")
@@ -36,26 +36,25 @@ def validate_items(items: Items, split: str) -> Items:
     return items
 
 
-def validate_observation(shown: str | Prompt | None, agent: str) -> Prompt | None:
-    """Convert an observation (text or a prompt) to a `Prompt`. Returns None if the agent does not
-    act.
+def validate_observation(shown: str | Observation | None, agent: str) -> Observation | None:
+    """Convert what `observe` returned to an `Observation`. Returns None if the agent does not act.
 
     Errors: TaskError.
     """
     if shown is None:
         return None
-    text = shown.text if isinstance(shown, Prompt) else shown
+    text = shown.text if isinstance(shown, Observation) else shown
     if not isinstance(text, str):
         raise TaskError(
-            f"task.observe: agent '{agent}' was given a {type(text).__name__}, must be str, Prompt "
-            "or None"
+            f"task.observe: agent '{agent}' was given a {type(text).__name__}, must be str, "
+            "Observation or None"
         )
     if not is_unicode(text):
         raise TaskError(
             f"task.observe: agent '{agent}' was given half of a surrogate pair, which no tokenizer "
             "takes; replace it with text.encode(errors='replace').decode()"
         )
-    return shown if isinstance(shown, Prompt) else Prompt(text)
+    return shown if isinstance(shown, Observation) else Observation(text)
 
 
 def validate_text(text: str, method: str) -> str:

@@ -27,7 +27,7 @@ from colearn.rollout.validate import (
     validate_text,
 )
 from colearn.text.names import name_problem
-from colearn.types import Outcome, Prompt
+from colearn.types import Observation, Outcome
 
 from .calls import copied, guarded
 from .fingerprint import fingerprint
@@ -141,7 +141,7 @@ class _Checker:
             )
         return horizon
 
-    def _observe(self, state: Any) -> dict[str, Prompt | None]:
+    def _observe(self, state: Any) -> dict[str, Observation | None]:
         agents = self.task.agents
         texts = {
             agent: validate_observation(
@@ -152,7 +152,7 @@ class _Checker:
         self._check_unmoved(state, texts, reversed(agents), "the order in which agents observe")
         return texts
 
-    def _step(self, state: Any, texts: Mapping[str, Prompt | None], turn: int) -> Outcome[Any]:
+    def _step(self, state: Any, texts: Mapping[str, Observation | None], turn: int) -> Outcome[Any]:
         acting = [agent for agent, text in texts.items() if text is not None]
         said, other = (self._say(state, acting, turn, attempt) for attempt in range(2))
 
@@ -239,7 +239,7 @@ class _Checker:
         return result
 
     def _check_unmoved(
-        self, state: Any, texts: Mapping[str, Prompt | None], order: Any, what: str
+        self, state: Any, texts: Mapping[str, Observation | None], order: Any, what: str
     ) -> None:
         for agent in order:
             seen = guarded("observe", _observation(state, agent), self.task)
@@ -314,7 +314,7 @@ def _check_frame(task: Task) -> None:
         )
 
 
-def _observation(state: Any, agent: str) -> Callable[[Task], str | Prompt | None]:
+def _observation(state: Any, agent: str) -> Callable[[Task], str | Observation | None]:
     return lambda task: task.observe(state, agent)
 
 

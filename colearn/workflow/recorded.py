@@ -11,7 +11,7 @@ import numpy as np
 
 from colearn.contract import DecPOMDP, Drawable, RewardStructure
 from colearn.contract.picture import Picture
-from colearn.types import Outcome, Prompt
+from colearn.types import Observation, Outcome
 
 from . import drawn
 from .record import Call, WorkflowState
@@ -32,12 +32,12 @@ class RecordedTask(DecPOMDP[Item, State], Drawable, RewardStructure):
     def _advance(self, state: State, answers: Mapping[str, str]) -> State:
         """Returns the state after these answers."""
 
-    def _prompt(self, state: State, call: Call) -> Prompt:
-        return Prompt(
+    def _prompt(self, state: State, call: Call) -> Observation:
+        return Observation(
             call.text, fresh=call.fresh, made_from=state.sources(call), system=call.system
         )
 
-    def observe(self, state: State, agent: str) -> Prompt | None:
+    def observe(self, state: State, agent: str) -> Observation | None:
         """Returns the prompt of the call that `agent` answers at this turn."""
         call = state.next_calls().get(agent)
         return None if call is None else self._prompt(state, call)

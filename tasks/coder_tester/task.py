@@ -17,7 +17,7 @@ from colearn.contract import (
     joint_observations,
 )
 from colearn.errors import ConfigError, nearest
-from colearn.types import Outcome, Prompt
+from colearn.types import Observation, Outcome
 
 from ..checks import check_choice, check_number, check_whole
 from ..step_programs import KNOWN, StepProblem, guess
@@ -134,7 +134,7 @@ class CoderTester(DecPOMDP[ProgrammingProblem, CodeState], Drawable, LegalAction
         """The state before any answer; nothing is random."""
         return CodeState(item=item)
 
-    def observe(self, state: CodeState, agent: str) -> Prompt | None:
+    def observe(self, state: CodeState, agent: str) -> Observation | None:
         """Returns the problem and, after the first turn, the mismatches so far; None for an agent
         that does not act at this step."""
         tests_now = state.waiting is not None
@@ -151,7 +151,7 @@ class CoderTester(DecPOMDP[ProgrammingProblem, CodeState], Drawable, LegalAction
             text = coder_prompt(state.item, state.rounds)
         else:
             text = tester_prompt(state.item, state.rounds, state.waiting)
-        return Prompt(text, fresh=True, made_from=tuple(made_from))
+        return Observation(text, fresh=True, made_from=tuple(made_from))
 
     def step(
         self, state: CodeState, actions: Mapping[str, str], rng: np.random.Generator

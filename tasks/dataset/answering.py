@@ -11,7 +11,7 @@ import numpy as np
 
 from colearn.contract import DecPOMDP, LegalActions, SampledAction
 from colearn.errors import ConfigError
-from colearn.types import Outcome, Prompt
+from colearn.types import Observation, Outcome
 
 from .prompt import AskedPrompt
 from .team import seats
@@ -88,14 +88,14 @@ class Answering(DecPOMDP[Item, AnsweringState[Item]], LegalActions, Generic[Item
         """The state before any answer; nothing is random."""
         return AnsweringState(item=item)
 
-    def observe(self, state: AnsweringState[Item], agent: str) -> Prompt | None:
+    def observe(self, state: AnsweringState[Item], agent: str) -> Observation | None:
         """The agent's template, filled with the prompt and earlier answers."""
         if agent not in self.seats.acting(state.stage):
             return None
         asked = state.item.prompt
         answers = {name: answer.text for name, answer in state.answers.items()}
         text = self.seats.text(agent, asked.text, answers)
-        return Prompt(text, system=asked.system, turns=asked.turns)
+        return Observation(text, system=asked.system, turns=asked.turns)
 
     def step(
         self, state: AnsweringState[Item], actions: Mapping[str, str], rng: np.random.Generator

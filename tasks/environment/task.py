@@ -17,7 +17,7 @@ from colearn.client.protocol.tools import Call, announce, message, read_calls, w
 from colearn.contract import DecPOMDP, LegalActions, Services
 from colearn.errors import ConfigError
 from colearn.text.reasoning import without_reasoning
-from colearn.types import Outcome, Prompt
+from colearn.types import Observation, Outcome
 
 from ..checks import check_number, check_whole
 from ..dataset.data import RowSource, read_rows
@@ -154,14 +154,14 @@ class Environment(DecPOMDP[EnvironmentItem, EnvironmentState], LegalActions, Ser
         self._keep(state, live)
         return replace(state, shown=item.prompt.text + live.opened)
 
-    def observe(self, state: EnvironmentState, agent: str) -> Prompt:
+    def observe(self, state: EnvironmentState, agent: str) -> Observation:
         """Returns at first the prompt with the environment's first text and tools, and later the
         results of the tool calls."""
         if state.actions:
-            return Prompt(state.shown)
+            return Observation(state.shown)
         asked = state.item.prompt
         system = "\n\n".join(t for t in (asked.system, self.tools and announce(self.tools)) if t)
-        return Prompt(state.shown, system=system or None, turns=asked.turns)
+        return Observation(state.shown, system=system or None, turns=asked.turns)
 
     def step(
         self, state: EnvironmentState, actions: Mapping[str, str], rng: np.random.Generator

@@ -19,7 +19,7 @@ from colearn.contract import (
 from colearn.errors import ConfigError, nearest
 from colearn.sandbox import Limits, run_program
 from colearn.text.reasoning import without_reasoning
-from colearn.types import Outcome, Prompt
+from colearn.types import Observation, Outcome
 
 from ..answers import code_block, final_answer
 from ..checks import check_choice, check_number, check_whole
@@ -152,7 +152,7 @@ class MathDuo(DecPOMDP[MathProblem, MathState], Drawable, LegalActions, RewardSt
         """The state before any answer; nothing is random."""
         return MathState(item=item, turn=0, seat=0, said=())
 
-    def observe(self, state: MathState, agent: str) -> Prompt | None:
+    def observe(self, state: MathState, agent: str) -> Observation | None:
         """The problem with the newest answers; None for an agent that does not act at this step."""
         if agent not in self._waves[state.seat]:
             return None
@@ -163,7 +163,7 @@ class MathDuo(DecPOMDP[MathProblem, MathState], Drawable, LegalActions, RewardSt
             wave = next(k for k, wave in enumerate(self._waves) if other in wave)
             spoke = state.turn * steps + wave
             made_from.append((spoke if spoke < step else spoke - steps, other))
-        return Prompt(self._shown(state, agent), fresh=True, made_from=tuple(made_from))
+        return Observation(self._shown(state, agent), fresh=True, made_from=tuple(made_from))
 
     def step(
         self, state: MathState, actions: Mapping[str, str], rng: np.random.Generator

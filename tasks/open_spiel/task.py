@@ -22,7 +22,7 @@ from colearn.contract import (
 from colearn.contract.optional import Decision
 from colearn.contract.picture import Picture
 from colearn.errors import ConfigError, nearest
-from colearn.types import Outcome, Prompt
+from colearn.types import Observation, Outcome
 
 from .exact import Policy, all_decisions, equilibrium_distance
 from .games import Game, Move, after_chance, cooperative, joined, load, movers, position
@@ -164,7 +164,7 @@ class OpenSpiel(
             game=item, moves=moves, payoffs=nothing, faults=(_VALID,) * len(self.agents)
         )
 
-    def observe(self, state: GameState, agent: str) -> str | Prompt | None:
+    def observe(self, state: GameState, agent: str) -> str | Observation | None:
         """The text that the player to move reads; None for the other players and after the end."""
         seat = self.agents.index(agent)
         at = position(state.game.name, state.moves)
@@ -172,7 +172,7 @@ class OpenSpiel(
             return None
         text = _shown(state.game.name, self.prompt, state.moves, seat)
         whole = phrasing(state.game.name, self.prompt).whole
-        return Prompt(text, fresh=True) if whole else text
+        return Observation(text, fresh=True) if whole else text
 
     def step(
         self, state: GameState, actions: Mapping[str, str], rng: np.random.Generator

@@ -13,7 +13,7 @@ import numpy as np
 from colearn.contract import DecPOMDP, LegalActions
 from colearn.errors import ConfigError, TaskError
 from colearn.text.reasoning import without_reasoning
-from colearn.types import Outcome, Prompt
+from colearn.types import Observation, Outcome
 
 from ..checks import check_whole
 from .session import (
@@ -123,11 +123,11 @@ class OpenEnv(DecPOMDP[EnvironmentServer, ServedState], LegalActions):
         self._keep(state, session)
         return state
 
-    def observe(self, state: ServedState, agent: str) -> Prompt:
+    def observe(self, state: ServedState, agent: str) -> Observation:
         """The server's last observation."""
         if state.actions:
-            return Prompt(state.shown[-1])
-        return Prompt(self.prompt + state.shown[0], system=self.form.system)
+            return Observation(state.shown[-1])
+        return Observation(self.prompt + state.shown[0], system=self.form.system)
 
     def step(
         self, state: ServedState, actions: Mapping[str, str], rng: np.random.Generator

@@ -13,7 +13,7 @@ from colearn.contract import DecPOMDP, Headline, LegalActions, RewardStructure, 
 from colearn.errors import ConfigError, nearest
 from colearn.sandbox import Limits, run_program
 from colearn.text.reasoning import without_reasoning
-from colearn.types import Outcome, Prompt, Sources
+from colearn.types import Observation, Outcome, Sources
 
 from ..answers import code_block, final_answer
 from ..checks import check_choice, check_number, check_whole
@@ -110,13 +110,13 @@ class ToolTeam(
             valid=0,
         )
 
-    def observe(self, state: TeamState[Item, World, Answer], agent: str) -> Prompt | None:
+    def observe(self, state: TeamState[Item, World, Answer], agent: str) -> Observation | None:
         """A new prompt with the full task and all attempts so far; None for an agent that does not
         act at this step."""
         if self._in_sequence and (agent == TOOL) == state.tool_played:
             return None
         made_from = self._sources(state, agent)
-        return Prompt(self.shown(state, agent), fresh=True, made_from=made_from)
+        return Observation(self.shown(state, agent), fresh=True, made_from=made_from)
 
     def step(
         self,

@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from colearn.contract import DecPOMDP, joint_observations, text_of
-from colearn.types import Outcome, Prompt
+from colearn.types import Observation, Outcome
 
 from .quote import with_outputs
 from .wrapper import Wrapper
@@ -50,14 +50,14 @@ class Discussion(Wrapper[Item, State, DiscussionState[State]]):
         """The task's first state, without outputs."""
         return DiscussionState(self.inner.reset(item, rng))
 
-    def observe(self, state: DiscussionState[State], agent: str) -> Prompt | None:
+    def observe(self, state: DiscussionState[State], agent: str) -> Observation | None:
         """The task's observation and the other agents' last outputs; None if the task returns
         None."""
         prompt = joint_observations(self.inner, state.inner).get(agent)
         if prompt is None:
             return None
         if self.drafts and state.outputs:
-            prompt = Prompt(_FINAL)
+            prompt = Observation(_FINAL)
         others = ((other, said) for other, said in state.outputs if other != agent)
         return with_outputs(prompt, others, "in the previous turn")
 

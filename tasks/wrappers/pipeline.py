@@ -10,7 +10,7 @@ import numpy as np
 
 from colearn.contract import DecPOMDP, joint_observations, text_of
 from colearn.statistics.scored import as_number, as_reward, sum_scored
-from colearn.types import Outcome, Prompt
+from colearn.types import Observation, Outcome
 
 from .quote import with_outputs
 from .wrapper import Wrapper
@@ -57,7 +57,7 @@ class Pipeline(Wrapper[Item, State, PipelineState[State]]):
         """The task's first state, without outputs."""
         return PipelineState(self.inner.reset(item, rng), 0)
 
-    def observe(self, state: PipelineState[State], agent: str) -> Prompt | None:
+    def observe(self, state: PipelineState[State], agent: str) -> Observation | None:
         """Returns the task's observation and this turn's earlier outputs for the acting agent, and
         None for all other agents."""
         shown = joint_observations(self.inner, state.inner)

@@ -17,7 +17,7 @@ from colearn.contract import (
     text_of,
 )
 from colearn.errors import ConfigError
-from colearn.types import Outcome, Prompt
+from colearn.types import Observation, Outcome
 
 from .wrapper import Wrapper
 
@@ -67,7 +67,7 @@ class Single(Wrapper[Item, State, SingleState[State]]):
         """The task's first state."""
         return SingleState(self.inner.reset(item, rng))
 
-    def observe(self, state: SingleState[State], agent: str) -> Prompt | None:
+    def observe(self, state: SingleState[State], agent: str) -> Observation | None:
         """Returns all observations of the turn, each under its agent's name; None if no agent
         acts."""
         shown = joint_observations(self.inner, state.inner)
@@ -76,7 +76,7 @@ class Single(Wrapper[Item, State, SingleState[State]]):
         told = [f"{_line(name)}\n{prompt.whole}" for name, prompt in shown.items()]
         names = ", ".join(_line(name) for name in shown)
         text = "\n\n".join([*told, _TASK.format(count=len(shown), names=names)])
-        return Prompt(text, fresh=any(prompt.fresh for prompt in shown.values()))
+        return Observation(text, fresh=any(prompt.fresh for prompt in shown.values()))
 
     def step(
         self, state: SingleState[State], actions: Mapping[str, str], rng: np.random.Generator

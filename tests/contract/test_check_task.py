@@ -341,7 +341,7 @@ BROKEN = {
     Counting: "task.step: the same call gives something else again",
     Leaky: "depends on what agents did after observing it",
     Gossip: "task.observe: the same call gives something else",
-    Numbers: "task.observe: agent 'a' was given a list, must be str, Prompt or None",
+    Numbers: "task.observe: agent 'a' was given a list, must be str, Observation or None",
     Silent: "task.observe: nobody acts at turn 0 although the episode is not done",
     SilentLater: "task.observe: nobody acts at turn 1 although the episode is not done",
     NotANumber: "task.step: reward is nan, must be a finite number",

@@ -295,7 +295,7 @@ SECTIONS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     ),
     "an observation that is not text": (
         {"task": {"name": "numbers"}},
-        ("task.observe: ", "'ada' was given a int", "must be str, Prompt or None"),
+        ("task.observe: ", "'ada' was given a int", "must be str, Observation or None"),
     ),
     "a reward that is not finite": (
         {"task": {"name": "infinite"}},

@@ -14,7 +14,7 @@ from colearn.agents import ChatFormat
 from colearn.config import AgentSettings, load_config
 from colearn.errors import ConfigError
 from colearn.export.template import write_template
-from colearn.types import Action, Prompt
+from colearn.types import Action, Observation
 
 QWEN = ("<|endoftext|>", "<|im_end|>", "<|im_start|>")
 GEMMA = ("<pad>", "<end_of_turn>", "<start_of_turn>", "<bos>")
@@ -287,5 +287,5 @@ def test_an_argument_that_is_the_tokenizers_own_is_refused():
 def test_a_prompt_with_the_agents_own_system_text_opens_as_the_agent_does() -> None:
     """Special tokens in it are special, as in every other context of the agent."""
     chat = ChatFormat(byte_tokenizer(), system="see<|end|>go")
-    prompt = Prompt("hi", system="see<|end|>go")
-    assert chat.open_conversation(prompt).tokens == chat.open("hi").tokens
+    prompt = Observation("hi", system="see<|end|>go")
+    assert chat.open_conversation(prompt) == chat.open("hi").tokens

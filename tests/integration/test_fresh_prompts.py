@@ -10,16 +10,16 @@ from tiny import Notes, Scene, behaviour, cast, forced, gap, play
 
 from colearn.learn.packed_rows import actor_rows
 from colearn.rollout.shapes import KaryTree
-from colearn.types import Observation, Prompt
+from colearn.types import Observation
 
 
 class Calls(Notes):
     """At odd turns `ada` is called afresh; `ben` goes on as before."""
 
-    def observe(self, state: Scene, agent: str) -> str | Prompt | None:
+    def observe(self, state: Scene, agent: str) -> str | Observation | None:
         text = super().observe(state, agent)
         fresh = agent == "ada" and len(state.said) % 2 == 1
-        return Prompt(f"again: {text}", fresh=True) if fresh and text is not None else text
+        return Observation(f"again: {text}", fresh=True) if fresh and text is not None else text
 
     def global_info(self, state: Scene) -> str:
         return ""
@@ -62,7 +62,7 @@ def test_what_was_said_before_a_fresh_prompt_moves_nothing_after_it() -> None:
     class Fixed(Calls):
         def observe(self, state: Scene, agent: str) -> Any:
             if agent == "ada" and len(state.said) == 1:
-                return Prompt("the same call", fresh=True)
+                return Observation("the same call", fresh=True)
             return super().observe(state, agent)
 
     team = cast(("ada",))

@@ -15,7 +15,7 @@ from colearn.export.template import write_template
 from colearn.learn.sft import Dialogue
 from colearn.learn.sft.dialogues import IGNORED, token_row
 from colearn.serve.requests import whole_history
-from colearn.types import Action, Prompt
+from colearn.types import Action, Observation
 
 pytest.importorskip("trl", reason="its templates are the reference")
 SOURCES = {
@@ -137,7 +137,7 @@ def test_a_sent_conversation_is_what_the_template_writes(name, dialogue):
     chat = chat_of(name)
     expected = rendered(chat, turns, None, "And now?")
     served = whole_history(SentConversation(None, turns, "And now?"), chat, None)
-    opened = chat.open_conversation(Prompt("And now?", turns=turns)).tokens
+    opened = chat.open_conversation(Observation("And now?", turns=turns))
     assert tuple(served.ids) == opened
     assert chat.tokenizer.decode(list(opened)) == expected
 

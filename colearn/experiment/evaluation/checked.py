@@ -10,7 +10,7 @@ from colearn.contract import DecPOMDP, QueriedTask
 from colearn.contract.asking import item_name
 from colearn.contract.seeding import derive_rng
 from colearn.errors import ConfigError, nearest
-from colearn.rollout.transition import begin, items_of, legal_action, measured, prompts, step
+from colearn.rollout.transition import begin, items_of, legal_action, measured, observations, step
 
 from .exact import METRICS, require_finite, require_plain_sampling
 from .pass_at_k import require_pass, require_repeats
@@ -60,7 +60,7 @@ def _ending(task: DecPOMDP[Any, Any], item: Any) -> dict[str, float | None]:
     rng, name = derive_rng("check"), item_name(item)
     state = begin(task, item, rng, name)
     for _ in range(task.horizon):
-        seen = prompts(task, state, name)
+        seen = observations(task, state, name)
         actions = {agent: legal_action(task, state, agent, rng, name) or "" for agent in seen}
         outcome = step(task, state, actions, rng, name)
         state = outcome.state

@@ -24,18 +24,18 @@ def rewards_are_random(trees: Sequence[Tree[Any]]) -> bool:
         for node in tree.nodes:
             edge = -1
             if node.parent is not None:
-                said = _texts(node.actions)
+                said = _by_agent({agent: one.text for agent, one in node.actions.items()})
                 edge = numbers.setdefault((histories[node.parent], said), len(numbers))
                 reward = _reward(node)
                 if paid.setdefault(edge, reward) != reward:
                     return True
-            seen = _texts(node.observations)
+            seen = _by_agent({agent: one.whole for agent, one in node.observations.items()})
             histories.append(numbers.setdefault((edge, seen), len(numbers)))
     return False
 
 
-def _texts(by_agent: Mapping[str, Any]) -> Hashable:
-    return tuple(sorted((agent, one.text) for agent, one in by_agent.items()))
+def _by_agent(texts: Mapping[str, str]) -> Hashable:
+    return tuple(sorted(texts.items()))
 
 
 def _reward(node: Node[Any]) -> Hashable:

@@ -10,7 +10,7 @@ from colearn.contract import ActionRequest, Player, SampledAction, TokenAnswer
 from colearn.gateway.answer import completion
 from colearn.gateway.contexts import Context
 from colearn.gateway.state import GatewayCall
-from colearn.types import Action, Prompt
+from colearn.types import Action, Observation
 
 TOKENS = [
     {"token": "blue", "logprob": -0.25, "bytes": [98, 108, 117, 101], "top_logprobs": []},
@@ -38,7 +38,7 @@ def test_tokens_are_spelled_where_a_request_asks_for_their_log_probabilities(ask
         number=0,
         name="one",
         text="which?",
-        prompt=Prompt("which?"),
+        prompt=Observation("which?"),
         request="chatcmpl-0",
         logprobs=asked,
         context=Context(None, (("user", "which?"),)),
@@ -59,7 +59,7 @@ def test_a_program_receives_no_reasoning_and_no_call_that_it_drafts(cut: bool) -
         number=0,
         name="one",
         text="which?",
-        prompt=Prompt("which?"),
+        prompt=Observation("which?"),
         request="chatcmpl-0",
         offered=("a", "b"),
         several=True,

@@ -12,7 +12,7 @@ from colearn.gateway.payments import payment, read_result
 from colearn.gateway.program_run import Paid, ProgramRun
 from colearn.gateway.state import GatewayCall, GatewayState
 from colearn.gateway.task import Gateway
-from colearn.types import Prompt
+from colearn.types import Observation
 from colearn.workflow.record import CallResult, Payment
 
 EMPTY = Context(None, ())
@@ -26,7 +26,7 @@ def answered(*agents: str) -> GatewayState[Any]:
                 number=turn,
                 name=agent,
                 text="go",
-                prompt=Prompt("go"),
+                prompt=Observation("go"),
                 request=f"r{turn}",
                 context=EMPTY,
                 reason="first",

@@ -31,7 +31,7 @@ from colearn.experiment.evaluation.evaluate import evaluate_team
 from colearn.experiment.processes import Processes
 from colearn.play import Played, play
 from colearn.record.transcript import transcript
-from colearn.types import Action, Outcome, Prompt
+from colearn.types import Action, Observation, Outcome
 
 AGENTS = ("ada", "ben")
 
@@ -323,12 +323,12 @@ def test_pass_at_k_is_left_out_where_an_item_has_too_few_episodes(
 class Instructed(Notes):
     """Ada's first turn opens with a system text of the task's."""
 
-    def observe(self, state: Scene, agent: str) -> str | Prompt | None:
+    def observe(self, state: Scene, agent: str) -> str | Observation | None:
         shown = super().observe(state, agent)
         if agent != "ada" or state.said:
             return shown
         assert isinstance(shown, str)
-        return Prompt(shown, fresh=True, system="You are Ada.")
+        return Observation(shown, fresh=True, system="You are Ada.")
 
 
 def test_a_tasks_system_text_is_the_system_message_at_the_endpoint(
@@ -347,5 +347,5 @@ def test_a_tasks_system_text_is_the_system_message_at_the_endpoint(
 
 
 def test_a_program_reads_the_system_text_too() -> None:
-    prompt = Prompt("Name a word.", fresh=True, system="You are Ada.")
-    assert Program(Says()).read(prompt, None).text == "You are Ada.\nName a word."
+    prompt = Observation("Name a word.", fresh=True, system="You are Ada.")
+    assert Program(Says()).read(prompt, None).whole == "You are Ada.\nName a word."

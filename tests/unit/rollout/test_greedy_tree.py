@@ -4,6 +4,7 @@ that a group's rewards differ by its own agent's actions only."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ from colearn.learn.packed_rows import actor_rows
 from colearn.rollout.greedy_tree import GreedyTree
 from colearn.rollout.grow import Order, grow
 from colearn.rollout.shapes import Cross, KaryTree
-from colearn.types import Action, Credited, Observation, Outcome, Prompt, Tree
+from colearn.types import Action, Credited, Observation, Outcome, Tree
 
 
 class Numbered(Player):
@@ -35,8 +36,8 @@ class Numbered(Player):
     async def act(self, request: ActionRequest) -> list[TokenAnswer]:
         return [TokenAnswer(Action(str(k), (10 + k,), (-1.0,))) for k in range(len(request.seeds))]
 
-    def read(self, prompt: Prompt, last: Action | None) -> Observation:
-        return Observation(prompt.text, (1, 2), prompt.fresh, prompt.made_from)
+    def read(self, observation: Observation, last: Action | None) -> Observation:
+        return replace(observation, tokens=(1, 2))
 
 
 class Pays(DecPOMDP[str, int], RewardStructure):

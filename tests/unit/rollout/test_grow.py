@@ -22,7 +22,7 @@ from colearn.rollout.forks import ForkOn
 from colearn.rollout.grow import grow
 from colearn.rollout.shapes import Aligned, Chain, CounterfactualChain, KaryTree, Parallel
 from colearn.tasks.wrappers import Pipeline
-from colearn.types import Action, Outcome, Prompt, Tree
+from colearn.types import Action, Observation, Outcome, Tree
 
 
 class Seeded(BatchEngine):
@@ -279,7 +279,7 @@ class Forgetful(Notes):
     def observe(self, state: Scene, agent: str) -> Any:
         text = super().observe(state, agent)
         if agent == "ada" and len(state.said) == 1:
-            return Prompt(text, fresh=True, made_from=((0, "ben"),))
+            return Observation(text, fresh=True, made_from=((0, "ben"),))
         return text
 
 

@@ -171,7 +171,11 @@ class Gives(Raises):
         ("metrics", {"letters": [1]}, "task.metrics: 'letters' is a list, must be a finite"),
         ("metrics", {3: 1.0}, "task.metrics: the name 3 must be str"),
         ("metrics", 1.0, "task.metrics: gave a float, must be a mapping from name to number"),
-        ("observe", 7, "task.observe: agent 'ada' was given a int, must be str, Prompt or None"),
+        (
+            "observe",
+            7,
+            "task.observe: agent 'ada' was given a int, must be str, Observation or None",
+        ),
         ("observe", b"seen", "task.observe: agent 'ada' was given a bytes, must be str"),
         ("global_info", 7, "task.global_info: gave a int, must be str"),
         ("global_info", "\ud800", "task.global_info: gave half of a surrogate pair"),

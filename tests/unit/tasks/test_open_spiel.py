@@ -14,7 +14,7 @@ from colearn.tasks.open_spiel.games import load, position
 from colearn.tasks.open_spiel.phrasings import phrasing
 from colearn.tasks.open_spiel.reply import read
 from colearn.testing import check_task
-from colearn.types import Prompt
+from colearn.types import Observation
 
 PAPER = (
     "tic_tac_toe",
@@ -198,7 +198,7 @@ def test_a_compact_board_stands_in_a_context_of_its_own():
     seen = OpenSpiel(games="tic_tac_toe", prompt="compact").observe(
         at("tic_tac_toe", 0), "player_1"
     )
-    assert isinstance(seen, Prompt) and seen.fresh
+    assert isinstance(seen, Observation) and seen.fresh
     assert isinstance(OpenSpiel(games="tic_tac_toe").observe(at("tic_tac_toe"), "player_0"), str)
 
 
