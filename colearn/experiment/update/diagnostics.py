@@ -1,13 +1,17 @@
-"""Update diagnostics: explained variance and advantage statistics."""
+"""Update diagnostics: explained variance, statistics of advantages, and the similarity of answers
+in the groups that an advantage compares (MHGPO, Figures 7 and 9)."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
+from itertools import combinations
 
 import numpy as np
 
-from colearn.contract import Advantages, AgentValues, Episodes
+from colearn.contract import Advantages, AgentValues, AnswerGroup, Episodes
 from colearn.value_model.explained_variance import action_worth, explained_variance, pairs
+from colearn.workflow.qa import f1
 
 
 def advantage_metrics(
@@ -41,3 +45,17 @@ def advantage_metrics(
             metrics["critic/action_worth"] = worth
         metrics["critic/value_mean"] = float(np.mean([pair.value for pair in told]))
     return metrics
+
+
+def similarity_metrics(groups: Sequence[AnswerGroup]) -> dict[str, float]:
+    """Computes two metrics for each agent: the mean word-level F1 over pairs of answers in a group,
+    and the fraction of pairs that answer the same prompt. Groups have equal weight; every group has
+    at least two answers."""
+    by_metric: dict[str, list[float]] = defaultdict(list)
+    for group in groups:
+        compared = list(combinations(range(len(group.answers)), 2))
+        alike = [f1(group.answers[one], [group.answers[other]]) for one, other in compared]
+        same = [group.prompts[one] == group.prompts[other] for one, other in compared]
+        by_metric[f"{group.agent}/similarity"].append(float(np.mean(alike)))
+        by_metric[f"{group.agent}/same_prompt"].append(float(np.mean(same)))
+    return {name: float(np.mean(values)) for name, values in by_metric.items()}

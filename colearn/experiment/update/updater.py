@@ -33,12 +33,12 @@ from colearn.value_model.item_means import ItemMeans, Offsets
 from .actors import Actors, Trees
 from .critic_line import critic_line
 from .critics import Critics
+from .diagnostics import similarity_metrics
 from .given_critics import GivenCritics
 from .item_baseline import ItemBaseline
 from .iteration import Iteration, ModelRows, without_states
 from .objective import ActorObjective
 from .random_rewards import rewards_are_random
-from .similarity import similarity_metrics
 from .value_scale import head_returns
 
 Fits = dict[NetworkKey, Callable[[], tuple[Accumulated, dict[str, float]]]]
