@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from colearn.contract import ActionRequest, Child, FrontierNode, TokenAnswer
 from colearn.types import Node, Outcome
 
-from .barrier import TreeBarrier
+from .barrier import Barrier
 from .executors import Beside
 from .growth import Growth
 from .transition import transition
@@ -40,12 +40,14 @@ async def advance(
     *,
     beside: Beside,
     step: Beside,
-    barrier: TreeBarrier | None = None,
+    barrier: Barrier | None = None,
+    number: int = 0,
     listener: GrowthListener | None = None,
 ) -> None:
     """Grow one tree until all branches have ended. `step` runs the task's transitions, and `beside`
-    runs the task's other methods. `barrier` holds the requests of a branch until all other branches
-    have reached the same turn.
+    runs the task's other methods. `barrier` holds the requests of a branch until all other
+    branches, also those of other trees, have reached the same turn. `number` is the tree's index
+    among the barrier's trees.
 
     Errors: TaskError if the task violates its contract; any error of `act`. After the first error,
     all other requests are cancelled.
@@ -55,7 +57,7 @@ async def advance(
         await listener.grown(growth.nodes[0])
     try:
         async with asyncio.TaskGroup() as group:
-            _Branches(growth, act, beside, step, barrier, listener, group).go_on(root)
+            _Branches(growth, act, beside, step, barrier, number, listener, group).go_on(root)
     except BaseExceptionGroup as failures:
         raise first_error(failures) from None
 
@@ -69,7 +71,8 @@ class _Branches:
     act: Act
     beside: Beside
     step: Beside
-    barrier: TreeBarrier | None
+    barrier: Barrier | None
+    number: int
     listener: GrowthListener | None
     group: asyncio.TaskGroup
 
@@ -100,7 +103,7 @@ class _Branches:
     async def _act(self, at: FrontierNode) -> dict[str, list[TokenAnswer]]:
         requests = self.growth.requests(at)
         if self.barrier is not None:
-            await self.barrier.wait(at.node.path)
+            await self.barrier.wait(self.number, at.node.path)
         async with asyncio.TaskGroup() as group:  # an error withdraws the other requests
             answers = [group.create_task(_awaited(self.act, request)) for request in requests]
         return {one.seat: answer.result() for one, answer in zip(requests, answers, strict=True)}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 
 class Barrier:
@@ -21,12 +20,9 @@ class Barrier:
         self._branches = trees
         self._waiting: dict[tuple[int, tuple[int, ...]], asyncio.Future[None]] = {}
 
-    def of_tree(self, number: int) -> TreeBarrier:
-        """Return this barrier's interface for the branches of one tree."""
-        return TreeBarrier(self, number)
-
     async def wait(self, tree: int, path: tuple[int, ...]) -> None:
-        """Waits for all other branches."""
+        """Waits, in the tree with the index `tree` at the node with the path `path`, for the other
+        branches of all trees."""
         released: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting[tree, path] = released
         self._release()
@@ -44,22 +40,6 @@ class Barrier:
         waiting, self._waiting = self._waiting, {}
         # later: the last branch, too, must give way, or its requests would come a moment before
         asyncio.get_running_loop().call_soon(_open, [waiting[place] for place in sorted(waiting)])
-
-
-@dataclass(frozen=True, slots=True)
-class TreeBarrier:
-    """Interface of the common barrier for the branches of one tree."""
-
-    all_trees: Barrier
-    tree: int
-
-    async def wait(self, path: tuple[int, ...]) -> None:
-        """Waits, at the node with the path `path`, for the branches of all trees."""
-        await self.all_trees.wait(self.tree, path)
-
-    def split(self, count: int) -> None:
-        """As `Barrier.split`."""
-        self.all_trees.split(count)
 
 
 def _open(waiting: Sequence[asyncio.Future[None]]) -> None:

@@ -177,8 +177,7 @@ class Driver:
         try:
             async with asyncio.TaskGroup() as group:
                 for number, growth in enumerate(growths):
-                    wait = None if barrier is None else barrier.of_tree(number)
-                    group.create_task(advance(growth, act, barrier=wait, **where))
+                    group.create_task(advance(growth, act, barrier=barrier, number=number, **where))
         except BaseExceptionGroup as failures:
             raise first_error(failures) from None
         self.counts.response_seconds += [max(seconds) for seconds in by_turn.values()]

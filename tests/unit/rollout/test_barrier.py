@@ -23,7 +23,7 @@ def test_branches_are_released_in_the_order_of_trees_and_paths() -> None:
         barrier.split(2)
 
         async def branch(tree: int, path: Path) -> None:
-            await barrier.of_tree(tree).wait(path)
+            await barrier.wait(tree, path)
             order.append((tree, path))
 
         first = asyncio.create_task(branch(1, (0,)))
@@ -41,7 +41,7 @@ def test_branches_are_released_in_the_order_of_trees_and_paths() -> None:
 def test_a_branch_that_ends_holds_nobody_up() -> None:
     async def main() -> None:
         barrier = Barrier(2)
-        waiting = asyncio.create_task(barrier.of_tree(0).wait(()))
+        waiting = asyncio.create_task(barrier.wait(0, ()))
         await settled()
         assert not waiting.done()
         barrier.split(0)
@@ -58,7 +58,7 @@ def test_all_branches_go_on_in_the_same_turn_of_the_event_loop() -> None:
         barrier, turns = Barrier(3), 0
 
         async def branch(tree: int) -> None:
-            await barrier.of_tree(tree).wait(())
+            await barrier.wait(tree, ())
             at.append(turns)
 
         tasks = [asyncio.create_task(branch(tree)) for tree in range(3)]
