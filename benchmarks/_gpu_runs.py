@@ -98,7 +98,7 @@ def team_settings(path: str, algorithm: str, lora: bool, device: str, **run: Any
         "algorithm": {"name": algorithm},
         "models": {"*": model},
         "agents": {"*": {"sampling": {"max_tokens": NEW}}},
-        "critic": None if algorithm == "magrpo" else model,
+        "critic": None if algorithm == "magrpo" else {**model, "baseline": "none"},
         "train": {"episodes": 4, "token_budget": 16_384, "environment_steps": 10**9},
         "evaluation": {"every": 10**9, "episodes": 1},
         "run": {"device": device, **run},

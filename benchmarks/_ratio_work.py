@@ -52,7 +52,7 @@ def team(path: str, algorithm: str, new_tokens: int = NEW_TOKENS) -> Assembly:
         "algorithm": chosen,
         "models": {"*": {"path": path}},
         "agents": {"*": {"sampling": {"max_tokens": new_tokens}}},
-        "critic": None if algorithm == "magrpo" else {"path": path},
+        "critic": None if algorithm == "magrpo" else {"path": path, "baseline": "none"},
         "run": {"device": "cpu"},
     }
     return assemble(Config.model_validate(settings))

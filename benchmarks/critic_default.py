@@ -68,7 +68,7 @@ TASKS: dict[str, tuple[str, dict[str, Any]]] = {
 VARIANTS: dict[str, dict[str, Any]] = {
     "none": {"critic.baseline": "none"},
     "item": {"critic.baseline": "item"},
-    "ridge": {"critic.head": "ridge", "critic.replay": 4},
+    "ridge": {"critic.baseline": "none", "critic.head": "ridge", "critic.replay": 4},
     "item, ridge": {"critic.baseline": "item", "critic.head": "ridge", "critic.replay": 4},
 }
 

@@ -94,7 +94,7 @@ def config_of(run: Run) -> dict[str, Any]:
         "algorithm": algorithm,
         "models": {"*": {"path": model}},
         "agents": {"*": {"sampling": sampling}},
-        "critic": {"path": model},
+        "critic": {"path": model, "baseline": "none"},
         "train": {
             "environment_steps": run.steps,
             "minibatch": max(128, problem.actions // 2),

@@ -88,7 +88,7 @@ def main() -> None:
             "algorithm": {"name": options.algorithm},
             "models": {"*": {"path": path, "checkpointing": options.checkpointing}},
             "agents": {"*": {"sampling": {"max_tokens": NEW_TOKENS}}},
-            "critic": None if options.algorithm == "magrpo" else {"path": path},
+            "critic": None if options.algorithm == "magrpo" else {"path": path, "baseline": "none"},
             "run": {"device": "cpu"},
         }
         if options.budget:

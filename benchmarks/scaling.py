@@ -49,7 +49,7 @@ def team(path: str, algorithm: str, rollout: dict[str, Any] | None = None) -> As
         "algorithm": {"name": algorithm} | ({} if rollout is None else {"rollout": rollout}),
         "models": {"*": {"path": path}},
         "agents": {"*": {"sampling": {"max_tokens": NEW_TOKENS}}},
-        "critic": None if algorithm == "magrpo" else {"path": path},
+        "critic": None if algorithm == "magrpo" else {"path": path, "baseline": "none"},
         "run": {"device": "cpu"},
     }
     return assemble(Config.model_validate(settings))

@@ -178,7 +178,7 @@ def colearn_settings(
         "algorithm": {"name": algorithm},
         "models": {"*": model},
         "agents": {"*": {"sampling": {"max_tokens": NEW_TOKENS}}},
-        "critic": None if algorithm == "magrpo" else model,
+        "critic": None if algorithm == "magrpo" else {**model, "baseline": "none"},
         "train": {"environment_steps": 10**9, "episodes": episodes},
         "evaluation": {"every": 10**9, "episodes": 1, "transcripts": 0},
         "run": {"device": "cpu"},

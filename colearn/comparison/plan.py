@@ -19,6 +19,7 @@ from colearn.config import (
     load_config,
     recorded_settings,
     resolve,
+    with_critic_baseline,
 )
 from colearn.config.renamed import remedy
 from colearn.contract import Algorithm, DecPOMDP
@@ -143,6 +144,10 @@ def make_plan(config: Config, algorithms: Sequence[str] | None = None) -> Plan:
     known = _known_by_entry(config, entries)
     configs = {label: _resolve(config, label, entries, known) for label in chosen}
     resolved = _resolved(configs)
+    configs = {
+        label: with_critic_baseline(labelled, resolved[label].parts)
+        for label, labelled in configs.items()
+    }
     return Plan(
         config=config,
         runs=tuple(

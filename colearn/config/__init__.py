@@ -3,6 +3,7 @@ resolve configs."""
 
 from .agent_settings import AgentSettings, SamplingSettings, TemperatureAnneal, TrainedSampling
 from .build import build_algorithm, build_program, build_task, build_tracker
+from .critic_baseline import with_critic_baseline
 from .load import (
     dump_config,
     is_suite,
@@ -73,4 +74,5 @@ __all__ = [
     "recorded_settings",
     "resolve",
     "shipped_configs",
+    "with_critic_baseline",
 ]

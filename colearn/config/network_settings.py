@@ -107,8 +107,10 @@ class CriticSettings(TrainedNetworkSettings):
     """`item`: the value is the sum of two terms. The first term is a running mean of returns by
     item and turn, which excludes the current episode's return. For a new item, the first term is
     the mean over all items at that turn. The second term is the network's estimate of the residual,
-    multiplied by the share that best predicted the returns of new episodes. None: `none`, or the
-    baseline of the critic given by `from`."""
+    multiplied by the share that best predicted the returns of new episodes. `none`: the value is
+    the network's output, as in the papers. None: the baseline of the critic given by `from`;
+    without `from`, `item` for a critic with `path` that estimates V of a history as a mean, and
+    `none` for Q, counterfactual Q, values before tokens, expectiles other than 1/2 and `share`."""
     head: Literal["trained", "ridge"] = "trained"
     """`ridge`: the language model is frozen, and each update solves the value head in closed form
     by ridge regression on the hidden states, at the cost of one forward pass."""
@@ -148,10 +150,11 @@ class CriticSettings(TrainedNetworkSettings):
         if self.from_ is None and (self.frozen or self.foreign):
             raise ValueError("frozen and foreign describe a given critic; set from, or leave them")
         solved = self.head == "ridge"
-        needs_own_critic = self.epochs or self.minibatch or self.baseline or solved
+        needs_own_critic = self.epochs or self.minibatch or self.item_baseline or solved
         if self.share is not None and needs_own_critic:
             raise ValueError(
-                "epochs, minibatch, baseline and head need a critic of its own; set path, not share"
+                "epochs, minibatch, baseline: item and head need a critic of its own; set path, "
+                "not share"
             )
         if solved and (self.epochs or self.minibatch or self.lora is not None):
             raise ValueError(
@@ -160,8 +163,6 @@ class CriticSettings(TrainedNetworkSettings):
             )
         if self.replay > 1 and not solved:
             raise ValueError("replay is for a head that is solved; set head: ridge, or leave it")
-        if self.from_ is not None and self.baseline is not None:
-            raise ValueError("a given critic has its own baseline; leave baseline out, or from")
         if self.frozen and self.warmup_iterations:
             raise ValueError("a frozen critic has no iterations alone; leave warmup_iterations out")
         if self.share not in (None, "actor"):

@@ -58,12 +58,24 @@ def remedy(key: str, known: Iterable[str]) -> str:
 
 
 def current_settings(settings: dict[str, Any]) -> dict[str, Any]:
-    """Returns a recorded config with the current names of settings."""
+    """Returns a recorded config with the current names of settings, and with defaults that have
+    changed since."""
+    settings = _with_recorded_baseline(settings)
     compare = settings.get("compare")
     if not isinstance(compare, Mapping) or THREADS not in compare:
         return settings
     run = {THREADS: compare[THREADS], **(settings.get("run") or {})}
     return {**settings, "compare": _without_threads(compare), "run": run}
+
+
+def _with_recorded_baseline(settings: dict[str, Any]) -> dict[str, Any]:
+    """Returns a recorded config with `critic.baseline: none` if it has no baseline. A config is
+    recorded with the baseline that the run has, unless `critic.from` determines it; before `item`
+    was a default, an empty baseline meant `none`."""
+    critic = settings.get("critic")
+    if not isinstance(critic, Mapping) or critic.get("from") or critic.get("baseline"):
+        return settings
+    return {**settings, "critic": {**critic, "baseline": "none"}}
 
 
 def current_suite(settings: Mapping[str, Any]) -> dict[str, Any]:

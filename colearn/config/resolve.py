@@ -14,6 +14,7 @@ from colearn.text.names import name_problem
 
 from .agent_settings import AgentSettings
 from .build import build_algorithm, build_task
+from .critic_baseline import with_critic_baseline
 from .cross_checks import check_run
 from .network_settings import CriticSettings, ModelSettings
 from .parts import build_part
@@ -51,6 +52,7 @@ def resolve(
     if task is not None:
         algorithm.check_task(task)
     parts = algorithm.checked_parts()
+    config = with_critic_baseline(config, parts)
     run = ResolvedRun(
         config=config if algorithm.learns else _untrained(config),
         agents=tuple(agents),

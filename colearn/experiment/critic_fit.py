@@ -96,15 +96,17 @@ def fit_config(
     overrides: Sequence[str] = (),
 ) -> Config:
     """Returns the config for fitting a critic to recorded runs, which is the config of the first
-    run, with `algorithm` replaced if given. If the first run has no critic, the critic uses the
-    base of this run's first model.
+    run, with `algorithm` replaced if given and without the run's `critic.baseline`. If the first
+    run has no critic, the critic uses the base of this run's first model.
 
     Errors: ConfigError for invalid overrides.
     """
     data = runs[0].settings()
     if algorithm is not None and algorithm != data["algorithm"].get("name"):
         data["algorithm"] = {"name": algorithm}
-    if data.get("critic") is None:
+    if data.get("critic") is not None:
+        data["critic"]["baseline"] = None
+    else:
         data["critic"] = {"path": next(iter(data["models"].values()))["path"], **_RATES}
     return load_config(data, overrides)
 

@@ -12,7 +12,7 @@ from typing import Any, Self
 
 import torch
 
-from colearn.config import Config
+from colearn.config import Config, build_algorithm, with_critic_baseline
 from colearn.contract import Services
 from colearn.contract.seeding import derive_seed
 from colearn.errors import ConfigError, ModelLost, ServerLost, WorkerLost
@@ -57,11 +57,12 @@ class Experiment:
         device = resolve_device(config.run.device)
         self.processes = Processes(device)
         before = RunFolder(folder)
+        recorded = before.config() if resume and before.status != "not started" else None
         config = with_default_generator(
-            config,
-            device.type,
-            recorded=before.config() if resume and before.status != "not started" else None,
-            tells=self.processes.main,
+            config, device.type, recorded=recorded, tells=self.processes.main
+        )
+        config = with_critic_baseline(
+            config, build_algorithm(config).checked_parts(), recorded=recorded
         )
         self.record = RunWriter(folder, config, resume=resume, writes=self.processes.main)
         with contextlib.ExitStack() as resources:

@@ -21,7 +21,7 @@ from colearn.record.folder import CONFIG
 from colearn.text.notes import note
 
 from .keep import described, keep_critic
-from .loaded import critic_folder
+from .loaded import critic_folder, note_without_shares
 
 _FIELD = "critic.from"
 
@@ -31,8 +31,8 @@ def with_given_critic(config: Config) -> Config:
     `critic.baseline` of these critics. Critics of an earlier run are first written into the cache,
     and critics on the hub are first downloaded.
 
-    Errors: ConfigError for a folder or run without a critic; CheckpointError for a run without a
-    checkpoint.
+    Errors: ConfigError for a folder or run without a critic, or with another `critic.baseline` than
+    the config's; CheckpointError for a run without a checkpoint.
     """
     critic = config.critic
     if critic is None or critic.from_ is None:
@@ -43,6 +43,11 @@ def with_given_critic(config: Config) -> Config:
     elif not is_critic(path) and not any(map(is_critic, path.glob("critic-*"))):
         read_critic(path, _FIELD)
     baseline = "item" if _has_means(path) else "none"
+    if critic.baseline not in (None, baseline):
+        raise ConfigError(
+            f"critic.baseline: is {critic.baseline}, and the critic in {critic.from_} has "
+            f"{baseline}; set it to null"
+        )
     changed = critic.model_copy(update={"from_": str(path), "baseline": baseline})
     return config.model_copy(update={"critic": changed})
 
@@ -80,6 +85,7 @@ def given_critics(run: ResolvedRun) -> dict[str, CriticManifest]:
             for damage in damages(folder):
                 raise ConfigError(f"{_FIELD}: {damage}; copy or export the critic again")
             _check_fit(run, key, manifest, str(folder), foreign=critic.foreign)
+            note_without_shares(manifest, f"{_FIELD}: {folder}")
     return manifests
 
 

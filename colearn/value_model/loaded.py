@@ -21,6 +21,7 @@ from colearn.models.critic_folder import CriticManifest, TurnWorth, load_head, r
 from colearn.models.load import load_base, load_tokenizer, resolve_device
 from colearn.models.network import Network
 from colearn.models.value_head import ValueHead
+from colearn.text.notes import note
 from colearn.types import Tree
 
 from .explained_variance import pairs, worth_by_turn
@@ -97,6 +98,7 @@ def load_critic(folder: str | Path, *, device: str = "auto") -> LoadedCritic:
     """
     path = critic_folder(str(folder))
     manifest = read_critic(path, str(folder))
+    note_without_shares(manifest, str(folder))
     part = manifest.part
     place = resolve_device(device, "device")
     base = load_base(
@@ -117,6 +119,17 @@ def load_critic(folder: str | Path, *, device: str = "auto") -> LoadedCritic:
         network=Network(base, None if manifest.base is None else _ADAPTER, head),
         tokenize=tokenizer_of(str(path), str(folder)),
     )
+
+
+def note_without_shares(manifest: CriticManifest, field: str) -> None:
+    """Tell the user, in one line that begins with `field`, if a critic with item means was exported
+    without the shares of its network."""
+    if ItemMeans(manifest.item_means).lacks_shares:
+        note(
+            f"{field}: this critic has means by item without the network's share, as exported by "
+            "an earlier version; its values are the means alone, until a run that it is given to "
+            "has fitted the share"
+        )
 
 
 def tokenizer_of(path: str, field: str) -> Tokenize:
