@@ -22,6 +22,9 @@ class CoLLMCC(PolicyAlgorithm):
     concatenated with the history's representation (sec. 5.1). An update uses whole episodes; the
     paper's Minecraft runs update after each joint action (C.3).
 
+    In the paper, V is the output of a network; set `critic.baseline: none` for this. By default, V
+    is a mean return by item and turn plus a share of the network's output.
+
     Wrong when episodes have one turn and sampling is cheap: a group baseline (`magrpo`) needs no
     second model. Wrong when the joint history exceeds the critic's context window.
     """

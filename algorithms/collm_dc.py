@@ -18,6 +18,8 @@ class CoLLMDC(PolicyAlgorithm):
 
     Agent i's gradient is rho grad log pi_i(a_i|h_i) * delta_i with the importance ratio rho and
     delta_i = r + gamma V_i(h_i') - V_i(h_i) (Eq. 2). Agent i's critic minimises delta_i^2 (Eq. 3).
+    In the paper, V_i is the output of a network; set `critic.baseline: none` for this. By default,
+    V_i is a mean return by item and turn plus a share of the network's output.
 
     Wrong when rewards are sparse or horizons are long: the other agents' learning shifts each
     critic's target, and the paper reports that CoLLM-DC fails to converge in this case. Use

@@ -24,6 +24,8 @@ def estimate_tables(estimate: Estimate) -> Group:
     run = estimate.run
     title = f"{run.config.task.name}, {run.config.algorithm.name}, {len(run.agents)} agents"
     parts: list[Table | Text | Group] = [Text(title), _networks(estimate)]
+    if run.config.critic is not None and run.config.critic.item_baseline and run.value_models:
+        parts.append(Text("critic.baseline: item, means by item and turn; none: the network alone"))
     notes = {**estimate.missing, **estimate.assumed, **estimate.warnings}
     parts += [Text(f"{field}: {reason}") for field, reason in notes.items()]
     if estimate.phases is None:

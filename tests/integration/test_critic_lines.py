@@ -32,7 +32,7 @@ def settings(model: str, frozen: bool, **train: Any) -> dict[str, Any]:
         "algorithm": {"name": "collm_cc", "value_loss": {"frozen_targets": frozen}},
         "models": {"*": {"path": model, "learning_rate": 3e-2}},
         "agents": {"*": {"sampling": {"max_tokens": 6}}},
-        "critic": {"path": model, "learning_rate": 3e-2},
+        "critic": {"path": model, "learning_rate": 3e-2, "baseline": "none"},
         "train": {"environment_steps": 24, "episodes": 6} | train,
         "run": {"device": "cpu"},
     }

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+import yaml
 from tiny import register, save_model
 
 from colearn.config import load_config
@@ -88,6 +89,47 @@ def test_a_run_with_means_by_item_goes_on_from_its_checkpoint_as_if_it_had_not_s
         assert {key: whole[key] for key in keys} == {key: parts[key] for key in keys}
 
 
+@pytest.mark.parametrize("left_out", [True, False])
+def test_a_run_of_an_earlier_version_goes_on_with_the_critic_that_it_had(
+    left_out: bool, model: str, tmp_path: Path
+) -> None:
+    """Its config.yaml has no baseline, or an empty one, which meant the network alone."""
+    folder, shorter = tmp_path / "run", {"train.environment_steps": 8}
+    config = settings(model)
+    Experiment(load_config(settings(model, baseline="none"), shorter), folder).run()
+    path = folder / "config.yaml"
+    recorded = yaml.safe_load(path.read_text())
+    recorded["critic"] |= {"baseline": None}
+    if left_out:
+        del recorded["critic"]["baseline"]
+    path.write_text(yaml.safe_dump(recorded, sort_keys=False))
+    resumed = Experiment(load_config(config), folder, resume=True)
+    updater = resumed.assembly.updater
+    resumed.run()
+    assert updater is not None and not updater.item_baseline
+    assert RunFolder(folder).settings()["critic"]["baseline"] == "none"
+
+
+def test_a_run_records_the_baseline_that_it_has(model: str, tmp_path: Path) -> None:
+    config = load_config(settings(model), {"train.environment_steps": 8})
+    assert config.critic is not None and config.critic.baseline is None
+    Experiment(config, tmp_path / "run").run()
+    assert yaml.safe_load((tmp_path / "run" / "config.yaml").read_text())["critic"]["baseline"] == (
+        "item"
+    )
+
+
+def test_by_default_a_critic_that_learns_nothing_explains_what_means_by_item_do(
+    model: str, tmp_path: Path
+) -> None:
+    changes = {"train.environment_steps": 80, "models.*.learning_rate": 1e-12}
+    config = load_config(settings(model, learning_rate=1e-12), changes)
+    Experiment(config, tmp_path / "run").run()
+    lines = [line for line in RunFolder(tmp_path / "run").lines() if line.kind == "update"]
+    told = [line.metrics["critic/explained_variance"] for line in lines][1:]
+    assert max(told) > 0.05
+
+
 @pytest.mark.parametrize("frozen", [True, False])
 def test_an_item_s_mean_is_part_of_the_value(frozen: bool, model: str, tmp_path: Path) -> None:
     """A network that learns nothing: what is explained is what means by item explain."""
@@ -160,7 +202,7 @@ def test_a_solved_head_is_the_regression_of_the_returns_on_the_trunk_s_states(
 def test_a_solved_head_goes_on_with_the_experience_that_it_has_kept(
     model: str, tmp_path: Path
 ) -> None:
-    config = settings(model, head="ridge", replay=2)
+    config = settings(model, head="ridge", replay=2, baseline="none")
     weights = []
     for name, steps in (("whole", [24]), ("parts", [16, 24])):
         for number, budget in enumerate(steps):

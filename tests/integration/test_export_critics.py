@@ -33,6 +33,8 @@ from colearn.record.transcript import transcript
 from colearn.types import Tree
 
 LORA = {"rank": 4, "alpha": 32.0}
+SUMS = ("product", "square")
+"""Ends of the names of the sums from which the network's share follows."""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -53,7 +55,7 @@ def train(folder: Path, model: str, **changes: Any) -> Path:
         "algorithm": {"name": "collm_cc", "value_loss": {"rescale": True}},
         "models": {"*": {"path": model, "learning_rate": 3e-2, "lora": LORA}},
         "agents": {"*": {"sampling": {"max_tokens": 6}}},
-        "critic": {"path": model, "learning_rate": 3e-2},
+        "critic": {"path": model, "learning_rate": 3e-2, "baseline": "none"},
         "train": {"environment_steps": 8, "episodes": 2},
         "run": {"device": "cpu", "checkpoint_every": 1},
     } | changes
@@ -148,9 +150,8 @@ def test_plain_transformers_reads_the_run_s_values(run: Path, kept: Path) -> Non
 def test_plain_peft_reads_the_values_of_a_critic_that_is_an_adapter(
     model: str, tmp_path: Path
 ) -> None:
-    run = train(
-        tmp_path / "run", model, critic={"path": model, "lora": LORA, "learning_rate": 3e-2}
-    )
+    critic = {"path": model, "lora": LORA, "learning_rate": 3e-2, "baseline": "none"}
+    run = train(tmp_path / "run", model, critic=critic)
     folder = export_critics(run, tmp_path / "out", adapter=True)["team"]
     trees, values = played(run)
     asked = [pieces for tree in trees for pieces in streams(tree)]
@@ -212,6 +213,24 @@ def test_a_critic_with_means_by_item_is_kept_with_them(model: str, tmp_path: Pat
         assert by_agent["ada"][:-1] == pytest.approx(expected, abs=1e-5)
         assert min(map(abs, means)) > 1e-3
         assert max(share * abs(v) for share, v in zip(shares, network["ada"], strict=False)) > 1e-3
+
+
+@pytest.mark.parametrize("kept_shares", [True, False])
+def test_a_critic_with_means_and_no_share_of_its_network_is_one_line(
+    kept_shares: bool, model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As critics were exported before the share."""
+    run = train(tmp_path / "run", model, critic={"path": model, "baseline": "item"})
+    folder = export_critics(run, tmp_path / "out")["team"]
+    if not kept_shares:
+        manifest = read_critic(folder, "team")
+        means = {k: v for k, v in manifest.item_means.items() if not k.endswith(SUMS)}
+        manifest.model_copy(update={"item_means": means}).write(folder)
+    capsys.readouterr()
+    colearn.load_critic(folder, device="cpu")
+    told = [line for line in capsys.readouterr().err.splitlines() if "share" in line]
+    expected = f"note: {folder}: this critic has means by item without the network's share"
+    assert [line.startswith(expected) for line in told] == ([] if kept_shares else [True])
 
 
 def test_the_card_says_what_it_explains_of_held_out_returns(run: Path, kept: Path) -> None:

@@ -46,7 +46,7 @@ def settings(model: str, **changes: Any) -> dict[str, Any]:
         "algorithm": {"name": "collm_cc", "value_loss": {"rescale": True}},
         "models": {"*": {"path": model, "learning_rate": 3e-2}},
         "agents": {"*": {"sampling": {"max_tokens": 6}}},
-        "critic": {"path": model, "learning_rate": 3e-2},
+        "critic": {"path": model, "learning_rate": 3e-2, "baseline": "none"},
         "train": {"environment_steps": 8, "episodes": 2},
         "run": {"device": "cpu", "seed": 1},
     } | changes
@@ -111,6 +111,18 @@ def test_critics_with_and_without_means_by_item_are_one_line(model: str, tmp_pat
     config = given(model, tmp_path / "out", algorithm=algorithm)
     with pytest.raises(ConfigError, match=r"^critic\.from: some critics of .* have means by item"):
         assemble(load_config(config))
+
+
+@pytest.mark.parametrize("baseline", ["none", "item"])
+def test_a_baseline_that_is_not_the_given_critic_s_is_one_line(
+    baseline: str, model: str, kept: Path
+) -> None:
+    config = load_config(given(model, kept, critic={"baseline": baseline}))
+    if baseline == "none":  # what the given critic has
+        assert not assemble(config).run.config.critic.item_baseline
+        return
+    with pytest.raises(ConfigError, match=r"^critic\.baseline: is item, .* has none; set it to nu"):
+        assemble(config)
 
 
 def test_each_agent_is_given_the_critic_of_its_name(model: str, tmp_path: Path) -> None:
