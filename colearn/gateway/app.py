@@ -54,6 +54,8 @@ def build_app(server: Reception) -> Starlette:
         live, agent = _live(server, request), request.path_params["agent"]
         body = parse(await read_body(request, LIMITS))
         check_request(body, server.ignored)
+        if body.model != agent and body.model in live.agents:
+            raise invalid("model", f"is another agent than this URL's, '{agent}'; use its own URL")
         if len(body.messages) > LIMITS.max_messages:
             raise invalid("messages", f"more than {LIMITS.max_messages}")
         if body.stream:
@@ -83,6 +85,8 @@ def build_app(server: Reception) -> Starlette:
         if unknown := sorted(fields.keys() - {"result", "failure"}):
             raise invalid(unknown[0][:80], "is unknown; give result or failure")
         failure = fields.get("failure")
+        if isinstance(failure, bool):
+            raise invalid("failure", "must be text, or null if the program has not failed")
         live.end(result=fields.get("result"), failure=None if failure is None else str(failure))
         return Response(status_code=204)
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from colearn import registry
 from colearn.errors import TaskError
+from colearn.text.json_value import copied
 from colearn.types import Sources
 from colearn.workflow.record import Payment
 
@@ -78,7 +79,7 @@ def graded(grade: str | None, result: Any, state: GatewayState[Any]) -> list[Pay
     """
     if grade is None:
         return read_result(result, state)
-    value = registry.own_function(grade, "task.grade")(state.item, result)
+    value = registry.own_function(grade, "task.grade")(copied(state.item), result)
     try:
         return read_result(value, state)
     except NoReward as error:
@@ -88,10 +89,15 @@ def graded(grade: str | None, result: Any, state: GatewayState[Any]) -> list[Pay
 def number(value: Any, what: str) -> float:
     """Returns `value` as a float.
 
-    Errors: NoReward unless it is a number with an absolute value of at most `LARGEST`.
+    Truth values, numbers of numpy and torch, Decimal and Fraction count as numbers.
+
+    Errors: NoReward unless it is a number with an absolute value of at most `LARGEST`. Exceptions
+    that a foreign number raises are not caught.
     """
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
+    if not hasattr(type(value), "__float__"):  # also texts
         raise NoReward(f"{what} is a {type(value).__name__}, must be a number")
+    if not isinstance(value, (int, float)):
+        value = float(value)
     if not -LARGEST <= value <= LARGEST:  # also NaN, and integers that are too large for a float
         raise NoReward(f"{what} must be finite, and at most {LARGEST:g} in magnitude")
     return float(value)

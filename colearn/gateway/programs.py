@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import errno
 import inspect
 import json
 import os
@@ -22,7 +23,7 @@ from math import inf
 from typing import Any, Protocol
 
 from colearn import registry
-from colearn.errors import ConfigError
+from colearn.errors import ConfigError, TaskError, reason_of
 
 from .failures import last_words, raised
 from .program_run import ProgramRun
@@ -75,12 +76,28 @@ def variables(item: Any, endpoints: Endpoints) -> dict[str, str]:
     """Returns an episode as environment variables: COLEARN_ITEM (JSON), COLEARN_ENDPOINTS (JSON, by
     agent), COLEARN_URL_AGENT, COLEARN_REWARD_URL, COLEARN_END_URL."""
     return {
-        "COLEARN_ITEM": json.dumps(item),
+        "COLEARN_ITEM": item_text(item),
         "COLEARN_ENDPOINTS": json.dumps(endpoints),
         **{f"COLEARN_URL_{agent.upper()}": url for agent, url in endpoints.items()},
         "COLEARN_REWARD_URL": endpoints.reward,
         "COLEARN_END_URL": endpoints.end,
     }
+
+
+def item_text(item: Any) -> str:
+    """Returns an item as JSON, the form in which it leaves this process.
+
+    Errors: TaskError for an item that is not plain data.
+    """
+    try:
+        json.dumps(item, allow_nan=False, ensure_ascii=False).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise TaskError(
+            f"task.items: an item is not plain data ({reason_of(error)}), which a program in "
+            "another process needs; return texts, finite numbers, lists and mappings, or set "
+            "task.play"
+        ) from None
+    return json.dumps(item)
 
 
 class ProgramRunner(ABC):
@@ -196,6 +213,7 @@ class WorkerProgram(ProgramRunner):
 
     def start(self, live: ProgramRun, endpoints: Endpoints) -> None:
         assert self._server is not None
+        item_text(live.item)  # before a worker asks for it
         self._server.offer(live)
         if self.opened is not None:
             self.opened(variables(live.item, endpoints))
@@ -258,7 +276,7 @@ processes that its parent started."""
 def run_command(command: Sequence[str], environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
     """Starts a process in a new session.
 
-    Errors: ConfigError for a command that does not exist.
+    Errors: ConfigError for a command that does not exist, or for an environment that is too long.
     """
     try:
         process = subprocess.Popen(
@@ -270,6 +288,13 @@ def run_command(command: Sequence[str], environment: Mapping[str, str]) -> subpr
             start_new_session=True,
         )
     except OSError as error:
+        if error.errno == errno.E2BIG:
+            longest = max(environment, key=lambda name: len(environment[name]))
+            raise ConfigError(
+                f"task.command: {longest} has {len(environment[longest])} characters, too many for "
+                "an environment variable; shorten the items, or set task.workers, which get them "
+                "by HTTP"
+            ) from None
         raise ConfigError(
             f"task.command: cannot run '{command[0]}' ({error.strerror}); give a program's path"
         ) from None

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from colearn.client.protocol.errors import ServeError
 from colearn.errors import ConfigError, MissingExtra
+from colearn.text.json_value import copied
 
 from .program_run import ProgramRun
 from .programs import Endpoints, ProgramRunner
@@ -94,7 +95,7 @@ class GatewayServer:
 
     def open(self, item: Any) -> ProgramRun:
         """Opens an episode and starts its program."""
-        live = ProgramRun(next(self._numbers), self.agents, item)
+        live = ProgramRun(next(self._numbers), self.agents, copied(item))
         with self._lock:
             self._lives[live.name] = live
         self.program.start(live, self.endpoints(live))

@@ -31,7 +31,7 @@ from .answer import completion
 from .contexts import REASONS, Reason
 from .failures import raised
 from .items import read_items
-from .payments import NoReward, graded
+from .payments import TEAM, NoReward, graded
 from .payments import payment as _payment
 from .program_run import ProgramRun
 from .programs import Opened, ProgramRunner, program_runner
@@ -101,10 +101,18 @@ class Gateway(RecordedTask[Any, State], LegalActions, ProgramEpisodes, ReadsActi
         if workers and not command:
             raise ConfigError("task.workers: needs task.command, the program that each runs")
         for agent in self.agents:
-            if not agent.isidentifier() or agent == "reward" or agent == "end":
+            if not agent.isidentifier() or agent in ("reward", "end"):
                 raise ConfigError(
                     f"task.agents: '{agent}' must be an identifier in a URL; rename it"
                 )
+            if agent == TEAM:
+                raise ConfigError(
+                    f"task.agents: '{TEAM}' names the reward of all agents in a result; rename it"
+                )
+        if len({agent.upper() for agent in self.agents}) < len(self.agents):
+            raise ConfigError(
+                "task.agents: two names are equal in capitals, as in COLEARN_URL_AGENT; rename one"
+            )
         for name in ignore:
             if name not in SAMPLING:
                 raise ConfigError(f"task.ignore: '{name}'; {nearest(name, SAMPLING)}")

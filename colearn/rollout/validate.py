@@ -26,7 +26,8 @@ def validate_items(items: Items, split: str) -> Items:
 
     Errors: TaskError.
     """
-    if not (hasattr(items, "__len__") and hasattr(items, "__getitem__")):
+    sequence = hasattr(items, "__len__") and hasattr(items, "__getitem__")
+    if not sequence or isinstance(items, str | bytes | Mapping):
         raise TaskError(
             f"task.items: split '{split}' is a {type(items).__name__}, must be a sequence; "
             "return a list or tuple"

@@ -63,6 +63,14 @@ def read_json(text: str, *, finite: bool = False, unique: bool = False) -> Any:
     return value
 
 
+def copied(value: Any) -> Any:
+    """Returns a copy of nested mappings and lists; other objects are not copied. Code of the user
+    receives such copies of data rows, so that it cannot change the rows of later episodes."""
+    if type(value) is dict:
+        return {key: copied(one) for key, one in value.items()}
+    return [copied(one) for one in value] if type(value) is list else value
+
+
 def _finite(text: str) -> float:
     number = float(text)
     if not math.isfinite(number):

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
+from pathlib import Path
 from typing import Any
 
 from colearn.config import Named, build_part
 from colearn.contract import ReadsActions, RewardStructure, Services
 from colearn.contract.reward import RewardFunction
 from colearn.errors import ConfigError, TaskError
+from colearn.text.json_value import copied
 
 from .answering import AgentAnswer, Answering, AnswerRewards
 from .data import SPLIT, RowSource, read_rows
@@ -185,7 +187,7 @@ class Dataset(Answering[DataItem], ReadsActions, RewardStructure, Services):
             metrics[f"{name}_{measure}"] = value
 
         columns: dict[str, Any] = {
-            **{name: [value] for name, value in item.columns.items()},
+            **{name: [value] for name, value in copied(item.columns).items()},
             "completion_ids": [list(answers[agent].ids)],
             "team_completions": [{name: answer.completion for name, answer in answers.items()}],
         }
@@ -247,9 +249,20 @@ def _check_sources(
                 raise ConfigError(
                     f"task.{name}: {train.path} is a file, which has none; leave it out"
                 )
-    if "test" in sources and test == train:
+    if "test" in sources and (test == train or _one_file(train, test)):
         same = "split" if test_path is None else "path"
         raise ConfigError(f"task.test_{same}: equals task.{same}; name another {same}")
+
+
+def _one_file(train: RowSource, test: RowSource) -> bool:
+    """Whether two paths, such as `rows.jsonl` and `./rows.jsonl` or a link, are one file."""
+    if not (train.is_file and test.is_file):
+        return False
+    one, other = (Path(source.path).expanduser() for source in (train, test))
+    try:
+        return one.samefile(other)
+    except (OSError, ValueError):  # a file that is not there; reading it says so
+        return False
 
 
 def _function(given: Any) -> RewardFunction:

@@ -10,7 +10,9 @@ from typing import Any
 from colearn.contract.seeding import OwnGenerators
 from colearn.errors import ConfigError, TaskError, reason_of
 from colearn.registry.own_code import check_function, own_function
+from colearn.text.json_value import copied
 from colearn.text.notes import note
+from colearn.text.printable import is_unicode
 
 from ..rewards.function import reward_number
 from ..rewards.waiting import finish
@@ -53,7 +55,8 @@ class LiveEnvironment:
         not scored."""
         try:
             self.environment = self._unlimited(target, lambda: make(target))
-            opened = self._unlimited("reset", lambda: _value(self.environment.reset(**columns)))
+            row = copied(columns)
+            opened = self._unlimited("reset", lambda: _value(self.environment.reset(**row)))
             if opened is not None and not isinstance(opened, str):
                 raise TaskError(
                     f"task.factory: reset of '{target}' returned {type(opened).__name__}; return "
@@ -65,7 +68,8 @@ class LiveEnvironment:
         self.opened = opened or ""
 
     def call(self, name: str, arguments: Mapping[str, Any]) -> ToolResult:
-        """The result of a tool call. As in TRL, an error of the tool is returned as the result.
+        """The result of a tool call. As in TRL, an error of the tool is returned as the result. A
+        result without a text form is an error of the tool, too.
 
         Errors: EpisodeEnded if the tool raises SystemExit, KeyboardInterrupt or a similar
         exception.
@@ -73,11 +77,11 @@ class LiveEnvironment:
         method = getattr(self.environment, name)
         try:
             with self._generators.drawn_from():
-                return ToolResult(name, self._limited(lambda: str(_value(method(**arguments)))))
+                return ToolResult(name, self._limited(lambda: _shown(_value(method(**arguments)))))
         except CallStopped as error:
             raise EpisodeEnded(f"{name} raised {error}") from error
         except Exception as error:  # noqa: BLE001 - the model reads what its call raised
-            return ToolResult(name, str({"error": str(error)}), failed=True)
+            return ToolResult(name, str({"error": _said(error)}), failed=True)
 
     def rewards(self) -> list[float | None]:
         """Returns a list with the value of `get_reward`, or an empty list if the environment has no
@@ -156,15 +160,17 @@ def tool_schemas(target: str) -> tuple[Mapping[str, Any], ...]:
     """The public methods as function schemas of OpenAI's API, built from type hints and docstrings,
     as in TRL.
 
-    Errors: ConfigError for a method without type hints and docstring.
+    Errors: ConfigError for a method that yields, or that has no type hints and docstring.
     """
     from transformers.utils import get_json_schema
 
     environment = make(target)
     schemas = []
-    for name, _ in inspect.getmembers(type(environment), predicate=inspect.isfunction):
+    for name, method in inspect.getmembers(type(environment), predicate=inspect.isfunction):
         if name in _NO_TOOLS or name.startswith("_"):
             continue
+        if inspect.isgeneratorfunction(method) or inspect.isasyncgenfunction(method):
+            raise ConfigError(f"task.factory: method {name} is no tool: it yields; return a text")
         try:
             schemas.append(get_json_schema(getattr(environment, name))["function"])
         except Exception as error:  # noqa: BLE001 - transformers raises several kinds
@@ -182,6 +188,28 @@ def _closed(environment: Any, target: str) -> None:
             _value(close())
     except Exception as error:  # noqa: BLE001 - the episode is over and scored
         note(f"task.factory: close of '{target}' failed: {reason_of(error)}")
+
+
+def _shown(result: Any) -> str:
+    """The text of a tool's result.
+
+    Errors: TypeError for a generator, whose text would be its address in memory; ValueError for a
+    text that is not valid Unicode.
+    """
+    if inspect.isgenerator(result) or inspect.isasyncgen(result):
+        raise TypeError("the tool yields; its result must be a text")
+    text = str(result)
+    if not is_unicode(text):
+        raise ValueError("the result has half of a surrogate pair, which is no text")
+    return text
+
+
+def _said(error: Exception) -> str:
+    """The message of an exception, also if its class raises instead of giving one."""
+    try:
+        return str(error)
+    except (Exception, SystemExit):  # noqa: BLE001 - the class of the exception is foreign code
+        return reason_of(error)
 
 
 def _value(result: Any) -> Any:

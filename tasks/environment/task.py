@@ -16,6 +16,7 @@ import numpy as np
 from colearn.client.protocol.tools import Call, announce, message, read_calls, write_response
 from colearn.contract import DecPOMDP, LegalActions, Services
 from colearn.errors import ConfigError
+from colearn.text.json_value import copied
 from colearn.text.reasoning import without_reasoning
 from colearn.types import Observation, Outcome
 
@@ -250,7 +251,7 @@ class Environment(DecPOMDP[EnvironmentItem, EnvironmentState], LegalActions, Ser
         if not self.rewards:
             return []
         completion = self._messages(state)
-        columns = {n: [v] for n, v in state.item.columns.items() if n not in _NOT_COLUMNS}
+        columns = {n: [v] for n, v in copied(state.item.columns).items() if n not in _NOT_COLUMNS}
         values = []
         for function in self.rewards:
             [value] = function(

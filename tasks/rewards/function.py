@@ -6,6 +6,7 @@ import inspect
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from math import isfinite
 from typing import Any
 
@@ -67,7 +68,7 @@ class PythonFunction(RewardFunction):
                 "with one reward per completion"
             )
         try:
-            given = list(rewards)
+            given = list(islice(rewards, len(completions) + 1))  # it may be endless
         except TypeError:
             raise TaskError(
                 f"task.reward: '{self.target}' returned {type(rewards).__name__}; return a list "
@@ -75,13 +76,18 @@ class PythonFunction(RewardFunction):
             ) from None
         if len(given) != len(completions):
             raise TaskError(
-                f"task.reward: '{self.target}' returned {len(given)} rewards for "
+                f"task.reward: '{self.target}' returned {_counted(rewards, given)} rewards for "
                 f"{len(completions)} completions; return one for each"
             )
         return [self._number(reward) for reward in given]
 
     def _number(self, reward: Any) -> float | None:
         return reward_number(reward, f"task.reward: '{self.label}'")
+
+
+def _counted(rewards: Any, read: Sequence[Any]) -> str:
+    """The number of rewards; only a lower bound is known of a generator, which may be endless."""
+    return str(len(rewards)) if hasattr(rewards, "__len__") else f"{len(read)} or more"
 
 
 def _check_parameters(function: Callable[..., Any], target: str, passed: Mapping[str, Any]) -> None:

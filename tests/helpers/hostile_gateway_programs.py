@@ -235,6 +235,20 @@ async def reads_no_stream(endpoints: Any) -> None:
 
 
 @hostile
+async def asks_one_agent_at_the_url_of_the_other(endpoints: Any) -> None:
+    for agent, other in (("one", "two"), ("two", "one")):
+        answer = await _post(_chat(endpoints, agent), _body(model=other))
+        assert answer.status_code == 400 and f"'{agent}'; use its own URL" in answer.text
+    assert (await _post(_chat(endpoints), _body(model="gpt-4o"))).status_code == 200
+
+
+@hostile
+async def ends_with_a_truth_value_as_its_failure(endpoints: Any) -> None:
+    await ask(endpoints["one"], [user(TAINT)])
+    assert (await _post(endpoints.end, b'{"failure": false}')).status_code == 400
+
+
+@hostile
 async def guesses_an_episode(endpoints: Any) -> None:
     for name in ("0", "1", "0-", "../..", "%2e%2e", "0-" + "A" * 24, "TAINT" * 400):
         base = endpoints["one"].split("/episodes/")[0]

@@ -218,13 +218,14 @@ class ChatRequest(BaseModel):
 
 
 def read_fields(body: bytes) -> dict[str, Any]:
-    """Parses a request body: a JSON object with finite numbers and valid Unicode strings.
+    """Parses a request body: a JSON object with finite numbers, valid Unicode strings and no
+    repeated keys.
 
     Errors: ServeError 400.
     """
     try:
         # decoded first, since json.loads would take bytes of other encodings
-        fields = read_json(body.decode(), finite=True)
+        fields = read_json(body.decode(), finite=True, unique=True)
     except UnicodeDecodeError:
         raise ServeError(400, "the body is not valid JSON") from None
     except ValueError as error:
