@@ -18,6 +18,8 @@ try:
 except ModuleNotFoundError:
     raise MissingExtra("httpx", "serve") from None
 
+from .http_client import http_client
+
 FIRST_WAIT, LONGEST_WAIT = 0.5, 8.0
 """Waiting time before the first retry, and maximum waiting time before any retry, in seconds. If
 the server specifies a waiting time, the specified time is used instead."""
@@ -87,7 +89,10 @@ class Endpoint:
         self._client: httpx.AsyncClient | None = None
 
     async def open(self) -> None:
-        self._client = httpx.AsyncClient(
+        """Errors: ConfigError for proxies or certificates of the environment that cannot be
+        used."""
+        self._client = http_client(
+            self._url,
             headers={
                 "Accept-Encoding": "identity",  # a few bytes may expand without limit
                 **({} if self._key is None else {"Authorization": f"Bearer {self._key}"}),

@@ -9,6 +9,7 @@ from collections.abc import Coroutine, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any, NoReturn, TypeVar
 
+from colearn.client.http_client import http_client
 from colearn.errors import ColearnError, MissingExtra, ServerLost, printable
 from colearn.text.masking import masked
 
@@ -50,6 +51,8 @@ class ServerLink:
     `timeout` is the limit for each request in seconds; `token` is sent as a bearer token and never
     shown. A request whose connection closes before the answer is sent once more, on a new
     connection.
+
+    Errors: ConfigError for proxies or certificates of the environment that cannot be used.
     """
 
     def __init__(self, url: str, *, timeout: float, token: str | None = None) -> None:
@@ -60,7 +63,8 @@ class ServerLink:
         if token is not None:
             headers["Authorization"] = f"Bearer {token}"
         self._kept, self._new = (
-            httpx.AsyncClient(
+            http_client(
+                url,
                 base_url=url,
                 headers=headers,
                 limits=httpx.Limits(max_connections=None, max_keepalive_connections=idle),

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import ipaddress
 from pathlib import Path
 
+from colearn.client.loopback import is_loopback
 from colearn.errors import ConfigError
 
 LOOPBACK = frozenset(("localhost", "127.0.0.1", "::1"))
@@ -47,13 +47,3 @@ def names_to_call(host: str, token: str | None) -> frozenset[str] | None:
     if token is not None or not is_loopback(host):
         return None
     return frozenset((*LOOPBACK, host))
-
-
-def is_loopback(host: str) -> bool:
-    """Returns whether a host is this machine's loopback address."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

@@ -10,10 +10,11 @@ import httpx
 import pytest
 from starlette.responses import PlainTextResponse
 
+from colearn.client.loopback import is_loopback
 from colearn.client.protocol.errors import ServeError
 from colearn.client.protocol.limits import RateLimiter
 from colearn.errors import ConfigError
-from colearn.serve.access import LOOPBACK, is_loopback, names_to_call, read_token
+from colearn.serve.access import LOOPBACK, names_to_call, read_token
 from colearn.serve.guard import Guard
 
 SECRET = "what a client said"
