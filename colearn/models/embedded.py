@@ -35,7 +35,7 @@ from colearn.contract.context_limit import check_length
 from colearn.contract.seeding import derive_rng, derive_seed
 from colearn.critic.stream import piece_tag
 from colearn.errors import ConfigError, nearest
-from colearn.files.cache import cache_folder
+from colearn.files.cache import cache_place
 from colearn.files.first_opening import remember_model_files
 from colearn.rollout.transition import (
     begin,
@@ -77,8 +77,7 @@ def embedded_model(task: DecPOMDP[Any, Any], name: str, field: str) -> Path:
     key = hashlib.blake2b(
         json.dumps([recipe.key, _plain(episodes), texts]).encode(), digest_size=8
     ).hexdigest()
-    folder = cache_folder() / f"{size}-{key}"
-    folder.parent.mkdir(parents=True, exist_ok=True)
+    folder = cache_place(f"{size}-{key}")
     if folder.is_dir():
         return folder
     with _lock(name, folder):

@@ -13,7 +13,7 @@ import torch
 from filelock import FileLock
 
 from colearn.errors import ConfigError, reason_of
-from colearn.files.cache import cache_folder
+from colearn.files.cache import cache_place
 from colearn.files.first_opening import remember_model_files
 from colearn.text.notes import note
 
@@ -41,8 +41,7 @@ def merged_folder(path: str, field: str) -> str:
         )
     base = adapter_base(path, field)
     key = json.dumps(file_digests(path, field), sort_keys=True).encode()
-    folder = cache_folder() / f"merged-{hashlib.blake2b(key, digest_size=8).hexdigest()}"
-    folder.parent.mkdir(parents=True, exist_ok=True)
+    folder = cache_place(f"merged-{hashlib.blake2b(key, digest_size=8).hexdigest()}")
     with FileLock(f"{folder}.lock"):  # of several processes one merges
         if not folder.is_dir():
             note(f"merges the adapter {path} into its base {base}, once; it is kept in {folder}")

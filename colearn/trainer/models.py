@@ -16,7 +16,7 @@ from pydantic import BaseModel
 
 from colearn.config import EACH
 from colearn.errors import ConfigError
-from colearn.files.cache import cache_folder
+from colearn.files.cache import cache_place
 
 _DTYPES = ("bfloat16", "float16")
 
@@ -65,8 +65,7 @@ def _saved(model: Any, tokenizer: Any, field: str) -> dict[str, Any]:
             f"{field}: ({type(model).__name__}, {type(tokenizer).__name__}) is no transformers "
             "model with its tokenizer; give these two, an adapter merged or as a folder"
         )
-    above = cache_folder() / "objects"
-    above.mkdir(parents=True, exist_ok=True)
+    above = cache_place("objects/model").parent
     with tempfile.TemporaryDirectory(prefix=".saving-", dir=above) as place:
         folder = Path(place) / "model"
         model.save_pretrained(folder)

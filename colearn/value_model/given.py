@@ -13,7 +13,7 @@ from filelock import FileLock
 from colearn.config import Config, ResolvedRun, resolve
 from colearn.contract import NetworkKey
 from colearn.errors import ConfigError
-from colearn.files.cache import cache_folder
+from colearn.files.cache import cache_place
 from colearn.models.critic_folder import CriticManifest, is_critic, named_part, read_critic
 from colearn.record import open_run
 from colearn.record.checksums import damages, write_checksums
@@ -159,8 +159,7 @@ def _kept_from_run(folder: Path) -> Path:
     for key in keys:
         for path in sorted((checkpoint.path / str(key)).iterdir()):
             digest.update(path.read_bytes())
-    kept = cache_folder() / f"critics-{digest.hexdigest()}"
-    kept.parent.mkdir(parents=True, exist_ok=True)
+    kept = cache_place(f"critics-{digest.hexdigest()}")
     with FileLock(f"{kept}.lock"):  # only one of several processes writes
         if not kept.is_dir():
             note(f"keeps the critic of {folder}, once, in {kept}")

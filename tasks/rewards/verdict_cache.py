@@ -6,12 +6,11 @@ import hashlib
 import json
 import os
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from colearn.files.cache import cache_folder
+from colearn.files.cache import cache_folder, cache_place
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,27 +28,25 @@ _VERDICT = TypeAdapter(JudgeScore)
 class Verdicts:
     """Verdicts by question, in the user's cache folder."""
 
-    def __init__(self) -> None:
-        self.folder = cache_folder() / "judge"
-
     def read(self, question: Any, lowest: float, highest: float) -> JudgeScore | None:
         """The verdict on a question (plain data); None if its file is missing or damaged, or its
         score is out of range."""
         try:
-            verdict = _VERDICT.validate_json(self._path(question).read_bytes())
-        except (FileNotFoundError, ValidationError):
+            path = cache_folder() / self._path(question)
+            verdict = _VERDICT.validate_json(path.read_bytes())
+        except (FileNotFoundError, NotADirectoryError, ValidationError):
             return None
         return verdict if lowest <= verdict.score <= highest else None
 
     def write(self, question: Any, verdict: JudgeScore) -> None:
-        """Store a verdict."""
-        path = self._path(question)
-        path.parent.mkdir(parents=True, exist_ok=True)
+        """Store a verdict. Errors: ConfigError if the cache folder cannot be created."""
+        path = cache_place(self._path(question))
         aside = path.with_suffix(f".{os.getpid()}.{id(verdict)}")
         aside.write_text(json.dumps(asdict(verdict)), encoding="utf-8")
         aside.replace(path)
 
-    def _path(self, question: Any) -> Path:
+    def _path(self, question: Any) -> str:
+        """The path of a verdict in the cache folder."""
         text = json.dumps(question, sort_keys=True, ensure_ascii=False)
         digest = hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=16).hexdigest()
-        return self.folder / digest[:2] / f"{digest[2:]}.json"
+        return f"judge/{digest[:2]}/{digest[2:]}.json"

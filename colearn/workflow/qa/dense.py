@@ -14,7 +14,7 @@ from filelock import FileLock
 from numpy.typing import NDArray
 
 from colearn.errors import ConfigError, reason_of
-from colearn.files.cache import cache_folder
+from colearn.files.cache import cache_place
 
 from .corpus import Corpus, Passage
 from .retriever import KEPT_ANSWERS, Retriever
@@ -97,6 +97,8 @@ class _Encoder:
 
 class _DenseIndex:
     def __init__(self, retriever: Dense) -> None:
+        from colearn.models.digest import file_digests
+
         self.retriever = retriever
         self.encoder = _Encoder(retriever)
         self.passages = retriever.corpus.passages()
@@ -104,10 +106,10 @@ class _DenseIndex:
         if digest is None:
             self.vectors = self._made()
             return
-        settings = (retriever.path, retriever.normalize, retriever.passage_prefix)
+        files = file_digests(retriever.path, "task.encoder")  # another encoder may be put there
+        settings = (retriever.path, files, retriever.normalize, retriever.passage_prefix)
         key = hashlib.blake2b(json.dumps([*settings, retriever.longest]).encode(), digest_size=8)
-        file = cache_folder() / f"dense-{digest}-{key.hexdigest()}.npy"
-        file.parent.mkdir(parents=True, exist_ok=True)
+        file = cache_place(f"dense-{digest}-{key.hexdigest()}.npy")
         with FileLock(f"{file}.lock"):
             if not file.is_file():
                 aside = file.with_suffix(".partial.npy")

@@ -13,7 +13,7 @@ import numpy as np
 from filelock import FileLock
 
 from colearn.errors import required
-from colearn.files.cache import cache_folder
+from colearn.files.cache import cache_place
 
 from .corpus import Corpus, Passage
 
@@ -57,8 +57,7 @@ class _WordIndex:
             self.table = self._built(retriever)
             return
         name = f"bm25-{digest}-{retriever.k1:g}-{retriever.b:g}"
-        folder = cache_folder() / name
-        folder.parent.mkdir(parents=True, exist_ok=True)
+        folder = cache_place(name)
         with FileLock(f"{folder}.lock"):
             if not folder.is_dir():
                 aside = folder.with_suffix(".partial")

@@ -65,6 +65,17 @@ def test_the_vectors_of_a_folder_are_kept_and_made_anew_where_it_changes(
     assert len(list((tmp_path / "cache").glob("dense-*.npy"))) == 2
 
 
+def test_another_encoder_at_the_same_place_makes_the_vectors_anew(tmp_path, monkeypatch):
+    monkeypatch.setenv("COLEARN_CACHE", str(tmp_path / "cache"))
+    (tmp_path / "corpus").mkdir()
+    (tmp_path / "corpus" / "a.txt").write_text("one\n\ntwo")
+    for seed in (1, 2):
+        place = save_model(tmp_path / "encoder", seed=seed)
+        _index.cache_clear()
+        index = _index(Dense(Folder(str(tmp_path / "corpus")), place))
+        np.testing.assert_array_equal(index.vectors, index._made())
+
+
 def test_a_team_searches_with_the_encoder_that_its_task_names(path):
     team = MHGPOTeam(encoder=path, people=4, towns=2)
     assert isinstance(team.retriever, Dense)
