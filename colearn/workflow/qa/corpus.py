@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from colearn.errors import ConfigError
+from colearn.errors import ConfigError, reason_of
 from colearn.files.regular import read_regular
 from colearn.text.json_value import numbered_lines, read_row
 
@@ -88,7 +88,9 @@ class Folder(Corpus):
 
     def _files(self) -> list[Path]:
         return sorted(
-            path for path in Path(self.path).rglob("*") if path.suffix in (".jsonl", ".txt", ".md")
+            path
+            for path in Path(self.path).rglob("*")
+            if path.suffix in (".jsonl", ".txt", ".md") and path.is_file()
         )
 
 
@@ -97,6 +99,10 @@ def _read(path: Path) -> Iterator[Passage]:
         whole = read_regular(path).decode("utf-8-sig")
     except UnicodeDecodeError:
         raise ConfigError(f"task.corpus: {path} is no text in UTF-8; save it as that") from None
+    except OSError as error:
+        raise ConfigError(
+            f"task.corpus: cannot read {path} ({reason_of(error)}); let it be read, or remove it"
+        ) from None
     if path.suffix != ".jsonl":
         for paragraph in whole.split("\n\n"):
             if paragraph.strip():
@@ -105,9 +111,12 @@ def _read(path: Path) -> Iterator[Passage]:
     for number, line in numbered_lines(whole):
         try:
             row = read_row(line)
-            yield Passage(str(row["title"]), str(row["text"]))
+            title, text = row["title"], row["text"]
+            if {type(title), type(text)} - {str, int}:  # str() of null would be the word None
+                raise ValueError
         except (ValueError, KeyError, TypeError):
             raise ConfigError(
                 f"task.corpus: line {number} of {path} is no passage; write "
                 '{"title": "...", "text": "..."}'
             ) from None
+        yield Passage(str(title), str(text))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import sys
 
@@ -130,11 +131,23 @@ def test_a_retriever_pickles_without_its_index():
     assert len(pickle.dumps(retriever)) < 1000
 
 
-@pytest.mark.parametrize("line", ["nonsense", '{"title": "T"}', "[1]"])
+@pytest.mark.parametrize(
+    "line", ["nonsense", '{"title": "T"}', "[1]", '{"title": null, "text": "x"}']
+)
 def test_a_line_that_is_no_passage_is_named(tmp_path, line):
     (tmp_path / "a.jsonl").write_text('{"title": "T", "text": "x"}\n' + line)
     with pytest.raises(ConfigError, match=r"line 2 of .*a\.jsonl is no passage"):
         Folder(str(tmp_path)).passages()
+
+
+def test_what_is_no_file_is_no_part_of_a_corpus(tmp_path):
+    (tmp_path / "a.txt").write_text("one")
+    (tmp_path / "folder.txt").mkdir()
+    (tmp_path / "gone.md").symlink_to(tmp_path / "nothing")
+    os.mkfifo(tmp_path / "pipe.jsonl")
+    corpus = Folder(str(tmp_path))
+    assert corpus.passages() == (Passage("a", "one"),)
+    assert corpus.digest
 
 
 def test_an_empty_folder_is_a_mistake(tmp_path):
