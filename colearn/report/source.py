@@ -4,16 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 from colearn.contract import Headline
 from colearn.errors import CheckpointError
 from colearn.record import ComparisonFolder, ComparisonRecord, Run, RunFolder, Status, read_run
+from colearn.record.difference import first_difference, told_difference
 from colearn.registry.given import PREFIX
 from colearn.text.masking import masked, masked_settings
 
 from .settings import Setting, settings_table
+
+_TASK = ("task", "wrapper")
+"""Sections of the config that are equal in runs that are compared."""
+_REPEATED = (*_TASK, "algorithm", "base", "models", "critic", "agents", "players", "train")
+"""Sections of the config that are equal in runs that differ only by their seed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +69,8 @@ def read_source(path: Path, *, running: bool = False) -> Source:
     """Returns the finished runs of a comparison or of a folder of runs, or a single run. running:
     whether to include unfinished runs that have an evaluation.
 
-    Errors: CheckpointError if no run is finished, or a file cannot be read.
+    Errors: CheckpointError if no run is finished, a file cannot be read, or runs that were not
+    started by one comparison cannot be compared.
     """
     folder = ComparisonFolder(path)
     record = folder.record() if folder.exists() else None
@@ -85,8 +93,34 @@ def read_source(path: Path, *, running: bool = False) -> Source:
         raise CheckpointError(
             f"{path}: no finished run to report; make some with: colearn compare CONFIG --out DIR"
         )
+    if record is None:
+        _check_comparable(path, runs)
     compared = _compared(runs, record)
     return Source(folder=path, compared=compared, runs=tuple(runs), missing=tuple(missing))
+
+
+def _check_comparable(path: Path, runs: Sequence[Run]) -> None:
+    """Errors: CheckpointError for two runs on different tasks, and for two runs under one label
+    that are no repeats: if they have the same seed, or if they differ in more than the seed."""
+    for one, other in combinations(runs, 2):
+        told = _difference(one, other)
+        if told is not None:
+            raise CheckpointError(
+                f"{path}: the runs in {one.folder.name} and {other.folder.name} cannot be compared "
+                f"({told[:300]}); report each alone: colearn report {other.folder.path}"
+            )
+
+
+def _difference(one: Run, other: Run) -> str | None:
+    """Returns why two runs cannot be compared; None if they can."""
+    names = _REPEATED if one.algorithm == other.algorithm else _TASK
+    configs = [masked_settings(run.folder.settings()) for run in (one, other)]
+    mine, theirs = ({n: config[n] for n in names if n in config} for config in configs)
+    key = first_difference(mine, theirs)
+    if key is not None:
+        return told_difference(key, mine, theirs)
+    same = one.algorithm == other.algorithm and one.seed == other.seed
+    return f"both are of {one.algorithm} with seed {one.seed}" if same else None
 
 
 def _compared(runs: Sequence[Run], record: ComparisonRecord | None) -> Compared:
