@@ -26,6 +26,8 @@ _SECRET = frozenset(
         "apikey",
         "authorization",
         "bearer",
+        "cookie",
+        "cookies",
         "credential",
         "credentials",
         "passphrase",
@@ -45,14 +47,24 @@ _KEY_OF = frozenset(
         "auth",
         "client",
         "encryption",
+        "hmac",
         "license",
+        "master",
         "private",
         "secret",
         "service",
         "signing",
+        "ssh",
         "subscription",
     ]
 )
+_PASS_OF = frozenset(
+    [
+        *("admin", "db", "ftp", "imap", "ldap", "mail", "mysql", "pg", "postgres", "proxy"),
+        *("redis", "root", "smtp", "ssh", "user"),
+    ]
+)
+"""Words that precede `pass` in the names of passwords."""
 _TOKEN_OF = frozenset(
     [
         "begin",
@@ -79,8 +91,10 @@ credential."""
 
 _NAME = r"[A-Za-z][\w.-]*"
 _VALUE = r"\"[^\"]*\"|'[^']*'|[^\s,;&\"'()\[\]{}|]+"
-_URL_USER = re.compile(r"\b([A-Za-z][A-Za-z0-9+.-]*://)[^\s/?#\"'<>]*@")
-_BARE_USER = re.compile(r"(?<![\w/@*:.+-])(?!mailto:)[\w.+%-]+:[^\s:@/\"']+@(?!sha)(?=[\w\[])")
+_URL_USER = re.compile(r"\b([A-Za-z][A-Za-z0-9+.-]{0,19}://)[^\s/?#\"'<>]*@")
+"""The length of a scheme is limited so that the time is linear in the length of the text; the
+longest common one has 12 characters."""
+_BARE_USER = re.compile(r"(?<![\w/@*:.+%-])(?!mailto:)[\w.+%-]+:[^\s:@/\"']+@(?!sha)(?=[\w\[])")
 _QUERY = re.compile(rf"([?&#;])({_NAME})=([^\s&#;\"'<>]+)")
 _SET = re.compile(rf"(?<![?&#;\w.-])(-{{0,2}})({_NAME})(\s?=\s?)({_VALUE})")
 _OPTION = re.compile(rf"(?<![\w-])(--?)({_NAME})(\s+)({_VALUE})")
@@ -88,8 +102,27 @@ _QUOTED = re.compile(rf"([\"'])({_NAME})\1(\s*:\s*)(\"[^\"]*\"|'[^']*')")
 _HEADER = re.compile(r"\b(Bearer|Basic)(\s+)(?=[\w.~+/-]*[0-9_=])[\w.~+/=-]{8,}", re.IGNORECASE)
 _KNOWN = re.compile(
     r"\b(?:sk-(?:ant-|proj-)?[\w-]{16,}|hf_[A-Za-z0-9]{16,}|gh[pousr]_[A-Za-z0-9]{20,}"
-    r"|github_pat_\w{20,}|glpat-[\w-]{16,}|xox[abposr]-[\w-]{10,}|AKIA[A-Z0-9]{16}"
-    r"|AIza[\w-]{30,}|eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*)"
+    r"|github_pat_\w{20,}|glpat-[\w-]{16,}|xox[abposr]-[\w-]{10,}|A[KS]IA[A-Z0-9]{16}"
+    r"|AIza[\w-]{30,}|eyJ[\w-]{8,1000}\.[\w-]{8,8000}\.[\w-]*"
+    r"|[sr]k_(?:live|test)_[A-Za-z0-9]{16,}|gsk_[A-Za-z0-9]{20,}|nvapi-[\w-]{20,}"
+    r"|xai-[A-Za-z0-9]{20,}|r8_[A-Za-z0-9]{20,}|pplx-[A-Za-z0-9]{20,}|tgp_v1_[\w-]{20,}"
+    r"|wandb_v1_\w{20,}|npm_[A-Za-z0-9]{20,}|pypi-AgE[\w-]{16,}|ya29\.[\w-]{20,}"
+    r"|SG\.[\w-]{16,}\.[\w-]{16,}|dop_v1_[0-9a-f]{32,})"
+)
+
+_WEBHOOK = re.compile(
+    r"\b(hooks\.slack\.com/services/|discord(?:app)?\.com/api/webhooks/|api\.telegram\.org/bot)"
+    r"[^\s\"'<>]+"
+)
+"""Addresses whose path is the credential."""
+_HEADER_NAME = re.compile(
+    r"\b((?:x-)?(?:api|auth|access)-(?:key|token)|private-token)([\"']?\s?:\s?[\"']?)"
+    r"[^\s\"',}]{8,}",
+    re.IGNORECASE,
+)
+_COOKIE = re.compile(r"\b((?:set-)?cookie[\"']?\s?:\s?[\"']?[\w.-]+=)[^\r\n\"',}]+", re.I)
+_PEM = re.compile(
+    r"(-----BEGIN [A-Z ]{0,20}PRIVATE KEY-----).*?(-----END [A-Z ]{0,20}PRIVATE KEY-----|\Z)", re.S
 )
 
 
@@ -102,6 +135,10 @@ def masked(text: str) -> str:
     for pattern in (_SET, _OPTION, _QUOTED):
         text = pattern.sub(_named, text)
     text = _HEADER.sub(rf"\1\2{MASK}", text)
+    text = _HEADER_NAME.sub(rf"\1\2{MASK}", text)
+    text = _COOKIE.sub(rf"\1{MASK}", text)
+    text = _WEBHOOK.sub(rf"\1{MASK}", text)
+    text = _PEM.sub(rf"\1{MASK}\2", text)
     return _KNOWN.sub(MASK, text)
 
 
@@ -161,7 +198,8 @@ def is_secret(name: str) -> bool:
     if not words or (words[-1] == "token" and _TOKEN_OF & set(words)):
         return False
     key = words[-1] == "key" and (bool(_KEY_OF & set(words)) or name.isupper())
-    return key or words[-1] in _SECRET
+    password = words[-1] == "pass" and bool(_PASS_OF & set(words))
+    return key or password or words[-1] in _SECRET
 
 
 def _in_query(match: re.Match[str]) -> str:
