@@ -15,6 +15,7 @@ from colearn.client.protocol.errors import ServeError
 from colearn.client.protocol.schema import ChatRequest
 from colearn.contract import Listener
 from colearn.errors import printable
+from colearn.text.masking import masked
 
 _LONGEST_FAILURE = 300
 MOST_WAITING = 64
@@ -132,8 +133,9 @@ class ProgramRun:
 
     def fail(self, failure: str) -> None:
         """Records why the episode failed. The text may come from a program and is shown in
-        terminals, logs and reports, so it is stored as one line without control characters."""
-        self.failure = printable(failure)[:_LONGEST_FAILURE] or "nothing said"
+        terminals, logs and reports, so it is stored as one line without control characters and
+        without secrets."""
+        self.failure = masked(printable(failure))[:_LONGEST_FAILURE] or "nothing said"
 
     def close(self, failure: str | None = None) -> None:
         """Ends the episode and stops its program."""

@@ -28,10 +28,11 @@ from colearn.workflow.record import Call, CallResult, Payment
 from colearn.workflow.recorded import RecordedTask
 
 from .answer import completion
+from .checks import check_agents, check_numbers
 from .contexts import REASONS, Reason
 from .failures import raised
 from .items import read_items
-from .payments import TEAM, NoReward, graded
+from .payments import NoReward, graded
 from .payments import payment as _payment
 from .program_run import ProgramRun
 from .programs import Opened, ProgramRunner, program_runner
@@ -100,19 +101,15 @@ class Gateway(RecordedTask[Any, State], LegalActions, ProgramEpisodes, ReadsActi
             raise ConfigError("task.command: set play or command, not both")
         if workers and not command:
             raise ConfigError("task.workers: needs task.command, the program that each runs")
-        for agent in self.agents:
-            if not agent.isidentifier() or agent in ("reward", "end"):
-                raise ConfigError(
-                    f"task.agents: '{agent}' must be an identifier in a URL; rename it"
-                )
-            if agent == TEAM:
-                raise ConfigError(
-                    f"task.agents: '{TEAM}' names the reward of all agents in a result; rename it"
-                )
-        if len({agent.upper() for agent in self.agents}) < len(self.agents):
-            raise ConfigError(
-                "task.agents: two names are equal in capitals, as in COLEARN_URL_AGENT; rename one"
-            )
+        check_agents(self.agents)
+        check_numbers(
+            horizon=horizon,
+            timeout=timeout,
+            failure_reward=failure_reward,
+            workers=workers,
+            max_bytes=max_bytes,
+            port=port,
+        )
         for name in ignore:
             if name not in SAMPLING:
                 raise ConfigError(f"task.ignore: '{name}'; {nearest(name, SAMPLING)}")

@@ -209,11 +209,6 @@ def test_a_text_or_a_mapping_is_no_list_of_items(items: Any) -> None:
     assert "must be a sequence" in told(validate_items, items, "train")
 
 
-@pytest.mark.parametrize("agents", [("team", "one"), ("one", "ONE")])
-def test_agents_that_a_program_cannot_tell_apart_are_one_line(agents: tuple[str, ...]) -> None:
-    assert "rename" in told(Gateway, agents, f"{HERE}:rows")
-
-
 # --- what is sent to a server -------------------------------------------------------------------
 
 
