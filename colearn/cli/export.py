@@ -10,6 +10,8 @@ from typing import Annotated, Any
 
 import typer
 
+from .options import place
+
 
 class Dtype(StrEnum):
     float32 = "float32"
@@ -20,7 +22,8 @@ class Dtype(StrEnum):
 def export(
     run: Annotated[Path, typer.Argument(help="A run's folder.")],
     to: Annotated[
-        Path | None, typer.Option("--to", help="Folder that gets one folder per agent.")
+        Path | None,
+        typer.Option("--to", callback=place, help="Folder that gets one folder per agent."),
     ] = None,
     push: Annotated[
         str | None,

@@ -16,13 +16,17 @@ import typer
 
 from colearn.errors import ConfigError
 
+from .options import place
+
 app = typer.Typer(name="new", help="Start your own task.")
 
 
 @app.command()
 def task(
     name: Annotated[str, typer.Argument(help="In lower_snake_case.")],
-    out: Annotated[Path | None, typer.Option("--out", help="Folder; default: the name.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", callback=place, help="Folder; default: the name.")
+    ] = None,
 ) -> None:
     """Write a small working task, with its test and config, as a starting point for your own
     task."""

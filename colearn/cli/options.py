@@ -12,8 +12,22 @@ if TYPE_CHECKING:
     from colearn.estimate.machine import Machine
     from colearn.record.checkpoints import Step
 
+
+def place(context: typer.Context, option: typer.CallbackParam, given: Path | None) -> Path | None:
+    """Returns the value of an option that names a folder or a file to write. Errors: as for
+    `named_folder`."""
+    if given is None or context.resilient_parsing:
+        return given
+    from colearn.record.place import named_folder
+
+    return named_folder(given, option.opts[0])
+
+
 ConfigName = Annotated[str, typer.Argument(help="A shipped config's name or the path of a .yaml.")]
-Out = Annotated[Path, typer.Option("--out", help="Folder for everything that is written.")]
+Out = Annotated[
+    Path,
+    typer.Option("--out", callback=place, help="Folder for everything that is written."),
+]
 Sets = Annotated[
     list[str], typer.Option("--set", help="dotted.key=value, over the config; repeatable.")
 ]

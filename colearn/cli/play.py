@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .options import Sets, tell_own_code
+from .options import Sets, place, tell_own_code
 
 if TYPE_CHECKING:
     from colearn.contract import DecPOMDP
@@ -43,7 +43,8 @@ def play(
     retries: Annotated[int, typer.Option(min=0, help="Attempts after the first.")] = 2,
     at_once: Annotated[int, typer.Option(min=1, help="Episodes side by side.")] = 16,
     out: Annotated[
-        Path | None, typer.Option("--out", help="New file for the episodes, as JSON lines.")
+        Path | None,
+        typer.Option("--out", callback=place, help="New file for the episodes, as JSON lines."),
     ] = None,
     watch: Annotated[
         bool, typer.Option("--watch", help="Serve a page that shows the episodes as they happen.")

@@ -12,7 +12,7 @@ import typer
 
 from colearn.text.masking import SECRETS
 
-from .options import Devices, Sets, read_devices, tell_own_code
+from .options import Devices, Sets, place, read_devices, tell_own_code
 
 if TYPE_CHECKING:
     from colearn.config import Config
@@ -30,7 +30,8 @@ def train(
         ),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", help="Folder for everything that is written.")
+        Path | None,
+        typer.Option("--out", callback=place, help="Folder for everything that is written."),
     ] = None,
     algorithm: Annotated[
         str | None, typer.Option(help="An entry of compare.algorithms, or another algorithm.")

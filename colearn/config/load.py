@@ -69,8 +69,14 @@ def check_names(config: Config) -> None:
     registry.check_name("generators", config.run.generator.name, "run.generator")
     registry.check_name("hosts", config.run.host.name, "run.host")
     registry.check_name("learners", config.run.learner.name, "run.learner")
-    for number, tracker in enumerate(config.run.trackers):
-        registry.check_name("trackers", tracker.name, f"run.trackers.{number}")
+    tracker_names = [tracker.name for tracker in config.run.trackers]
+    for number, name in enumerate(tracker_names):
+        registry.check_name("trackers", name, f"run.trackers.{number}")
+        if name in tracker_names[:number]:
+            raise ConfigError(
+                f"run.trackers.{number}: '{name}' is named twice, and would log each value twice; "
+                "leave one out"
+            )
     for number, callback in enumerate(config.run.callbacks):
         registry.check_name("callbacks", callback.name, f"run.callbacks.{number}")
 

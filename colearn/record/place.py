@@ -17,16 +17,20 @@ _SECONDS = 5.0
 
 
 def named_folder(given: str | Path, option: str = "--out") -> Path:
-    """Return the folder for a path that a caller passed.
+    """Return the folder for a path that a caller passed. `~` at its beginning is the home folder;
+    shells do not replace it in `--out=~/run`.
 
-    Errors: ConfigError if the value is not a path, or if it is empty. An empty path would mean the
-    current folder.
+    Errors: ConfigError if the value is not a path, if it is empty (an empty path would mean the
+    current folder), or if it begins with `~` and the name of an unknown user.
     """
     if not isinstance(given, str | Path):
         raise ConfigError(f"{option}: must be a path, got {given!r}")
     if not str(given).strip():
         raise ConfigError(f"{option}: is empty; name a folder, or '.' for the current one")
-    return Path(given)
+    try:
+        return Path(given).expanduser()
+    except RuntimeError:
+        raise ConfigError(f"{option} {given}: no such user's home; write the whole path") from None
 
 
 def check_place(folder: Path, option: str = "--out") -> None:
