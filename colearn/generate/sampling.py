@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import isfinite
 
 import torch
 from torch import Tensor
 
 from colearn.contract import Sampling
+from colearn.errors import ConfigError
 
 BLOCK = 512
 """Number of probabilities per block of a row's cumulative sum."""
@@ -90,23 +92,35 @@ def inverse(probabilities: Tensor, uniforms: Tensor) -> Tensor:
     chosen = blocks.gather(1, block[:, :, None].expand(-1, -1, BLOCK)).squeeze(1)
     mass = chosen.cumsum(-1, dtype=torch.float64)
     level = uniforms[:, None] * ends[:, -1:] - before
-    return block.squeeze(-1) * BLOCK + _first_above(mass, level / mass[:, -1:])
+    first = block.squeeze(-1) * BLOCK + _first_above(mass, level / mass[:, -1:])
+    return first.clamp(max=size - 1)
 
 
 def _first_above(mass: Tensor, shares: Tensor) -> Tensor:
     """Return the first index at which each row of the cumulative sums `mass` [R, N] exceeds a
     fraction `shares` [R, 1] of the row's total. The threshold is kept below the total, so that
-    rounding cannot select an index after the last increase."""
+    rounding cannot select an index after the last increase. If the sums are NaN, the index is the
+    last one; `read` reports such a row."""
     total = mass[:, -1:]
     level = (shares * total).minimum(torch.nextafter(total, torch.zeros_like(total)))
-    return torch.searchsorted(mass, level, right=True).squeeze(-1)
+    first = torch.searchsorted(mass, level, right=True).squeeze(-1)
+    return first.clamp(max=mass.shape[-1] - 1)
 
 
 def read(tokens: Tensor, scores: Tensor) -> tuple[list[int], list[float]]:
     """Return tokens [R] and log-probabilities [R] as Python numbers. Tokens and log-probabilities
     are copied from the device in a single float64 tensor, without rounding, so that the host waits
-    only once."""
+    only once.
+
+    Errors: ConfigError for a log-probability that is not finite.
+    """
     if tokens.device.type == "cpu":
-        return tokens.tolist(), scores.tolist()
-    numbers, values = torch.stack([tokens.double(), scores.double()]).tolist()
+        numbers, values = tokens.tolist(), scores.tolist()
+    else:
+        numbers, values = torch.stack([tokens.double(), scores.double()]).tolist()
+    if not all(map(isfinite, values)):  # of a drawn token
+        raise ConfigError(
+            "models: a model gives probabilities that are not finite; its weights are damaged, or "
+            "too large for its compute type"
+        )
     return [int(number) for number in numbers], values
