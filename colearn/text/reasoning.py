@@ -14,12 +14,29 @@ TOKENS = {
     "</seed:think>": CLOSE,
     "<|channel>": OPEN,
     "<channel|>": CLOSE,
+    "<|START_THINKING|>": OPEN,
+    "<|END_THINKING|>": CLOSE,
+    "<mm:think>": OPEN,
+    "</mm:think>": CLOSE,
+    "\u25c1think\u25b7": OPEN,
+    "\u25c1/think\u25b7": CLOSE,
+    "<|begin_of_thought|>": OPEN,
+    "<|end_of_thought|>": CLOSE,
+    "<thinking>": OPEN,
+    "</thinking>": CLOSE,
+    "<thought>": OPEN,
+    "</thought>": CLOSE,
 }
 """Tokens with which published models open and close reasoning: those of DeepSeek, Qwen, GLM and
-Nemotron, of Magistral, of Seed-OSS, and of Gemma 4."""
+Nemotron, of Magistral, of Seed-OSS, of Gemma 4, of Command A, of MiniMax M3, of Kimi-VL, of
+OpenThinker and Sky-T1, and of models distilled from text with `<thinking>` or `<thought>`."""
 
+_MARKS = {token.lower(): mark for token, mark in TOKENS.items()}
+_SPELLINGS = (f"(?i:{re.escape(t)})" if t[0] == "<" else re.escape(t) for t in TOKENS)
+_MARK = re.compile(rf"(?:{'|'.join(_SPELLINGS)})\s*")
+"""A mark and the whitespace after it. Tags are marks in any case, since models that have no token
+for a tag spell it freely; `[think]` in lower case is text."""
 _OPENED = re.compile(rf"(?:{'|'.join(re.escape(t) for t, m in TOKENS.items() if m == OPEN)})\s*\Z")
-_MARK = re.compile("|".join(rf"{re.escape(token)}\s*" for token in TOKENS))
 
 
 def without_reasoning(text: str) -> str:
@@ -31,13 +48,28 @@ def without_reasoning(text: str) -> str:
     answer: list[str] = []
     inside, end = False, 0
     for mark in _MARK.finditer(text):
-        closes = TOKENS[mark[0].rstrip()] == CLOSE
+        closes = _closes(mark)
         if closes and not inside:
             answer.clear()
         elif not inside:
             answer.append(text[end : mark.start()])
         inside, end = not closes, mark.end()
     return "".join(answer) if inside else "".join((*answer, text[end:]))
+
+
+def is_balanced(text: str) -> bool:
+    """Whether each mark in a text that opens reasoning is followed by one that closes it, and each
+    closing mark closes a block that the text has opened."""
+    inside = False
+    for mark in _MARK.finditer(text):
+        if _closes(mark) and not inside:
+            return False
+        inside = not _closes(mark)
+    return not inside
+
+
+def _closes(mark: re.Match[str]) -> bool:
+    return _MARKS[mark[0].rstrip().lower()] == CLOSE
 
 
 def opened_reasoning(prompt: str) -> str:
@@ -73,6 +105,6 @@ def _held(text: str) -> int:
     """Length of the longest suffix of a text that may be the start of a reasoning mark."""
     longest = max(map(len, TOKENS)) - 1
     for length in range(min(longest, len(text)), 0, -1):
-        if any(token.startswith(text[-length:]) for token in TOKENS):
+        if any(token.startswith(text[-length:].lower()) for token in _MARKS):
             return length
     return 0

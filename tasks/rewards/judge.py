@@ -33,7 +33,7 @@ KEY = "COLEARN_JUDGE_TOKEN"
 _TOKENS = ("prompt_tokens", "completion_tokens")
 _MOST_TOKENS = 10**9
 """Number of tokens per reply above which its `usage` is considered wrong."""
-_READING = "score line"
+_READING = "score line, own score"
 """Part of a verdict's cache key, so that verdicts parsed by a different method are not reused."""
 
 

@@ -7,15 +7,24 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from colearn.text.reasoning import is_balanced, without_reasoning
+
 _LONGEST = 20_000
 """Maximum number of characters of a reply that are read."""
 _NUMBER = r"[-+]?(?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)"
 _SCORE = re.compile(rf"({_NUMBER})(?:\s*(?:/|\bout\s+of\b)\s*({_NUMBER}))?\s*\.?", re.IGNORECASE)
 """A score such as `7`, `7/10` or `7 out of 10`."""
-_LABEL = re.compile(r"[#>\s]*(?:[-•+]\s+)?(?:(?:final|overall|total)\s+)?score\s*[:=\uff1a]", re.I)
+_LABEL = re.compile(
+    r"^[#>\s]*(?:[-•+]\s+)?(?:(?:final|overall|total)\s+)?score\s*[:=\uff1a]"
+    r"|\b(?:my|actual|real|true|revised|final|overall|total)\s+score\s*"
+    r"(?:(?:is\s*)?[:=\uff1a]|is\s+(?=[-+.0-9]))",
+    re.IGNORECASE,
+)
+"""The label of a statement: `Score` at the start of a line, or within a line `my score`, `final
+score` and the like, which tell the judge's own score from one that it quotes."""
+_REASON = re.compile(r"\s*(?:[,;]|\b(?:because|since|as|for)\b).*")
+"""What may follow the number of a statement within a line."""
 _EMPHASIS = str.maketrans("*_`", "   ")
-_THOUGHT = re.compile(r"<think>.*?</think>", re.DOTALL | re.IGNORECASE)
-_OPEN = re.compile(r"</?think>", re.IGNORECASE)
 _DECODER = json.JSONDecoder(object_pairs_hook=list)
 
 
@@ -23,14 +32,15 @@ def read_score(reply: str, lowest: float, highest: float) -> float | None:
     """Returns the score that a reply states; None if the reply states no score or several different
     scores.
 
-    A statement is a line `Score: N`, or a JSON object with the key `score`. Without a statement the
-    whole reply must be a number. Markdown emphasis is ignored. A number may be followed by the
-    maximum of the scale, as in `7/10`; any other fraction is not a score. Text within
-    `<think>...</think>` is not read; a reply with only one of the two tags has no score.
+    A statement is a line `Score: N`, the words `my score: N` within a line, or a JSON object with
+    the key `score`. Without a statement the whole reply must be a number. Markdown emphasis is
+    ignored. A number may be followed by the maximum of the scale, as in `7/10`; any other fraction
+    is not a score. Reasoning is not read; a reply whose reasoning has no beginning or no end has no
+    score.
     """
-    text = _THOUGHT.sub("\n", reply[: _LONGEST + 1])
-    if len(reply) > _LONGEST or _OPEN.search(text):
+    if len(reply) > _LONGEST or not is_balanced(reply):
         return None
+    text = without_reasoning(reply)
     stated = [*_lines(text, highest), *_objects(text, highest)]
     scores = set(stated or [_score(text, highest)])
     score = scores.pop() if len(scores) == 1 else None
@@ -42,8 +52,9 @@ def _lines(text: str, highest: float) -> Iterator[float | None]:
     one number."""
     for line in text.splitlines():
         plain = line.translate(_EMPHASIS)
-        if label := _LABEL.match(plain):
-            yield _score(plain[label.end() :], highest)
+        if label := _LABEL.search(plain):
+            said = plain[label.end() :]
+            yield _score(_REASON.sub("", said) if label.start() else said, highest)
 
 
 def _objects(text: str, highest: float) -> Iterator[float | None]:
