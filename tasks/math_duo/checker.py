@@ -8,13 +8,15 @@ from functools import lru_cache
 from math import isfinite
 
 from .reader import Reader
+from .typeset import typeset
 
 DELTA = 1e-6
 _LONGEST = 200
 _PLAIN = re.compile(r"[-+]?(?:\d{1,15}(?:\.\d{0,15})?|\.\d{1,15})(?:[eE][-+]?\d+)?")
+_WHOLE = re.compile(r"[-+]?[\d,]+")
 _RATIO = re.compile(r"([-+]?\d{1,15})\s*/\s*(\d{1,15})")
 _MIXED = re.compile(r"([-+]?)(\d{1,15}) ([1-9]\d?)\s*/\s*(\d{1,15})")
-_SPACE = r"(?: |~|\\,|\\ |\\;|\\:|\\!)"
+_SPACE = r"(?: |~|\\,|\\ |\\;|\\:|\\!|\\(?:q?quad|enspace|thinspace)(?![a-zA-Z]))"
 _COMMA = r"(?:,|\{,\}|,\\!)"
 _THOUSANDS = re.compile(
     rf"(?<![\d.,^_])[1-9]\d{{0,2}}(?:(?:{_COMMA}\d{{3}})+|(?:{_SPACE}\d{{3}})+)"
@@ -26,17 +28,22 @@ _SEVERAL = re.compile(
     r"|\.\d*\."  # two decimal points
     r"|\d[eE][-+]?\d"  # scientific notation inside an expression, where e is Euler's number
     r"|0[xX]\d|\d_"
+    r"|\d\s*(?:[|&;]|\\\\)\s*[-+]?\d"  # cells of a table or a matrix
+    r"|\d['\u2019\u2032](?!\d{3}(?:\D|$))\s*\d"  # feet and inches
+    r"|\\circ\}?\s*\d"  # degrees and minutes
+    # a bound
+    r"|^\$?\s*(?:\\(?:[lg]eq?|[lg]eqslant|[lg]t|neq?|not)(?![a-zA-Z])|[<>\u2260\u2264\u2265])"
 )
-"""Texts with several numbers, or texts for which graders disagree on the value."""
+"""Texts with several numbers, bounds, and texts for which graders disagree on the value."""
 _POWER = r"(?:\^|\*\*)"
 _TOO_LARGE = re.compile(
     rf"!|{_POWER}[^-+*/\\\s]*{_POWER}|{_POWER}[^\d]{{0,3}}\d{{4}}|\\cdots|\\ldots"
 )
 """Factorials, towers of powers and long exponents, which are rejected immediately instead of
 running into the reader's time limit."""
-_PYTHON_POWER = re.compile(r"\*\*\s*(-?\d+(?:\.\d+)?)")
-_MINUS = str.maketrans({"\u2212": "-", "\u00a0": " ", "\u2009": " ", "\u202f": " "})
-"""The minus sign and the spaces of typeset text."""
+_PYTHON_POWER = re.compile(r"(?:\*\*\s*|\^(?=-))(-?\d+(?:\.\d+)?)")
+"""A power in Python's form, or one with a negative exponent without braces."""
+_PERCENT = re.compile(r"\\(?:text|mathrm)\{\s*percent\s*\}")
 _READER = Reader()
 
 
@@ -86,24 +93,25 @@ def number(text: str) -> float | None:
 
 @lru_cache(maxsize=4096)
 def same_expression(gold: str, answer: str) -> bool:
-    """Whether an answer equals the gold answer. Numbers are equal within 1e-6; math-verify compares
-    expressions, intervals, tuples, matrices and texts.
+    """Whether an answer equals the gold answer. Whole numbers must be equal, and other numbers
+    within 1e-6; math-verify compares expressions, intervals, tuples, matrices and texts.
 
     Errors: MissingExtra without math-verify, if the answers differ as texts and as plain numbers.
     """
-    texts = [text.translate(_MINUS).strip().strip("$").strip() for text in (gold, answer)]
+    texts = [typeset(text).strip("$").strip() for text in (gold, answer)]
     if texts[0] == texts[1]:
         return True
     if not texts[1] or len(texts[1]) > _LONGEST or _TOO_LARGE.search(texts[1]):
         return False
     values = [number(text) for text in texts]
+    if values[0] is not None and all(_WHOLE.fullmatch(text) for text in texts):
+        return values[0] == values[1]
     if values[0] is not None:
         return values[1] is not None and equal(values[1], values[0])
     return _READER.same(*texts)
 
 
 def _without_thousands(text: str) -> str:
-    """Returns the text with ASCII minus signs and ASCII spaces, and without thousands
-    separators."""
-    text = text.translate(_MINUS).strip().rstrip(",;")
+    """Returns the text without typographic characters and thousands separators."""
+    text = _PERCENT.sub(r"\\%", typeset(text)).rstrip(",;")
     return _THOUSANDS.sub(lambda match: re.sub(r"\D", "", match[0]), text)

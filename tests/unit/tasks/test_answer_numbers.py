@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from colearn.tasks.math_duo import MathDuo
-from colearn.tasks.math_duo.checker import number, plain_number
+from colearn.tasks.math_duo.checker import number, plain_number, same_expression
 
 pytest.importorskip("math_verify")
 LINES = Path(__file__).with_name("numbers.tsv").read_text(encoding="utf-8").split("\n")[1:-1]
@@ -48,3 +48,29 @@ def test_gold_answers_that_may_be_read_as_several_numbers_are_left_out_in_one_li
         f"note: task.data: {path}: leaves out 2 of 4 rows, whose answers are not one number, such "
         "as '3,4'; write thousands as 1,234 and decimals as 0.5\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("gold", "answer", "same"),
+    [
+        ("9", "9.0000001", True),
+        ("9", "\\neq 9", False),
+        ("9", "\\le 9", False),
+        ("9", "> 9", False),
+        ("\\le 9", "\\le 9", True),
+        ("11", "5\\quad 6", False),
+        ("56", "5'6\"", False),
+        ("1000000", "1000001", False),
+        ("12345678", "12,345,679", False),
+        ("12345678", "12,345,678", True),
+        ("-5", "\u20135", True),
+        ("\\frac{5}{2}", "2\u00bd", True),
+        ("3", "**3**", True),
+        ("\\sqrt{3}", "\u221a3", True),
+        ("(3,4)", "(4,3)", False),
+        ("x+1", "1+x", True),
+    ],
+)
+def test_an_expression_is_the_gold_answers(gold, answer, same):
+    """Each pair is decided by hand."""
+    assert same_expression(gold, answer) is same
