@@ -41,13 +41,18 @@ def read_template(
 ) -> str | None:
     """Read the template that `agents.*.chat` names; None means plain text.
 
-    Errors: ConfigError for a file that is missing or not UTF-8, and for a template that does not
-    accept these settings.
+    Errors: ConfigError for a file that is missing or not UTF-8, for a tokenizer with several
+    templates of which none is the default, and for a template that does not accept these settings.
     """
     if chat == "plain":
         return None
     if chat == "auto":
-        known: str | None = tokenizer.chat_template
+        known: str | dict[str, str] | None = tokenizer.chat_template
+        if isinstance(known, dict):
+            raise ConfigError(
+                f"agents.chat: the tokenizer has the templates {', '.join(sorted(known))} and none "
+                "named default; write one of them into a .jinja file and name it"
+            )
         if known is None:
             note_once(
                 f"agents.chat: {tokenizer.name_or_path or 'the tokenizer'} has no chat template; "

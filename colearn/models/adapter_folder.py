@@ -14,6 +14,10 @@ CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 _PROMPTS = ("PROMPT_TUNING", "MULTITASK_PROMPT_TUNING", "PREFIX_TUNING", "P_TUNING", "CPT")
 """Names of peft's adapter types that only prepend virtual tokens to the prompt."""
 
+_BASE_CHANGED = ("pissa_niter", "lora_ga")
+"""Initial weights for which peft subtracts from the base what it drew at random, or computed from a
+gradient. A base that is loaded later lacks this change; peft loads such an adapter in silence."""
+
 
 def is_adapter(path: str) -> bool:
     """Whether a path is the folder of an adapter. As in transformers, a folder with an adapter
@@ -35,6 +39,12 @@ def adapter_base(path: str, field: str) -> str:
         raise ConfigError(
             f"{where} is {kind}, which changes no weights and cannot be merged; name a model, or a "
             "LoRA adapter"
+        )
+    begun = config.get("init_lora_weights")
+    if isinstance(begun, str) and begun.startswith(_BASE_CHANGED):
+        raise ConfigError(
+            f"{where} was begun by {begun}, which changed the base in a way that no file holds; "
+            "save it again with path_initial_model_for_weight_conversion"
         )
     if task not in (None, "CAUSAL_LM"):
         raise ConfigError(f"{where} is for {task}; name one of a causal language model (CAUSAL_LM)")

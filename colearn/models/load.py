@@ -112,7 +112,8 @@ def read_config(path: str, field: str) -> PretrainedConfig:
 
 
 def load_tokenizer(path: str, *, field: str) -> PreTrainedTokenizerBase:
-    """Load a tokenizer. If the pad token is missing, prints a note and uses the end token.
+    """Load a tokenizer. If the pad token is missing, prints a note and uses the end token. Of
+    several chat templates, the one named `default` is used, as in transformers.
 
     Errors: ConfigError naming `field`.
     """
@@ -120,6 +121,8 @@ def load_tokenizer(path: str, *, field: str) -> PreTrainedTokenizerBase:
 
     with _reading(path, field):
         tokenizer = AutoTokenizer.from_pretrained(path, trust_remote_code=False)
+    if isinstance(tokenizer.chat_template, dict) and "default" in tokenizer.chat_template:
+        tokenizer.chat_template = tokenizer.chat_template["default"]
     if tokenizer.pad_token_id is None:
         end = tokenizer.eos_token
         tokenizer.pad_token = end

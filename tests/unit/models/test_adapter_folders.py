@@ -79,6 +79,8 @@ KINDS: dict[str, Any] = {
     "a pattern": lora(target_modules=r".*\.layers\.0\.[a-z_]+\.(q_proj|up_proj)"),
     "rank-stabilised": lora(use_rslora=True),
     "DoRA": lora(use_dora=True),
+    "begun by the base's largest parts": lora(init_lora_weights="pissa"),
+    "begun by the base's orthonormal parts": lora(init_lora_weights="olora"),
     "ranks and alphas by layer": lora(rank_pattern={"q_proj": 2}, alpha_pattern={"v_proj": 3}),
     "one layer": lora(target_modules=["q_proj"], layers_to_transform=[1], layers_pattern="layers"),
     "embeddings and head": lora(target_modules=["embed_tokens", "lm_head", "q_proj"]),
@@ -212,6 +214,10 @@ def odd(name: str, folder: Path, base: str) -> str:
             config["base_model_name_or_path"] = str(folder / "gone")
         case "itself":
             config["base_model_name_or_path"] = str(adapter)
+        case "begun by random numbers":
+            config["init_lora_weights"] = "pissa_niter_4"
+        case "begun by a gradient":
+            config["init_lora_weights"] = "lora_ga"
         case "unknown kind":
             config["peft_type"] = "NOTHING"
         case "pickled":
@@ -242,6 +248,7 @@ def odd(name: str, folder: Path, base: str) -> str:
 
 ODD = (
     *("own biases", "prompts", "classifier", "no base", "lost base", "itself", "unknown kind"),
+    *("begun by random numbers", "begun by a gradient"),
     *("pickled", "half", "other shapes", "more", "cut", "quantised", "damaged"),
 )
 

@@ -6,9 +6,11 @@ import json
 from pathlib import Path
 
 import pytest
-from tiny import save_model
+from tiny import byte_tokenizer, save_model
+from transformers import AutoTokenizer
 
 from colearn.agents import ChatFormat
+from colearn.errors import ConfigError
 from colearn.models.load import load_tokenizer
 from colearn.text.notes import note_once
 
@@ -59,3 +61,32 @@ def test_a_model_with_both_is_not_told_of(
     note_once.cache_clear()
     ChatFormat(load_tokenizer(save_model(tmp_path), field="models.*.path"))
     assert "note" not in capsys.readouterr().err
+
+
+def several(folder: Path, *names: str) -> str:
+    """A model whose tokenizer has a template by each name; the one of the tests, and lists."""
+    save_model(folder)
+    (folder / "chat_template.jinja").unlink()
+    tokenizer = byte_tokenizer()
+    own = tokenizer.chat_template
+    tokenizer.chat_template = {n: own if n == "default" else "{{ messages }}" for n in names}
+    tokenizer.save_pretrained(folder)
+    return str(folder)
+
+
+def test_of_several_templates_the_default_is_used_as_in_transformers(tmp_path: Path) -> None:
+    path = several(tmp_path, "rag", "default", "tool_use")
+    said = [{"role": "user", "content": "hello"}]
+    by_transformers = AutoTokenizer.from_pretrained(path).apply_chat_template(
+        said, add_generation_prompt=True, return_dict=False
+    )
+    chat = ChatFormat(load_tokenizer(path, field="models.*.path"))
+    assert list(chat.open("hello").tokens) == by_transformers
+
+
+def test_several_templates_without_a_default_are_one_line(tmp_path: Path) -> None:
+    tokenizer = load_tokenizer(several(tmp_path, "tool_use", "rag"), field="models.*.path")
+    line = "^agents.chat: the tokenizer has the templates rag, tool_use and none named default; "
+    with pytest.raises(ConfigError, match=line):
+        ChatFormat(tokenizer)
+    assert ChatFormat(tokenizer, chat="plain").open("hello").tokens
