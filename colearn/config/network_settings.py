@@ -6,6 +6,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, model_validator
 
+from colearn.contract.rotary import steady_positions
+
 from .section import EACH, Device, Section
 
 Decay = Annotated[float, Field(ge=0, lt=1)]
@@ -132,10 +134,9 @@ class CriticSettings(TrainedNetworkSettings):
         return self.baseline == "item"
 
     def longest_stream(self, architecture: Any) -> int:
-        """`max_length`, or the maximum number of positions in this transformers config if that is
-        smaller."""
-        text = architecture.get_text_config()
-        positions: int | None = getattr(text, "max_position_embeddings", None)
+        """`max_length`, or the number of positions of a model with this transformers config if that
+        is smaller."""
+        positions = steady_positions(architecture.get_text_config())
         return self.max_length if positions is None else min(self.max_length, positions)
 
     def value_model(self, reader: str) -> str:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from colearn.agents import AgentSpec, ChatFormat
 from colearn.config import ResolvedRun
 from colearn.contract import NetworkKey
+from colearn.contract.rotary import steady_positions
 from colearn.models.load import check_vocabulary
 
 from .architecture import Architectures, NotHere
@@ -25,7 +26,7 @@ def read_specs(run: ResolvedRun, architectures: Architectures) -> dict[str, Agen
             return None
         check_vocabulary(tokenizer, architecture.vocab_size, field)
         chat = ChatFormat(tokenizer, **settings.chat_format)
-        positions = getattr(architecture, "max_position_embeddings", None)
+        positions = steady_positions(architecture)
         specs[agent] = AgentSpec(**settings.spec_fields, chat=chat, positions=positions)
     return specs
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from colearn.contract.rotary import by_length, steady_positions
 from colearn.contract.rows import Visibility
 from colearn.errors import ConfigError
 
@@ -22,7 +23,6 @@ from .lean_layers import LARGE, Lean, kept_inputs, lean_layers
 from .logits import logits_at_once, scaled_logits
 from .packed_products import PackedProducts, worthwhile
 from .recomputation import recomputing
-from .rotary import by_length, steady_positions
 from .tree_attention import NAME, by_blocks
 from .tree_mask import TreeMask
 

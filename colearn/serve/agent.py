@@ -48,8 +48,7 @@ class ServedAgent:
         self.decoder = ServedChat(copy.deepcopy(self._tokenizer), **self._form)
         """Chat format for decoding in any thread. Its copy of the tokenizer is never used to
         encode, since encoding is not thread-safe."""
-        positions: int | None = getattr(self.base.config, "max_position_embeddings", None)
-        self.context = min(n for n in (positions, context, 2**20) if n is not None)
+        self.context = min(n for n in (self.base.positions, context, 2**20) if n is not None)
         """Maximum number of tokens in a history."""
         self.longest_token = max(map(len, self._tokenizer.get_vocab()))
         """Number of characters in the longest token."""

@@ -11,6 +11,7 @@ from typing import Any
 
 from colearn.contract.bounds import Count, check_bounds
 from colearn.contract.reward import PromptOrText, RewardFunction
+from colearn.contract.rotary import steady_positions
 from colearn.errors import ConfigError, reason_of
 from colearn.files.first_opening import check_template
 
@@ -39,7 +40,8 @@ class RewardModel(RewardFunction):
     output: int | None = None
     """Index of the class, from 0; None selects the only output."""
     max_length: Count = 4096
-    """Maximum length of a text in tokens; a longer text is an error."""
+    """Maximum length of a text in tokens; a longer text, or one that is longer than the classifier
+    reads, is an error."""
     device: str = "auto"
     """Device of the model."""
     spent: Spent = field(default_factory=Spent, init=False, compare=False, repr=False)
@@ -105,6 +107,7 @@ class _Classifier:
             raise ConfigError(f"task.reward.output: '{path}' has {count} outputs, not {output + 1}")
         if output is not None and count == 1:
             raise ConfigError(f"task.reward.output: '{path}' has one output; leave it out")
+        self.positions = steady_positions(model.config.get_text_config())
         self.model = model.to(resolve_device(device, "task.reward.device")).eval()
         self.path, self.output = path, output
         self._kept: OrderedDict[str, float] = OrderedDict()
@@ -128,6 +131,12 @@ class _Classifier:
                     f"task.reward.max_length: a text has {tokens} tokens, more than {longest}; "
                     "raise it or shorten the answers"
                 )
+            if self.positions is not None and tokens > self.positions:
+                raise ConfigError(
+                    f"task.reward.path: a text has {tokens} tokens, and '{self.path}' reads "
+                    f"{self.positions}; shorten the prompts or answers, or name a classifier that "
+                    "reads more"
+                )
             with torch.inference_mode():
                 ids = inputs["input_ids"].to(self.model.device)
                 mask = inputs["attention_mask"].to(self.model.device)
@@ -142,7 +151,7 @@ class _Classifier:
         if isinstance(prompt, str):
             assert isinstance(completion, str), "a plain prompt has a plain completion"
             return prompt + completion
-        if self.tokenizer.chat_template is None:
+        if not isinstance(self.tokenizer.chat_template, str):
             raise ConfigError(
                 f"task.reward.path: '{self.path}' has no chat template for messages; give prompts "
                 "as plain text"

@@ -6,6 +6,7 @@ import json
 
 import pytest
 import torch
+from peft import LoraConfig, get_peft_model
 from tokenizers.processors import TemplateProcessing
 from transformers import LlamaConfig, LlamaForCausalLM, LlamaForSequenceClassification
 
@@ -14,7 +15,15 @@ from colearn.tasks.rewards.reward_model import RewardModel
 from tests.helpers.tiny import byte_tokenizer
 
 
-def save(folder, outputs, *, template=True, kind=LlamaForSequenceClassification, dropout=0.0):
+def save(
+    folder,
+    outputs,
+    *,
+    template=True,
+    kind=LlamaForSequenceClassification,
+    dropout=0.0,
+    positions=2048,
+):
     tokenizer = byte_tokenizer() if template else byte_tokenizer(template=None)
     torch.manual_seed(3)
     config = LlamaConfig(
@@ -27,6 +36,7 @@ def save(folder, outputs, *, template=True, kind=LlamaForSequenceClassification,
         pad_token_id=0,
         initializer_range=0.5,
         attention_dropout=dropout,
+        max_position_embeddings=positions,
     )
     model = kind(config).eval()
     model.save_pretrained(folder)
@@ -137,6 +147,31 @@ def test_what_does_not_fit_the_model_is_named(tmp_path, outputs, settings, line)
     path, _, _ = save(tmp_path, outputs)
     with pytest.raises(ConfigError, match=line):
         RewardModel(path=path, device="cpu", **settings)(["a"], ["b"])
+
+
+def test_a_text_longer_than_the_classifier_reads_is_one_line(tmp_path):
+    path, _, _ = save(tmp_path, 1, positions=8)
+    part = RewardModel(path=path, device="cpu")
+    assert part(["abcd"], ["efgh"]) != [None]
+    line = r"^task\.reward\.path: a text has 9 tokens, and '.*' reads 8; shorten"
+    with pytest.raises(ConfigError, match=line):
+        part(["abcd"], ["efghi"])
+
+
+def test_an_adapter_of_a_classifier_gives_the_logit_of_peft(tmp_path):
+    base, _, tokenizer = save(tmp_path / "base", 1)
+    settings = LoraConfig(task_type="SEQ_CLS", r=4, target_modules=["q_proj", "v_proj"])
+    settings.base_model_name_or_path = base
+    plain = LlamaForSequenceClassification.from_pretrained(base)
+    model = get_peft_model(plain, settings).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.requires_grad:
+                parameter.add_(torch.randn_like(parameter), alpha=0.3)
+    model.save_pretrained(tmp_path / "adapter")
+    tokenizer.save_pretrained(tmp_path / "adapter")
+    [reward] = RewardModel(path=str(tmp_path / "adapter"), device="cpu")(["a"], ["b"])
+    assert reward == pytest.approx(logits(model, tokenizer, "ab")[0].item(), abs=1e-5)
 
 
 def test_messages_need_a_template(tmp_path):
