@@ -8,6 +8,12 @@ from typing import Any
 
 from colearn.errors import ConfigError
 
+_LEFT_OUT = (
+    *("reasoning_content", "reasoning", "thinking"),
+    *("tool_calls", "function_call", "audio", "images"),
+)
+"""Message fields that raise an error, because their content would be lost."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskedPrompt:
@@ -76,6 +82,12 @@ def _said(message: Any, column: str, where: str) -> tuple[str, str]:
             f"task.prompt: a message in '{column}' of {where} has no role of system, user, "
             "assistant with a text as content; fix it"
         )
+    for name in _LEFT_OUT:
+        if message.get(name):
+            raise ConfigError(
+                f"task.prompt: a message in '{column}' of {where} has {name}, which prompts do not "
+                "hold; write it into content"
+            )
     return role, content
 
 

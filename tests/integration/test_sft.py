@@ -85,6 +85,16 @@ def test_a_folder_that_holds_something_is_left_as_it_is(config: Config, tmp_path
     assert [one.name for one in kept.parent.iterdir()] == ["kept"]
 
 
+def test_a_dialogue_longer_than_the_model_reads_is_one_line(config: Config, tmp_path: Path) -> None:
+    """The model has 1024 positions; the byte tokenizer writes a token for each letter."""
+    turn = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b" * 1100}]
+    data = tmp_path / "dialogues.jsonl"
+    data.write_text(json.dumps({"agent": "ada", "messages": turn}))
+    line = r"^--data: line 1 of .* has 1\d\d\d tokens, and the model of 'ada' reads 1024; .*"
+    with pytest.raises(ConfigError, match=line):
+        fine_tune(config, data, tmp_path / "taught")
+
+
 @pytest.mark.parametrize("text", ["", "\n \n"])
 def test_a_file_without_rows_is_one_line(text: str, tmp_path: Path) -> None:
     data = tmp_path / "dialogues.jsonl"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +12,15 @@ from colearn.errors import ConfigError, nearest
 from colearn.files.regular import read_regular
 from colearn.text.json_value import numbered_lines, read_row
 
-_LEFT_OUT = ("reasoning_content", "reasoning", "thinking", "tool_calls")
+_LEFT_OUT = (
+    *("reasoning_content", "reasoning", "thinking"),
+    *("tool_calls", "function_call", "audio", "images"),
+)
 """Message fields that raise an error, because their content would be lost."""
+_WEIGHTS = ("weight", "loss", "trainable", "train")
+"""Message fields by which other trainers leave an answer out of the loss."""
+_ROW_LEFT_OUT = ("tools", "functions", "chat_template_kwargs", "images", "image")
+"""Row fields that raise an error, because a template would read them."""
 
 IGNORED = -100
 """Label of a token that is excluded from the loss, as in torch and TRL."""
@@ -28,6 +35,8 @@ class Dialogue:
     """(user, assistant) texts."""
     system: str | None = None
     """A system message that replaces the agent's role prompt."""
+    where: str = field(default="", compare=False)
+    """The line of the data, as errors name it."""
 
 
 def read_dialogues(path: Path, agents: Collection[str]) -> list[Dialogue]:
@@ -68,6 +77,12 @@ def _dialogue(line: str, agents: Collection[str], where: str) -> Dialogue:
         raise ConfigError(f"{where} {error}; write one JSON object per line") from None
     if not isinstance(row, Mapping) or not isinstance(row.get("messages"), list):
         raise ConfigError(f"{where}: has no list of messages; write agent and messages")
+    for name in _ROW_LEFT_OUT:
+        if row.get(name):
+            raise ConfigError(
+                f"{where}: has {name}, which is not read; write tools into the system text, and "
+                "what a template needs into agents.*.template"
+            )
     agent = row.get("agent", next(iter(agents)) if len(agents) == 1 else None)
     if agent not in agents:
         raise ConfigError(f"{where}: no agent {agent!r}; {nearest(str(agent), agents)}")
@@ -80,7 +95,7 @@ def _dialogue(line: str, agents: Collection[str], where: str) -> Dialogue:
             "assistant in turn, the last by assistant"
         )
     texts = [text for _, text in said]
-    return Dialogue(agent, tuple(zip(texts[::2], texts[1::2], strict=True)), system)
+    return Dialogue(agent, tuple(zip(texts[::2], texts[1::2], strict=True)), system, where)
 
 
 def _said(message: Any, where: str) -> tuple[str, str]:
@@ -94,5 +109,11 @@ def _said(message: Any, where: str) -> tuple[str, str]:
         if message.get(name):
             raise ConfigError(
                 f"{where}: a message has {name}, which rows do not hold; write it into content"
+            )
+    for name in _WEIGHTS:
+        if message.get(name) not in (None, 1):
+            raise ConfigError(
+                f"{where}: a message has the {name} {message[name]!r:.20}; every answer is trained "
+                f"alike, so end the dialogue before it, or leave {name} out"
             )
     return role, content

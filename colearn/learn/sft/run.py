@@ -9,9 +9,16 @@ from typing import Any
 
 from colearn.agents import ChatFormat
 from colearn.config import Config, ModelSettings, resolve
+from colearn.contract.rotary import steady_positions
 from colearn.errors import ConfigError, required
 from colearn.models.folders import with_folders
-from colearn.models.load import load_base, load_end_ids, load_tokenizer, resolve_device
+from colearn.models.load import (
+    load_base,
+    load_end_ids,
+    load_tokenizer,
+    read_config,
+    resolve_device,
+)
 from colearn.models.merging import merged
 from colearn.models.threads import use_threads
 from colearn.record.place import named_folder
@@ -50,6 +57,8 @@ def fine_tune(
         field = f"models.{name}.path"
         tokenizer = load_tokenizer(model.path, field=field)
         rows = _rows(config, tokenizer, load_end_ids(model.path, field=field), spoken)
+        architecture = read_config(model.path, field).get_text_config()
+        _check_lengths(rows, spoken, steady_positions(architecture))
         arguments = trl.SFTConfig(
             num_train_epochs=epochs,
             learning_rate=learning_rate,
@@ -88,6 +97,21 @@ def _rows(
         for agent in speaking
     }
     return [token_row(dialogue, chats[dialogue.agent]) for dialogue in dialogues]
+
+
+def _check_lengths(
+    rows: Sequence[Mapping[str, Sequence[int]]],
+    dialogues: Sequence[Dialogue],
+    positions: int | None,
+) -> None:
+    """Errors: ConfigError for a dialogue that is longer than its model reads."""
+    for row, dialogue in zip(rows, dialogues, strict=True):
+        tokens = len(row["input_ids"])
+        if positions is not None and tokens > positions:
+            raise ConfigError(
+                f"{dialogue.where} has {tokens} tokens, and the model of '{dialogue.agent}' reads "
+                f"{positions}; leave turns out, or name a model with a longer context"
+            )
 
 
 def _train(

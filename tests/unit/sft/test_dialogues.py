@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -33,6 +34,37 @@ def test_a_line_that_is_no_row_is_named(line: str, problem: str, tmp_path: Path)
         read_dialogues(data, ["ada"])
     assert str(caught.value).startswith(f"--data: line 2 of {data} {problem}")
     assert "\n" not in str(caught.value) and len(str(caught.value)) < 400
+
+
+@pytest.mark.parametrize(
+    ("answer", "fields", "problem"),
+    [
+        ({"weight": 0}, {}, "a message has the weight 0"),
+        ({"weight": 0.5}, {}, "a message has the weight 0.5"),
+        ({"loss": 0}, {}, "a message has the loss 0"),
+        ({"trainable": False}, {}, "a message has the trainable False"),
+        ({"function_call": {"name": "f"}}, {}, "a message has function_call"),
+        ({}, {"tools": [{"name": "f"}]}, "has tools, which is not read"),
+        ({}, {"chat_template_kwargs": {"enable_thinking": False}}, "has chat_template_kwargs"),
+    ],
+)
+def test_what_trl_and_openai_read_and_rows_do_not_hold_is_one_line(
+    answer: dict[str, Any], fields: dict[str, Any], problem: str, tmp_path: Path
+) -> None:
+    line = json.loads(row("a")) | fields
+    line["messages"][1] |= answer
+    data = tmp_path / "dialogues.jsonl"
+    data.write_text(json.dumps(line))
+    with pytest.raises(ConfigError, match=rf"^--data: line 1 of [^\n]*{problem}[^\n]*$"):
+        read_dialogues(data, ["ada"])
+
+
+def test_a_weight_of_one_is_that_of_every_answer(tmp_path: Path) -> None:
+    line = json.loads(row("a"))
+    line["messages"][1]["weight"] = 1
+    data = tmp_path / "dialogues.jsonl"
+    data.write_text(json.dumps(line))
+    assert read_dialogues(data, ["ada"]) == [Dialogue("ada", (("hello", "a"),))]
 
 
 @pytest.mark.parametrize("sign", ["\u2028", "\x85", "\u2029"])

@@ -176,6 +176,14 @@ def test_a_file_that_is_no_parquet_is_one_line(tmp_path):
         ([{"role": "user", "content": 3}], "a message in 'prompt' of line 2 of .* has no role"),
         ([{"role": "bot", "content": "a"}], "a message in 'prompt' of line 2 of .* has no role"),
         (["paint"], "a message in 'prompt' of line 2 of .* has no role"),
+        (
+            [MESSAGE, {"role": "assistant", "content": "", "tool_calls": [{}]}, MESSAGE],
+            "a message in 'prompt' of line 2 of .* has tool_calls, which prompts do not hold",
+        ),
+        (
+            [MESSAGE, {"role": "assistant", "content": "a", "reasoning_content": "b"}, MESSAGE],
+            "a message in 'prompt' of line 2 of .* has reasoning_content, which",
+        ),
     ],
 )
 def test_messages_that_are_no_prompt_are_one_line(tmp_path, prompt, wrong):
