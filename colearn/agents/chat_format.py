@@ -18,6 +18,7 @@ from colearn.errors import ConfigError
 from colearn.text.reasoning import CLOSE, OPEN, TOKENS, opened_reasoning
 from colearn.types import Action, Observation
 
+from .channels import read_channels
 from .dialogue import CLOSING, Part, dialogue_spans, split_places
 from .template_text import dated, read_template, render, split_turns
 
@@ -90,11 +91,14 @@ class ChatFormat:
             number for number, token in tokenizer.added_tokens_decoder.items() if token.special
         }
         special = self._special_ids = added | set(tokenizer.all_special_ids)
+        self._channels = read_channels(tokenizer, source)
         ends = [
             *(between[:1] if special.issuperset(between[:1]) else ()),
             *(() if tokenizer.eos_token_id is None else (tokenizer.eos_token_id,)),
             *model_end_ids,
         ]
+        if self._channels is not None:  # ends a message, which may be reasoning
+            ends = [end for end in ends if end != self._channels.end]
         self.end_ids: frozenset[int] = frozenset(ends)
         """Token ids that end an action; the sampled end id is part of the action and is trained."""
         if not self.end_ids:
@@ -203,6 +207,8 @@ class ChatFormat:
     def decode(self, tokens: tuple[int, ...]) -> str:
         """Return the text of sampled tokens, without special tokens. Tokens that open or close
         reasoning are written as `<think>` and `</think>`."""
+        if self._channels is not None:
+            return self._channels.decode(tokens, self._plain)
         text, begin = "", 0
         for place, token in enumerate(tokens):
             if token in self._reasoning:

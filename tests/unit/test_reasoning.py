@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib.resources import files
 
 import numpy as np
 import pytest
@@ -196,3 +197,27 @@ def test_marks_that_are_special_tokens_stay_in_the_text() -> None:
     for opens, closes in (special[2:4], special[4:]):
         tokens = tokenizer(f"{opens}a{closes}b<|end|>", add_special_tokens=False)["input_ids"]
         assert chat.decode(tuple(tokens)) == "<think>a</think>b"
+
+
+def test_reasoning_in_the_channel_of_gpt_oss_is_no_act() -> None:
+    """Each message of an answer has a channel; the answer ends at `<|return|>` alone."""
+    pytest.importorskip("trl", reason="its template is the reference")
+    source = (files("trl.chat_templates") / "gptoss.jinja").read_text(encoding="utf-8")
+    special = ("<|pad|>", "<|return|>", "<|start|>", "<|channel|>", "<|message|>", "<|end|>")
+    tokenizer = byte_tokenizer(template=source, special=(*special, "<|call|>"))
+    chat = ChatFormat(tokenizer)
+    ids = {token: tokenizer.convert_tokens_to_ids(token) for token in special}
+    assert chat.end_ids == {ids["<|return|>"]}
+    thought = f"<|channel|>analysis<|message|>I could {CALL.format('close')}"
+    answer = f"<|start|>assistant<|channel|>final<|message|>{CALL.format('open')}<|return|>"
+
+    def said(text: str) -> str:
+        return chat.decode(tuple(tokenizer(text, add_special_tokens=False)["input_ids"]))
+
+    assert said(f"{thought}<|end|>{answer}") == (
+        f"<think>I could {CALL.format('close')}</think>{CALL.format('open')}"
+    )
+    assert without_reasoning(said(thought)) == ""
+    assert said("<|channel|>final<|message|>red<|return|>") == "red"
+    assert said("<|channel|>anal") == ""
+    assert said("red<|return|>") == "red"
