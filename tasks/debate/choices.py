@@ -24,11 +24,17 @@ from ..search.question import Question
 
 LETTERS = "ABCDE"
 _ANSWER = re.compile(
-    r"\\boxed\{([A-E])\}\.?|[(\[]([A-E])[)\]](?!\s*(?:or|and|,|/))(?:\s.*)?"
+    r"\\(?:boxed|text|textbf|mathrm)\{\(?([A-E])\)?\}\.?|[(\[]([A-E])[)\]](?!\s*(?:or|and|,|/))(?:\s.*)?"
     r"|([A-E])(?:[.):](?!\s*(?:or|and|,|/))(?:\s.*)?)?"
 )
 """Pattern of an answer: a letter that is boxed, in brackets, alone or before a punctuation mark.
 The option's text may follow, but no second letter."""
+_BOXED_TEXT = re.compile(r"\\boxed\{(\\(?:text|textbf|mathrm)\{[^{}]*\})\}\.?")
+_SECOND = re.compile(
+    r"[(\[][A-E][)\]]|\b[A-E]\)"
+    r"|\b(?:or|rather|not|but|is|answer|option|choice):?\s+[A-E]\b(?=[\s.,;*$]*\Z|[.,;])"
+)
+"""Pattern of a second letter behind the first one."""
 _TEST_SHARE = 10
 STEM = frozenset(
     {
@@ -64,9 +70,15 @@ class MultipleChoice:
 
 
 def letter_of(answer: str) -> str | None:
-    """The letter in an answer such as B, (B), B. 12 or \\boxed{B}; None for any other answer."""
-    match = _ANSWER.fullmatch(answer.strip().strip("*$"))
-    return match[match.lastindex or 0] if match else None
+    """The letter in an answer such as B, (B), B. 12 or \\boxed{B}; None for any other answer, and
+    for one that names a second letter."""
+    text = answer.strip().strip("*$")
+    if boxed := _BOXED_TEXT.fullmatch(text):
+        text = boxed[1]
+    match = _ANSWER.fullmatch(text)
+    if match is None or _SECOND.search(text, match.end(match.lastindex or 0) + 1):
+        return None
+    return match[match.lastindex or 0]
 
 
 def aqua(row: Mapping[str, Any]) -> Question:

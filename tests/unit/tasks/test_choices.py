@@ -184,6 +184,16 @@ def test_a_file_that_is_not_there_is_one_line(tmp_path: Path) -> None:
         ("Because it is so", None),
         ("A banana", None),
         ("", None),
+        ("\\text{(B)}", "B"),
+        ("\\boxed{\\text{B}}", "B"),
+        ("\\boxed{(B)}", "B"),
+        ("(A) vitamin C", "A"),
+        ("(A) (B)", None),
+        ("[A] [B]", None),
+        ("A) 1 B) 2", None),
+        ("(A) is wrong, so (B)", None),
+        ("(A) but the answer is B", None),
+        ("A. No, rather B.", None),
     ],
 )
 def test_a_letter_is_read_where_there_is_one(answer: str, letter: str | None) -> None:
