@@ -17,15 +17,18 @@ from .digest import digest, file_digests
 Bases = Mapping[str, Mapping[str, str]]
 """Digests of the files at each path in the config, keyed by config field and then by file name."""
 
+_DATA = (".jsonl", ".json", ".csv", ".txt", ".md", ".parquet")
+"""Suffixes of the data files that tasks read from a folder."""
+
 
 def bases_of(run: ResolvedRun, folders: Mapping[str, str]) -> Bases:
     """Compute digests of the settings and tokenizers of all models of a run. Weights are included
     only for models that checkpoints do not save completely. `folders`: the result of
     `base_folders`; models missing from it are skipped.
 
-    The task or another config section may name model folders and single files (for example data and
-    chat templates). Digests of these folders and files are included. If a data file changed, a
-    resumed run would draw different rows.
+    The task or another config section may name model folders, single files (for example data and
+    chat templates), and folders of data (for example a corpus). Digests of these folders and files
+    are included. If a data file changed, a resumed run would draw different rows.
     """
     weights: dict[str, tuple[str, bool]] = {}
     for key in run.networks:
@@ -40,8 +43,11 @@ def bases_of(run: ResolvedRun, folders: Mapping[str, str]) -> Bases:
             weights[field] = text, True
     digests = {f: file_digests(path, f, weights=needed) for f, (path, needed) in weights.items()}
     files = {f: text for f, text in _texts(plain, "") if f not in digests and _is_file(text)}
+    digests |= {f: {Path(text).name: digest(Path(text).expanduser())} for f, text in files.items()}
     return digests | {
-        f: {Path(text).name: digest(Path(text).expanduser())} for f, text in files.items()
+        field: _data_digests(Path(text).expanduser())
+        for field, text in _texts(plain, "")
+        if field.startswith("task.") and field not in digests and _is_data_folder(text)
     }
 
 
@@ -105,6 +111,24 @@ def _is_file(text: str) -> bool:
         return _is_path(text) and bool(Path(text).suffix) and Path(text).expanduser().is_file()
     except (OSError, RuntimeError):  # a name that is too long, a home that is not known
         return False
+
+
+def _is_data_folder(text: str) -> bool:
+    """Whether a string is the path of an existing folder. A bare word is not a path, even if a
+    folder has that name."""
+    try:
+        return _is_path(text) and "/" in text and Path(text).expanduser().is_dir()
+    except (OSError, RuntimeError):  # a name that is too long, a home that is not known
+        return False
+
+
+def _data_digests(folder: Path) -> dict[str, str]:
+    """Digests of the data files under a folder, keyed by path within the folder."""
+    return {
+        file.relative_to(folder).as_posix(): digest(file)
+        for file in sorted(folder.rglob("*"))
+        if file.suffix in _DATA and file.is_file()
+    }
 
 
 def _is_path(text: str) -> bool:

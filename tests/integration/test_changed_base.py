@@ -14,10 +14,11 @@ import pytest
 from tiny import register, save_model
 
 from colearn.cli import main
-from colearn.config import load_config
+from colearn.config import load_config, resolve
 from colearn.errors import CheckpointError
 from colearn.experiment.loop import Experiment
 from colearn.export import export_run
+from colearn.models.base_digests import bases_of, check_bases
 from colearn.record import RunFolder
 
 LORA = {"rank": 2}
@@ -91,6 +92,35 @@ def test_a_resumed_run_on_other_rows_is_one_line(tmp_path: Path) -> None:
         Experiment(extended(config), tmp_path / "run", resume=True)
     rows.write_text(kept)
     Experiment(extended(config), tmp_path / "run", resume=True).run()
+
+
+def test_a_changed_corpus_is_one_line(tmp_path: Path) -> None:
+    """A passage altered, one added; another kind of file is no data."""
+    corpus = tmp_path / "corpus"
+    (corpus / "more").mkdir(parents=True)
+    (corpus / "more" / "a.txt").write_text("Red is warm.")
+    questions = tmp_path / "questions.jsonl"
+    row = {"question": "What is warm?", "answers": ["red"]}
+    questions.write_text("".join(json.dumps(row | {"question": f"{k}?"}) + "\n" for k in range(9)))
+    task = {"name": "search_single", "data": str(questions), "corpus": str(corpus)}
+    run = resolve(load_config({**asked(tmp_path), "task": task}))
+
+    def bases() -> Any:
+        return bases_of(run, {})
+
+    kept = bases()
+    assert kept["task.corpus"].keys() == {"more/a.txt"}
+    (corpus / "notes.bin").write_text("no data")
+    check_bases(tmp_path / "checkpoint", kept, bases(), rows=True)
+    (corpus / "more" / "a.txt").write_text("Blue is warm.")
+    line = r"^task\.corpus: more/a\.txt is not the one .*; put the file back, [^\n]*$"
+    with pytest.raises(CheckpointError, match=line):
+        check_bases(tmp_path / "checkpoint", kept, bases(), rows=True)
+    (corpus / "more" / "a.txt").write_text("Red is warm.")
+    (corpus / "b.md").write_text("Blue is cold.")
+    with pytest.raises(CheckpointError, match=r"^task\.corpus: b\.md is not the one "):
+        check_bases(tmp_path / "checkpoint", kept, bases(), rows=True)
+    check_bases(tmp_path / "checkpoint", kept, bases())
 
 
 def test_other_rows_do_not_hinder_an_export(tmp_path: Path) -> None:
