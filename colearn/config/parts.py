@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass, replace
+from functools import cache
 from typing import Any, TypeVar, get_args, get_type_hints
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
@@ -113,7 +114,7 @@ def _values(cls: type[Any], settings: Mapping[str, Any], current: Any) -> dict[s
     """Returns values for the fields of `cls` that `settings` names. `current` is the instance whose
     fields these values replace, or None."""
     known = {field.name: field for field in fields(cls) if field.init}
-    hints = get_type_hints(cls)
+    hints = _type_hints(cls)
     values = {}
     for key, value in settings.items():
         if key not in known:
@@ -180,6 +181,13 @@ def _default(field: Field[Any]) -> Any:
     return field.default if field.default_factory is MISSING else field.default_factory()
 
 
+@cache
+def _type_hints(cls: type[Any]) -> Mapping[str, Any]:
+    """The types of a dataclass's fields, evaluated once for each class: a comparison asks for those
+    of all its algorithms and their parts once for each of its rows."""
+    return get_type_hints(cls)
+
+
 def known_settings(cls: type[Any], names: Mapping[str, str]) -> dict[str, Any]:
     """Returns the names of a dataclass's settings as a nested mapping. A setting with a plain value
     is mapped to None. A setting that is a section is mapped to a mapping that contains `name` and
@@ -188,7 +196,7 @@ def known_settings(cls: type[Any], names: Mapping[str, str]) -> dict[str, Any]:
 
     Errors: ConfigError for an unknown part.
     """
-    hints = get_type_hints(cls)
+    hints = _type_hints(cls)
     known: dict[str, Any] = {}
     for field in fields(cls):
         if not field.init:
