@@ -18,15 +18,20 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> str:
     return save_model(tmp_path_factory.mktemp("model"), "llama")
 
 
+@pytest.fixture(scope="module")
+def passes() -> Rehearsed:
+    """Passes of the tiny model, which each estimate of a module would rehearse again."""
+    return {}
+
+
 @pytest.fixture
-def estimated(model: str, monkeypatch: pytest.MonkeyPatch) -> Any:
+def estimated(model: str, passes: Rehearsed, monkeypatch: pytest.MonkeyPatch) -> Any:
     register(monkeypatch, notes="tiny:Notes")
 
     def run(
         *overrides: str,
         processes: int = 1,
         machine: Machine | None = None,
-        rehearsed: Rehearsed | None = None,
         **sections: Any,
     ) -> Estimate:
         settings = {
@@ -40,6 +45,6 @@ def estimated(model: str, monkeypatch: pytest.MonkeyPatch) -> Any:
             "run": {"device": "cpu"},
         }
         config = load_config(settings | sections, overrides)
-        return estimate(config, processes=processes, machine=machine, rehearsed=rehearsed)
+        return estimate(config, processes=processes, machine=machine, rehearsed=passes)
 
     return run

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from colearn.estimate import Estimate
 from colearn.estimate.machine import Machine, read_machine
-from colearn.estimate.phases import FIXED_BYTES, Rehearsed
+from colearn.estimate.phases import FIXED_BYTES
 from colearn.estimate.propose import propose
 from colearn.estimate.table import estimate_tables
 
@@ -20,17 +20,11 @@ TRAINED = 32_544
 """Parameters of the tiny model, counted in test_estimate.py."""
 
 
-@pytest.fixture(scope="module")
-def rehearsed() -> Rehearsed:
-    """Passes of the tiny model, which each of the estimates below would rehearse again."""
-    return {}
-
-
 @pytest.fixture
-def on_ray(estimated: Any, rehearsed: Rehearsed) -> Any:
+def on_ray(estimated: Any) -> Any:
     def run(*overrides: str, machine: Machine | None = None) -> Estimate:
         section = {"device": "auto" if machine else "cpu", "host": {"name": "ray"}}
-        one: Estimate = estimated(*overrides, machine=machine, rehearsed=rehearsed, run=section)
+        one: Estimate = estimated(*overrides, machine=machine, run=section)
         return one
 
     return run

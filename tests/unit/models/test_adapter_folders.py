@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import shutil
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -43,12 +45,24 @@ def bases(tmp_path_factory: pytest.TempPathFactory) -> dict[bool, str]:
     return {tied: save_model(folder / f"tied-{tied}", "llama", tied=tied) for tied in (True, False)}
 
 
+@cache
+def loaded(folder: str) -> Any:
+    """A base of this module, which no test changes."""
+    return AutoModelForCausalLM.from_pretrained(folder)
+
+
+@cache
+def answers_of_base(folder: str) -> torch.Tensor:
+    with torch.no_grad():
+        return loaded(folder)(IDS).logits
+
+
 def save_adapter(folder: Path, base: str, config: Any) -> str:
     """An adapter that changes the model: its weights are drawn anew."""
     config.base_model_name_or_path = base
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(3)
-        model = get_peft_model(AutoModelForCausalLM.from_pretrained(base), config)
+        model = get_peft_model(copy.deepcopy(loaded(base)), config)
         with torch.no_grad():
             for parameter in model.parameters():
                 if parameter.requires_grad:
@@ -69,7 +83,7 @@ def answers(folder: str) -> torch.Tensor:
 
 
 def by_peft(base: str, adapter: str) -> torch.Tensor:
-    plain = AutoModelForCausalLM.from_pretrained(base)
+    plain = copy.deepcopy(loaded(base))
     with torch.no_grad():
         return PeftModel.from_pretrained(plain, adapter).eval()(IDS).logits
 
@@ -107,7 +121,7 @@ def test_base_and_adapter_are_one_model(
 ) -> None:
     adapter = save_adapter(tmp_path / "adapter", bases[tied], KINDS[kind])
     expected = by_peft(bases[tied], adapter)
-    assert not torch.allclose(expected, answers(bases[tied]), atol=0.1)
+    assert not torch.allclose(expected, answers_of_base(bases[tied]), atol=0.1)
     merged = merged_folder(adapter, FIELD)
     torch.testing.assert_close(answers(merged), expected, rtol=1e-5, atol=3e-5)
     assert merged_folder(adapter, FIELD) == merged
@@ -191,9 +205,9 @@ def test_a_critics_path_and_a_dry_run_read_base_and_adapter(
     adapter = save_adapter(tmp_path / "adapter", bases[False], lora())
     run = with_folders(resolve(load_config(settings(bases[False], critic={"path": adapter}))))
     assert run.config.critic.path == merged_folder(adapter, FIELD)
-    estimate(load_config(settings(adapter)))
+    one = estimate(load_config(settings(adapter)))
     shutil.rmtree(tmp_path / "cache")
-    estimate(load_config(settings(adapter)))
+    estimate(load_config(settings(adapter)), rehearsed=one.rehearsed)
     assert not (tmp_path / "cache").exists(), "a dry run merges nothing"
 
 

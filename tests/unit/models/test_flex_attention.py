@@ -83,9 +83,16 @@ def test_a_query_sees_what_it_sees_in_the_dense_mask(
     assert not each.any(4).any(2)[~kept].any()
 
 
-def inputs(width: int, dtype: torch.dtype) -> list[torch.Tensor]:
+def small(seed: int, *, windows: bool = False) -> TreeMask:
+    """Two rows, as wide as three or four blocks."""
+    rng = random.Random(seed)
+    rows = tuple(tree(rng, 5, windows=windows) for _ in range(2))
+    return TreeMask(rows, max(row[-1].end for row in rows) + 17)
+
+
+def inputs(rows: int, width: int, dtype: torch.dtype) -> list[torch.Tensor]:
     torch.manual_seed(0)
-    return [torch.randn((3, heads, width, 16), dtype=dtype) for heads in (4, 2, 2)]
+    return [torch.randn((rows, heads, width, 16), dtype=dtype) for heads in (4, 2, 2)]
 
 
 def dense_attention(query, key, value, mask):
@@ -95,8 +102,8 @@ def dense_attention(query, key, value, mask):
 
 
 def test_it_equals_attention_with_the_dense_mask() -> None:
-    mask = batch(0)
-    query, key, value = inputs(mask.width, torch.float32)
+    mask = small(0)
+    query, key, value = inputs(2, mask.width, torch.float32)
     blocks = block_mask(mask, CPU, None)
     made = flex_attention(query, key, value, block_mask=blocks, scale=0.3, enable_gqa=True)
     expected = dense_attention(query, key, value, mask.dense(CPU))
@@ -112,8 +119,8 @@ def test_a_dense_mask_is_for_small_batches_alone() -> None:
 def test_its_gradients_equal_those_of_the_dense_mask(monkeypatch: pytest.MonkeyPatch) -> None:
     # torch refuses gradients on the CPU, whose compiled kernel has none; the eager one has them
     monkeypatch.setattr("torch.nn.attention.flex_attention._validate_device", lambda *_: None)
-    mask = batch(1, windows=True)
-    query, key, value = (one.requires_grad_() for one in inputs(mask.width, torch.float64))
+    mask = small(1, windows=True)
+    query, key, value = (one.requires_grad_() for one in inputs(2, mask.width, torch.float64))
     blocks = block_mask(mask, CPU, None)
     made = flex_attention(query, key, value, block_mask=blocks, scale=0.3, enable_gqa=True)
     expected = dense_attention(query, key, value, mask.dense(CPU))

@@ -10,6 +10,8 @@ import fabricated_runs as fabricated
 import pytest
 
 from colearn.report import write_report
+from colearn.report.source import read_source
+from colearn.report.summarise import summarise
 
 
 def turn(at: int = 0, **changes: Any) -> dict[str, Any]:
@@ -28,14 +30,14 @@ def turn(at: int = 0, **changes: Any) -> dict[str, Any]:
     return usual | changes
 
 
-def write(
+def write_runs(
     folder: Path,
     turns: list[list[dict[str, Any]]],
     *,
     signal: float | None = 0.2,
     seeds: tuple[int, ...] = (0, 1),
-) -> tuple[dict[str, Any], str, str]:
-    """Runs with a critic, and of groups without one; the summary, table.md and report.html."""
+) -> None:
+    """Runs with a critic, and of groups without one."""
     for algorithm in ("collm_cc", "magrpo"):
         for seed in seeds:
             run = folder / "runs" / f"{algorithm}-s{seed}"
@@ -56,9 +58,29 @@ def write(
                     for number, some in enumerate(turns, start=1)
                 ]
                 fabricated.write_jsonl(run / "critic.jsonl", told)
+
+
+def reported(folder: Path) -> tuple[dict[str, Any], str, str]:
+    """The summary, table.md and report.html."""
     write_report(folder)
     summary = json.loads((folder / "summary.json").read_text())
     return summary, (folder / "table.md").read_text(), (folder / "report.html").read_text()
+
+
+def summary_of(folder: Path, turns: list[list[dict[str, Any]]], **settings: Any) -> dict[str, Any]:
+    """The summary of such runs as a report writes it, without the report's pictures."""
+    write_runs(folder, turns, **settings)
+    summarise(read_source(folder)).write(folder / "summary.json")
+    summary: dict[str, Any] = json.loads((folder / "summary.json").read_text())
+    return summary
+
+
+@pytest.fixture(scope="module")
+def usual(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], str, str]:
+    """The report of runs that are alike in every turn."""
+    folder = tmp_path_factory.mktemp("usual")
+    write_runs(folder, [[turn()]] * 4)
+    return reported(folder)
 
 
 def test_what_is_explained_is_pooled_over_the_second_half_of_the_updates(tmp_path: Path) -> None:
@@ -68,13 +90,14 @@ def test_what_is_explained_is_pooled_over_the_second_half_of_the_updates(tmp_pat
         turn(variance=2.0, error_variance=1.0),
         turn(number=300, variance=4.0, error_variance=2.0),
     ]
-    summary, _, _ = write(tmp_path, [[first], [first], [late[0]], [late[1]]])
+    summary = summary_of(tmp_path, [[first], [first], [late[0]], [late[1]]])
     (told,) = summary["algorithms"]["collm_cc"]["critic"]["turns"]
     assert told["explained"]["mean"] == pytest.approx(1 - 700 / 1400)
 
 
 def test_each_turn_has_explained_variance_bias_item_means_and_a_ceiling(tmp_path: Path) -> None:
-    summary, table, _ = write(tmp_path, [[turn(0), turn(1, freedom=0, within=0.0)]] * 4)
+    write_runs(tmp_path, [[turn(0), turn(1, freedom=0, within=0.0)]] * 4)
+    summary, table, _ = reported(tmp_path)
     first, second = summary["algorithms"]["collm_cc"]["critic"]["turns"]
     assert first["explained"]["mean"] == pytest.approx(0.25)
     assert first["r2"]["mean"] == pytest.approx(1 - 3.5 / 4)
@@ -87,15 +110,18 @@ def test_each_turn_has_explained_variance_bias_item_means_and_a_ceiling(tmp_path
 
 
 def test_of_one_run_nothing_is_called_a_mean_over_seeds(tmp_path: Path) -> None:
-    _, table, page = write(tmp_path, [[turn()]] * 4, seeds=(0,))
+    write_runs(tmp_path, [[turn()]] * 4, seeds=(0,))
+    _, table, page = reported(tmp_path)
     section = table.partition("## What the critics explain")[2]
     assert section.lstrip().startswith("Shares of the variance")
     assert "over seeds" not in table and "over seeds" not in page
 
 
-def test_the_sentence_judges_noise_ceiling_and_critic(tmp_path: Path) -> None:
+def test_the_sentence_judges_noise_ceiling_and_critic(
+    usual: tuple[dict[str, Any], str, str],
+) -> None:
     # a share of 0.2 repeats: the noise is sqrt(1 / 0.2 - 1) = 2 times the gradient
-    summary, _, page = write(tmp_path, [[turn()]] * 4)
+    summary, _, page = usual
     sentence = (
         "collm_cc: noise limits learning (2 times the gradient in a step); a critic can explain up "
         "to 0.75 of it; this one explains up to 0.25, so this says nothing about critics; means by "
@@ -106,25 +132,26 @@ def test_the_sentence_judges_noise_ceiling_and_critic(tmp_path: Path) -> None:
 
 
 def test_a_critic_that_explains_what_can_be_explained_needs_no_caution(tmp_path: Path) -> None:
-    summary, _, _ = write(tmp_path, [[turn(error_variance=1.1, item_error_variance=3.0)]] * 4)
+    explained = turn(error_variance=1.1, item_error_variance=3.0)
+    summary = summary_of(tmp_path, [[explained]] * 4)
     assert "says nothing" not in summary["headline"]
     assert summary["headline"].endswith("this one explains up to 0.722.")
 
 
 def test_little_noise_and_a_low_ceiling_are_told(tmp_path: Path) -> None:
     quiet = turn(within=114.0, error_variance=3.5, item_error_variance=3.9)
-    summary, _, _ = write(tmp_path, [[quiet]] * 4, signal=0.8)
+    summary = summary_of(tmp_path, [[quiet]] * 4, signal=0.8)
     assert "noise hardly limits learning (0.5 times the gradient" in summary["headline"]
     assert "a critic can explain little of it (at most 0.05)" in summary["headline"]
 
 
 def test_what_was_not_measured_is_told(tmp_path: Path) -> None:
     unknown = turn(freedom=0, within=0.0)
-    summary, _, _ = write(tmp_path, [[unknown]] * 4, signal=None)
+    summary = summary_of(tmp_path, [[unknown]] * 4, signal=None)
     assert "whether noise limits learning was not measured" in summary["headline"]
     assert "is not known, as no joint history came up twice" in summary["headline"]
 
 
-def test_values_are_drawn_against_returns(tmp_path: Path) -> None:
-    _, _, page = write(tmp_path, [[turn()]] * 4)
+def test_values_are_drawn_against_returns(usual: tuple[dict[str, Any], str, str]) -> None:
+    _, _, page = usual
     assert "Values against returns" in page and "collm_cc: value against return" in page

@@ -6,6 +6,8 @@ import fabricated_runs as fabricated
 import pytest
 
 from colearn.report import write_report
+from colearn.report.source import read_source
+from colearn.report.summarise import summarise
 
 
 def write_untrained(folder, returns, *, updates=0, name="untrained"):
@@ -31,9 +33,20 @@ def write_trained(folder, seeds=range(4)):
         fabricated.write_run(folder / "runs" / f"collm_cc-s{seed}", "collm_cc", seed)
 
 
-def reported(folder):
-    write_report(folder)
+def summary_of(folder):
+    """As a report writes it, without the report's pictures."""
+    summarise(read_source(folder)).write(folder / "summary.json")
     return json.loads((folder / "summary.json").read_text())
+
+
+@pytest.fixture(scope="module")
+def four_equal(tmp_path_factory):
+    """The report of four equal evaluations of an untrained row beside four trained runs."""
+    folder = tmp_path_factory.mktemp("four_equal")
+    write_untrained(folder, [-0.25] * 4)
+    write_trained(folder)
+    write_report(folder)
+    return folder
 
 
 def pair(summary):
@@ -41,10 +54,8 @@ def pair(summary):
     return found
 
 
-def test_four_equal_evaluations_of_an_untrained_row_are_one_seed(tmp_path):
-    write_untrained(tmp_path, [-0.25] * 4)
-    write_trained(tmp_path)
-    summary = reported(tmp_path)
+def test_four_equal_evaluations_of_an_untrained_row_are_one_seed(four_equal):
+    summary = json.loads((four_equal / "summary.json").read_text())
     # four against four would tell them apart (p = 2 / 70); one against four cannot (2 / 5)
     assert (pair(summary)["differs"], pair(summary)["enough_seeds"]) == (False, False)
     last = summary["algorithms"]["untrained"]["metrics"]["return"]["last"]
@@ -54,14 +65,14 @@ def test_four_equal_evaluations_of_an_untrained_row_are_one_seed(tmp_path):
         "untrained was not trained, and its 4 runs have equal evaluations: they count as one seed."
     )
     assert sentence in summary["headline"]
-    assert sentence in (tmp_path / "table.md").read_text()
-    assert sentence in (tmp_path / "report.html").read_text()
+    assert sentence in (four_equal / "table.md").read_text()
+    assert sentence in (four_equal / "report.html").read_text()
 
 
 def test_untrained_models_that_differ_by_seed_count_each(tmp_path):
     write_untrained(tmp_path, [-0.25, -0.2, -0.15, -0.1])
     write_trained(tmp_path)
-    summary = reported(tmp_path)
+    summary = summary_of(tmp_path)
     assert (pair(summary)["differs"], pair(summary)["enough_seeds"]) == (True, True)
     assert "not trained" not in summary["headline"]
 
@@ -69,7 +80,7 @@ def test_untrained_models_that_differ_by_seed_count_each(tmp_path):
 def test_of_some_repeats_the_different_ones_count(tmp_path):
     write_untrained(tmp_path, [-0.25, -0.2, -0.25, -0.2, -0.2])
     write_trained(tmp_path)
-    summary = reported(tmp_path)
+    summary = summary_of(tmp_path)
     assert summary["algorithms"]["untrained"]["seeds"] == [0, 1]
     last = summary["algorithms"]["untrained"]["metrics"]["return"]["last"]
     assert last["mean"] == pytest.approx(-0.225)
@@ -82,13 +93,10 @@ def test_of_some_repeats_the_different_ones_count(tmp_path):
 def test_trained_runs_that_end_alike_count_each(tmp_path):
     write_untrained(tmp_path, [-0.25] * 4, updates=3, name="magrpo")
     write_trained(tmp_path)
-    summary = reported(tmp_path)
+    summary = summary_of(tmp_path)
     assert summary["algorithms"]["magrpo"]["seeds"] == [0, 1, 2, 3]
     assert pair(summary)["differs"] is True
 
 
-def test_a_page_with_an_untrained_row_does_not_say_that_all_rows_have_one_seed(tmp_path):
-    write_untrained(tmp_path, [-0.25] * 4)
-    write_trained(tmp_path)
-    write_report(tmp_path)
-    assert "neither a change nor a difference" not in (tmp_path / "report.html").read_text()
+def test_a_page_with_an_untrained_row_does_not_say_that_all_rows_have_one_seed(four_equal):
+    assert "neither a change nor a difference" not in (four_equal / "report.html").read_text()
