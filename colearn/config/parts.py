@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass, replace
-from functools import cache
 from typing import Any, TypeVar, get_args, get_type_hints
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
@@ -181,11 +180,15 @@ def _default(field: Field[Any]) -> Any:
     return field.default if field.default_factory is MISSING else field.default_factory()
 
 
-@cache
 def _type_hints(cls: type[Any]) -> Mapping[str, Any]:
-    """The types of a dataclass's fields, evaluated once for each class: a comparison asks for those
-    of all its algorithms and their parts once for each of its rows."""
-    return get_type_hints(cls)
+    """Returns the types of a dataclass's fields. They are evaluated once for each class, because a
+    comparison asks for those of all its algorithms and their parts for each of its rows."""
+    if cls not in _HINTS:
+        _HINTS[cls] = get_type_hints(cls)
+    return _HINTS[cls]
+
+
+_HINTS: dict[type[Any], Mapping[str, Any]] = {}
 
 
 def known_settings(cls: type[Any], names: Mapping[str, str]) -> dict[str, Any]:

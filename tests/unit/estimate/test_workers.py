@@ -15,7 +15,7 @@ from colearn.estimate.phases import FIXED_BYTES
 from colearn.estimate.propose import propose
 from colearn.estimate.table import estimate_tables
 
-ADAPTERS = ("models.*.lora={rank: 2}", "critic.lora={rank: 2}")
+ADAPTERS = tuple(f"{of}.lora={{rank: 2, targets: [q_proj]}}" for of in ("models.*", "critic"))
 TRAINED = 32_544
 """Parameters of the tiny model, counted in test_estimate.py."""
 
