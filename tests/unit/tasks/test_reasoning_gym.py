@@ -21,7 +21,7 @@ def say(task, text, number=0):
 
 @pytest.mark.parametrize("data", ["chain_sum", "maze", "letter_counting", "sudoku", "word_sorting"])
 def test_data_sets_of_every_kind_pass_the_check(data):
-    task = ReasoningGym(data, size=20, test_size=4)
+    task = ReasoningGym(data, size=6, test_size=4)
     check_task(task, actions=task.legal_action, seeds=(0,), episodes=1)
 
 
