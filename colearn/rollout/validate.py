@@ -55,7 +55,13 @@ def validate_observation(shown: str | Observation | None, agent: str) -> Observa
             f"task.observe: agent '{agent}' was given half of a surrogate pair, which no tokenizer "
             "takes; replace it with text.encode(errors='replace').decode()"
         )
-    return shown if isinstance(shown, Observation) else Observation(text)
+    if not isinstance(shown, Observation):
+        return Observation(text)
+    if shown.tokens:
+        raise TaskError(
+            f"task.observe: agent '{agent}' was given tokens, which its player adds; leave them out"
+        )
+    return shown
 
 
 def validate_text(text: str, method: str) -> str:

@@ -32,7 +32,7 @@ from colearn.rollout.grow import grow
 from colearn.rollout.shapes import Chain
 from colearn.rollout.transition import items_of
 from colearn.rollout.validate import LARGEST_REWARD, validate_metrics, validate_outcome
-from colearn.types import Outcome, Tree
+from colearn.types import Observation, Outcome, Tree
 
 HERE = str(Path(__file__))
 METHODS = ("reset", "observe", "step", "global_info", "metrics")
@@ -176,6 +176,7 @@ class Gives(Raises):
             7,
             "task.observe: agent 'ada' was given a int, must be str, Observation or None",
         ),
+        ("observe", Observation("seen", (1,)), "task.observe: agent 'ada' was given tokens, which"),
         ("observe", b"seen", "task.observe: agent 'ada' was given a bytes, must be str"),
         ("global_info", 7, "task.global_info: gave a int, must be str"),
         ("global_info", "\ud800", "task.global_info: gave half of a surrogate pair"),
