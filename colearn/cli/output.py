@@ -12,7 +12,8 @@ from colearn.text.masking import masked
 
 
 class OutputLost(ColearnError):
-    """Raised when standard output accepts no more data, for example on a full disk."""
+    """Raised when standard output accepts no more data, for example on a full disk, or because a
+    reward function has closed it."""
 
 
 class CommandOutput:
@@ -26,6 +27,7 @@ class CommandOutput:
 
     def write(self, text: str) -> int:
         """Writes a text. Errors: OutputLost."""
+        self._check_open()
         try:
             return self._stream.write(text)
         except OSError as error:
@@ -33,10 +35,17 @@ class CommandOutput:
 
     def flush(self) -> None:
         """Writes the buffered text. Errors: OutputLost."""
+        self._check_open()
         try:
             self._stream.flush()
         except OSError as error:
             raise self._lost(error) from None
+
+    def _check_open(self) -> None:
+        if self._stream.closed:
+            raise OutputLost(
+                "standard output: was closed by code of the config's; let it stay open"
+            )
 
     def _lost(self, error: OSError) -> Exception:
         if error.errno == errno.EPIPE:
@@ -58,10 +67,11 @@ class Errors:
 
     def write(self, text: str) -> int:
         """Writes the masked text; returns the length of the original text."""
-        try:
-            self._stream.write(masked(text))
-        except OSError:
-            _discard(self._stream)
+        if not self._stream.closed:
+            try:
+                self._stream.write(masked(text))
+            except OSError:
+                _discard(self._stream)
         return len(text)
 
     def writelines(self, lines: Any) -> None:
@@ -71,10 +81,11 @@ class Errors:
 
     def flush(self) -> None:
         """Writes the buffered text."""
-        try:
-            self._stream.flush()
-        except OSError:
-            _discard(self._stream)
+        if not self._stream.closed:
+            try:
+                self._stream.flush()
+            except OSError:
+                _discard(self._stream)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)

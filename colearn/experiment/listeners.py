@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, Literal
 
@@ -41,7 +42,8 @@ class Listeners:
     def start(self, *, resumed: bool) -> None:
         """Open the trackers, and notify callbacks and trackers that the run starts.
 
-        Errors: ConfigError for an invalid setting of a tracker, MissingExtra for a missing package.
+        Errors: ConfigError for an invalid setting of a tracker, MissingExtra for a missing package,
+        CheckpointError for a tracker that cannot write.
         """
         folder, plain = self.writer.folder, recorded_settings(self._run.config)
         event = StartEvent(
@@ -57,15 +59,18 @@ class Listeners:
             *self._run.callbacks,
             *(build_tracker(one, folder.path, plain) for one in chosen),
         ):
+            with self._writing(callback):
+                callback.on_start(event)
             self._started.append(callback)
-            callback.on_start(event)
         self._heed(event)
 
     def end(self) -> None:
         """Notify callbacks and trackers, in reverse order, that the run has ended; trackers then
         close."""
         while self._started:
-            self._started.pop().on_end()
+            callback = self._started.pop()
+            with self._writing(callback):
+                callback.on_end()
 
     def rollout(self, trees: Sequence[Tree[Any]]) -> None:
         event = RolloutEvent(**self._place, trees=trees)
@@ -113,6 +118,11 @@ class Listeners:
             "task": self._run.task,
         }
 
+    def _writing(self, callback: Callback) -> AbstractContextManager[None]:
+        """Context in which a tracker's failed write, for example on a full disk, is the error of
+        the run's other files."""
+        return self.writer.writing() if isinstance(callback, Tracker) else nullcontext()
+
     def _tell_and_write(
         self, kind: Literal["update", "evaluation"], event: UpdateEvent | EvaluateEvent
     ) -> None:
@@ -133,7 +143,8 @@ class Listeners:
             self.writer.episodes(event.episodes)
         self._line(kind, event.metrics)
         for tracker in trackers:
-            _tell(tracker, event)
+            with self._writing(tracker):
+                _tell(tracker, event)
         self._heed(event)
 
     def _line(self, kind: Literal["update", "evaluation"], metrics: Mapping[str, float]) -> None:

@@ -53,7 +53,7 @@ class Experiment:
     """
 
     def __init__(self, config: Config, folder: str | Path, *, resume: bool = False) -> None:
-        folder = named_folder(folder)
+        folder = named_folder(folder).absolute()  # code of the user may change the current one
         device = resolve_device(config.run.device)
         self.processes = Processes(device)
         before = RunFolder(folder)

@@ -14,19 +14,20 @@ _ABOVE = Path("runs")
 
 
 def run_folder(config: Config, out: str | Path | None, *, resume: bool) -> Path:
-    """Returns `out` if given, otherwise the first free `runs/TASK-ALGORITHM-NUMBER`.
+    """Returns `out` if given, otherwise the first free `runs/TASK-ALGORITHM-NUMBER`; as an absolute
+    path, since code of the user may change the current folder.
 
     Errors: ConfigError if no folder is given for a resume or for a run with several processes.
     """
     if out is not None:
-        return named_folder(out, "out")
+        return named_folder(out, "out").absolute()
     if resume:
         raise ConfigError("out: missing; name the folder of the run to resume")
     if world_size() > 1:
         raise ConfigError("out: missing; name the folder that all processes of the run share")
     name = f"{_plain(config.task.name)}-{_plain(config.algorithm.name)}"
     free = (_ABOVE / f"{name}-{number}" for number in itertools.count(1))
-    return next(folder for folder in free if not folder.exists())
+    return next(folder.absolute() for folder in free if not folder.exists())
 
 
 def _plain(name: str) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from colearn.cli.output import Errors
+from colearn.cli.output import CommandOutput, Errors, OutputLost
 from colearn.text.masking import MASK
 
 FULL = Path("/dev/full")
@@ -55,3 +55,20 @@ def test_standard_error_masks_what_is_written_to_it() -> None:
     print("lost http://ada:SWORDFISH@host", file=stream)  # type: ignore[call-overload]
     assert below.getvalue() == f"lost http://{MASK}@host\n"
     assert not stream.isatty()
+
+
+def test_standard_output_that_other_code_has_closed_is_one_line() -> None:
+    below = io.StringIO()
+    stream = CommandOutput(below)
+    below.close()
+    for call in (lambda: stream.write("a"), stream.flush):
+        with pytest.raises(OutputLost, match="standard output: was closed by code of the config"):
+            call()
+
+
+def test_notes_to_a_standard_error_that_other_code_has_closed_change_nothing() -> None:
+    below = io.StringIO()
+    stream = Errors(below)
+    below.close()
+    assert stream.write("a note") == 6
+    stream.flush()

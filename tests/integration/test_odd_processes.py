@@ -1,0 +1,47 @@
+"""Runs whose process is changed by code of the user, or whose trackers cannot write."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import colearn
+from colearn.errors import CheckpointError
+from tests.helpers.reward_functions import matches
+from tests.integration.test_objects import ROWS, SETTINGS, TEAM, TINY
+
+
+def train(out: str | Path, reward: Any, **changes: Any) -> colearn.Result:
+    settings = {**SETTINGS, **changes}
+    return colearn.train(TEAM, "magrpo", models=TINY, data=ROWS, reward=reward, out=out, **settings)
+
+
+def test_a_reward_that_leaves_the_current_folder_moves_no_file_of_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "other").mkdir()
+    monkeypatch.chdir(tmp_path)
+
+    def leaves(prompts: Any, completions: Any, **_: Any) -> list[float]:
+        os.chdir(tmp_path / "other")
+        return [1.0] * len(completions)
+
+    train("run", leaves)
+    assert (tmp_path / "run" / "run.json").is_file()
+    assert not list((tmp_path / "other").iterdir())
+
+
+@pytest.mark.parametrize(
+    ("tracker", "name"), [("csv", "metrics.csv"), ("tensorboard", "tensorboard")]
+)
+def test_a_tracker_that_cannot_write_is_one_line(tracker: str, name: str, tmp_path: Path) -> None:
+    if tracker == "csv":
+        (tmp_path / "run" / name).mkdir(parents=True)
+    else:
+        (tmp_path / "run").mkdir()
+        (tmp_path / "run" / name).touch()
+    with pytest.raises(CheckpointError, match=r"run: cannot write \((Is a directory|File exists)"):
+        train(tmp_path / "run", matches, run={"trackers": [tracker]})
