@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import Any
 
 from colearn.contract import Better, Callback, EvaluateEvent, Headline, StartEvent
@@ -67,7 +68,10 @@ class EarlyStopping(Callback):
         return headline if self.metric is None else Headline(self.metric, self.better)
 
     def _judge(self, value: float, headline: Headline) -> str | None:
-        """Reason why the run ends with this metric value; None if the run continues."""
+        """Reason why the run ends with this metric value; None if the run continues. A value that
+        is not finite is passed over, as it is after a resume, since no record holds it."""
+        if not isfinite(value):
+            return None
         watched = self._watched(headline)
         sign, name = watched.sign, watched.metric
         self._values.append(sign * value)

@@ -14,7 +14,9 @@ import torch
 
 import colearn
 from colearn.contract import RewardStructure, Services
+from colearn.contract.asking import asking
 from colearn.record import Progress, RunRecord, RunWriter
+from colearn.rollout.validate import validate_costs
 from colearn.value_model.given import critic_joint_actions
 
 from .assemble import Assembly
@@ -79,8 +81,14 @@ class RunSummary:
 
     def _costs(self) -> dict[str, float]:
         """Costs of the task's services in this process and, after a resume, also in earlier
-        processes."""
-        parts = (self._earlier_costs, Services.of(self.assembly.run.task).costs(), self.elsewhere)
+        processes.
+
+        Errors: TaskError for a total that is not a finite number.
+        """
+        task = self.assembly.run.task
+        with asking(task, "costs"):
+            here = validate_costs(Services.of(task).costs())
+        parts = (self._earlier_costs, here, validate_costs(self.elsewhere))
         names = dict.fromkeys(name for part in parts for name in part)
         return {name: sum(part.get(name, 0.0) for part in parts) for name in names}
 

@@ -281,7 +281,7 @@ def run_command(command: Sequence[str], environment: Mapping[str, str]) -> subpr
     try:
         process = subprocess.Popen(
             command,
-            env={**os.environ, **environment},
+            env={**os.environ, **_direct(), **environment},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
@@ -300,6 +300,16 @@ def run_command(command: Sequence[str], environment: Mapping[str, str]) -> subpr
         ) from None
     _running[process] = os.getpid()
     return process
+
+
+def _direct() -> dict[str, str]:
+    """Returns the variables that keep the program's requests to the gateway away from a proxy."""
+    names = ("no_proxy", "NO_PROXY")
+    before = next((os.environ[name] for name in names if os.environ.get(name)), "")
+    if before.strip() == "*":
+        return {}
+    hosts = ",".join(filter(None, (before, "127.0.0.1")))
+    return dict.fromkeys(names, hosts)
 
 
 def kill(process: subprocess.Popen[bytes]) -> None:

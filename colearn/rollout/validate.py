@@ -104,6 +104,21 @@ def validate_metrics(metrics: Mapping[str, float | None]) -> Mapping[str, float 
     return metrics
 
 
+def validate_costs(costs: Mapping[str, float]) -> Mapping[str, float]:
+    """Check the totals of a task's services. A total that is not finite could not be read from the
+    run's record again.
+
+    Errors: TaskError.
+    """
+    if not isinstance(costs, Mapping):
+        raise TaskError(f"task.costs: gave a {type(costs).__name__}, must be a mapping to numbers")
+    for name, total in costs.items():
+        number = isinstance(total, (int, float)) and abs(total) <= sys.float_info.max
+        if not isinstance(name, str) or not number:
+            raise TaskError(f"task.costs: {name!r} is {total!r:.60}, must be a finite number")
+    return costs
+
+
 def validate_outcome(outcome: Outcome[State], agents: Sequence[str]) -> Outcome[State]:
     """Check a step's outcome. Rewards must be finite or None (not scored), `done` must be a bool,
     and local rewards must belong to known agents.

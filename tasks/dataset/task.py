@@ -218,6 +218,10 @@ class Dataset(Answering[DataItem], ReadsActions, RewardStructure, Services):
 
     def _rewards(self, given: Any) -> dict[str, tuple[RewardFunction, ...]]:
         named = isinstance(given, Mapping) and "name" not in given
+        if named and TEAM in self.agents:
+            raise ConfigError(
+                f"task.agents: '{TEAM}' names the functions of all agents in task.reward; rename it"
+            )
         rewards = {}
         for receiver, functions in (given if named else {TEAM: given}).items():
             if receiver != TEAM:

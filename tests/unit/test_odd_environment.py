@@ -13,6 +13,7 @@ import pytest
 from colearn.client.endpoint import Endpoint
 from colearn.errors import ColearnError, ConfigError
 from colearn.files.cache import cache_place
+from colearn.gateway.programs import run_command
 from colearn.generate.server_link import ServerLink
 from colearn.tasks.rewards.verdict_cache import JudgeScore, Verdicts
 
@@ -66,3 +67,21 @@ def test_a_cache_folder_that_cannot_be_made_is_one_line(
         Verdicts().write(["a"], JudgeScore(score=1.0))
     with pytest.raises(ColearnError, match=r"COLEARN_CACHE: cannot make the folder .*file"):
         cache_place("model")
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [({}, "127.0.0.1"), ({"NO_PROXY": "a.org"}, "a.org,127.0.0.1"), ({"no_proxy": "*"}, "*")],
+)
+def test_a_program_reaches_the_gateway_without_a_proxy(
+    before: dict[str, str], after: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(*DEAD[0])
+    for name in ("NO_PROXY", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in before.items():
+        monkeypatch.setenv(name, value)
+    process = run_command(("sh", "-c", 'echo "$no_proxy" >&2'), {})
+    assert process.stderr is not None
+    assert process.stderr.read().decode().strip() == after
+    process.wait()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 import sys
 from collections.abc import Callable, Iterator
 from decimal import Decimal
@@ -19,10 +20,12 @@ import pytest
 
 from colearn.client.protocol.errors import ServeError
 from colearn.client.protocol.schema import parse
+from colearn.contract import Headline
 from colearn.errors import ColearnError
+from colearn.experiment.callbacks import EarlyStopping
 from colearn.gateway.payments import NoReward, number
 from colearn.gateway.task import Gateway
-from colearn.rollout.validate import validate_items
+from colearn.rollout.validate import validate_costs, validate_items
 from colearn.tasks.dataset import Dataset
 from colearn.tasks.environment import Environment
 from colearn.tasks.environment.live_environment import LiveEnvironment, tool_schemas
@@ -229,3 +232,25 @@ def test_rows_that_are_trained_on_are_not_held_out_under_another_name(
     other = spelling.format(folder=tmp_path)
     message = told(Dataset, path=str(file), reward=f"{HERE}:empties", test_path=other)
     assert "task.test_path: equals task.path" in message
+
+
+# --- numbers of the user's that a run records -----------------------------------------------------
+
+
+@pytest.mark.parametrize("costs", [{"calls": math.nan}, {"calls": math.inf}, {1: 1.0}, [1.0], None])
+def test_a_total_that_no_record_can_hold_is_one_line(costs: Any) -> None:
+    """A record with NaN could not be read again: the run was lost to resumes and reports."""
+    assert "task.costs: " in told(validate_costs, costs)
+
+
+def test_a_metric_that_is_nan_stops_no_run_that_improves() -> None:
+    """No value is above NaN, so that a run with such a first value ended after its patience."""
+    stopping = EarlyStopping(patience=2)
+    values = [math.nan, 1.0, math.nan, 2.0, 3.0, 4.0]
+    assert [stopping._judge(value, Headline("return")) for value in values] == [None] * 6
+
+
+def test_a_team_that_names_an_agent_team_is_one_line(tmp_path: Path) -> None:
+    reward = {"team": f"{HERE}:empties", "one": f"{HERE}:empties"}
+    message = told(Dataset, path=str(rows_file(tmp_path)), reward=reward, agents=("one", "team"))
+    assert "task.agents: 'team' names the functions of all agents" in message
