@@ -121,6 +121,11 @@ def load_tokenizer(path: str, *, field: str) -> PreTrainedTokenizerBase:
 
     with _reading(path, field):
         tokenizer = AutoTokenizer.from_pretrained(path, trust_remote_code=False)
+        template = tokenizer.chat_template
+        if not isinstance(template, str | dict | None):
+            raise ValueError(f"chat_template is a {type(template).__name__}, must be text")
+        if not tokenizer.vocab_size:  # every text would be lost in silence
+            raise ValueError("its tokenizer has no tokens but special ones")
     if isinstance(tokenizer.chat_template, dict) and "default" in tokenizer.chat_template:
         tokenizer.chat_template = tokenizer.chat_template["default"]
     if tokenizer.pad_token_id is None:

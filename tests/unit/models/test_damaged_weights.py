@@ -1,8 +1,10 @@
-"""A model whose weights are not finite: one line when it is read, or when it is sampled from."""
+"""A model whose weights are not finite, or whose tokenizer reads no text: one line."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -11,7 +13,7 @@ from safetensors.torch import load_file, save_file
 from colearn.contract import Sampling
 from colearn.errors import ConfigError
 from colearn.generate.sampling import BLOCK, TokenDrawing, read
-from colearn.models.load import load_base
+from colearn.models.load import load_base, load_tokenizer
 from tests.helpers.tiny import save_model
 
 
@@ -45,3 +47,21 @@ def test_probabilities_that_are_not_finite_are_one_line(
     assert tokens.max() < size
     with pytest.raises(ConfigError, match="probabilities that are not finite"):
         read(tokens, scores)
+
+
+@pytest.mark.parametrize(
+    ("file", "changed", "told"),
+    [
+        ("tokenizer.json", {"model": {"type": "BPE", "vocab": {}, "merges": []}}, "has no tokens"),
+        ("tokenizer_config.json", {"chat_template": 5}, "chat_template is a int, must be text"),
+    ],
+)
+def test_a_tokenizer_that_reads_no_text_is_one_line(
+    file: str, changed: dict[str, Any], told: str, tmp_path: Path
+) -> None:
+    save_model(tmp_path)
+    (tmp_path / "chat_template.jinja").unlink()
+    content = json.loads((tmp_path / file).read_text())
+    (tmp_path / file).write_text(json.dumps({**content, **changed}))
+    with pytest.raises(ConfigError, match=told):
+        load_tokenizer(str(tmp_path), field="models.a.path")
