@@ -39,7 +39,8 @@ PACKAGES: dict[str, tuple[str, str]] = {
     ),
     "learn": (
         "learn/*",
-        "unit/algorithms/test_recipe unit/learn/test_row_batches "
+        "unit/algorithms/test_recipe unit/learn/test_row_batches unit/learn/test_ridge "
+        "unit/learn/test_grad_signal unit/estimate/test_estimate unit/sft/test_dialogues "
         "integration/test_fresh_prompts integration/test_gradients integration/test_logprobs "
         "integration/test_references integration/test_updater "
         "integration/test_workflow_training",
@@ -50,10 +51,20 @@ PACKAGES: dict[str, tuple[str, str]] = {
         "unit/advantage/test_mhgpo unit/rollout/test_rollout_shapes contract/test_check_task "
         "integration/test_free_order",
     ),
+    "generate": (
+        "generate/*",
+        "unit/generate/test_device_transfer unit/generate/test_inverse "
+        "unit/generate/test_prefix_cache unit/generate/test_sampling_cut "
+        "unit/generate/test_served_adapters unit/generate/test_server_link "
+        "unit/generate/test_slabs unit/generate/test_step_graphs unit/generate/test_vllm_executor "
+        "unit/generate/test_vllm_worker unit/generate/test_whole_action "
+        "integration/test_continuous_batching integration/test_sampling",
+    ),
     "statistics": ("statistics/*", "unit/test_statistics"),
     "update": (
         "experiment/update/*",
-        "unit/algorithms/test_recipe integration/test_gradients integration/test_update_schedules "
+        "unit/algorithms/test_recipe unit/experiment/test_value_scale unit/test_item_means "
+        "integration/test_gradients integration/test_references integration/test_update_schedules "
         "integration/test_updater integration/test_values integration/test_who_learns "
         "integration/test_workflow_training",
     ),
@@ -64,7 +75,7 @@ MORE = {
     "learn": ["-k", "not (references or workflow_training) or shares_no_weight or token_values"],
     "rollout": ["-k", "not check_task or broken"],
     "statistics": ["-k", "not seldom and not covers_the_mean"],
-    "update": ["-k", "not workflow_training or token_values"],
+    "update": ["-k", "not (references or workflow_training) or shares_no_weight or token_values"],
 }
 """Arguments of pytest: whole runs, every registered task, and what draws thousands of samples would
 take most of the time."""
