@@ -41,7 +41,7 @@ from colearn.value_model.keep import described
 from colearn.value_model.loaded import tokenizer_of
 
 from .update.critics import Critics
-from .update.iteration import ModelRows
+from .update.model_rows import ModelRows
 
 Report = Callable[[int, tuple[TurnWorth, ...]], None]
 """Called after every epoch with the epoch's number and the critic's explained variance on held-out

@@ -27,7 +27,7 @@ from colearn.types import Tree
 
 from .action_weights import equal_groups
 from .diagnostics import advantage_metrics
-from .iteration import ModelRows
+from .model_rows import ModelRows
 from .objective import at_marks, with_advantages
 
 Trees = Sequence[Tree[Any]]

@@ -22,7 +22,7 @@ from colearn.contract import (
 from colearn.types import Credited, Tree
 from colearn.value_model.item_means import Offsets, baselined
 
-from .iteration import ModelRows
+from .model_rows import ModelRows
 from .objective import CriticObjective
 
 Trees = Sequence[Tree[Any]]

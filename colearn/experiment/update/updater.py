@@ -36,7 +36,7 @@ from .critics import Critics
 from .diagnostics import similarity_metrics
 from .given_critics import GivenCritics
 from .item_baseline import ItemBaseline
-from .iteration import Iteration, ModelRows, without_states
+from .model_rows import Iteration, ModelRows, without_states
 from .objective import ActorObjective
 from .random_rewards import rewards_are_random
 from .value_scale import head_returns
