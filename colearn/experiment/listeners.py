@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from math import nan
 from pathlib import Path
 from typing import Any, Literal
 
@@ -61,6 +62,7 @@ class Listeners:
         ):
             with self._writing(callback):
                 callback.on_start(event)
+            _check_stop(callback, event)
             self._started.append(callback)
         self._heed(event)
 
@@ -76,11 +78,12 @@ class Listeners:
         event = RolloutEvent(**self._place, trees=trees)
         for callback in self._started:
             callback.on_rollout(event)
+            _check_stop(callback, event)
         self._heed(event)
 
     def update(self, trees: Sequence[Tree[Any]], metrics: dict[str, float]) -> None:
-        """Notify callbacks and trackers of an update and record the update. Errors:
-        pydantic.ValidationError for a metric that is not a number."""
+        """Notify callbacks and trackers of an update and record the update. Errors: ConfigError for
+        a metric that is not a number."""
         event = UpdateEvent(**self._place, trees=trees, metrics=metrics)
         self._tell_and_write("update", event)
 
@@ -91,8 +94,8 @@ class Listeners:
         episodes: Sequence[Mapping[str, Any]],
     ) -> None:
         """Notify callbacks and trackers of an evaluation and record the evaluation. Errors, raised
-        before a line is written: ConfigError if the headline metric is missing,
-        pydantic.ValidationError for a metric that is not a number.
+        before a line is written: ConfigError if the headline metric is missing, or for a metric
+        that is not a number.
         """
         event = EvaluateEvent(
             **self._place,
@@ -107,6 +110,7 @@ class Listeners:
         event = SaveEvent(**self._place, folder=self.writer.folder.path, checkpoint=checkpoint)
         for callback in self._started:
             callback.on_save(event)
+            _check_stop(callback, event)
         self._heed(event)
 
     @property
@@ -175,6 +179,32 @@ def _tell(callback: Callback, event: UpdateEvent | EvaluateEvent) -> None:
         callback.on_update(event)
     else:
         callback.on_evaluate(event)
+    _check_stop(callback, event)
+    for name, value in event.metrics.items():
+        if type(value) is not float or not isinstance(name, str):
+            event.metrics[name] = _number(callback, name, value)
+
+
+def _check_stop(callback: Callback, event: Event) -> None:
+    """Errors: ConfigError for a reason that is no text, such as False, which would end the run."""
+    if not isinstance(event.stop, str | None):
+        raise ConfigError(
+            f"callbacks: {type(callback).__name__} set stop to {event.stop!r:.60}; to end the run, "
+            "set a text, the reason"
+        )
+
+
+def _number(callback: Callback, name: Any, value: Any) -> float:
+    """A callback's metric as a float; None is NaN. Errors: ConfigError if it is no number."""
+    try:
+        if isinstance(name, str) and not isinstance(value, str | bytes):
+            return nan if value is None else float(value)
+    except (TypeError, ValueError, OverflowError, RuntimeError):  # RuntimeError: torch
+        pass
+    raise ConfigError(
+        f"callbacks: {type(callback).__name__} set the metric {name!r:.60} to {value!r:.60}; set a "
+        "number under a name"
+    )
 
 
 def _earlier(lines: Iterable[Line]) -> Iterable[Measured]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from math import nan
@@ -44,6 +45,11 @@ from .update.updater import Updater
 Report = Callable[[Progress, dict[str, float]], None]
 """Called after every update and evaluation with the progress and the latest metrics."""
 
+_BUILDING = threading.RLock()
+"""Held while a run is built. The global random generator, and the functions of torch that
+transformers replaces while it reads a model, are those of all threads: two runs that were built at
+once would draw other weights, or none."""
+
 
 class Experiment:
     """One run, recorded in a folder: trains an algorithm on a task with one seed.
@@ -65,7 +71,7 @@ class Experiment:
             config, build_algorithm(config).checked_parts(), recorded=recorded
         )
         self.record = RunWriter(folder, config, resume=resume, writes=self.processes.main)
-        with contextlib.ExitStack() as resources:
+        with _BUILDING, contextlib.ExitStack() as resources:
             resources.callback(self.record.close)
             self._opened = resources.enter_context(contextlib.ExitStack())
             torch.manual_seed(derive_seed(config.run.seed, "torch"))

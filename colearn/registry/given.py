@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+import threading
 from typing import Any
 
 from colearn.errors import ConfigError
@@ -17,9 +18,20 @@ _given: dict[str, Any] = {}
 name."""
 
 
+class _Here(threading.local):
+    """The objects that this thread passed, so that runs in several threads may use the same
+    names."""
+
+    def __init__(self) -> None:
+        self.given: dict[str, Any] = {}
+
+
+_here = _Here()
+
+
 def give(value: object, name: str) -> str:
     """Add an object to the table; return its name for configs."""
-    _given[f"{PREFIX}{name}"] = value
+    _given[f"{PREFIX}{name}"] = _here.given[f"{PREFIX}{name}"] = value
     return f"{PREFIX}{name}"
 
 
@@ -29,10 +41,12 @@ def is_given(name: str) -> bool:
 
 
 def given(name: str, where: str) -> Any:
-    """Returns the object that has this name.
+    """Returns the object that has this name; if several threads passed one, this thread's.
 
     Errors: ConfigError naming `where` if the object was not passed in this process.
     """
+    if name in _here.given:
+        return _here.given[name]
     if name not in _given:
         raise ConfigError(
             f"{where}: '{name}' is an object that the run's program gave; resume from that program "

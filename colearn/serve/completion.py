@@ -91,7 +91,8 @@ class ChatAnswer:
             delta.pop("refusal")
             for number, call in enumerate(delta.get("tool_calls", ())):
                 call["index"] = number
-            rest = self._chunk(choice, delta, None, None, usage)
+            logprobs = self._all_logprobs(self.job.choices[choice])
+            rest = self._chunk(choice, delta, logprobs, None, usage)
             reason = "tool_calls" if calls else reason
         else:
             held = self._parts[choice].finish(content)
@@ -108,16 +109,18 @@ class ChatAnswer:
         return event({**self._chunk_head(), "choices": [], "usage": self.usage()})
 
     def _choice(self, number: int, choice: Choice) -> dict[str, Any]:
-        tops = choice.top or [()] * len(choice.tokens)
         content, calls = self._read(choice.text)
-        tokens = zip(choice.tokens, choice.logprobs, tops, strict=True)
         return {
             "index": number,
             "message": message(content, calls),
-            "logprobs": self._logprobs(list(tokens)),
+            "logprobs": self._all_logprobs(choice),
             "finish_reason": "tool_calls" if calls else _REASONS[choice.finish],
             "colearn": {"token_ids": choice.tokens, "finish": choice.finish},
         }
+
+    def _all_logprobs(self, choice: Choice) -> dict[str, Any] | None:
+        tops = choice.top or [()] * len(choice.tokens)
+        return self._logprobs(list(zip(choice.tokens, choice.logprobs, tops, strict=True)))
 
     def _logprobs(
         self, tokens: Sequence[tuple[int, float, Sequence[tuple[int, float]]]]

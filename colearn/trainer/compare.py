@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from numbers import Integral
 from pathlib import Path
 from typing import Any, TypeAlias, Unpack
 
@@ -89,7 +90,7 @@ def compare(
         if algorithms is not None:
             chosen["algorithms"] = _entries(algorithms, names, chosen.get("algorithms", {}))
         if seeds is not None:
-            chosen["seeds"] = first_seeds(seeds, "seeds") if isinstance(seeds, int) else list(seeds)
+            chosen["seeds"] = _seeds(seeds)
         if workers is not None:
             chosen["workers"] = workers
         config = load_config({**plain, "compare": chosen})
@@ -101,6 +102,15 @@ def compare(
         return ComparisonResult(run_comparison(config, out, make=make_here).parent)
 
 
+def _seeds(given: Any) -> Sequence[Any]:
+    """Returns the seeds for a number of seeds or a list. Errors: ConfigError for anything else."""
+    if isinstance(given, Integral) and not isinstance(given, bool):
+        return first_seeds(int(given), "seeds")
+    if isinstance(given, str | bool) or not isinstance(given, Iterable):
+        raise ConfigError(f"seeds: {given!r:.60} is no number of seeds and no list of seeds")
+    return list(given)
+
+
 def _entries(
     algorithms: AlgorithmsGiven, names: Names, known: Mapping[str, Any]
 ) -> dict[str, dict[str, Any]]:
@@ -108,6 +118,9 @@ def _entries(
     algorithm."""
     if isinstance(algorithms, str):
         raise ConfigError(f"algorithms: '{algorithms}' is one name; give a list")
+    if isinstance(algorithms, type) or not isinstance(algorithms, Iterable):
+        shown = getattr(algorithms, "__name__", type(algorithms).__name__)
+        raise ConfigError(f"algorithms: {shown} is no list; give a list of algorithms")
     if not algorithms:
         raise ConfigError("algorithms: name one or more to compare")
     labelled = algorithms.items() if isinstance(algorithms, Mapping) else _labelled(algorithms)

@@ -65,10 +65,15 @@ def _saved(model: Any, tokenizer: Any, field: str) -> dict[str, Any]:
             f"{field}: ({type(model).__name__}, {type(tokenizer).__name__}) is no transformers "
             "model with its tokenizer; give these two, an adapter merged or as a folder"
         )
+    _check_can_be_saved(model, field)
     above = cache_place("objects/model").parent
     with tempfile.TemporaryDirectory(prefix=".saving-", dir=above) as place:
         folder = Path(place) / "model"
-        model.save_pretrained(folder)
+        try:
+            model.save_pretrained(folder)
+        except ValueError as error:  # settings of its generation_config that contradict each other
+            reason = " ".join(str(error).split())
+            raise ConfigError(f"{field}: the model cannot be saved: {reason:.200}") from None
         tokenizer.save_pretrained(folder)
         digests = json.dumps(file_digests(str(folder), field), sort_keys=True)
         final = (
@@ -83,3 +88,18 @@ def _saved(model: Any, tokenizer: Any, field: str) -> dict[str, Any]:
                 shutil.rmtree(folder)
     dtype = str(model.dtype).removeprefix("torch.")
     return {"path": str(final), **({"dtype": dtype} if dtype in _DTYPES else {})}
+
+
+def _check_can_be_saved(model: Any, field: str) -> None:
+    """Errors: ConfigError for a model without weights in memory, and for one that holds an adapter,
+    since transformers would save the adapter alone, or weights under other names."""
+    from peft.tuners.tuners_utils import BaseTunerLayer
+
+    if any(isinstance(module, BaseTunerLayer) for module in model.modules()):
+        raise ConfigError(
+            f"{field}: the model holds an adapter, which is not saved with its base; give it "
+            "merged (peft's merge_and_unload), or the adapter as a folder"
+        )
+    offloaded = hasattr(model, "hf_device_map")
+    if not offloaded and any(weight.is_meta for weight in model.parameters()):
+        raise ConfigError(f"{field}: the model's weights are on the meta device; load them first")

@@ -3,7 +3,6 @@ otherwise `object:NAME`."""
 
 from __future__ import annotations
 
-import hashlib
 import inspect
 import json
 from collections.abc import Callable, Iterable, Mapping
@@ -18,6 +17,8 @@ from colearn.errors import ConfigError
 from colearn.registry import name_of
 from colearn.registry.given import PREFIX, give, import_name
 from colearn.text.notes import note
+
+from .row_digest import rows_digest
 
 
 class Names:
@@ -130,8 +131,7 @@ class Names:
                 "dictionaries, a datasets.Dataset or a path"
             )
         plain = [dict(row) if isinstance(row, Mapping) else row for row in rows]
-        text = json.dumps(plain, sort_keys=True, default=repr)
-        return self.add(plain, f"rows_{hashlib.sha256(text.encode()).hexdigest()[:12]}")
+        return self.add(plain, f"rows_{rows_digest(plain, where)[:12]}")
 
     def _chosen(self, given: Any, kind: Any, base: type) -> dict[str, Any] | str:
         """Returns the section for an object, a class, a name or a section; a class is recorded by

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pydantic import BaseModel
@@ -71,12 +71,25 @@ def settings_from(
     for key, value in sections.items():
         settings[key] = _plain(value)
     if callbacks:
-        run = settings.get("run", {})
+        run = _run_section(settings)
+        if not isinstance(callbacks, Iterable):
+            raise ConfigError(f"callbacks: {type(callbacks).__name__} is no list; write [...]")
         named = [*run.get("callbacks", ()), *map(names.callback, callbacks)]
         settings["run"] = {**run, "callbacks": named}
     if seed is not None:
-        settings["run"] = {**settings.get("run", {}), "seed": seed}
+        settings["run"] = {**_run_section(settings), "seed": seed}
     return settings
+
+
+def _run_section(settings: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Returns the section `run`. Errors: ConfigError if it is no section, or if its callbacks are
+    no list."""
+    run = settings.get("run", {})
+    if not isinstance(run, Mapping):
+        raise ConfigError(f"run: must be a section with keys of its own, got {run!r:.60}")
+    if not isinstance(run.get("callbacks", ()), list | tuple):
+        raise ConfigError(f"run.callbacks: must be a list, got {run['callbacks']!r:.60}")
+    return run
 
 
 _ARGUMENTS = (

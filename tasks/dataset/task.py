@@ -22,7 +22,7 @@ TEAM = "team"
 _NOT_COLUMNS = ("prompt", "completion")
 """Columns that TRL does not pass to reward functions; `completion_ids` holds the sampled ids
 instead."""
-_ARGUMENTS = ("prompts", "completions", "team_completions", "log_extra", "log_metric")
+_ARGUMENTS = ("prompts", "completions", "team_completions", "log_extra", "log_metric", "self")
 """Names of the other arguments of reward functions, which no column may have."""
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from .errors import ServeError
 from .schema import ChatRequest, Message
@@ -70,16 +71,36 @@ def system_text(asked: ChatRequest) -> str | None:
 
 
 def entries(messages: Sequence[Message]) -> tuple[Entry, ...]:
-    """Returns all messages except a leading system message."""
+    """Returns all messages except a leading system message. Results of tools are in the order of
+    their calls."""
     rest = messages[1:] if messages[0].speaker == "system" else messages
-    return tuple((message.speaker, _text(message)) for message in rest)
+    return tuple((message.speaker, _text(message)) for message in _in_order_of_calls(rest))
+
+
+def _in_order_of_calls(messages: Sequence[Message]) -> list[Message]:
+    """Sorts the adjacent results of tools by the calls before them: the text of a result does not
+    name its call, so an agent matches results and calls by their order, as in training. Results
+    that name other calls, or none, stay where they are."""
+    ordered: list[Message] = []
+    calls: dict[str | None, int] = {}
+    for tools, group in groupby(messages, lambda message: message.role == "tool"):
+        several = list(group)
+        if not tools:
+            ids = [call.id for message in several for call in message.calls]
+            calls = {name: number for number, name in enumerate(ids)}
+        elif all(message.tool_call_id in calls for message in several):
+            several.sort(key=lambda message: calls[message.tool_call_id])
+        ordered += several
+    return ordered
 
 
 def join(said: Sequence[Entry]) -> str:
     """Joins adjacent messages of the user text (users and tools), or of the assistant text, into
-    one text."""
+    one text. An empty message is left out, but not an empty result of a tool."""
     return "\n".join(
-        write_response(text) if speaker == "tool" else text for speaker, text in said if text
+        write_response(text) if speaker == "tool" else text
+        for speaker, text in said
+        if text or speaker == "tool"
     )
 
 

@@ -11,6 +11,7 @@ from colearn.agents import ChatFormat
 from colearn.contract import Sampling, TokenHistory, TokenRequest
 from colearn.generate.job import Job, TokenDrawn
 from colearn.serve.completion import ChatAnswer
+from colearn.serve.spelling import Spelling
 
 
 def answer(text: str, opened: str = "") -> ChatAnswer:
@@ -48,3 +49,29 @@ def test_content_is_the_answer_without_its_reasoning(opened: str, text: str, con
 @pytest.mark.parametrize(("opened", "text", "content"), CASES)
 def test_a_stream_has_the_same_content(opened: str, text: str, content: str) -> None:
     assert streamed(list(text), opened) == content
+
+
+def test_a_stream_with_tools_has_the_log_probabilities_of_the_whole_answer() -> None:
+    history = TokenHistory().observe((5,), None)
+    request = TokenRequest(agent="ada", history=history, sampling=Sampling(), seeds=(0,))
+    job = Job(request, ChatFormat(byte_tokenizer()), top_logprobs=1)
+    choice = job.choices[0]
+    choice.text, choice.tokens, choice.logprobs = "ab", [100, 101], [-0.5, -0.25]
+    choice.top = [((100, -0.5),), ((101, -0.25),)]
+    one = ChatAnswer("ada", job, Spelling(byte_tokenizer()), offered=("look",))
+    drawn = [
+        TokenDrawn(0, 100, -0.5, choice.top[0], "a"),
+        TokenDrawn(0, 101, -0.25, choice.top[1], "b"),
+    ]
+    raw = b"".join(
+        (*(one.grown(token, False) or b"" for token in drawn), one.ended(0, "end", False))
+    )
+    chunks = [
+        json.loads(line.removeprefix("data: ")) for line in raw.decode().split("\n\n") if line
+    ]
+    streamed = [chunk["choices"][0]["logprobs"] for chunk in chunks]
+    (whole,) = one.whole()["choices"]
+    assert [entry for part in streamed if part for entry in part["content"]] == (
+        whole["logprobs"]["content"]
+    )
+    assert [entry["logprob"] for entry in whole["logprobs"]["content"]] == [-0.5, -0.25]

@@ -128,3 +128,24 @@ def test_results_may_follow_a_call_of_an_earlier_turn() -> None:
         said("assistant", "b"), result,
     )  # fmt: skip
     assert conversation.said == "<tool_response>x</tool_response>"
+
+
+def test_results_of_tools_are_in_the_order_of_their_calls() -> None:
+    """By hand: what `first` returned is read as its result, whichever message comes first."""
+    calls = [{**CALL, "id": name} for name in ("first", "second")]
+    asked = said("user", "a"), said("assistant", None, tool_calls=calls)
+    swapped = said("tool", "2", tool_call_id="second"), said("tool", "1", tool_call_id="first")
+    written = "<tool_response>1</tool_response>\n<tool_response>2</tool_response>"
+    assert read(*asked, *swapped).said == written
+    assert read(*asked, *reversed(swapped)).said == written
+    unknown = said("tool", "2", tool_call_id="other"), said("tool", "1", tool_call_id="first")
+    assert read(*asked, *unknown).said == written.replace("1", "x").replace("2", "1").replace(
+        "x", "2"
+    )
+
+
+def test_an_empty_result_of_a_tool_is_written_as_in_training() -> None:
+    asked = said("user", "a"), said("assistant", None, tool_calls=[CALL])
+    assert read(*asked, said("tool", "", tool_call_id="c")).said == (
+        "<tool_response></tool_response>"
+    )

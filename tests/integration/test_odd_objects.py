@@ -1,0 +1,171 @@
+"""Objects of a program that are not what `train` and `compare` expect: one line, or the values of
+the same run without them."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from peft import LoraConfig
+from PIL import Image
+
+import colearn
+from colearn.contract import Callback
+from colearn.errors import CheckpointError, ColearnError, ConfigError
+from colearn.experiment.callbacks import EarlyStopping
+from tests.helpers.reward_functions import matches
+from tests.helpers.tiny import byte_tokenizer, tiny_model
+from tests.integration.test_objects import ROWS, SETTINGS, TEAM, TINY
+
+GIVEN: dict[str, Any] = {"data": ROWS, "reward": matches, "models": TINY}
+
+
+def train(out: Path, **changes: Any) -> colearn.Result:
+    return colearn.train(TEAM, "magrpo", out=out, **{**SETTINGS, **GIVEN, **changes})
+
+
+def pays(number: float) -> Any:
+    return lambda completions, **columns: [number] * len(completions)
+
+
+def test_runs_in_several_threads_are_those_of_their_objects_and_seeds(tmp_path: Path) -> None:
+    """All functions have one name, and transformers replaces functions of torch while it reads."""
+    models = {**TINY, "lora": {"rank": 2}}
+    alone = train(tmp_path / "alone", models=models, reward=pays(1.0)).metrics
+    told: dict[float, Any] = {}
+
+    def run(number: float) -> None:
+        try:
+            result = train(tmp_path / f"run{number}", models=models, reward=pays(number))
+            told[number] = result.metrics
+        except ColearnError as error:
+            told[number] = str(error)
+
+    threads = [threading.Thread(target=run, args=(number,)) for number in (1.0, 2.0, 3.0)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert {number: metrics["return"] for number, metrics in told.items()} == {1: 1, 2: 2, 3: 3}
+    assert told[1.0]["tokens_per_turn"] == alone["tokens_per_turn"]
+
+
+def on(name: str, change: Any) -> Callback:
+    """A callback that changes the event `name`."""
+    return type("Mine", (Callback,), {name: lambda self, event: change(event)})()
+
+
+def test_numbers_of_every_kind_are_metrics(tmp_path: Path) -> None:
+    values = {"one": np.float32(0.5), "two": torch.tensor(2.0), "three": np.int64(3), "none": None}
+    given = on("on_evaluate", lambda event: event.metrics.update(values))
+    metrics = train(tmp_path / "run", callbacks=[given]).metrics
+    assert [metrics[name] for name in values] == [0.5, 2.0, 3.0, None]
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "line"),
+    [
+        ("on_update", lambda e: e.metrics.update(x="a"), "callbacks: Mine set the metric 'x' to '"),
+        ("on_evaluate", lambda e: e.metrics.update(x=torch.ones(2)), "callbacks: Mine set the met"),
+        ("on_evaluate", lambda e: e.metrics.update({"return": "x"}), "callbacks: Mine set the met"),
+        ("on_evaluate", lambda e: e.metrics.update({3: 1.0}), "callbacks: Mine set the metric 3 t"),
+        ("on_update", lambda e: setattr(e, "stop", False), "callbacks: Mine set stop to False; to"),
+        ("on_rollout", lambda e: setattr(e, "stop", True), "callbacks: Mine set stop to True; to"),
+        ("on_save", lambda e: setattr(e, "stop", 1), "callbacks: Mine set stop to 1; to end the"),
+    ],
+)  # fmt: skip
+def test_what_a_callback_may_not_set_is_one_line(
+    name: str, change: Any, line: str, tmp_path: Path
+) -> None:
+    with pytest.raises(ConfigError) as told:
+        train(tmp_path / "run", callbacks=[on(name, change)])
+    assert str(told.value).startswith(line) and "\n" not in str(told.value)
+
+
+def invalid() -> Any:
+    model = tiny_model()
+    model.generation_config.do_sample = False
+    model.generation_config.temperature = 0.6
+    return model
+
+
+def adapted() -> Any:
+    model = tiny_model()
+    model.add_adapter(LoraConfig(target_modules=["q_proj"], r=2))
+    return model
+
+
+def circular() -> list[Any]:
+    value: list[Any] = []
+    value.append(value)
+    return value
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        ({"callbacks": EarlyStopping(patience=1)}, "callbacks: EarlyStopping is no list; write [."),
+        ({"run": None, "callbacks": [Callback()]}, "run: must be a section with keys of its own, "),
+        ({"run": "cpu", "seed": 1}, "run: must be a section with keys of its own, got 'cpu'"),
+        ({"run": {"callbacks": None}, "callbacks": [Callback()]}, "run.callbacks: must be a list,"),
+        ({"data": [{**row, 5: 1} for row in ROWS]}, "data: row 1 has a column 5; name columns by"),
+        ({"data": [{**row, "x": circular()} for row in ROWS]}, "data: a value of the rows holds i"),
+        ({"data": [{**row, "self": 1} for row in ROWS]}, "task.path: row 1 of data has a column '"),
+        ({"models": (tiny_model().to("meta"), byte_tokenizer())}, "models: the model's weights ar"),
+        ({"models": (invalid(), byte_tokenizer())}, "models: the model cannot be saved: Generatio"),
+        ({"models": (adapted(), byte_tokenizer())}, "models: the model holds an adapter, which is"),
+    ],
+)  # fmt: skip
+def test_a_wrong_object_is_one_line(arguments: dict[str, Any], line: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError) as told:
+        train(tmp_path / "run", **arguments)
+    assert str(told.value).startswith(line) and "\n" not in str(told.value)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        ({"seeds": 1.5}, "seeds: 1.5 is no number of seeds and no list of seeds"),
+        ({"seeds": True}, "seeds: True is no number of seeds and no list of seeds"),
+        ({"seeds": "3"}, "seeds: '3' is no number of seeds and no list of seeds"),
+        ({"seeds": np.int64(0)}, "seeds 0: is how many seeds, 1 to 10,000"),
+        ({"algorithms": 3}, "algorithms: int is no list; give a list of algorithms"),
+    ],
+)  # fmt: skip
+def test_a_wrong_comparison_is_one_line(
+    arguments: dict[str, Any], line: str, tmp_path: Path
+) -> None:
+    with pytest.raises(ConfigError) as told:
+        colearn.compare(TEAM, tmp_path / "out", **{**GIVEN, "algorithms": ["magrpo"], **arguments})
+    assert str(told.value).startswith(line)
+
+
+def rows_with(value: Any) -> list[dict[str, Any]]:
+    return [{**row, "x": value} for row in ROWS]
+
+
+def long_array(number: float) -> Any:
+    values = np.zeros(5000)
+    values[2500] = number
+    return values
+
+
+@pytest.mark.parametrize(
+    "kind", [np.asarray, torch.as_tensor, lambda a: torch.as_tensor(a).bfloat16()]
+)
+def test_rows_with_another_number_are_another_run(kind: Any, tmp_path: Path) -> None:
+    train(tmp_path / "run", data=rows_with(kind(long_array(0.0))))
+    with pytest.raises(CheckpointError, match=r"another config \(first difference: task\.path"):
+        train(tmp_path / "run", data=rows_with(kind(long_array(1.0))), resume=True)
+
+
+@pytest.mark.parametrize(
+    "made", [lambda: Image.new("RGB", (4, 4), (9, 0, 0)), object, lambda: {1: 2, "a": {3, 4}}]
+)
+def test_rows_that_were_made_again_are_the_same_run(made: Any, tmp_path: Path) -> None:
+    train(tmp_path / "run", data=rows_with(made()))
+    train(tmp_path / "run", data=rows_with(made()), resume=True)
