@@ -44,8 +44,7 @@ class Environments:
                 run(str(python), "-m", "pip", "install", "--quiet", *arguments)
             ready.touch()
         elif any("-e" in arguments for arguments in installs):
-            # one that is kept may belong to another checkout, whose code its processes would run
-            run(str(python), "-m", "pip", "install", "--quiet", "--no-deps", "-e", ".")
+            _take_this_checkout(python)
         return python
 
     def colearn(self, name: str, *extras: str) -> Path:
@@ -81,6 +80,8 @@ class Environments:
             run(*pip, "-r", str(listed), TORCH_CPU, "transformers>=5.16.1,<5.20")
             tools = ("pytest>=8.3", "pytest-xdist>=3.6", "hypothesis", "trl>=1.16")
             run(*pip, "-e", ".[serve]", TORCH_CPU, "transformers<5.20", *tools)
+        else:
+            _take_this_checkout(python)
         return Environment(python)
 
     def real_model(self) -> Environment:
@@ -124,6 +125,12 @@ class Environments:
         # what OpenEnv asks for is newer than some of the tested versions
         project = ("-c", "constraints.txt", "-e", ".[dev]")
         return Environment(self.make("openenv", project, ("-e", ".[openenv]")), variables)
+
+
+def _take_this_checkout(python: Path) -> None:
+    """Install this checkout in a kept environment, which may belong to another one, whose code the
+    processes of its tests would run."""
+    run(str(python), "-m", "pip", "install", "--quiet", "--no-deps", "-e", ".")
 
 
 def run(*command: str) -> str:

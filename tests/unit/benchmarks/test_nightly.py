@@ -8,6 +8,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[3] / "benchmarks"))
 
 import _nightly_environments
+import pytest
 from _nightly_environments import Environments
 from _nightly_results import Result, Results, page, read_report
 from nightly import markers
@@ -76,12 +77,14 @@ def test_every_marker_that_deselects_tests_is_run() -> None:
     assert "fast" not in markers()
 
 
-def test_an_environment_that_is_kept_is_given_this_checkout(tmp_path, monkeypatch):
+@pytest.mark.parametrize(("name", "kept"), [("dev", "dev"), ("vllm", "vllm-base")])
+def test_an_environment_that_is_kept_is_given_this_checkout(name, kept, tmp_path, monkeypatch):
     calls = []
     monkeypatch.setattr(_nightly_environments, "run", lambda *command: calls.append(command))
-    (tmp_path / "dev").mkdir()
-    (tmp_path / "dev" / "ready").touch()
-    Environments(tmp_path).colearn("dev", "dev")
+    (tmp_path / kept).mkdir()
+    for file in ("ready", "requirements.txt"):
+        (tmp_path / kept / file).touch()
+    getattr(Environments(tmp_path), name)()
     assert [call[1:] for call in calls] == [
         ("-m", "pip", "install", "--quiet", "--no-deps", "-e", ".")
     ]
