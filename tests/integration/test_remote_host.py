@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 from collections.abc import Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pickled_host
@@ -307,3 +308,11 @@ def test_ray_and_torchrun_are_not_mixed(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setenv("WORLD_SIZE", "2")
     with pytest.raises(ConfigError, match="start without torchrun"):
         resolve(config_of({"name": "ray"}))
+
+
+def test_a_handle_that_is_collected_after_its_worker_was_closed_is_no_error() -> None:
+    worker = ModelWorker()
+    worker.host = SimpleNamespace(close=lambda: None)  # type: ignore[assignment]
+    number = worker._keep("rows")
+    worker.close()
+    worker.drop([number])

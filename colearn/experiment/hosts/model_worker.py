@@ -156,9 +156,10 @@ class ModelWorker:
         return {name: one.version(name) for name, player in players if player.engine is one}
 
     def drop(self, numbers: Sequence[int]) -> None:
-        """Free the objects that are stored under these numbers."""
+        """Free the objects that are stored under these numbers. Objects that `close` has freed are
+        skipped: their handles may be collected later."""
         for number in numbers:
-            del self._kept[number]
+            self._kept.pop(number, None)
 
     def close(self) -> None:
         self._kept.clear()
