@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import gc
 import multiprocessing
+import signal
 import sys
 import threading
 import warnings
@@ -37,6 +38,15 @@ NOT_FAST = {
 }
 """Unit tests that start processes, draw reports or search; and the tasks that take seconds, whose
 contract the others' tests hold, too."""
+
+
+@pytest.fixture
+def ctrl_c() -> Iterator[None]:
+    """Python's handler of SIGINT, which processes of a shell's background jobs lack; it must be
+    there again after the test."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    assert signal.signal(signal.SIGINT, before) is signal.default_int_handler
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -51,7 +51,7 @@ def settings(model: str, **changes: Any) -> dict[str, Any]:
             agent: {"system": role, "sampling": {"max_tokens": 6, "temperature": 0.7}}
             for agent, role in ROLES.items()
         },
-        "critic": {"path": model, "lora": LORA},
+        "critic": {"path": model, "lora": LORA, "baseline": "none"},
         "train": {"environment_steps": 8, "episodes": 2},
         "run": {"device": "cpu", "checkpoint_every": 1},
     } | changes

@@ -6,20 +6,12 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator
 
 import pytest
 
 from colearn.experiment.hosts.deferred_interrupt import deferred_interrupt
 
-
-@pytest.fixture(autouse=True)
-def handler() -> Iterator[None]:
-    """The handler of before is Python's, and is there again afterwards."""
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    yield
-    after = signal.signal(signal.SIGINT, signal.default_int_handler)
-    assert after is signal.default_int_handler
+pytestmark = pytest.mark.usefixtures("ctrl_c")
 
 
 def interrupt() -> None:

@@ -148,6 +148,7 @@ def test_a_start_that_ends_early_leaves_no_process_of_ray(
             one.wait()
 
 
+@pytest.mark.usefixtures("ctrl_c")
 def test_an_interrupted_start_ends_the_cluster_that_has_started(joined: Any) -> None:
     """Ray never sees the exception, which it does not survive everywhere."""
     whole: list[bool] = []
@@ -164,6 +165,7 @@ def test_an_interrupted_start_ends_the_cluster_that_has_started(joined: Any) -> 
     assert ray.connected is None
 
 
+@pytest.mark.usefixtures("ctrl_c")
 def test_an_interrupted_start_that_is_late_is_not_tried_again(joined: Any) -> None:
     ray = Ray([LATE], starts=lambda: signal.raise_signal(signal.SIGINT))
     with pytest.raises(KeyboardInterrupt):

@@ -19,7 +19,7 @@ AGENTS = ("builder_1", "builder_2")
 
 
 def test_a_task_is_found_by_run_by_config_and_by_name(tmp_path: Path) -> None:
-    config = load_config("quickstart", ["run.seed=4"])
+    config = load_config("quickstart", ["run.seed=4", "critic.baseline=item"])
     (tmp_path / "config.yaml").write_text(dump_config(config))
     assert load_source(str(tmp_path)) == config
     assert load_source(str(tmp_path / "config.yaml")) == config

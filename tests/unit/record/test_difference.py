@@ -52,7 +52,8 @@ def test_a_run_is_not_made_shorter_than_it_is(tmp_path: Path) -> None:
     fabricated.write_run(folder, "collm_cc", 0)
 
     def resume(steps: int) -> None:
-        config = load_config(folder / "config.yaml", [f"train.environment_steps={steps}"])
+        settings = [f"train.environment_steps={steps}", "critic.baseline=none"]
+        config = load_config(folder / "config.yaml", settings)
         RunWriter(folder, config, resume=True).close()
 
     with pytest.raises(ConfigError, match=r"environment_steps: 399 is less than the 400 that"):
