@@ -48,7 +48,8 @@ def read_trained(folder: Path, step: Step = "last") -> Trained:
     hidden = {"agents": {"__all__": {"endpoint"}}}
     check_unmasked(config.model_dump(mode="json", include=exported, exclude=hidden))
     run = resolve(config, agents=record.agents)
-    folders = base_folders(run, (key for key in run.networks if key.kind == "actor"))
+    actors = (key for key in run.networks if key.kind == "actor")
+    folders = base_folders(run, actors, checkpoint.bases)
     check_bases(checkpoint.path, checkpoint.bases, bases_of(run, folders))
     return Trained(
         folder=there,

@@ -20,7 +20,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -49,7 +49,7 @@ from colearn.rollout.transition import (
 from colearn.text.notes import TimeLeft, note
 from colearn.types import Observation
 
-from .digest import settings_digests
+from .digest import file_digests, settings_digests
 from .embedded_recipes import RECIPES, Recipe
 from .embedded_tokenizer import embedded_tokenizer, stream_turns
 from .threads import threads
@@ -98,6 +98,17 @@ def embedded_model(task: DecPOMDP[Any, Any], name: str, field: str) -> Path:
                 )
             aside.rename(folder)
     return folder
+
+
+def embedded_with_digests(name: str, kept: Mapping[str, str]) -> Path | None:
+    """Return the cached model with these digests of its files (`file_digests`); None if there are
+    no digests, or no such model."""
+    weights = any(file.endswith(".safetensors") for file in kept)
+    size = name.partition(":")[0]
+    for folder in sorted(cache_place(size).parent.glob(f"{size}-*")):
+        if kept and folder.is_dir() and file_digests(str(folder), name, weights=weights) == kept:
+            return folder
+    return None
 
 
 @contextmanager

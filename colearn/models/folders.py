@@ -9,14 +9,19 @@ from dataclasses import replace
 from colearn.config import ResolvedRun
 from colearn.contract import NetworkKey
 
-from .embedded import EMBEDDED, embedded_model
+from .base_digests import Bases
+from .embedded import EMBEDDED, embedded_model, embedded_with_digests
 from .merged_folder import merged_folder
 
 
-def base_folders(run: ResolvedRun, keys: Iterable[NetworkKey]) -> dict[str, str]:
+def base_folders(
+    run: ResolvedRun, keys: Iterable[NetworkKey], kept: Bases | None = None
+) -> dict[str, str]:
     """Folder or hub name of each base model of these networks, keyed by the path in the config.
 
-    Embedded models are built for the run's task; adapters are merged with their base models.
+    Embedded models are built for the run's task; adapters are merged with their base models. kept:
+    the digests in a checkpoint, by which an embedded model is found in the cache without the task,
+    whose objects a program may have given.
     Errors: ConfigError naming the field.
     """
     folders: dict[str, str] = {}
@@ -25,7 +30,8 @@ def base_folders(run: ResolvedRun, keys: Iterable[NetworkKey]) -> dict[str, str]
         if path not in folders:
             field = f"{key.section}.path"
             if path.startswith(EMBEDDED):
-                folders[path] = str(embedded_model(run.task, path, field))
+                made = embedded_with_digests(path, (kept or {}).get(field, {}))
+                folders[path] = str(made or embedded_model(run.task, path, field))
             else:
                 folders[path] = merged_folder(path, field)
     return folders

@@ -45,14 +45,12 @@ def given(name: str, where: str) -> Any:
 
     Errors: ConfigError naming `where` if the object was not passed in this process.
     """
-    if name in _here.given:
-        return _here.given[name]
     if name not in _given:
         raise ConfigError(
             f"{where}: '{name}' is an object that the run's program gave; resume from that program "
             "with colearn.train(..., out=FOLDER, resume=True)"
         )
-    return _given[name]
+    return _here.given.get(name, _given[name])
 
 
 def import_name(value: Any) -> str | None:

@@ -37,7 +37,7 @@ class PythonFunction(RewardFunction):
 
     def __post_init__(self) -> None:
         check_function(self.target, "target")
-        known = given(self.target, "task.reward") if is_given(self.target) else None
+        known = given(self.target, "target") if is_given(self.target) else None
         object.__setattr__(self, "_known", known)
 
     @property

@@ -17,6 +17,7 @@ import colearn
 from colearn.contract import Callback
 from colearn.errors import CheckpointError, ColearnError, ConfigError
 from colearn.experiment.callbacks import EarlyStopping
+from colearn.export import export_run
 from tests.helpers.reward_functions import matches
 from tests.helpers.tiny import byte_tokenizer, tiny_model
 from tests.integration.test_objects import ROWS, SETTINGS, TEAM, TINY
@@ -169,3 +170,16 @@ def test_rows_with_another_number_are_another_run(kind: Any, tmp_path: Path) -> 
 def test_rows_that_were_made_again_are_the_same_run(made: Any, tmp_path: Path) -> None:
     train(tmp_path / "run", data=rows_with(made()))
     train(tmp_path / "run", data=rows_with(made()), resume=True)
+
+
+def test_a_run_is_exported_without_the_objects_of_its_program(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The task, of which its small model was made, is not needed: the model is in the cache."""
+    result = train(tmp_path / "run", reward=pays(1.0))
+    there = export_run(result.folder, tmp_path / "there")
+    monkeypatch.setattr("colearn.registry.given._given", {})
+    elsewhere = export_run(result.folder, tmp_path / "elsewhere")
+    for agent in ("draft", "final"):
+        one, other = (folder[agent] / "model.safetensors" for folder in (there, elsewhere))
+        assert one.read_bytes() == other.read_bytes()
