@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,19 @@ import numpy as np
 from colearn.errors import ConfigError
 from colearn.registry.own_code import imported
 
-WAYS = ("Rock", "Paper", "Scissors")
+WAYS = ("Rock", "Paper", "Scissors", "Spock", "Lizard")
+"""PettingZoo's names of the first choices, in its order."""
+
+
+def written(seen: Any) -> str:
+    """Returns the text of an observation without leaving out any number."""
+    if isinstance(seen, str):
+        return seen
+    if isinstance(seen, Mapping):
+        return "\n".join(f"{name}: {written(part)}" for name, part in seen.items())
+    if isinstance(seen, tuple | list):  # parts may have different shapes
+        return "\n".join(map(written, seen))
+    return np.array2string(np.asarray(seen), separator=",", threshold=sys.maxsize)
 
 
 class Phrasing:
@@ -25,8 +38,9 @@ class Phrasing:
         return f"You are {agent} in {self.env}, with {others}."
 
     def observation(self, agent: str, seen: Any) -> str:
-        """Text of the environment's observation."""
-        return np.array2string(np.asarray(seen), separator=",", threshold=10_000)
+        """Text of the environment's observation: all numbers of an array; a line or more for each
+        part of a dictionary."""
+        return written(seen)
 
     def word(self, agent: str, action: int) -> str:
         """The reply for an action."""
@@ -43,16 +57,16 @@ class Plain(Phrasing):
 
 
 class RockPaperScissors(Phrasing):
-    """Words of classic/rps_v2: the other player's last choice, and the names of the three
-    choices."""
+    """Words of classic/rps_v2: the other player's last choice, and the names of the choices."""
 
-    def observation(self, agent: str, seen: Any) -> str:
-        number = int(seen)
-        last = WAYS[number] if number < len(WAYS) else "nothing yet"
-        return f"The other chose {last}."
+    def situation(self, agent: str, seen: Any, legal: Sequence[int]) -> str:
+        number = int(seen)  # one more than the last choice stands for none
+        last = self.word(agent, number) if number in legal else "nothing yet"
+        words = ", ".join(self.word(agent, action) for action in legal)
+        return f"The other chose {last}.\nAnswer with one of: {words}"
 
     def word(self, agent: str, action: int) -> str:
-        return WAYS[action]
+        return WAYS[action] if action < len(WAYS) else f"Action {action + 1}"
 
 
 class BoardWording(Phrasing):

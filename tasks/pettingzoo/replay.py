@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import Any
 
-from colearn.errors import ConfigError, required
+from colearn.errors import ConfigError, TaskError, required
 
 from ..live_games import LiveGames
 
@@ -145,12 +145,16 @@ def _reset(env: Any, seed: int, parallel: bool) -> Situation:
 
 
 def _step(env: Any, joint: Joint, parallel: bool) -> Situation:
+    own = {str(agent): agent for agent in env.possible_agents}
     if parallel:
-        observations, rewards, _, _, infos = env.step(dict(joint))
-        seen = {a: (observations[a], infos.get(a, {})) for a in env.agents}
+        taken = {own[agent]: action for agent, action in joint}
+        observations, rewards, terminated, truncated, infos = env.step(taken)
+        # some environments keep agents whose episode has ended in their list
+        left = [a for a in env.agents if not (terminated.get(a) or truncated.get(a))]
+        seen = {a: (observations[a], infos.get(a, {})) for a in left}
         return _shown(env, seen, {a: float(reward) for a, reward in rewards.items()})
     [(agent, action)] = joint
-    assert env.agent_selection == agent, "a replay follows the order of the first play"
+    assert env.agent_selection == own[agent], "a replay follows the order of the first play"
     env.step(action)
     paid = {a: float(reward) for a, reward in env.rewards.items()}
     while env.agents and _dead(env):  # PettingZoo requires an empty step from each terminated agent
@@ -172,25 +176,35 @@ def _dead(env: Any) -> bool:
 
 
 def _shown(
-    env: Any, shown: Mapping[str, tuple[Any, Mapping[str, Any]]], rewards: Mapping[str, float]
+    env: Any, shown: Mapping[Any, tuple[Any, Mapping[str, Any]]], rewards: Mapping[Any, float]
 ) -> Situation:
-    split = {agent: _masked(env, agent, seen, info) for agent, (seen, info) in shown.items()}
+    split = {str(agent): _masked(env, agent, seen, info) for agent, (seen, info) in shown.items()}
     return Situation(
         acting=tuple(split),
         seen={agent: seen for agent, (seen, _) in split.items()},
         legal={agent: legal for agent, (_, legal) in split.items()},
-        rewards=rewards,
+        rewards={str(agent): reward for agent, reward in rewards.items()},
     )
 
 
 def _masked(
-    env: Any, agent: str, seen: Any, info: Mapping[str, Any]
+    env: Any, agent: Any, seen: Any, info: Mapping[str, Any]
 ) -> tuple[Any, tuple[int, ...]]:
-    """Returns the observation without its action mask, and the legal actions, which are read from
-    the mask in `seen` or `info`."""
+    """Returns a copy of the observation without its action mask, and the legal actions, which are
+    read from the mask in `seen` or `info`. A copy, because environments change their arrays in
+    place. Errors: TaskError for a mask that leaves no action."""
     mask = info.get("action_mask")
-    if isinstance(seen, Mapping) and "observation" in seen:
+    if isinstance(seen, Mapping):
         mask = seen.get("action_mask", mask)
-        seen = seen["observation"]
-    number = int(env.action_space(agent).n)
-    return seen, tuple(a for a in range(number) if mask is None or mask[a])
+        rest = {name: part for name, part in seen.items() if name != "action_mask"}
+        seen = rest["observation"] if rest.keys() == {"observation"} else rest
+    space = env.action_space(agent)
+    legal = tuple(
+        int(space.start) + place for place in range(int(space.n)) if mask is None or mask[place]
+    )
+    if not legal:
+        raise TaskError(
+            f"task.env: the action mask leaves '{agent}' no action; let the environment end the "
+            "agent's episode, or mask all actions but the one that waits"
+        )
+    return deepcopy(seen), legal

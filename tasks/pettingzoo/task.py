@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from colearn.contract import DecPOMDP, LegalActions, RewardStructure
-from colearn.errors import ConfigError
+from colearn.errors import ConfigError, required
 from colearn.text.reasoning import without_reasoning
 from colearn.types import Outcome
 
@@ -49,8 +49,9 @@ class PettingZoo(DecPOMDP[ZooItem, ZooState], LegalActions, RewardStructure):
 
     The task's agents are the environment's agents. In an AEC environment, one agent acts at a time;
     in a parallel environment, all remaining agents act. The task itself makes the steps that
-    PettingZoo requires of terminated agents. All randomness follows from the seed that `reset`
-    draws, so all branches of a tree have the same random outcomes.
+    PettingZoo requires of terminated agents. An environment's truncation ends the episode like a
+    termination: no value is added to the rewards so far. All randomness follows from the seed that
+    `reset` draws, so all branches of a tree have the same random outcomes.
 
     Settings: `env`, family/name (`classic/rps_v2`; the family classic may be left out); `settings`,
     the environment's constructor arguments; `parallel`, whether to use the environment's parallel
@@ -162,12 +163,12 @@ def _agents(source: EnvironmentSource) -> tuple[str, ...]:
         made = make(source)
     except TypeError as error:
         raise ConfigError(f"task.settings: {error}") from None
-    agents = tuple(map(str, made.possible_agents))
-    for agent in agents:
-        if not hasattr(made.action_space(agent), "n"):
+    discrete = required("gymnasium.spaces", "games").Discrete
+    for agent in made.possible_agents:
+        if not isinstance(made.action_space(agent), discrete):
             raise ConfigError(
                 f"task.env: the actions of '{agent}' in '{source.env}' are not discrete; choose "
                 "another environment"
             )
     made.close()
-    return agents
+    return tuple(map(str, made.possible_agents))

@@ -1,0 +1,158 @@
+"""Environments of one's own that use what PettingZoo's interface allows and its own do not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from colearn.contract import joint_observations
+from colearn.errors import ConfigError, TaskError
+from colearn.tasks.pettingzoo import PettingZoo, replay
+
+pettingzoo = pytest.importorskip("pettingzoo", reason="needs the games extra")
+spaces = pytest.importorskip("gymnasium.spaces", reason="needs the games extra")
+
+
+class Counter(pettingzoo.ParallelEnv):
+    """Three steps, each paid 1; the observation is one array that every step changes in place."""
+
+    names = ("a", "b")
+    space = spaces.Discrete(3)
+    mask = None
+    keeps_agents = False
+
+    def __init__(self):
+        self.possible_agents = list(self.names)
+
+    def observation_space(self, agent):
+        return spaces.Box(0, 9, (3,))
+
+    def action_space(self, agent):
+        return self.space
+
+    def seen(self):
+        return self.board
+
+    def reset(self, seed=None, options=None):
+        self.agents, self.board = list(self.names), np.zeros(3, int)
+        return {a: self.seen() for a in self.agents}, self.infos()
+
+    def infos(self):
+        return {a: {} if self.mask is None else {"action_mask": self.mask} for a in self.agents}
+
+    def step(self, actions):
+        assert all(self.space.contains(action) for action in actions.values())
+        self.board += 1
+        over, acted = bool(self.board[0] == 3), list(self.agents)
+        seen, infos = {a: self.seen() for a in acted}, self.infos()
+        if over and not self.keeps_agents:
+            self.agents = []
+        ended = dict.fromkeys(acted, over)
+        return seen, dict.fromkeys(acted, 1.0), dict.fromkeys(acted, False), ended, infos
+
+
+@pytest.fixture
+def made(monkeypatch):
+    def make(**differences):
+        kind = type("Changed", (Counter,), differences)
+        monkeypatch.setattr(replay, "creator", lambda source: kind)
+        replay.situation.cache_clear()
+        replay._live._by_play.clear()
+        return PettingZoo(env="own/counter_v0", parallel=True)
+
+    return make
+
+
+def begun(task):
+    return task.reset(task.items("train")[0], np.random.default_rng(0))
+
+
+def played(task):
+    rng, state, outcomes = np.random.default_rng(0), begun(task), []
+    while not outcomes or not outcomes[-1].done:
+        said = {a: task.legal_action(state, a, rng) for a in joint_observations(task, state)}
+        outcomes.append(task.step(state, said, rng))
+        state = outcomes[-1].state
+        assert len(outcomes) <= task.horizon
+    return outcomes
+
+
+def test_an_observation_that_the_environment_changes_in_place_stays_what_the_agent_read(made):
+    task = made()
+    before = begun(task)
+    first = task.observe(before, "a")
+    played(task)
+    assert task.observe(before, "a") == first
+    assert first.endswith("[0,0,0]\nAnswer with one of: 0, 1, 2")
+
+
+def test_a_discrete_space_that_starts_above_0_has_its_own_numbers(made):
+    task = made(space=spaces.Discrete(3, start=4))
+    assert task.observe(begun(task), "a").endswith("Answer with one of: 4, 5, 6")
+    played(task)
+
+
+def test_a_mask_counts_from_the_start_of_its_space(made):
+    space, mask = spaces.Discrete(3, start=4), np.array([0, 1, 0], np.int8)
+    task = made(space=space, mask=mask)
+    assert replay.situation(task.source, 0, ()).legal["a"] == (int(space.sample(mask=mask)),)
+
+
+def test_actions_of_several_bits_are_refused(made):
+    with pytest.raises(ConfigError, match=r"^task\.env: the actions of 'a' .* are not discrete"):
+        made(space=spaces.MultiBinary(3))
+
+
+def test_agents_that_are_numbers_act(made):
+    outcomes = played(made(names=(0, 1)))
+    assert [outcome.local_rewards for outcome in outcomes] == [{"0": 1.0, "1": 1.0}] * 3
+
+
+def test_an_agent_whose_episode_was_truncated_acts_no_more_though_it_stays_listed(made):
+    assert len(played(made(keeps_agents=True))) == 3
+
+
+@pytest.mark.parametrize(
+    ("seen", "shown"),
+    [
+        ({"board": np.arange(2), "action_mask": np.array([0, 1, 0])}, "board: [0,1]"),
+        (
+            {"observation": np.arange(2), "tools": 7, "action_mask": np.array([0, 1, 0])},
+            "observation: [0,1]\ntools: 7",
+        ),
+        ({"observation": np.arange(2), "action_mask": np.array([0, 1, 0])}, "[0,1]"),
+    ],
+)
+def test_the_mask_is_taken_from_any_dictionary_and_nothing_else_is(made, seen, shown):
+    text = begun_text(made(seen=lambda self: seen))
+    assert text.endswith(f"with b.\n{shown}\nAnswer with one of: 1")
+
+
+def test_parts_of_different_shapes_are_shown_part_by_part(made):
+    text = begun_text(made(seen=lambda self: (np.arange(2), 5, "north")))
+    assert "\n[0,1]\n5\nnorth\n" in text
+
+
+def test_no_number_of_a_large_array_is_left_out(made):
+    text = begun_text(made(seen=lambda self: np.ones((101, 100), int)))
+    assert text.count("1") == 101 * 100 + 1  # one in the list of actions
+
+
+def test_a_mask_that_leaves_nothing_is_one_line(made):
+    task = made(mask=np.zeros(3, np.int8))
+    with pytest.raises(TaskError, match=r"^task\.env: the action mask leaves 'a' no action; let "):
+        begun_text(task)
+
+
+def begun_text(task):
+    return task.observe(begun(task), "a")
+
+
+def test_more_choices_than_rock_paper_and_scissors_have_pettingzoos_names():
+    task = PettingZoo(env="classic/rps_v2", parallel=True, settings={"num_actions": 5})
+    known = replay.make(task.source).unwrapped
+    after = task.step(begun(task), {"player_0": "Spock", "player_1": "Lizard"}, None)
+    assert task.observe(after.state, "player_0").startswith("The other chose Lizard.\n")
+    names = getattr(known, "aec_env", known).unwrapped._moves[:5]
+    words = [task._say.word("player_0", number) for number in range(5)]
+    assert [word.upper() for word in words] == names
