@@ -141,6 +141,7 @@ TASK_METRICS: Mapping[str, Mapping[str, Metric]] = {
     "textarena": {
         "payoff_PLAYER": Metric("Payoff of a player in TextArena's range.", "payoff", "higher"),
         "invalid": Metric("Episodes that end with an invalid action.", "share", "lower"),
+        "failed": Metric("Episodes that end with an exception of the game.", "share", "lower"),
     },
     "reasoning_gym": {
         "score": Metric("The package's score of the answer.", "score", "higher"),

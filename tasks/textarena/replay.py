@@ -15,7 +15,7 @@ from importlib import import_module
 from typing import Any
 
 from colearn.contract.seeding import OwnGenerators
-from colearn.errors import ConfigError, nearest, reason_of, required
+from colearn.errors import ConfigError, line_of, nearest, reason_of, required
 
 from ..live_games import LiveGames
 
@@ -41,6 +41,8 @@ class Position:
     """The payoffs at the end, by player."""
     invalid: bool = False
     """Whether an invalid action ended the game."""
+    failed: str | None = None
+    """The exception that the last action raised in the game, which ended it; None: no exception."""
 
 
 class _Game:
@@ -115,8 +117,12 @@ def position(source: GameSource, seed: int, actions: tuple[str, ...]) -> Positio
     with game.generators.drawn_from():
         reached = game.position()
         for action in rest:
-            game.step(action)
-            reached = game.position()
+            try:
+                game.step(action)
+                reached = game.position()
+            except Exception as error:  # noqa: BLE001 - a text must not end the run
+                failed = f"{type(error).__name__}: {reason_of(error)} ({line_of(error)})"
+                return Position(player=None, shown=reached.shown, failed=failed)
     _live.keep((source, seed, actions), game)
     return reached
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from colearn.contract import DecPOMDP, LegalActions, RewardStructure
 from colearn.errors import ConfigError
+from colearn.text.notes import note_once
 from colearn.text.reasoning import without_reasoning
 from colearn.types import Outcome
 
@@ -53,8 +54,11 @@ class TextArena(DecPOMDP[ArenaGame, ArenaState], LegalActions, RewardStructure):
     whether the joint reward is the mean payoff; `words`, actions on which the embedded model is
     warm-started, by default the actions that the game lists in quotes.
 
-    Metrics: `payoff_AGENT`, which is 0 if the horizon ended the game, and `invalid`, which is 1 if
-    an invalid action ended the game.
+    Several games raise exceptions on unexpected texts. Such an exception ends the episode, which is
+    not scored and not trained; the exception is reported on stderr.
+
+    Metrics: `payoff_AGENT`, which is 0 if the horizon ended the game; `invalid`, which is 1 if an
+    invalid action ended the game; `failed`, which is 1 if an exception did.
 
     Errors: ConfigError from the constructor; MissingExtra without TextArena.
     """
@@ -103,6 +107,11 @@ class TextArena(DecPOMDP[ArenaGame, ArenaState], LegalActions, RewardStructure):
         [said] = actions.values()
         after = replace(state, actions=(*state.actions, without_reasoning(said)))
         reached = self._at(after)
+        if reached.failed is not None:
+            note_once(f"task.env: '{self.source.env}' failed on an action: {reached.failed}")
+            unscored = {} if self.team else dict.fromkeys(self.agents)
+            paid_team = None if self.team else 0.0
+            return Outcome(state=after, reward=paid_team, done=True, local_rewards=unscored)
         paid = {agent: reached.payoffs.get(k, 0.0) for k, agent in enumerate(self.agents)}
         return Outcome(
             state=after,
@@ -111,11 +120,15 @@ class TextArena(DecPOMDP[ArenaGame, ArenaState], LegalActions, RewardStructure):
             local_rewards={} if self.team else paid,
         )
 
-    def metrics(self, state: ArenaState) -> Mapping[str, float]:
-        """`payoff_AGENT` and `invalid`."""
+    def metrics(self, state: ArenaState) -> Mapping[str, float | None]:
+        """`payoff_AGENT`, `invalid` and `failed`."""
         reached = self._at(state)
-        payoffs = {f"payoff_{a}": reached.payoffs.get(k, 0.0) for k, a in enumerate(self.agents)}
-        return {**payoffs, "invalid": float(reached.invalid)}
+        failed = reached.failed is not None
+        payoffs = {
+            f"payoff_{agent}": None if failed else reached.payoffs.get(number, 0.0)
+            for number, agent in enumerate(self.agents)
+        }
+        return {**payoffs, "invalid": float(reached.invalid), "failed": float(failed)}
 
     def legal_action(self, state: ArenaState, agent: str, rng: np.random.Generator) -> str | None:
         """Returns one of `words`, or one of the actions that the last message lists; None if there

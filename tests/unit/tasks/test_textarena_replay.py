@@ -220,3 +220,30 @@ def test_of_the_actions_that_a_game_lists_those_of_its_last_message_are_legal():
 def test_without_words_and_a_list_no_action_is_known():
     task = TextArena("GuessTheNumber-v0", players=1)
     assert task.legal_action(begun(task), "player_0", np.random.default_rng(0)) is None
+
+
+class FailsOnNumbers(TicTacToeEnv):
+    """As several games of TextArena: an unexpected text is an exception."""
+
+    def step(self, action):
+        int(action.strip("[]"))
+        return super().step(action)
+
+
+def test_a_text_at_which_a_game_raises_ends_an_episode_that_is_not_scored(registered, capsys):
+    task = registered(FailsOnNumbers)
+    outcome = said(task, begun(task), "[0]", "[the middle]")
+    assert outcome.done
+    assert outcome.local_rewards == {"player_0": None, "player_1": None}
+    shown = task.metrics(outcome.state)
+    assert shown["failed"] == 1.0 and shown["payoff_player_0"] is None
+    told = capsys.readouterr().err
+    assert told.startswith("note: task.env: 'Own-v0' failed on an action: ValueError: invalid lit")
+    assert joint_observations(task, outcome.state) == {}
+
+
+def test_a_game_of_textarena_that_pays_a_message_does_not_end_the_run():
+    """Its reward for an invalid action is the text of the reason, in TextArena 0.7.4."""
+    task = TextArena("Countdown-v0", players=1)
+    outcome = said(task, begun(task), "no action at all", "none again")
+    assert outcome.done
