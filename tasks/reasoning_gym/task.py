@@ -17,6 +17,8 @@ from colearn.errors import ConfigError
 from ..checks import check_whole
 from ..dataset.answering import AgentAnswer, Answering, AnsweringState, AnswerRewards
 from ..dataset.prompt import AskedPrompt
+from .scorer import Source, entries
+from .scorer import score as scored
 from .source import data_set
 
 ASKED = "\n\nWrite the final answer, and nothing else, between <answer> and </answer>."
@@ -48,7 +50,9 @@ class ReasoningGym(Answering[GymItem], PrivilegedInfo, RewardStructure):
     entries.
 
     The reward is the package's `score_answer`, in [0, 1]. Nearly all data sets give 0.01 or 0 for a
-    wrong answer.
+    wrong answer. An answer at which the package raises an exception, or works for more than 4 s,
+    earns 0. Some data sets evaluate answers as Python; here they evaluate literals and expressions
+    of sympy alone, in a separate process.
 
     Metrics: `score`, and `solved`, which is 1 if the score is 1 and else 0.
 
@@ -74,7 +78,7 @@ class ReasoningGym(Answering[GymItem], PrivilegedInfo, RewardStructure):
         super().__init__(agents, answer, words)
         check_whole("size", size, 1)
         check_whole("test_size", test_size, 1)
-        self.source = (
+        self.source: Source = (
             data,
             json.dumps(settings or {}, sort_keys=True),
             size + test_size,
@@ -107,13 +111,12 @@ class ReasoningGym(Answering[GymItem], PrivilegedInfo, RewardStructure):
         if self.tagged:
             tagged = _TAGGED.findall(text)
             text = tagged[-1] if tagged else ""
-        entries = data_set(*self.source)
-        score = float(entries.score_answer(text.strip() or None, entries[item.number]))
+        score = scored(self.source, item.number, text.strip() or None)
         return AnswerRewards(reward=score, metrics={"score": score, "solved": float(score == 1.0)})
 
     def privileged_info(self, state: AnsweringState[GymItem]) -> str:
         """The entry's answer."""
-        return str(data_set(*self.source)[state.item.number]["answer"])
+        return str(entries(self.source)[state.item.number]["answer"])
 
     def legal_action(
         self, state: AnsweringState[GymItem], agent: str, rng: np.random.Generator
@@ -124,10 +127,10 @@ class ReasoningGym(Answering[GymItem], PrivilegedInfo, RewardStructure):
             return given
         train = self.items("train")
         number = train[int(rng.integers(len(train)))].number
-        said = str(data_set(*self.source)[number]["answer"])
+        said = str(entries(self.source)[number]["answer"])
         return f"<answer>{said}</answer>" if self.tagged else said
 
     def _item(self, number: int) -> GymItem:
-        question = str(data_set(*self.source)[number]["question"]).strip()
+        question = str(entries(self.source)[number]["question"]).strip()
         text = question + ASKED if self.tagged else question
         return GymItem(number=number, prompt=AskedPrompt(text=text))

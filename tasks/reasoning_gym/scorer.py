@@ -1,0 +1,62 @@
+"""Entries of a data set and scores of answers, by the package in a separate process.
+
+Several data sets draw from Python sets of texts, whose order differs between processes unless the
+seed of Python's hashes is fixed. Entries are therefore made in a process with a fixed one.
+"""
+
+from __future__ import annotations
+
+import base64
+import inspect
+import pickle
+import re
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from ..answer_process import AnswerProcess
+from .source import data_set
+
+SCRIPT = Path(__file__).with_name("scorer_process.py")
+_EVALUATES = re.compile(r"\b(eval|exec|parse_expr|sympify)\(")
+
+Source = tuple[str, str, int, int]
+"""Arguments of `data_set`."""
+
+
+@lru_cache(maxsize=16)
+def entries(source: Source) -> tuple[dict[str, Any], ...]:
+    """All entries of the data set, the same in every process."""
+    process = _process(source)
+    made = tuple(pickle.loads(base64.b64decode(process.ask(None))))
+    if not _evaluates(source):
+        process.close()
+    return made
+
+
+def score(source: Source, number: int, answer: str | None) -> float:
+    """The package's score of an answer to an entry. 0 for an answer at which the grader raises an
+    exception or takes more than 4 s of processor time."""
+    grader, entry = data_set(*source), entries(source)[number]
+    if _evaluates(source):
+        sent = base64.b64encode(pickle.dumps(entry)).decode()
+        scored = _process(source).ask([sent, answer])
+        return 0.0 if scored is None else float(scored)
+    try:
+        return float(grader.score_answer(answer, entry))
+    except Exception:  # noqa: BLE001 - whatever a text does to the package, it is a wrong answer
+        return 0.0
+
+
+@lru_cache(maxsize=64)
+def _evaluates(source: Source) -> bool:
+    """Whether a module of the data set evaluates texts. A composite data set may contain any."""
+    kind = type(data_set(*source))
+    own = [one for one in kind.__mro__ if one.__module__.startswith("reasoning_gym.")]
+    texts = [inspect.getsource(inspect.getmodule(one) or one) for one in own]
+    return kind.__name__ == "CompositeDataset" or any(map(_EVALUATES.search, texts))
+
+
+@lru_cache(maxsize=16)
+def _process(source: Source) -> AnswerProcess:
+    return AnswerProcess(SCRIPT, [str(part) for part in source], {"PYTHONHASHSEED": "0"})
