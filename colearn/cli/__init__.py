@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import sys
+import traceback
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -128,15 +130,23 @@ def _run(arguments: list[str]) -> None:
             print(f"error: {_one_line(message)}", file=sys.stderr)
         raise SystemExit(2) from None
     except SystemExit as stop:
-        if stop.code not in (None, 0):
+        if stop.code not in (None, 0) and _is_commands(stop):
             raise
         message = f"{line_of(stop)}: code of the config's ended the program; let it raise instead"
         print(f"error: {_one_line(message)}", file=sys.stderr)
-        raise SystemExit(2) from None
+        given = stop.code if isinstance(stop.code, int) and stop.code else 2
+        raise SystemExit(given) from None
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         raise SystemExit(130) from None
     raise SystemExit(code or 0)
+
+
+def _is_commands(stop: SystemExit) -> bool:
+    """Whether a command raised the exception, in contrast to a task, a callback or other code that
+    the config names."""
+    [*_, frame] = traceback.extract_tb(stop.__traceback__)
+    return Path(frame.filename).parent == Path(__file__).parent
 
 
 def _check_empty(arguments: list[str]) -> None:
