@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import secrets
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
@@ -13,11 +14,14 @@ from typing import Any, Literal
 
 from colearn.contract import EvaluateEvent, Measured, StartEvent, Tracker, UpdateEvent
 from colearn.contract.tracker import prefixed
+from colearn.record.files import write_text
 from colearn.text.notes import note
 
 Kind = Literal["update", "evaluation"]
 
 _ID = "id.txt"
+_LINE = re.compile(r"^([0-9]{1,9}) ([0-9a-f]{16})$", re.MULTILINE)
+"""A whole line of digests; a full disk or the end of the machine may have cut one."""
 _TIMED = ("second", "time", "idle", "busy", "wait")
 """Substrings of the names of metrics that are measured by a clock."""
 
@@ -57,8 +61,8 @@ class RowTracker(Tracker):
 
     def on_start(self, event: StartEvent) -> None:
         file = self._digest_file
-        lines = file.read_text(encoding="utf-8").splitlines() if file.is_file() else []
-        self._digests = {int(number): digest for number, digest in map(str.split, lines)}
+        text = file.read_text(encoding="utf-8", errors="replace") if file.is_file() else ""
+        self._digests = {int(number): digest for number, digest in _LINE.findall(text)}
         for line in event.earlier:
             self._row(line)
 
@@ -133,7 +137,9 @@ def numbers(line: Measured) -> dict[str, float]:
 def run_id_in(folder: Path) -> str:
     """The id under which a tracker logs a run; generated once and stored in `folder`."""
     file = folder / _ID
-    if not file.is_file():
+    known = file.read_text(encoding="utf-8").strip() if file.is_file() else ""
+    if not known:  # also after the end of the machine, which may have emptied it
+        known = secrets.token_hex(4)
         folder.mkdir(parents=True, exist_ok=True)
-        file.write_text(secrets.token_hex(4), encoding="utf-8")
-    return file.read_text(encoding="utf-8").strip()
+        write_text(file, known)
+    return known

@@ -11,13 +11,14 @@ import csv
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import redirect_stdout
+from contextlib import contextmanager, redirect_stdout
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from colearn.contract import EvaluateEvent, Measured, StartEvent, Tracker, UpdateEvent
 from colearn.contract.tracker import prefixed
-from colearn.errors import required
+from colearn.errors import ConfigError, reason_of, required
 from colearn.record.files import write_text
 from colearn.record.folder import RUNS
 
@@ -40,18 +41,19 @@ class WandbTracker(RowTracker):
         return "wandb"
 
     def open(self, run_id: str) -> None:
-        """Errors: MissingExtra naming the pip command."""
+        """Errors: MissingExtra naming the pip command; ConfigError if wandb does not start."""
         self._wandb = wandb = required("wandb", "wandb")
-        self.run = wandb.init(
-            project=os.environ.get("WANDB_PROJECT", "colearn"),
-            dir=str(self.folder),
-            name=self.folder.name,
-            id=run_id,
-            resume="allow",
-            group=_comparison(self.folder),
-            tags=[self.settings["task"]["name"], self.settings["algorithm"]["name"]],
-            config=dict(self.settings),
-        )
+        with _starting("wandb", "log in with `wandb login`, or set WANDB_MODE=offline"):
+            self.run = wandb.init(
+                project=os.environ.get("WANDB_PROJECT", "colearn"),
+                dir=str(self.folder),
+                name=self.folder.name,
+                id=run_id,
+                resume="allow",
+                group=_comparison(self.folder),
+                tags=[self.settings["task"]["name"], self.settings["algorithm"]["name"]],
+                config=dict(self.settings),
+            )
         # wandb drops a row whose own step is not above the last one, so that it only counts rows
         self.run.define_metric(_AXIS, hidden=True)
         self.run.define_metric("*", step_metric=_AXIS)
@@ -78,27 +80,36 @@ class TrackioTracker(RowTracker):
     server or Space that trackio's environment variables name. Runs of a comparison form a group;
     TRACKIO_PROJECT sets the project. A run's name ends with an id. A resumed run keeps this id
     unless the rows that it repeats differ from the logged rows. The number of rows is stored next
-    to the id."""
+    to the id; in trackio's own database, the rows are counted."""
 
     @property
     def name(self) -> str:
         return "trackio"
 
     def open(self, run_id: str) -> None:
-        """Errors: MissingExtra naming the pip command."""
+        """Errors: MissingExtra naming the pip command; ConfigError if trackio does not start."""
         self._trackio = trackio = required("trackio", "trackio")
+        project = os.environ.get("TRACKIO_PROJECT", "colearn")
+        name = f"{self.folder.name}-{run_id}"
         self._count = self._place / f"rows-{run_id}.txt"
-        if self._count.is_file():
-            self.present = int(self._count.read_text(encoding="utf-8"))
-        with redirect_stdout(sys.stderr):  # trackio prints where it logs to
+        counted = int(self._count.read_text(encoding="utf-8")) if self._count.is_file() else 0
+        with (
+            redirect_stdout(sys.stderr),  # trackio prints where it logs to
+            _starting("trackio", "check the environment variables that begin with TRACKIO_"),
+        ):
             self.run = trackio.init(
-                project=os.environ.get("TRACKIO_PROJECT", "colearn"),
-                name=f"{self.folder.name}-{run_id}",
+                project=project,
+                name=name,
                 group=_comparison(self.folder),
                 config=dict(self.settings),
                 resume="allow",
                 embed=False,
             )
+        if counted and getattr(self.run, "_is_local", False):
+            # a run that was killed has lost the rows that trackio's thread had yet to write
+            logged = import_module("trackio.sqlite_storage").SQLiteStorage.get_logs(project, name)
+            counted = min(counted, sum("transcripts" not in row for row in logged))
+        self.present = counted
 
     def log(self, metrics: Mapping[str, float], step: int) -> None:
         self.run.log(dict(metrics), step=step)
@@ -189,6 +200,21 @@ NAMES = {
 """Shipped trackers, by name."""
 
 _COLUMNS = ("iteration", "episode", "item", "turn", "agent", "observation", "action", "reward")
+
+
+@contextmanager
+def _starting(tracker: str, remedy: str) -> Iterator[None]:
+    """Errors: ConfigError with the reason if the tracker's package cannot start a run: it is not
+    logged in, its server does not answer, or its own process takes too long to start."""
+    try:
+        yield
+    except OSError:
+        raise  # a failed write
+    except Exception as error:
+        said = reason_of(error)
+        raise ConfigError(
+            f"run.trackers: {tracker} does not start ({type(error).__name__}: {said}); {remedy}"
+        ) from error
 
 
 def _comparison(folder: Path) -> str | None:

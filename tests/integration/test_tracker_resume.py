@@ -61,7 +61,12 @@ except Interrupted:
 def run(config: Path, out: Path, *, stop: tuple[str, int, str] | None, resume: bool = False) -> int:
     method, iteration, number = stop or ("on_start", -1, "none")
     words = [str(config), str(out), "resume" if resume else "new", method, str(iteration), number]
-    environment = {**os.environ, "WANDB_MODE": "offline", "WANDB_SILENT": "true"}
+    environment = {
+        **os.environ,
+        "WANDB_MODE": "offline",
+        "WANDB_SILENT": "true",
+        "WANDB_X_SERVICE_WAIT": "300",  # seconds; on a busy machine, wandb's process starts slowly
+    }
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, *words], env=environment, capture_output=True, text=True
     )
@@ -207,6 +212,45 @@ def row(value: float, seconds: float) -> dict[str, Any]:
 def wandb_returns(folder: Path, run_id: str) -> list[float]:
     files = sorted((folder / "wandb").glob(f"offline-run-*/run-{run_id}.wandb"))
     return [one["update/return"] for file in files for _, one in history(file)]
+
+
+@pytest.mark.parametrize(
+    ("variables", "reason"),
+    [
+        ({"WANDB_MODE": "online"}, "UsageError: No API key configured"),
+        pytest.param({"WANDB_MODE": "nonsense"}, "ValidationError: ", marks=pytest.mark.slow),
+        pytest.param(
+            {"WANDB_X_SERVICE_WAIT": "0.01"},
+            "ServicePollForTokenError: Failed to read port info",
+            marks=pytest.mark.slow,
+        ),
+    ],
+)
+def test_a_wandb_that_does_not_start_is_one_line(
+    variables: dict[str, str], reason: str, tmp_path: Path
+) -> None:
+    pytest.importorskip("wandb", reason="needs the wandb extra")
+    program = (
+        "from pathlib import Path\n"
+        "from colearn.errors import ConfigError\n"
+        "from colearn.experiment.trackers import WandbTracker\n"
+        "settings = {'task': {'name': 'notes'}, 'algorithm': {'name': 'magrpo'}}\n"
+        "try:\n"
+        f"    WandbTracker(Path({str(tmp_path)!r}), settings)\n"
+        "except ConfigError as error:\n"
+        "    print(error)\n"
+    )
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("WANDB_")}
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**kept, "WANDB_MODE": "offline", "WANDB_SILENT": "true", **variables},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+    )
+    said = f"run.trackers: wandb does not start ({reason}"
+    assert done.stdout.startswith(said) and done.stdout.count("\n") == 1, done
+    assert done.stdout.endswith("; log in with `wandb login`, or set WANDB_MODE=offline\n")
 
 
 @pytest.fixture

@@ -56,3 +56,39 @@ def test_trackio_continues_the_run_of_a_folder_by_its_name(
     assert [start["resume"] for start in starts] == ["allow"] * 3
     assert [start["group"] for start in starts] == ["one", "one", "two"]
     assert starts[0]["project"] == "colearn"
+
+
+@pytest.mark.parametrize(("local", "rows"), [(True, 6), (False, 7)])
+def test_rows_that_a_killed_trackio_had_not_written_are_logged_again(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, local: bool, rows: int
+) -> None:
+    """Its thread writes every half second: after a kill, its database of 0.43 had six of seven."""
+    stored = [{"step": n, "update/return": 0.0} for n in range(6)] + [{"step": 5, "transcripts": 0}]
+    storage = SimpleNamespace(get_logs=lambda project, name: stored)
+    run = SimpleNamespace(_is_local=local, log=lambda *_, **__: None)
+    stand_in = SimpleNamespace(init=lambda **_: run)
+    monkeypatch.setitem(sys.modules, "trackio", stand_in)
+    database = SimpleNamespace(SQLiteStorage=storage)
+    monkeypatch.setitem(sys.modules, "trackio.sqlite_storage", database)
+    killed = TrackioTracker(tmp_path / "a", SETTINGS)
+    killed.number = 6
+    killed.log({"update/return": 0.0}, 6)
+    assert TrackioTracker(tmp_path / "a", SETTINGS).present == rows
+
+
+@pytest.mark.parametrize("cut", ["", "6 0123456789ab", "6", "x y z", "\x00" * 20])
+def test_a_line_of_digests_or_an_id_that_was_cut_does_not_stop_a_resume(
+    starts: list[dict[str, Any]], tmp_path: Path, cut: str
+) -> None:
+    """As after a full disk, or after the end of the machine."""
+    (tmp_path / "a" / "trackio").mkdir(parents=True)
+    (tmp_path / "a" / "trackio" / "id.txt").write_text("")
+    tracker = TrackioTracker(tmp_path / "a", SETTINGS)
+    assert not starts[0]["name"].endswith("-")
+    tracker._digest_file.write_text(f"0 {'ab' * 8}\n{cut}")
+    tracker.on_start(_Started())
+    assert tracker._digests == {0: "ab" * 8}
+
+
+class _Started(SimpleNamespace):
+    earlier = ()
