@@ -12,6 +12,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from colearn.errors import ColearnError, ConfigError, MissingExtra
+from colearn.text.json_value import Rejected, unique_keys
 
 try:
     import httpx
@@ -205,7 +206,12 @@ class Endpoint:
             return None
         text = raw.decode(errors="replace")  # JSON is UTF-8, whatever the header says
         try:
-            answer = json.loads(text)
+            answer = json.loads(text, object_pairs_hook=unique_keys)
+        except Rejected as fault:
+            if 200 <= status < 300:
+                line = self.line(f"status {status}, an answer that {fault}")
+                raise Refused(line, status, None) from None
+            answer = None
         except (ValueError, RecursionError):
             answer = None
         if 200 <= status < 300:

@@ -25,33 +25,27 @@ def numbered_lines(text: str) -> Iterator[tuple[int, str]]:
 
 
 def read_row(text: str) -> Any:
-    """Parse a row of a data file as `read_json` does, but reject numbers that are not finite and
-    repeated keys.
+    """Parse a row of a data file as `read_json` does, but reject numbers that are not finite.
 
     Errors: as for `read_json`.
     """
-    return read_json(text, finite=True, unique=True)
+    return read_json(text, finite=True)
 
 
-class _Refused(ValueError):
+class Rejected(ValueError):
     """Raised for text that is valid JSON but contains a value that this parser rejects."""
 
 
-def read_json(text: str, *, finite: bool = False, unique: bool = False) -> Any:
-    """Parse a JSON value of depth at most `DEEPEST` whose strings are valid Unicode. `finite` also
-    rejects NaN and numbers beyond the range of a float; `unique` rejects an object with repeated
-    keys.
+def read_json(text: str, *, finite: bool = False) -> Any:
+    """Parse a JSON value of depth at most `DEEPEST` whose strings are valid Unicode and whose
+    objects repeat no key. `finite` also rejects NaN and numbers beyond the range of a float.
 
     Errors: ValueError with a message to append to the name of the text.
     """
-    strict: dict[str, Any] = {}
-    if finite:
-        strict |= {"parse_constant": _finite, "parse_float": _finite}
-    if unique:
-        strict |= {"object_pairs_hook": _unique}
+    strict: dict[str, Any] = {"parse_constant": _finite, "parse_float": _finite} if finite else {}
     try:
-        value = json.loads(text, **strict)
-    except _Refused:
+        value = json.loads(text, object_pairs_hook=unique_keys, **strict)
+    except Rejected:
         raise
     except (ValueError, RecursionError):
         raise ValueError("is no JSON") from None
@@ -74,16 +68,18 @@ def copied(value: Any) -> Any:
 def _finite(text: str) -> float:
     number = float(text)
     if not math.isfinite(number):
-        raise _Refused("holds NaN or a number beyond the range of a float")
+        raise Rejected("holds NaN or a number beyond the range of a float")
     return number
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The object of these pairs, for json.loads, which by itself keeps the last of two equal keys
+    and drops the other. Errors: Rejected."""
     value = dict(pairs)
     if len(value) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise _Refused(f"holds the key {twice[:100]!r} twice in one object")
+        raise Rejected(f"holds the key {twice[:100]!r} twice in one object")
     return value
 
 

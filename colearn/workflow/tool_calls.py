@@ -24,7 +24,7 @@ def find_call(text: str) -> tuple[str, Mapping[str, Any]] | ToolError | None:
     if call is None:
         return None
     try:
-        asked = read_json(call[1])
+        asked = read_json(call[1], finite=True)
     except ValueError as error:
         return ToolError(f"{_FORM}; this {error}")
     match asked:

@@ -225,7 +225,7 @@ def read_fields(body: bytes) -> dict[str, Any]:
     """
     try:
         # decoded first, since json.loads would take bytes of other encodings
-        fields = read_json(body.decode(), finite=True, unique=True)
+        fields = read_json(body.decode(), finite=True)
     except UnicodeDecodeError:
         raise ServeError(400, "the body is not valid JSON") from None
     except ValueError as error:

@@ -87,7 +87,7 @@ def _tool_call(name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 def _parse_call(text: str) -> Call | None:
     try:
-        asked = read_json(text)
+        asked = read_json(text, finite=True)
     except ValueError:
         return None
     match asked:

@@ -383,6 +383,9 @@ HOSTILE = {
         for text in (b"-1", b"9" * 400, b"NaN", b"1e999", b"0.5", b'"5"', b"true", b"[]")
     },
     "usage that is a list": partial(usage, b"[]"),
+    "a content twice": lambda: Response(
+        b'{"choices": [{"message": {"content": "a", "content": "b"}, "finish_reason": "stop"}]}'
+    ),
     **{
         f"{text} for an id": lambda text=text: Response(
             b'{"choices": [{"message": {"content": "a"}, "finish_reason": "stop", "colearn":'

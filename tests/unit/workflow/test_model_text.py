@@ -290,3 +290,24 @@ def test_half_of_a_surrogate_pair_in_an_observation_is_the_tasks_mistake():
 def test_a_line_of_episodes_is_one_line_of_ascii_and_comes_back(said):
     line = json.dumps({"text": said})
     assert line.isascii() and "\n" not in line and json.loads(line) == {"text": said}
+
+
+# --- a key twice, and numbers that JSON has not ---
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        ('{"name": "close", "name": "take", "arguments": {}}', "'name' twice"),
+        ('{"name": "take", "arguments": {"n": 1, "n": 2}}', "'n' twice"),
+        ('{"name": "take", "arguments": {"n": {"a": 1, "a": 1}}}', "'a' twice"),
+        ('{"name": "take", "arguments": {"n": NaN}}', "NaN or a number beyond"),
+        ('{"name": "take", "arguments": {"n": 1e999}}', "NaN or a number beyond"),
+    ],
+)
+def test_a_call_of_which_a_part_would_be_dropped_is_none(call: str, said: str) -> None:
+    """json.loads keeps the last of two equal keys, and reads what JSON's grammar does not have."""
+    text = f"<tool_call>{call}</tool_call>"
+    found = find_call(text)
+    assert isinstance(found, ToolError) and said in found
+    assert read_calls(text, ["take", "close"], several=True) == (text, [])
