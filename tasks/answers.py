@@ -16,7 +16,7 @@ MARK = "####"
 """The mark at the start of a line with a final answer."""
 
 _BLOCK = re.compile(r"^```python[ \t]*\n(.*?)^```[ \t]*$", re.DOTALL | re.MULTILINE)
-_LONGEST = 20_000
+LONGEST = 20_000
 """Maximum number of characters of a value; Python's parser is slow on longer ones."""
 
 
@@ -39,7 +39,7 @@ def code_block(text: str) -> str | None:
 
 def plain_value(text: str) -> Any:
     """Parses a list, number or string in Python or JSON syntax; None for anything else."""
-    if len(text) > _LONGEST:
+    if len(text) > LONGEST:
         return None
     try:
         return ast.literal_eval(text.strip())

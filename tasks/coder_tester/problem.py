@@ -6,7 +6,7 @@ import ast
 from dataclasses import dataclass
 from typing import Any
 
-from ..answers import plain_value
+from ..answers import LONGEST, plain_value
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,15 +44,23 @@ class ProgrammingProblem:
 
 
 def script(problem: ProgrammingProblem, program: str, test: Case) -> tuple[str, str]:
-    """Returns a program that prints the answer to a test, and the program's standard input."""
+    """Returns a program that prints the answer to a test, and the program's standard input. The
+    answer of a function is the last line."""
     if problem.entry_point is None:
         return program, test.input
-    return f"{program}\nprint(repr({problem.entry_point}(*{arguments(test.input)!r})))\n", ""
+    call = f"{problem.entry_point}(*{arguments(test.input)!r})"
+    return f"{program}\nprint('\\n' + repr({call}))\n", ""
 
 
-def expected(problem: ProgrammingProblem, test: Case) -> str:
-    """The output that the script of a test must print."""
-    return test.output if problem.entry_point is None else repr(plain_value(test.output))
+def agrees(problem: ProgrammingProblem, printed: str, test: Case) -> bool:
+    """Whether the output of a test's script is the expected one. Values of a function are compared
+    as by an `assert` of the golden tests: by Python's `==`, whatever else the function prints."""
+    if problem.entry_point is None:
+        return same(printed, test.output)
+    wanted, last = plain_value(test.output), printed.strip().rpartition("\n")[2]
+    if last == repr(wanted):
+        return True
+    return len(last) <= LONGEST and is_literal(last) and bool(plain_value(last) == wanted)
 
 
 def same(printed: str, wanted: str) -> bool:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from colearn.sandbox import ErrorKind, Limits, run_program, run_tests
 
 from ..step_programs import are_steps, run_steps
-from .problem import Case, ProgrammingProblem, expected, same, script
+from .problem import Case, ProgrammingProblem, agrees, same, script
 
 _SHOWN = 1000
 _LEAST = 0.05
@@ -39,9 +39,7 @@ def try_test(problem: ProgrammingProblem, program: str, test: Case, seconds: flo
     result = run_program(code, stdin, limits=Limits(seconds=seconds))
     if result.error is not None:
         return CaseResult(False, result.error, f"{result.error}: {result.message}")
-    return CaseResult(
-        same(result.text, expected(problem, test)), None, result.text[:_SHOWN].strip()
-    )
+    return CaseResult(agrees(problem, result.text, test), None, result.text[:_SHOWN].strip())
 
 
 def _stepped(program: str, test: Case) -> CaseResult:

@@ -241,10 +241,38 @@ def test_a_test_whose_number_python_reads_and_cannot_print_has_no_format(given, 
     assert read_test(FUNCTION, test_of(given, returned)) is None
     program = "def double(x):\n    return x * 2"
     assert try_test(FUNCTION, program, problems.Case("'ab'", '"abab"'), 5).passed
-    assert try_test(FUNCTION, program, problems.Case("2", "4.0"), 5) == CaseResult(False, None, "4")
+    assert try_test(FUNCTION, program, problems.Case("2", "5"), 5) == CaseResult(False, None, "4")
     golden = try_golden(FUNCTION, "def double(x):\n    return x + x[:]", 5)
     assert [trial.passed for trial in golden] == [False, True, True]
     assert [trial.error for trial in golden] == ["exception", None, None]
+
+
+@pytest.mark.parametrize(
+    ("returned", "wanted"),
+    [
+        ("4", "4.0"),
+        ("True", "1"),
+        ("-0.0", "0"),
+        ("{'b': 2, 'a': 1}", "{'a': 1, 'b': 2}"),
+        (
+            "{'pear', 'apple', 'fig', 'plum', 'kiwi', 'date'}",
+            "{'date', 'kiwi', 'plum', 'fig', 'apple', 'pear'}",
+        ),
+        ("(1, 2)", "[1, 2]"),
+        ("'a  b'", "'a b'"),
+        ("'1'", "1"),
+        ("float('nan')", "0.0"),
+        ("[0.1 + 0.2]", "[0.3]"),
+        ("print('debug', end='') or [1]", "[1]"),
+        ("None", "None"),
+        ("object()", "None"),
+    ],
+)
+def test_a_testers_value_equals_a_functions_where_pythons_assert_says_so(returned, wanted):
+    program = f"def double(x):\n    return {returned}"
+    assert try_test(FUNCTION, program, problems.Case("1", wanted), 20).passed == (
+        eval(returned) == eval(wanted)
+    )
 
 
 # Problems ------------------------------------------------------------
