@@ -45,6 +45,84 @@ def tool(tmp_path_factory):
     return opened
 
 
+ODD = """
+import anyio
+import mcp_types as types
+from mcp.server.lowlevel import Server
+from mcp.server.stdio import stdio_server
+
+COLOUR = {"type": "string", "enum": ["red", "green"], "description": "of the wall"}
+PAINT = {
+    "type": "object",
+    "properties": {"colour": COLOUR, "coats": {"type": ["integer", "null"], "default": 2},
+                   "by": {"type": "string"}},
+    "required": ["colour"],
+}
+EMPTY = {"type": "object", "properties": {}}
+
+
+async def list_tools(context, params):
+    if params is None or params.cursor is None:
+        first = types.Tool(name="paint", description="Paints.", input_schema=PAINT)
+        return types.ListToolsResult(tools=[first], next_cursor="2")
+    return types.ListToolsResult(tools=[types.Tool(name="look", input_schema=EMPTY)])
+
+
+async def call_tool(context, params):
+    if params.name == "paint":
+        said = [types.TextContent(type="text", text=repr(sorted(params.arguments.items())))]
+        return types.CallToolResult(content=said)
+    file = types.TextResourceContents(uri="file:///a.txt", text="in the file")
+    return types.CallToolResult(
+        content=[
+            types.TextContent(type="text", text="before"),
+            types.EmbeddedResource(type="resource", resource=file),
+            types.ImageContent(type="image", data="AAAA", mime_type="image/png"),
+        ]
+    )
+
+
+server = Server("odd", on_list_tools=list_tools, on_call_tool=call_tool)
+
+
+async def main():
+    async with stdio_server() as (reading, writing):
+        await server.run(reading, writing, server.create_initialization_options())
+
+
+anyio.run(main)
+"""
+
+
+@pytest.fixture(scope="module")
+def odd(tmp_path_factory):
+    path = tmp_path_factory.mktemp("server") / "odd.py"
+    path.write_text(ODD)
+    return {tool.name: tool for tool in mcp_tools([sys.executable, str(path)])}
+
+
+def test_tools_of_every_page_are_offered_with_the_servers_own_schema(odd):
+    assert list(odd) == ["paint", "look"]
+    colour = odd["paint"].schema["inputSchema"]["properties"]["colour"]
+    assert colour == {"type": "string", "enum": ["red", "green"], "description": "of the wall"}
+
+
+@pytest.mark.parametrize(
+    ("given", "received"),
+    [
+        ({"colour": "red"}, [("coats", 2), ("colour", "red")]),
+        ({"colour": "red", "coats": None}, [("coats", None), ("colour", "red")]),
+        ({"colour": "red", "by": "Ada"}, [("by", "Ada"), ("coats", 2), ("colour", "red")]),
+    ],
+)
+def test_a_null_that_a_model_gives_is_not_the_default(odd, given, received):
+    assert ask(odd["paint"], **given) == repr(received)
+
+
+def test_what_a_result_has_besides_texts_is_not_dropped(odd):
+    assert ask(odd["look"]) == "before\nin the file\n[image: image/png]"
+
+
 def ask(tool, *args, **arguments):
     return asyncio.run(tool(tool.spell(tool.bind(args, arguments))))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import json
 import keyword
 import os
 import shutil
@@ -54,12 +55,23 @@ class _Remote:
         self.command = command
         self.__name__ = str(offered.name)
         self.__doc__ = offered.description
-        self.__signature__ = _signature(self.__name__, offered.input_schema)
+        self.input_schema = offered.input_schema
+        self.__signature__ = _signature(self.__name__, self.input_schema)
 
     async def __call__(self, **arguments: Any) -> str:
-        given = {name: value for name, value in arguments.items() if value is not None}
+        given = {
+            name: value
+            for name, value in arguments.items()
+            if value is not None or not self._left_out(name)
+        }
         server = await asyncio.to_thread(_server, self.command, os.getpid())
         return await asyncio.wrap_future(server.call(self.__name__, given))
+
+    def _left_out(self, name: str) -> bool:
+        """Whether None stands for an argument that was not given: one that is optional and has no
+        default."""
+        required = self.input_schema.get("required", ())
+        return name not in required and "default" not in self.input_schema["properties"][name]
 
 
 class _ToolServer:
@@ -69,7 +81,7 @@ class _ToolServer:
         self.mcp: Any = required("mcp", "mcp")
         self.loop = asyncio.new_event_loop()
         self.client: Any = None
-        self.offered: Sequence[Any] = ()
+        self.offered: list[Any] = []
         opened: Future[None] = Future()
         threading.Thread(target=self._run, args=(command, opened), daemon=True).start()
         try:
@@ -92,7 +104,9 @@ class _ToolServer:
 
     async def _call(self, name: str, arguments: dict[str, Any]) -> str:
         result = await self.client.call_tool(name, arguments)
-        text = "\n".join(part.text for part in result.content if hasattr(part, "text"))
+        text = "\n".join(map(_shown, result.content))
+        if not result.content and result.structured_content is not None:
+            text = json.dumps(result.structured_content, ensure_ascii=False)
         if result.is_error:
             raise RuntimeError(text)
         return text
@@ -106,13 +120,28 @@ class _ToolServer:
         parameters = self.mcp.StdioServerParameters(command=sys.executable, args=words)
         try:
             async with self.mcp.Client(parameters) as self.client:
-                self.offered = (await self.client.list_tools()).tools
+                page = await self.client.list_tools()
+                self.offered = list(page.tools)
+                while page.next_cursor is not None:
+                    page = await self.client.list_tools(cursor=page.next_cursor)
+                    self.offered += page.tools
                 opened.set_result(None)
                 await asyncio.Event().wait()
         except BaseException as error:  # raised again by the thread that waits for the server
             if opened.done():
                 raise
             opened.set_exception(error)
+
+
+def _shown(part: Any) -> str:
+    """The text of a part of a result: of an embedded file, its text; of anything without a text,
+    its type, so that the model knows that there was one."""
+    inside = getattr(part, "resource", part)
+    text = getattr(inside, "text", None)
+    if text is not None:
+        return str(text)
+    named = getattr(inside, "uri", None) or getattr(part, "mime_type", None)
+    return f"[{part.type}]" if named is None else f"[{part.type}: {named}]"
 
 
 @lru_cache(maxsize=16)
