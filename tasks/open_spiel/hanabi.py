@@ -15,6 +15,13 @@ from .phrasing import Compact, Full, since_last_turn
 COLOURS = {"R": "Red", "Y": "Yellow", "G": "Green", "W": "White", "B": "Blue"}
 PAINT = {"R": "#c0504d", "Y": "#f2c530", "G": "#6aa84f", "W": "#d9d9d9", "B": "#4f81bd"}
 _NUMBERS = {1: "one", 2: "two", 3: "three"}
+_DEFAULTS = {
+    "colors": 5,
+    "ranks": 5,
+    "hand_size": 5,  # for two players
+    "max_information_tokens": 8,
+    "max_life_tokens": 3,
+}
 _ACTION = re.compile(r"\((Play|Discard|Reveal player) ([^ )]+)(?: (color|rank) (\w))?\)")
 
 
@@ -95,7 +102,7 @@ class Hanabi(Full):
     lost = "immediate loss of all life tokens and end of the game"
 
     def rules(self) -> Sequence[str]:
-        have = self.game.get_parameters()
+        have = parameters(self.game)
         colours, ranks = list(COLOURS)[: have["colors"]], have["ranks"]
         each = sum(_copies(rank, ranks) for rank in range(1, ranks + 1))
         named = ", ".join(f"{COLOURS[c]}(denoted by {c})" for c in colours)
@@ -224,7 +231,7 @@ class CompactHanabi(Compact):
 
 def picture(state: Any) -> Picture:
     """A picture of the stacks and both hands; each card is drawn in the row of its rank."""
-    ranks = state.get_game().get_parameters()["ranks"]
+    ranks = parameters(state.get_game())["ranks"]
     first = table_of_all(state)
     panels = [
         Panel(
@@ -260,6 +267,11 @@ def table_of_all(state: Any) -> VisiblePosition:
         own=seen[1].other,
         other=seen[0].other,
     )
+
+
+def parameters(game: Any) -> dict[str, Any]:
+    """The game's parameters; OpenSpiel lists those alone that were given."""
+    return {**_DEFAULTS, **game.get_parameters()}
 
 
 def _copies(rank: int, ranks: int) -> int:

@@ -365,3 +365,22 @@ def test_a_game_is_as_long_as_openspiel_says():
     task = OpenSpiel(games=PAPER[:3], test_games="connect_four")
     assert [task.horizon_of(game) for game in task.items("train")] == [9, 3, 25]
     assert [task.horizon_of(game) for game in task.items("test")] == [task.horizon] == [42]
+
+
+@pytest.mark.parametrize(
+    ("name", "deck"), [("hanabi", 50), ("hanabi(colors=2)", 20), ("hanabi(ranks=2)", 20)]
+)
+def test_hanabis_rules_state_the_parameters_that_a_config_leaves_out(name, deck):
+    task = OpenSpiel(games=name)
+    state = task.reset(task.items("train")[0], np.random.default_rng(0))
+    theirs = task.render(state)  # OpenSpiel's words for the start
+    lives, hints, left = (
+        int(theirs.partition(word)[2].split()[0])
+        for word in ("Life tokens:", "Info tokens:", "Deck size:")
+    )
+    rules = task.observe(state, "player_0")
+    text = rules if isinstance(rules, str) else rules.text
+    assert f"There are {hints} information tokens and {lives} life tokens" in text
+    held = (deck - left) // 2
+    assert f"Each player holds {held} cards" in text and f"for a total of {deck} cards" in text
+    task.picture(state)
