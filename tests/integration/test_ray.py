@@ -260,6 +260,7 @@ def test_a_run_takes_its_processs_cluster_and_no_other(tmp_path: Path) -> None:
         ray.shutdown()
 
 
+@pytest.mark.usefixtures("ctrl_c")
 def test_an_interrupted_start_of_a_cluster_leaves_no_process(tmp_path: Path) -> None:
     given = tmp_path / "given.yaml"
     given.write_text(yaml.safe_dump(settings({"name": "ray"})))
