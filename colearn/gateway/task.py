@@ -23,6 +23,7 @@ from colearn.contract import (
     Services,
 )
 from colearn.errors import ColearnError, ConfigError, TaskError, nearest, reason_of
+from colearn.registry.given import settled
 from colearn.types import Observation
 from colearn.workflow.record import Call, CallResult, Payment
 from colearn.workflow.recorded import RecordedTask
@@ -119,7 +120,9 @@ class Gateway(RecordedTask[Any, State], LegalActions, ProgramEpisodes, ReadsActi
         for field, target in (("task.play", play), ("task.grade", grade)):
             if target is not None:
                 registry.check_function(target, field)
-        self.source, self.play, self.grade = items, play, grade
+        self.source = settled(items)
+        self.play = None if play is None else settled(play)
+        self.grade = None if grade is None else settled(grade)
         self.command, self.workers = tuple(command), workers
         self.timeout, self.failure_reward, self.max_bytes = timeout, failure_reward, max_bytes
         self.port, self.words = port, dict(words or {})

@@ -53,6 +53,18 @@ def given(name: str, where: str) -> Any:
     return _here.given.get(name, _given[name])
 
 
+def settled(name: str) -> str:
+    """Returns a name of the object that is now called `name`; no later object replaces the object
+    of this name. A task that looks an object up in every episode keeps this name: while it lives,
+    another run may pass another object of the same name. Returns any other name unchanged."""
+    if not is_given(name) or name not in _given:
+        return name
+    value, number = _here.given.get(name, _given[name]), 1
+    while _given.setdefault(f"{name}_given_{number}", value) is not value:
+        number += 1
+    return f"{name}_given_{number}"
+
+
 def import_name(value: Any) -> str | None:
     """The `module:name` under which another process can import a class or a function; None if the
     class or function is defined in `__main__`, in a notebook or inside a function."""

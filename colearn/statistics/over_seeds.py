@@ -22,6 +22,8 @@ from scipy import stats
 Array = NDArray[np.float64]
 
 CONFIDENCE = 0.95
+_SQUARABLE = 1e150
+"""Largest magnitude of values whose sums of squares are computed as they are."""
 ENOUGH_FOR_SHAPE = 5
 """Minimum number of seeds for which quartiles and distributions of final returns are reported."""
 
@@ -73,13 +75,16 @@ def mean_band(rows: ArrayLike) -> tuple[Array, Array, Array]:
     With one seed, both bounds equal the curve.
     """
     matrix = np.asarray(rows, dtype=np.float64)
-    mean, seeds = matrix.mean(axis=0), matrix.shape[0]
+    seeds = matrix.shape[0]
     if seeds == 1:
-        return mean, mean, mean
+        return matrix[0], matrix[0], matrix[0]
+    scale = _scale(matrix)
+    matrix = matrix / scale
+    mean = matrix.mean(axis=0)
     reach = _student(seeds - 1) * matrix.std(axis=0, ddof=1) / seeds**0.5
     # equal values have an interval of width 0, despite rounding
     reach = np.where(np.ptp(matrix, axis=0) == 0.0, 0.0, reach)
-    return mean, mean - reach, mean + reach
+    return mean * scale, _kept_finite((mean - reach), scale), _kept_finite((mean + reach), scale)
 
 
 def interquartile_mean(values: Sequence[float | None]) -> MeanEstimate | None:
@@ -90,9 +95,11 @@ def interquartile_mean(values: Sequence[float | None]) -> MeanEstimate | None:
     if kept.size < ENOUGH_FOR_SHAPE:
         return None
     cut = (0.25, 0.25)
-    low, high = stats.mstats.trimmed_mean_ci(kept, limits=cut, alpha=1.0 - CONFIDENCE)
-    mean = float(stats.trim_mean(kept, cut[0]))
-    return MeanEstimate(mean=mean, low=float(low), high=float(high), seeds=kept.size)
+    scale = _scale(kept)
+    low, high = stats.mstats.trimmed_mean_ci(kept / scale, limits=cut, alpha=1.0 - CONFIDENCE)
+    mean = float(stats.trim_mean(kept / scale, cut[0]) * scale)
+    low, high = (float(_kept_finite(bound, scale)) for bound in (low, high))
+    return MeanEstimate(mean=mean, low=low, high=high, seeds=kept.size)
 
 
 def performance_profile(values: Sequence[float | None], levels: Sequence[float]) -> Profile | None:
@@ -171,6 +178,20 @@ def can_differ(x_seeds: int, y_seeds: int) -> bool:
 def _student(freedom: float) -> float:
     """The two-sided 95% quantile of Student's t."""
     return float(stats.t.ppf(0.5 + CONFIDENCE / 2, freedom))
+
+
+def _scale(rows: Array) -> Array:
+    """By what values are divided before they are squared: 1, or the largest magnitude of a point
+    whose squares exceed the range of a float, such as a perplexity."""
+    largest = np.abs(rows).max(axis=0)
+    return np.where(largest > _SQUARABLE, largest, 1.0)
+
+
+def _kept_finite(scaled: ArrayLike, scale: Array) -> Array:
+    """The bound of an interval, at most the largest float."""
+    most = np.finfo(np.float64).max
+    with np.errstate(over="ignore"):
+        return np.clip(np.asarray(scaled, dtype=np.float64) * scale, -most, most)
 
 
 def _finite(values: Sequence[float | None]) -> list[float]:

@@ -16,6 +16,7 @@ import numpy as np
 from colearn.client.protocol.tools import Call, announce, message, read_calls, write_response
 from colearn.contract import DecPOMDP, LegalActions, Services
 from colearn.errors import ConfigError
+from colearn.registry.given import settled
 from colearn.text.json_value import copied
 from colearn.text.reasoning import without_reasoning
 from colearn.types import Observation, Outcome
@@ -117,7 +118,7 @@ class Environment(DecPOMDP[EnvironmentItem, EnvironmentState], LegalActions, Ser
         check_whole("horizon", horizon, 1)
         check_number("test_share", test_share, 0.0, 1.0)
         targets = (reward,) if isinstance(reward, str) else tuple(reward)
-        self.factory, self.path, self.column = factory, path, prompt
+        self.factory, self.path, self.column = settled(factory), path, prompt
         self.test_share, self.horizon, self.words = test_share, horizon, tuple(words)
         self.rewards = tuple(PythonFunction(target=target) for target in targets)
         self.agents = (AGENT,)

@@ -18,6 +18,9 @@ from colearn.contract import Callback
 from colearn.errors import CheckpointError, ColearnError, ConfigError
 from colearn.experiment.callbacks import EarlyStopping
 from colearn.export import export_run
+from colearn.gateway.task import Gateway
+from colearn.registry import own_function
+from colearn.trainer.named import Names
 from tests.helpers.reward_functions import matches
 from tests.helpers.tiny import byte_tokenizer, tiny_model
 from tests.integration.test_objects import ROWS, SETTINGS, TEAM, TINY
@@ -183,3 +186,22 @@ def test_a_run_is_exported_without_the_objects_of_its_program(
     for agent in ("draft", "final"):
         one, other = (folder[agent] / "model.safetensors" for folder in (there, elsewhere))
         assert one.read_bytes() == other.read_bytes()
+
+
+def test_a_task_keeps_its_functions_where_a_later_one_has_their_name() -> None:
+    """Both functions are called `lambda`; the second run is made while the first one lives."""
+    tasks = []
+    for number in (1.0, 2.0):
+        section = Names().task(
+            {
+                "name": "gateway",
+                "items": lambda split, number=number: [number],
+                "grade": lambda item, result, number=number: number,
+                "command": ["true"],
+            }
+        )
+        settings = {key: value for key, value in section.items() if key != "name"}
+        tasks.append(Gateway(agents=("ada",), **settings))
+    assert [list(task.items("train")) for task in tasks] == [[1.0], [2.0]]
+    grades = [own_function(task.grade, "task.grade")(None, None) for task in tasks]
+    assert grades == [1.0, 2.0]

@@ -1,16 +1,16 @@
 """Splits messages into turns: a system text, earlier (user, assistant) texts, and the text to
 answer.
 
-Tools are announced in the system text. Messages of users and tools form the user text of a turn,
-and assistant messages form the assistant text. If adjacent messages belong to the same text, they
-are joined.
+Tools are announced in the system text. Messages of users and tools, and system messages behind
+them, form the user text of a turn, and assistant messages form the assistant text. If adjacent
+messages belong to the same text, they are joined.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, takewhile
 
 from .errors import ServeError
 from .schema import ChatRequest, Message
@@ -50,19 +50,20 @@ class SentConversation:
 
 
 def system_text(asked: ChatRequest) -> str | None:
-    """Returns the system message with the announced tools.
+    """Returns the system messages at the beginning, as paragraphs of one text, with the announced
+    tools.
 
     Errors: ServeError 400 for an empty system message.
     """
-    first = asked.messages[0]
-    text = first.text if first.speaker == "system" else None
-    if text == "":
+    texts = [message.text for message in asked.messages[: _systems(asked.messages)]]
+    if "" in texts:
         raise ServeError(
             400,
             "the system message is empty; leave it out",
-            param="messages.0.content",
+            param=f"messages.{texts.index('')}.content",
             code="invalid_value",
         )
+    text = "\n\n".join(texts) or None
     functions = asked.offered
     if not functions:
         return text
@@ -71,10 +72,15 @@ def system_text(asked: ChatRequest) -> str | None:
 
 
 def entries(messages: Sequence[Message]) -> tuple[Entry, ...]:
-    """Returns all messages except a leading system message. Results of tools are in the order of
-    their calls."""
-    rest = messages[1:] if messages[0].speaker == "system" else messages
-    return tuple((message.speaker, _text(message)) for message in _in_order_of_calls(rest))
+    """Returns all messages except the system messages at the beginning. Results of tools are in the
+    order of their calls."""
+    rest = _in_order_of_calls(messages[_systems(messages) :])
+    return tuple((message.speaker, _text(message)) for message in rest)
+
+
+def _systems(messages: Sequence[Message]) -> int:
+    """Number of system messages at the beginning."""
+    return sum(1 for _ in takewhile(lambda message: message.speaker == "system", messages))
 
 
 def _in_order_of_calls(messages: Sequence[Message]) -> list[Message]:

@@ -149,3 +149,13 @@ def test_an_empty_result_of_a_tool_is_written_as_in_training() -> None:
     assert read(*asked, said("tool", "", tool_call_id="c")).said == (
         "<tool_response></tool_response>"
     )
+
+
+def test_system_messages_at_the_beginning_are_paragraphs_of_one() -> None:
+    first = said("system", "Be brief."), said("developer", "Be kind.")
+    conversation = read(*first, said("user", "a"))
+    assert (conversation.system, conversation.said) == ("Be brief.\n\nBe kind.", "a")
+    later = read(first[0], said("user", "a"), said("system", "Now."))
+    assert (later.system, later.said) == ("Be brief.", "a\nNow.")
+    status, param, _ = refused(first[0], said("system", ""), said("user", "a"))
+    assert (status, param) == (400, "messages.1.content")
