@@ -134,7 +134,7 @@ class Stand:
     def updated(self, groups: list[list[Any]], times: int = 3) -> tuple[Any, float]:
         """A learner and the best seconds of an update: accumulate and step."""
         from colearn.config import OptimizerSettings
-        from colearn.learn.local import LocalLearner
+        from colearn.learn.local_learner import LocalLearner
         from colearn.models.network import Network
 
         settings = OptimizerSettings(learning_rate=1e-6)

@@ -18,7 +18,7 @@ class Local(LearnerKind):
     process."""
 
     def constructor(self) -> LearnerConstructor:
-        from .local import LocalLearner
+        from .local_learner import LocalLearner
 
         return LocalLearner
 

@@ -24,7 +24,7 @@ from colearn.contract import (
 from colearn.experiment.update.actors import Actors
 from colearn.experiment.update.critics import Critics
 from colearn.experiment.update.updater import Updater
-from colearn.learn.local import LocalLearner
+from colearn.learn.local_learner import LocalLearner
 from colearn.learn.minibatch import UpdateSchedule
 from colearn.models.base import Base
 from colearn.models.network import Network

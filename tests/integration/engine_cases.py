@@ -19,7 +19,7 @@ from colearn.contract.weight_sync import Publish
 from colearn.errors import ConfigError
 from colearn.generate.checked_engine import CheckedEngine, ParityError
 from colearn.generate.transformers import TransformersEngine
-from colearn.learn.local import LocalLearner
+from colearn.learn.local_learner import LocalLearner
 from colearn.learn.score import evaluate
 from colearn.models.base import Base
 from colearn.models.network import Network

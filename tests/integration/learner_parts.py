@@ -13,7 +13,7 @@ from colearn.config import OptimizerSettings
 from colearn.contract import Learner, Objective, PolicyBatch
 from colearn.contract.algorithm import ValueLoss
 from colearn.contract.rows import Outputs, Row, RowBatch
-from colearn.learn.local import LocalLearner
+from colearn.learn.local_learner import LocalLearner
 from colearn.loss.policy_gradient import PolicyGradient
 from colearn.loss.value import value_loss
 from colearn.models.base import Base

@@ -28,7 +28,7 @@ from colearn.critic.decentralized import Decentralized
 from colearn.experiment.assemble import assemble
 from colearn.experiment.update.objective import ActorObjective
 from colearn.learn.batch import make_batch
-from colearn.learn.local import LocalLearner
+from colearn.learn.local_learner import LocalLearner
 from colearn.learn.minibatch import UpdateSchedule
 from colearn.learn.score import evaluate
 from colearn.loss.policy_gradient import PolicyGradient

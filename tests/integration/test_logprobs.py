@@ -37,7 +37,7 @@ from colearn.agents import AgentSpec, ChatFormat
 from colearn.contract import Sampling
 from colearn.errors import ConfigError
 from colearn.generate.transformers import TransformersEngine
-from colearn.learn.local import LocalLearner
+from colearn.learn.local_learner import LocalLearner
 from colearn.loss.policy_gradient import PolicyGradient
 from colearn.models.base import Base
 from colearn.models.network import Network

@@ -134,7 +134,7 @@ def test_a_host_makes_the_calls_on_its_models(model: str) -> None:
 def test_models_of_a_host_may_learn_in_threads(
     model: str, lora: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from colearn.learn.local import LocalLearner
+    from colearn.learn.local_learner import LocalLearner
 
     usual, _ = learned(config_of(model, lora=lora))
     seen, real = set(), LocalLearner.step

@@ -14,7 +14,7 @@ from colearn.config import Config
 from colearn.errors import CheckpointError, ConfigError
 from colearn.experiment.interruption import Interrupted
 from colearn.experiment.loop import Experiment
-from colearn.learn.local import LocalLearner
+from colearn.learn.local_learner import LocalLearner
 from colearn.record import RunFolder
 
 ITERATIONS = 4

@@ -21,7 +21,7 @@ from colearn.estimate.architecture import Architectures
 from colearn.estimate.work import plan_updates
 from colearn.experiment.assemble import assemble
 from colearn.experiment.update.updater import Updater
-from colearn.learn.local import LocalLearner
+from colearn.learn.local_learner import LocalLearner
 from colearn.learn.minibatch import UpdateSchedule
 from colearn.models.network import Network
 from colearn.rollout.shapes import KaryTree

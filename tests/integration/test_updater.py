@@ -20,7 +20,7 @@ from colearn.algorithms.collm_dc import CoLLMDC
 from colearn.algorithms.magrpo import MAGRPO
 from colearn.config import OptimizerSettings
 from colearn.contract.algorithm import ValueLoss
-from colearn.learn.local import LocalLearner
+from colearn.learn.local_learner import LocalLearner
 from colearn.learn.rate_schedule import rate_factor
 from colearn.loss.policy_gradient import PolicyGradient
 from colearn.types import Credited

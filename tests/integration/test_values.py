@@ -23,7 +23,7 @@ from colearn.critic.tokenwise import Tokenwise
 from colearn.experiment.update import objective
 from colearn.experiment.update.critics import Critics
 from colearn.experiment.update.updater import Updater
-from colearn.learn.local import LocalLearner
+from colearn.learn.local_learner import LocalLearner
 from colearn.models.network import Network
 from colearn.types import Credited, Tree
 

@@ -22,7 +22,7 @@ from colearn.contract import Advantage, AgentValues, Episodes, NetworkKey, NodeA
 from colearn.credit.team import SharedReward
 from colearn.experiment.assemble import assemble
 from colearn.experiment.update.updater import Updater
-from colearn.learn.local import LocalLearner
+from colearn.learn.local_learner import LocalLearner
 from colearn.loss.policy_gradient import PolicyGradient
 from colearn.rollout.grow import grow
 from colearn.rollout.shapes import Chain, KaryTree

@@ -21,7 +21,7 @@ from colearn.contract import PolicyLoss
 from colearn.contract.algorithm import ValueLoss
 from colearn.contract.rows import Row
 from colearn.experiment.update.objective import ActorObjective, with_advantages
-from colearn.learn.local import LocalLearner
+from colearn.learn.local_learner import LocalLearner
 from colearn.learn.packed_rows import actor_rows
 from colearn.learn.score import evaluate
 from colearn.models.base import Base

@@ -20,7 +20,7 @@ from colearn.advantage.raw_return import RawReturn
 from colearn.config import OptimizerSettings
 from colearn.contract.algorithm import ValueLoss
 from colearn.experiment.update.objective import ActorObjective
-from colearn.learn.local import LocalLearner
+from colearn.learn.local_learner import LocalLearner
 from colearn.loss.policy_gradient import PolicyGradient
 from colearn.models.load import load_base
 from colearn.models.network import Network

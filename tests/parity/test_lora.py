@@ -15,7 +15,7 @@ from colearn.advantage.group_baseline import GroupMean
 from colearn.config import LoRASettings, OptimizerSettings
 from colearn.contract.algorithm import ValueLoss
 from colearn.experiment.update.objective import ActorObjective
-from colearn.learn.local import LocalLearner
+from colearn.learn.local_learner import LocalLearner
 from colearn.loss.policy_gradient import PolicyGradient
 from colearn.models.base import Base
 from colearn.rollout.shapes import KaryTree

@@ -8,7 +8,7 @@ from colearn.agents import AgentSpec
 from colearn.config import OptimizerSettings
 from colearn.contract.rows import Row
 from colearn.generate.transformers import TransformersEngine
-from colearn.learn.local import LocalLearner
+from colearn.learn.local_learner import LocalLearner
 from colearn.models.network import Network
 from colearn.models.value_head import ValueHead
 from tests.helpers.one_turn_trees import one_turn_trees, prompts, rows_with_actions

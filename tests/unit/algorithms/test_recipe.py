@@ -19,7 +19,7 @@ from colearn.errors import CheckpointError, ConfigError
 from colearn.experiment.update.objective import ActorObjective
 from colearn.learn.batch import make_batch
 from colearn.learn.frozen_copy import NetworkCopy
-from colearn.learn.local import LocalLearner
+from colearn.learn.local_learner import LocalLearner
 from colearn.learn.minibatch import minibatches
 from colearn.loss.policy_gradient import PolicyGradient
 from colearn.models.value_head import ValueHead
