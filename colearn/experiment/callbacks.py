@@ -23,6 +23,16 @@ NAMES = {
 """Shipped callbacks, by name."""
 
 
+def metric_number(value: Any) -> float:
+    """A metric as a float. Errors: TypeError, with the value as its text, if it is no number."""
+    try:
+        if not isinstance(value, str | bytes):
+            return float(value)
+    except (TypeError, ValueError, OverflowError, RuntimeError):  # RuntimeError: torch
+        pass
+    raise TypeError(f"{value!r:.60}")
+
+
 @dataclass(frozen=True, kw_only=True)
 class EarlyStopping(Callback):
     """Ends the run after an evaluation if the metric has reached `target`, or has not improved for
@@ -120,8 +130,15 @@ class OwnMetric(Callback):
         if isinstance(function, str):
             function = own_function(function, "run.callbacks.function")
         values = [value for tree in event.trees if (value := function(tree)) is not None]
-        if values:
-            event.metrics[self._name] = float(sum(values) / len(values))
+        try:
+            numbers = [metric_number(value) for value in values]
+        except TypeError as error:
+            raise ConfigError(
+                f"run.callbacks: own_metric: '{self._name}' returned {error}; return a number, or "
+                "None to leave the episode out"
+            ) from None
+        if numbers:
+            event.metrics[self._name] = sum(numbers) / len(numbers)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -24,6 +24,7 @@ from colearn.errors import ConfigError, nearest
 from colearn.record import Line, Progress, RunWriter
 from colearn.types import Tree
 
+from .callbacks import metric_number
 from .processes import Processes
 
 
@@ -197,9 +198,9 @@ def _check_stop(callback: Callback, event: Event) -> None:
 def _number(callback: Callback, name: Any, value: Any) -> float:
     """A callback's metric as a float; None is NaN. Errors: ConfigError if it is no number."""
     try:
-        if isinstance(name, str) and not isinstance(value, str | bytes):
-            return nan if value is None else float(value)
-    except (TypeError, ValueError, OverflowError, RuntimeError):  # RuntimeError: torch
+        if isinstance(name, str):
+            return nan if value is None else metric_number(value)
+    except TypeError:
         pass
     raise ConfigError(
         f"callbacks: {type(callback).__name__} set the metric {name!r:.60} to {value!r:.60}; set a "

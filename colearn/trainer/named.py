@@ -20,6 +20,9 @@ from colearn.text.notes import note
 
 from .row_digest import rows_digest
 
+_EVENTS = ("on_start", "on_rollout", "on_update", "on_evaluate", "on_save", "on_end")
+"""Methods of a callback, which a run calls without waiting."""
+
 
 class Names:
     """Names the objects of one run; two different objects never have the same name."""
@@ -99,6 +102,11 @@ class Names:
                 "colearn.contract.Callback"
             )
         label = type(callback).__name__
+        for name in _EVENTS:
+            if inspect.iscoroutinefunction(getattr(callback, name)):
+                raise ConfigError(
+                    f"callbacks: {name} of {label} is async, and would never run; write it without"
+                )
         if ":" in (part_name(callback) or ":"):
             return self.add(callback, label)
         return self._part(Callback, callback, label)
@@ -131,7 +139,10 @@ class Names:
                 "dictionaries, a datasets.Dataset or a path"
             )
         plain = [dict(row) if isinstance(row, Mapping) else row for row in rows]
-        return self.add(plain, f"rows_{rows_digest(plain, where)[:12]}")
+        label = f"rows_{rows_digest(plain, where)[:12]}"
+        if f"{PREFIX}{label}" in self.objects:  # training and held-out rows that are equal
+            return f"{PREFIX}{label}"
+        return self.add(plain, label)
 
     def _chosen(self, given: Any, kind: Any, base: type) -> dict[str, Any] | str:
         """Returns the section for an object, a class, a name or a section; a class is recorded by

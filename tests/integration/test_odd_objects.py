@@ -16,7 +16,7 @@ from PIL import Image
 import colearn
 from colearn.contract import Callback
 from colearn.errors import CheckpointError, ColearnError, ConfigError
-from colearn.experiment.callbacks import EarlyStopping
+from colearn.experiment.callbacks import EarlyStopping, OwnMetric
 from colearn.export import export_run
 from colearn.gateway.task import Gateway
 from colearn.registry import own_function
@@ -90,6 +90,21 @@ def test_what_a_callback_may_not_set_is_one_line(
     assert str(told.value).startswith(line) and "\n" not in str(told.value)
 
 
+class Waits(Callback):
+    async def on_update(self, event):
+        event.metrics["x"] = 1.0
+
+
+async def waits(tree):
+    return 1.0
+
+
+@pytest.mark.parametrize("function", [waits, lambda tree: "a", lambda tree: np.ones(2)])
+def test_a_metric_that_is_no_number_is_one_line(function: Any, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"^run\.callbacks: own_metric: 'mine' returned .*; ret"):
+        train(tmp_path / "run", callbacks=[OwnMetric(function=function, label="mine")])
+
+
 def invalid() -> Any:
     model = tiny_model()
     model.generation_config.do_sample = False
@@ -113,6 +128,8 @@ def circular() -> list[Any]:
     ("arguments", "line"),
     [
         ({"callbacks": EarlyStopping(patience=1)}, "callbacks: EarlyStopping is no list; write [."),
+        ({"callbacks": [Waits()]}, "callbacks: on_update of Waits is async, and would never run"),
+        ({"data": {"train": ROWS, "test": list(ROWS)}}, "task.test_path: equals task.path; name"),
         ({"run": None, "callbacks": [Callback()]}, "run: must be a section with keys of its own, "),
         ({"run": "cpu", "seed": 1}, "run: must be a section with keys of its own, got 'cpu'"),
         ({"run": {"callbacks": None}, "callbacks": [Callback()]}, "run.callbacks: must be a list,"),
