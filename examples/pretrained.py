@@ -1,4 +1,4 @@
-# Hardware: A CPU with 16 GB or one GPU, about 15 minutes on two cores; needs a chat model's folder.
+# Hardware: A CPU with 16 GB or one GPU, about 10 minutes on two cores; needs a chat model's folder.
 # Shows: adapters on one frozen base.
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if __name__ == "__main__":
         {"name": "collm_cc", "loss": {"ratio": "token", "clip": 0.2}},
         models=model,
         critic={**model, "learning_rate": 5e-5},
-        agents={"*": {"sampling": {"temperature": 0.7, "max_tokens": 128}}},
+        agents={"*": {"sampling": {"temperature": 0.7, "max_tokens": 32}}},
         train={"environment_steps": 96, "episodes": 12},
         evaluation={"every": 4, "episodes": 12},
     )
