@@ -28,8 +28,12 @@ def test_two_hash_seeds_time_zones_and_locales_collect_the_same_tests() -> None:
 def _named_by_a_set(item: pytest.Item) -> bool:
     call = getattr(item, "callspec", None)  # only tests with parameters have one
     values = [] if call is None else list(call.params.values())
+    seen: set[int] = set()  # a parameter may hold itself
     while values:
         value = values.pop()
+        if id(value) in seen:
+            continue
+        seen.add(id(value))
         if isinstance(value, set | frozenset) and len(value) > 1 and repr(value) in item.nodeid:
             return True
         if isinstance(value, dict):
