@@ -143,10 +143,11 @@ def _run(arguments: list[str]) -> None:
 
 
 def _is_commands(stop: SystemExit) -> bool:
-    """Whether a command raised the exception, in contrast to a task, a callback or other code that
-    the config names."""
+    """Whether a command or typer raised the exception, in contrast to a task, a callback or other
+    code that the config names. Typer ends a command whose output nobody reads any more."""
     [*_, frame] = traceback.extract_tb(stop.__traceback__)
-    return Path(frame.filename).parent == Path(__file__).parent
+    folders = (Path(one).parent for one in (__file__, typer.__file__))
+    return any(Path(frame.filename).is_relative_to(folder) for folder in folders)
 
 
 def _check_empty(arguments: list[str]) -> None:
