@@ -7,12 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from colearn.errors import ConfigError
-
-_LEFT_OUT = (
-    *("reasoning_content", "reasoning", "thinking"),
-    *("tool_calls", "function_call", "audio", "images"),
-)
-"""Message fields that raise an error, because their content would be lost."""
+from colearn.text.message import read_message
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,20 +70,10 @@ def read_prompt(row: Mapping[str, Any], column: str, where: str) -> AskedPrompt:
 
 
 def _said(message: Any, column: str, where: str) -> tuple[str, str]:
-    role = message.get("role") if isinstance(message, Mapping) else None
-    content = message.get("content") if isinstance(message, Mapping) else None
-    if role not in ("system", "user", "assistant") or not isinstance(content, str):
-        raise ConfigError(
-            f"task.prompt: a message in '{column}' of {where} has no role of system, user, "
-            "assistant with a text as content; fix it"
-        )
-    for name in _LEFT_OUT:
-        if message.get(name):
-            raise ConfigError(
-                f"task.prompt: a message in '{column}' of {where} has {name}, which prompts do not "
-                "hold; write it into content"
-            )
-    return role, content
+    try:
+        return read_message(message, "prompts")
+    except ValueError as error:
+        raise ConfigError(f"task.prompt: a message in '{column}' of {where} {error}") from None
 
 
 def _message(role: str, content: str) -> dict[str, str]:

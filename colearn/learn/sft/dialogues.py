@@ -11,12 +11,8 @@ from colearn.agents import ChatFormat, dialogue_spans
 from colearn.errors import ConfigError, nearest
 from colearn.files.regular import read_regular
 from colearn.text.json_value import numbered_lines, read_row
+from colearn.text.message import read_message
 
-_LEFT_OUT = (
-    *("reasoning_content", "reasoning", "thinking"),
-    *("tool_calls", "function_call", "audio", "images"),
-)
-"""Message fields that raise an error, because their content would be lost."""
 _WEIGHTS = ("weight", "loss", "trainable", "train")
 """Message fields by which other trainers leave an answer out of the loss."""
 _ROW_LEFT_OUT = ("tools", "functions", "chat_template_kwargs", "images", "image")
@@ -99,17 +95,10 @@ def _dialogue(line: str, agents: Collection[str], where: str) -> Dialogue:
 
 
 def _said(message: Any, where: str) -> tuple[str, str]:
-    role = message.get("role") if isinstance(message, Mapping) else None
-    content = message.get("content") if isinstance(message, Mapping) else None
-    if role not in ("system", "user", "assistant") or not isinstance(content, str):
-        raise ConfigError(
-            f"{where}: a message has no role of system, user, assistant with a text as content"
-        )
-    for name in _LEFT_OUT:
-        if message.get(name):
-            raise ConfigError(
-                f"{where}: a message has {name}, which rows do not hold; write it into content"
-            )
+    try:
+        role, content = read_message(message, "rows")
+    except ValueError as error:
+        raise ConfigError(f"{where}: a message {error}") from None
     for name in _WEIGHTS:
         if message.get(name) not in (None, 1):
             raise ConfigError(
