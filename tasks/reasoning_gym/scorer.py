@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ..answer_process import AnswerProcess
+from . import scorer_process
 from .source import data_set
 
 SCRIPT = Path(__file__).with_name("scorer_process.py")
@@ -37,15 +38,12 @@ def entries(source: Source) -> tuple[dict[str, Any], ...]:
 def score(source: Source, number: int, answer: str | None) -> float:
     """The package's score of an answer to an entry. 0 for an answer at which the grader raises an
     exception or takes more than 4 s of processor time."""
-    grader, entry = data_set(*source), entries(source)[number]
-    if _evaluates(source):
-        sent = base64.b64encode(pickle.dumps(entry)).decode()
-        scored = _process(source).ask([sent, answer])
-        return 0.0 if scored is None else float(scored)
-    try:
-        return float(grader.score_answer(answer, entry))
-    except Exception:  # noqa: BLE001 - whatever a text does to the package, it is a wrong answer
-        return 0.0
+    entry = entries(source)[number]
+    if not _evaluates(source):
+        return scorer_process.score(data_set(*source), entry, answer)
+    sent = base64.b64encode(pickle.dumps(entry)).decode()
+    scored = _process(source).ask([sent, answer])
+    return 0.0 if scored is None else float(scored)
 
 
 @lru_cache(maxsize=64)
