@@ -44,11 +44,19 @@ def fitted(
     return out
 
 
-def explained(run: RunFolder, key: str = "critic/explained_variance") -> dict[str, Any]:
-    """The metric in the first five updates that have it, and its mean over the later half."""
-    told = (line.metrics.get(key) for line in run.lines())
-    values = [value for value in told if value is not None]
+def critic_columns(run: RunFolder) -> dict[str, Any]:
+    """What a run's critic explains, and the joint actions that the critic was trained on."""
     return {
-        "first": [round(one, 3) for one in values[:5]],
-        "late": round(statistics.mean(values[len(values) // 2 :]), 3) if values else None,
+        **explained(run, "explained", "critic/explained_variance"),
+        "critic_joint_actions": run.record().critic_joint_actions,
+    }
+
+
+def explained(run: RunFolder, name: str, metric: str) -> dict[str, Any]:
+    """`NAME_first`: the metric in the first five updates that have it; `NAME_late`: its mean over
+    the later half."""
+    values = [value for line in run.lines() if (value := line.metrics.get(metric)) is not None]
+    return {
+        f"{name}_first": [round(one, 3) for one in values[:5]],
+        f"{name}_late": round(statistics.mean(values[len(values) // 2 :]), 3) if values else None,
     }

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from _critic_runs import explained, finished, fitted
+from _critic_runs import critic_columns, finished, fitted
 from _optima_problems import PROBLEMS
 from optima import Run, config_of
 
@@ -82,7 +82,6 @@ def run(out: Path, problem: str, recorded: int, method: str, seed: int) -> dict[
     goal = 0.9 * OPTIMA[problem] * scale
     settings["run"]["callbacks"] = [{"name": "critic_dpomdp:Stop", "goal": goal}]
     folder = finished(out / "runs" / f"{method}-{seed}", settings)
-    told = explained(folder)
     return {
         "problem": problem,
         "method": method,
@@ -91,9 +90,7 @@ def run(out: Path, problem: str, recorded: int, method: str, seed: int) -> dict[
             (one.environment_steps, round(one.metrics["exact_return_cold"] / scale, 3))
             for one in folder.evaluations()
         ],
-        "explained_first": told["first"],
-        "explained_late": told["late"],
-        "critic_joint_actions": folder.record().critic_joint_actions,
+        **critic_columns(folder),
     }
 
 

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _critic_runs import explained, finished, fitted
+from _critic_runs import critic_columns, finished, fitted
 from critic_dpomdp import times
 
 from colearn.contract import Callback, DecPOMDP, LegalActions
@@ -164,7 +164,6 @@ def run(out: Path, method: str, seed: int, rate: float, steps: int) -> dict[str,
         settings["critic"] |= {**changes, "path": None, "baseline": None}
     started = time.process_time()
     folder = finished(out / "runs" / f"{method}-{seed}-{rate:g}", settings)
-    told = explained(folder)
     return {
         "method": method,
         "seed": seed,
@@ -174,9 +173,7 @@ def run(out: Path, method: str, seed: int, rate: float, steps: int) -> dict[str,
             for one in folder.lines()
             if one.kind == "update"
         ],
-        "explained_first": told["first"],
-        "explained_late": told["late"],
-        "critic_joint_actions": folder.record().critic_joint_actions,
+        **critic_columns(folder),
         "steps": steps,
         "cpu_seconds": round(time.process_time() - started, 1),
     }

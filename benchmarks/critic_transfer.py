@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import stakes
-from _critic_runs import explained, finished, fitted
+from _critic_runs import critic_columns, explained, finished, fitted
 
 from colearn.contract import Callback
 from colearn.contract.callback import EvaluateEvent
@@ -117,7 +117,6 @@ class Stop(Callback):
 def measured(out: Path, settings: dict[str, Any], team: int, seed: int, label: str) -> Any:
     settings["run"]["callbacks"] = ["critic_transfer:Stop"]
     folder = finished(out / "runs" / f"{label}-{team}-{seed}", settings)
-    told, worth = explained(folder), explained(folder, "critic/action_worth")
     curve = [(one.environment_steps, one.metrics["share"]) for one in folder.evaluations()]
     return {
         "label": label,
@@ -125,11 +124,8 @@ def measured(out: Path, settings: dict[str, Any], team: int, seed: int, label: s
         "seed": seed,
         "curve": curve,
         "to_90": stakes.reached(curve, 0.9),
-        "explained_first": told["first"],
-        "explained_late": told["late"],
-        "action_worth_first": worth["first"],
-        "action_worth_late": worth["late"],
-        "critic_joint_actions": folder.record().critic_joint_actions,
+        **critic_columns(folder),
+        **explained(folder, "action_worth", "critic/action_worth"),
     }
 
 

@@ -75,10 +75,13 @@ def test_a_run_that_was_cut_off_is_made_anew_in_an_empty_folder(made, tmp_path):
 
 def test_the_first_five_values_and_the_mean_of_the_later_half_are_told(tmp_path):
     write(tmp_path / "run", "finished", 0.0, 0.1, None, 0.2, 0.3, 0.4, 0.5)
-    told = explained(RunFolder(tmp_path / "run"), "told")
-    assert told == {"first": [0.0, 0.1, 0.2, 0.3, 0.4], "late": 0.4}
+    told = explained(RunFolder(tmp_path / "run"), "worth", "told")
+    assert told == {"worth_first": [0.0, 0.1, 0.2, 0.3, 0.4], "worth_late": 0.4}
 
 
 def test_a_run_without_the_metric_has_no_mean_of_it(tmp_path):
     write(tmp_path / "run", "finished", 0.5)
-    assert explained(RunFolder(tmp_path / "run"), "other") == {"first": [], "late": None}
+    assert explained(RunFolder(tmp_path / "run"), "none", "other") == {
+        "none_first": [],
+        "none_late": None,
+    }
