@@ -76,6 +76,18 @@ def byte_tokenizer(
     )
 
 
+SIZES = {
+    "hidden_size": 32,
+    "intermediate_size": 48,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "head_dim": 8,
+    "max_position_embeddings": 1024,
+}
+"""Shape of every model here."""
+
+
 def tiny_model(
     kind: str = "qwen3",
     *,
@@ -91,13 +103,7 @@ def tiny_model(
     tokenizer = byte_tokenizer()
     shape = {
         "vocab_size": vocab or len(byte_tokenizer(merges=True)),
-        "hidden_size": 32,
-        "intermediate_size": 48,
-        "num_hidden_layers": 2,
-        "num_attention_heads": 4,
-        "num_key_value_heads": 2,
-        "head_dim": 8,
-        "max_position_embeddings": 1024,
+        **SIZES,
         "initializer_range": std,
         "tie_word_embeddings": tied,
         "bos_token_id": None,
@@ -134,13 +140,7 @@ def model_that_reads_images() -> Any:
     """Gemma 3 with a vision tower; the config of its language model is nested in its own."""
     text = {
         "vocab_size": len(byte_tokenizer(merges=True)),
-        "hidden_size": 32,
-        "intermediate_size": 48,
-        "num_hidden_layers": 2,
-        "num_attention_heads": 4,
-        "num_key_value_heads": 2,
-        "head_dim": 8,
-        "max_position_embeddings": 1024,
+        **SIZES,
     }
     sight = {
         "hidden_size": 16,
