@@ -106,7 +106,7 @@ def moved_after() -> dict[str, str]:
     """Decode with an engine that was built before its base moved, as `tests/gpu` does."""
     from colearn.models.base import Base
 
-    told = {}
+    results = {}
     for kind in ("qwen3", "llama", "gemma3"):
         base, spec = Base(model(kind)), speaker(None, 8)
         made = engine(base, {"ada": spec})
@@ -114,7 +114,7 @@ def moved_after() -> dict[str, str]:
         try:
             rows = answers(made, {"ada": spec}, 2, 3)
         except RuntimeError as error:
-            told[kind] = f"fails: {str(error).partition(', at')[0]}"
+            results[kind] = f"fails: {str(error).partition(', at')[0]}"
             continue
         gaps = []
         for prompt, action in rows:
@@ -124,8 +124,8 @@ def moved_after() -> dict[str, str]:
             first = len(prompt) - 1
             own = [logits[first + n, token].item() for n, token in enumerate(action.tokens)]
             gaps += [abs(a - b) for a, b in zip(own, action.logprobs, strict=True)]
-        told[kind] = f"gap {max(gaps):.1e}"
-    return told
+        results[kind] = f"gap {max(gaps):.1e}"
+    return results
 
 
 def decoded(adapters: int) -> dict[str, Any]:
@@ -195,7 +195,7 @@ def tree_masks() -> dict[str, Any]:
     from colearn.contract.rows import Piece
     from colearn.models.tree_mask import TreeMask
 
-    told: dict[str, Any] = {}
+    results: dict[str, Any] = {}
     for name, (history, branches) in TREES.items():
         pieces = [Piece(0, history, -1, 0, 0)]
         for length in branches:
@@ -207,8 +207,8 @@ def tree_masks() -> dict[str, Any]:
             built = on_device(mask)
         spent = time.process_time() - began
         largest = max(counts.squares.values(), default=0)
-        told[name] = {"seconds": spent, "largest": largest, "kind": built}
-    return told
+        results[name] = {"seconds": spent, "largest": largest, "kind": built}
+    return results
 
 
 def on_device(mask: Any) -> str:
@@ -255,9 +255,14 @@ def vllm_arguments() -> dict[str, Any]:
         share = given.get("gpu_memory_utilization", 0.92)
         asked, free = share * nominal_device.MEMORY, nominal_device.FREE[1]
         named = ("gpu_memory_utilization", "kv_cache_memory_bytes", "enable_sleep_mode")
-        told = {name: given[name] for name in named if name in given}
+        arguments = {name: given[name] for name in named if name in given}
         starts = "starts" if asked <= free else "refused"
-        return {"given": told, "asked GiB": asked / 2**30, "free GiB": free / 2**30, "vLLM": starts}
+        return {
+            "given": arguments,
+            "asked GiB": asked / 2**30,
+            "free GiB": free / 2**30,
+            "vLLM": starts,
+        }
     raise AssertionError("no engine was built")
 
 

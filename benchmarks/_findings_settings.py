@@ -91,15 +91,15 @@ def defaults() -> dict[str, Any]:
     """Values of the settings that an accelerator needs otherwise than a CPU."""
     config = load_config(GAME)
     run: Any = resolve(config)
-    told: dict[str, Any] = {"token_budget, CPU": getattr(run, "token_budget", None)}
-    if told["token_budget, CPU"] is None:
-        told["token_budget, CPU"] = told["token_budget, CUDA"] = config.train.token_budget
+    values: dict[str, Any] = {"token_budget, CPU": getattr(run, "token_budget", None)}
+    if values["token_budget, CPU"] is None:
+        values["token_budget, CPU"] = values["token_budget, CUDA"] = config.train.token_budget
     else:
         there: Any = resolve(config, auto="cuda")
-        told["token_budget, CUDA"] = there.token_budget
-    told["tf32"] = getattr(config.run, "tf32", False)
-    told["ZeRO stages"] = list(STAGES)
-    return told
+        values["token_budget, CUDA"] = there.token_budget
+    values["tf32"] = getattr(config.run, "tf32", False)
+    values["ZeRO stages"] = list(STAGES)
+    return values
 
 
 CASES: dict[str, Callable[[], Any]] = {

@@ -78,10 +78,10 @@ def proposed(printed: str) -> dict[str, Any]:
 def rows(before: dict[str, Any], after: dict[str, Any]) -> list[tuple[str, str, str]]:
     """What was measured, and its value on both sides, by finding."""
     both = (before, after)
-    told: list[tuple[str, str, str]] = []
+    table: list[tuple[str, str, str]] = []
 
     def add(what: str, *values: Any) -> None:
-        told.append((what, *map(str, values)))  # type: ignore[arg-type]
+        table.append((what, *map(str, values)))  # type: ignore[arg-type]
 
     for kind in ("qwen3", "llama", "gemma3"):
         add(
@@ -138,7 +138,7 @@ def rows(before: dict[str, Any], after: dict[str, Any]) -> list[tuple[str, str, 
     add("11. its time", *(plan["time"] or "none" for plan in plans))
     for kind in ("token_budget, CPU", "token_budget, CUDA", "tf32", "ZeRO stages"):
         add(f"12. {kind}", *(side["defaults"][kind] for side in both))
-    return told
+    return table
 
 
 def shown(arguments: dict[str, Any]) -> str:

@@ -14,9 +14,10 @@ from typing import Any
 
 
 class AnswerProcess:
-    """A script with one line of JSON for each question, asked one at a time, from any thread. The
-    process starts at the first question. It ends itself at an answer that takes more time or memory
-    than the script allows, and is then started again.
+    """Runs a script that answers each question, a line of JSON, with a line of JSON. Any thread may
+    ask; the script receives one question at a time. The process starts at the first question. If an
+    answer takes more time or memory than the script allows, the process ends, and it is started
+    again for the next question.
 
     environment: variables in addition to those of this process.
     """
@@ -59,9 +60,9 @@ class AnswerProcess:
         if self._child is not None and self._owner == os.getpid():
             return self._child
         # -P: the script's folder holds modules whose names other packages may use
-        told = [sys.executable, "-P", str(self._script), *self._arguments]
+        command = [sys.executable, "-P", str(self._script), *self._arguments]
         child = subprocess.Popen(
-            told,
+            command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

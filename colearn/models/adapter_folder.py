@@ -15,8 +15,8 @@ _PROMPTS = ("PROMPT_TUNING", "MULTITASK_PROMPT_TUNING", "PREFIX_TUNING", "P_TUNI
 """Names of peft's adapter types that only prepend virtual tokens to the prompt."""
 
 _BASE_CHANGED = ("pissa_niter", "lora_ga")
-"""Initial weights for which peft subtracts from the base what it drew at random, or computed from a
-gradient. A base that is loaded later lacks this change; peft loads such an adapter in silence."""
+"""Prefixes of initialisations for which peft also changes the base weights, by random or
+gradient-based values. A base that is loaded later lacks this change, and peft gives no warning."""
 
 
 def is_adapter(path: str) -> bool:

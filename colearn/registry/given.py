@@ -19,8 +19,8 @@ name."""
 
 
 class _Here(threading.local):
-    """The objects that this thread passed, so that runs in several threads may use the same
-    names."""
+    """Holds the objects that each thread has passed, so that runs in several threads can use the
+    same names."""
 
     def __init__(self) -> None:
         self.given: dict[str, Any] = {}
@@ -54,9 +54,9 @@ def given(name: str, where: str) -> Any:
 
 
 def settled(name: str) -> str:
-    """Returns a name of the object that is now called `name`; no later object replaces the object
-    of this name. A task that looks an object up in every episode keeps this name: while it lives,
-    another run may pass another object of the same name. Returns any other name unchanged."""
+    """Returns a permanent name for the object that is currently called `name`. A task that looks up
+    an object in every episode uses the permanent name, because another run may pass another object
+    under the same name. A name that belongs to no object is returned unchanged."""
     if not is_given(name) or name not in _given:
         return name
     value, number = _here.given.get(name, _given[name]), 1

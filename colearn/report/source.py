@@ -103,11 +103,11 @@ def _check_comparable(path: Path, runs: Sequence[Run]) -> None:
     """Errors: CheckpointError for two runs on different tasks, and for two runs under one label
     that are no repeats: if they have the same seed, or if they differ in more than the seed."""
     for one, other in combinations(runs, 2):
-        told = _difference(one, other)
-        if told is not None:
+        difference = _difference(one, other)
+        if difference is not None:
             raise CheckpointError(
                 f"{path}: the runs in {one.folder.name} and {other.folder.name} cannot be compared "
-                f"({told[:300]}); report each alone: colearn report {other.folder.path}"
+                f"({difference[:300]}); report each alone: colearn report {other.folder.path}"
             )
 
 

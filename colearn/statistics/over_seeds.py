@@ -181,8 +181,8 @@ def _student(freedom: float) -> float:
 
 
 def _scale(rows: Array) -> Array:
-    """By what values are divided before they are squared: 1, or the largest magnitude of a point
-    whose squares exceed the range of a float, such as a perplexity."""
+    """Divisor of the values at each point, so that their squares stay within the range of a float:
+    the largest magnitude if it exceeds `_SQUARABLE`, else 1."""
     largest = np.abs(rows).max(axis=0)
     return np.where(largest > _SQUARABLE, largest, 1.0)
 

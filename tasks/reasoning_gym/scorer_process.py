@@ -114,7 +114,7 @@ def main() -> None:
         if asked is None:
             resource.setrlimit(resource.RLIMIT_CPU, unlimited)
             every = [entries[number] for number in range(int(size))]
-            told: Any = base64.b64encode(pickle.dumps(every)).decode()
+            reply: Any = base64.b64encode(pickle.dumps(every)).decode()
         else:
             entry = pickle.loads(base64.b64decode(asked[0]))
             if sys.platform == "linux":
@@ -122,8 +122,8 @@ def main() -> None:
             # the limit counts whole seconds from the start of the process
             seconds = math.ceil(time.process_time()) + SECONDS
             resource.setrlimit(resource.RLIMIT_CPU, (seconds, unlimited[1]))
-            told = score(entries, entry, asked[1])
-        print(json.dumps(told), file=answers, flush=True)
+            reply = score(entries, entry, asked[1])
+        print(json.dumps(reply), file=answers, flush=True)
 
 
 if __name__ == "__main__":

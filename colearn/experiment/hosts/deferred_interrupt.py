@@ -1,4 +1,4 @@
-"""Defers Ctrl-C while a library does what an exception from a signal handler would break."""
+"""Defers Ctrl-C during a library call that an exception from a signal handler would break."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from colearn.text.notes import PREFIX, speaks
 
 @contextmanager
 def deferred_interrupt(what: str, seconds: float) -> Iterator[None]:
-    """Context that defers SIGINT to the end of its block, which may have ended with an error; the
-    handler of before is then called, which raises KeyboardInterrupt unless a program has set
-    another. A second SIGINT is not deferred, and neither is the first after `seconds`. `what`
-    describes the block to the user who waits.
+    """Context that defers SIGINT to the end of its block, even if the block ends with an error. The
+    previous handler is then called; Python's own handler raises KeyboardInterrupt. A second SIGINT
+    is not deferred, and the first SIGINT is deferred by at most `seconds`. `what` describes the
+    block in the note for the user.
 
-    Only the main thread handles signals: in another thread the context changes nothing.
+    Only the main thread handles signals, so the context has no effect in other threads.
     """
     before = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or not callable(before):
@@ -40,8 +40,8 @@ def deferred_interrupt(what: str, seconds: float) -> Iterator[None]:
         timer.start()
         if speaks():
             # print is not reentrant, and the signal may have interrupted one
-            told = f"SIGINT: ends after {what}, within {seconds:g} s; a second signal ends at once"
-            os.write(2, f"{PREFIX}{told}\n".encode())
+            line = f"SIGINT: ends after {what}, within {seconds:g} s; a second signal ends at once"
+            os.write(2, f"{PREFIX}{line}\n".encode())
 
     signal.signal(signal.SIGINT, handle)
     try:
