@@ -193,6 +193,26 @@ def test_a_clipped_value_is_held_to_that_of_its_own_state_at_rollout(
         assert sorted(held) == [pytest.approx(own, abs=1e-5) for own in sorted(before)]
 
 
+def test_a_clipped_value_of_a_head_on_the_actor_is_held_to_that_of_its_own_state(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before the first step nothing has moved, so each value equals the one at rollout."""
+    team, trees = stage
+    updater = updater_of(CoLLMDC(**PLAIN | {"value_loss": ValueLoss(clip=0.2)}), team, share=True)
+    real, calls = objective.value_loss, []
+
+    def noted(values: Any, targets: Any, olds: Any, *rest: Any) -> Any:
+        calls.append((values.tolist(), olds.tolist()))
+        return real(values, targets, olds, *rest)
+
+    monkeypatch.setattr(objective, "value_loss", noted)
+    updater.update(trees, 0)
+    assert len(calls) == len(team.voices)
+    for values, olds in calls:
+        assert olds == pytest.approx(values, abs=1e-5)
+        assert max(values) - min(values) > 1e-2
+
+
 def test_a_critic_reads_the_trees_that_it_is_given_and_no_earlier_ones(stage: Stage) -> None:
     """As many, but others."""
     team, trees = stage

@@ -219,5 +219,8 @@ def test_reasoning_in_the_channel_of_gpt_oss_is_no_act() -> None:
     )
     assert without_reasoning(said(thought)) == ""
     assert said("<|channel|>final<|message|>red<|return|>") == "red"
+    assert said(f"<|channel|>commentary<|message|>I open. <|end|>{answer}") == (
+        f"I open. {CALL.format('open')}"
+    )
     assert said("<|channel|>anal") == ""
     assert said("red<|return|>") == "red"
