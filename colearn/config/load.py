@@ -12,7 +12,7 @@ from pydantic import BaseModel, ValidationError
 
 from colearn import registry
 from colearn.errors import ConfigError, nearest
-from colearn.text.masking import masked_settings, with_secrets
+from colearn.text.masking import check_texts, masked_settings, with_secrets
 from colearn.text.validation import first_surrogate
 from colearn.text.yaml_text import parse_yaml, read_yaml_file
 
@@ -112,6 +112,7 @@ def _validated(
         if key.count(".") > _DEEPEST:
             raise ConfigError(f"{key[:_SHOWN]} ...: more than {_DEEPEST} sections; correct the key")
         data = _set(data, key.split("."), value, key)
+    check_texts(data)
     data = with_secrets(data)
     if cls is Config:
         data = with_base(data)

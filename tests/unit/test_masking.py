@@ -57,6 +57,30 @@ HIDDEN = [
     "https://api.telegram.org/bot12:SWORDFISH/sendMessage",
     "-----BEGIN RSA PRIVATE KEY-----\nSWORDFISH\n-----END RSA PRIVATE KEY-----",
     "-----BEGIN PRIVATE KEY-----\nSWORDFISH",
+    "https://host/?access_token%3DSWORDFISH",
+    "https://host/;jsessionid=SWORDFISH",
+    "https://host/?code=SWORDFISHSWORDFISH",
+    "//ada:SWORDFISH@host/x",
+    "Authorization: Token SWORDFISH1",
+    "Authorization: SWORDFISH1",
+    "Ocp-Apim-Subscription-Key: SWORDFISH1",
+    "x-functions-key: SWORDFISH1",
+    "X-Vault-Token: SWORDFISH1",
+    '{\\"api_key\\": \\"SWORDFISH\\"}',
+    "api_key: SWORDFISH1",
+    "password:\n  SWORDFISH1",
+    "PGPASSWORD=SWORDFISH",
+    "Incorrect API key provided: SWORDFISH1.",
+    "password is SWORDFISH1",
+    'api_key="a\\"SWORDFISH"',
+    "curl -u ada:SWORDFISH https://host",
+    "SharedAccessSignature=SWORDFISH",
+    "machine host login ada password SWORDFISH1",
+    "[('x-api-key', 'SWORDFISH')]",
+    "(b'authorization', b'Token SWORDFISH')",
+    "fw_SWORDFISHSWORDFISH12",
+    "lsv2_pt_SWORDFISHSWORDFISH12",
+    "https://acme.webhook.office.com/SWORDFISH",
 ]
 PLAIN = [
     "http://127.0.0.1:8000/v1",
@@ -81,6 +105,13 @@ PLAIN = [
     "risk_level=high",
     "ask-for-more-than-sixteen-letters",
     "a.b.c.d.e://f",
+    "the token: 5 of 9",
+    "password for the door: open",
+    "python -u script.py",
+    "https://host/?code=404",
+    "// a comment @ada",
+    "the secret: tell nobody",
+    "(key, value)",
 ]
 
 
@@ -96,7 +127,9 @@ def test_a_text_without_secrets_stays_as_it_is(text):
     assert masked(text) == text
 
 
-@pytest.mark.parametrize("part", ["a.", "a-", "a+", "a%", "eyJ-", "eyJaaaaaaaa.", "a:b,", "?a="])
+@pytest.mark.parametrize(
+    "part", ["a.", "a-", "a+", "a%", "eyJ-", "eyJaaaaaaaa.", "a:b,", "?a=", "//", "a:", "('a','"]
+)
 def test_masking_takes_time_in_proportion_to_the_length(part):
     """A text of 400,000 characters took minutes where each of its words was read to its end."""
     started = time.process_time()
@@ -129,6 +162,49 @@ def test_settings_are_masked_by_their_names_and_texts():
         "max_tokens": 3,
         "key": "prompt",
     }
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"headers": [["Authorization", "SWORDFISH"]]},
+        {"headers": ["Authorization: SWORDFISH1"]},
+        {"headers": [{"name": "X-Api-Key", "value": "SWORDFISH"}]},
+        {"headers": {"x-functions-key": "SWORDFISH"}},
+        {"api_keys": {"first": "SWORDFISH"}},
+        {"api_keys": ["SWORDFISH"]},
+        {"credentials": {"ada": ["SWORDFISH"]}},
+        {"password": {"value": "SWORDFISH"}},
+        {"auth": ["ada", "SWORDFISH"]},
+        {"auth": {"user": "ada", "pass": "SWORDFISH"}},
+        {"command": ["curl", "-u", "ada:SWORDFISH"]},
+        {"openai_key": "SWORDFISH"},
+        {"auth_header": "Token SWORDFISH"},
+        {"pass_word": "SWORDFISH"},
+    ],
+)
+def test_secrets_within_lists_and_sections_are_masked(given):
+    shown = masked_settings(given)
+    assert "SWORDFISH" not in repr(shown) and MASK in repr(shown)
+    assert masked_settings(shown) == shown
+
+
+def test_the_value_of_a_secret_variable_is_masked_wherever_it_stands(monkeypatch):
+    monkeypatch.setenv("JUDGE_TOKEN", "swordfish-2027")
+    assert masked("the server refuses swordfish-2027, given once") == (
+        f"the server refuses {MASK}, given once"
+    )
+    monkeypatch.setenv("JUDGE_TOKEN", "an-ordinary-word")
+    assert masked("an-ordinary-word") == "an-ordinary-word"
+
+
+def test_a_password_that_yaml_reads_as_a_number_is_refused(tmp_path):
+    path = tmp_path / "config.yaml"
+    path.write_text(
+        "task: {name: str_build, judge: {password: 12345678}}\nmodels: {'*': {path: x}}\n"
+    )
+    with pytest.raises(ConfigError, match=r"^task\.judge\.password: .* in quotes"):
+        load_config(path)
 
 
 def test_masked_texts_return_from_the_environment(monkeypatch):
