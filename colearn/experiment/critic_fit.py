@@ -129,6 +129,11 @@ def fit_critic(
     settings = settings or FitSettings()
     folders = [open_run(folder) for folder in runs]
     config = fit_config(folders) if config is None else config
+    if config.critic is not None and config.critic.item_baseline:
+        raise ConfigError(
+            "critic.baseline: a fitted critic has no means by item, as a run begins its own; leave "
+            "it out, or set it to none"
+        )
     agents = folders[0].record().agents
     config = with_given_critic(config)
     run = resolve(config, agents=agents, auto=resolve_device("auto").type)

@@ -6,9 +6,9 @@ from __future__ import annotations
 from typing import Annotated, Any, NamedTuple, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
-from pydantic_core import from_json
 
 from colearn.errors import printable
+from colearn.text.json_value import read_json
 
 LONGEST_ANSWER = 64 * 2**20
 """Maximum number of bytes in an answer: a generation of 2^17 tokens takes about 20 MiB."""
@@ -136,10 +136,10 @@ Schema = TypeVar("Schema", bound=ServerAnswer)
 
 
 def decode_json(content: bytes) -> Any:
-    """Decode an answer as JSON; None if the answer is not JSON, not Unicode or nested too
-    deeply."""
+    """Decode an answer as JSON; None if the answer is not JSON, not Unicode, nested too deeply or
+    holds a key twice."""
     try:
-        return from_json(content, allow_inf_nan=False)
+        return read_json(content.decode(), finite=True)
     except ValueError:
         return None
 

@@ -77,7 +77,10 @@ def settings_from(
         named = [*run.get("callbacks", ()), *map(names.callback, callbacks)]
         settings["run"] = {**run, "callbacks": named}
     if seed is not None:
-        settings["run"] = {**_run_section(settings), "seed": seed}
+        run = _run_section(settings)
+        if run.get("seed", seed) != seed:
+            raise ConfigError("seed: run.seed is given, too; leave one out")
+        settings["run"] = {**run, "seed": seed}
     return settings
 
 

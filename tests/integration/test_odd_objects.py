@@ -131,6 +131,7 @@ def circular() -> list[Any]:
         ({"callbacks": [Waits()]}, "callbacks: on_update of Waits is async, and would never run"),
         ({"data": {"train": ROWS, "test": list(ROWS)}}, "task.test_path: equals task.path; name"),
         ({"run": None, "callbacks": [Callback()]}, "run: must be a section with keys of its own, "),
+        ({"run": {"seed": 2}, "seed": 1}, "seed: run.seed is given, too; leave one out"),
         ({"run": "cpu", "seed": 1}, "run: must be a section with keys of its own, got 'cpu'"),
         ({"run": {"callbacks": None}, "callbacks": [Callback()]}, "run.callbacks: must be a list,"),
         ({"data": [{**row, 5: 1} for row in ROWS]}, "data: row 1 has a column 5; name columns by"),
