@@ -9,7 +9,7 @@ import signal
 import sys
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -34,10 +34,12 @@ NOT_FAST = {
         *("coder_tester", "debate", "depth", "house_build", "machine", "malformed"),
         *("malformed_answers", "malformed_files", "math_duo", "propose", "registry"),
         *("search_teams", "sokoban", "sudoku", "tabular_evaluate", "writing_tasks"),
+        *("output", "reasoning_gym", "reasoning_gym_answers"),
+        *("adapter_folders", "program_agents", "token_budget", "workers"),
     )
 }
-"""Unit tests that start processes, draw reports or search; and the tasks that take seconds, whose
-contract the others' tests hold, too."""
+"""Unit tests that start processes, draw reports or search, load many models or rehearse many runs;
+and the tasks that take seconds, whose contract the others' tests hold, too."""
 
 
 @pytest.fixture
@@ -72,6 +74,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if _fast(item.path) and item.get_closest_marker("slow") is None:
             item.add_marker("fast")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Collecting keeps all that it makes: a search for garbage finds none and takes seconds."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
 
 
 def pytest_collection_finish() -> None:
