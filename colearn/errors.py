@@ -135,7 +135,9 @@ def reason_of(error: BaseException) -> str:
     """Returns an exception's message as one line of printable characters."""
     try:
         text = str(error)
-    except (Exception, SystemExit):  # noqa: BLE001 - the class of the exception is foreign code
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # noqa: BLE001 - the class of the exception is foreign code
         return "its str() raises"
     return printable(text)[:_LONGEST_REASON] or "nothing said"
 

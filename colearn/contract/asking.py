@@ -20,16 +20,17 @@ _LONGEST_ITEM = 80
 def asking(task: TaskOrClass, method: str, item: str | None = None) -> Iterator[None]:
     """Context for a call of `task.METHOD`; `item` is the result of `item_name`.
 
-    Errors: TaskError if the task breaks its contract or raises any exception, including SystemExit.
-    The error names the task, the item and, for an exception, the source line. Other ColearnErrors
-    propagate unchanged.
+    Errors: TaskError if the task breaks its contract or raises any exception, including SystemExit
+    and asyncio's CancelledError, which would end a branch as if it had been cancelled. The error
+    names the task, the item and, for an exception, the source line. Other ColearnErrors and
+    KeyboardInterrupt propagate unchanged.
     """
     try:
         with placed(task, item):
             yield
-    except ColearnError:
+    except (ColearnError, KeyboardInterrupt):
         raise
-    except (Exception, SystemExit) as error:
+    except BaseException as error:
         raise TaskError(
             f"task.{method}: raised {type(error).__name__}: {reason_of(error)} ({line_of(error)}); "
             f"fix it there; {_place(task, item)}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import replace
@@ -265,6 +266,7 @@ class Gateway(RecordedTask[Any, State], LegalActions, ProgramEpisodes, ReadsActi
         """Returns the state with the program's new requests, rewards and result."""
         calls = list(state.waiting)
         measured = dict(state.measured)
+        ends = time.monotonic() + self.timeout
         while not calls and not live.over:
             live.wait(self.timeout)
             if state.turn >= self.horizon:
@@ -279,6 +281,8 @@ class Gateway(RecordedTask[Any, State], LegalActions, ProgramEpisodes, ReadsActi
                 calls.append(call)
                 for name in ("requests", *_counted(call.reason)):
                     measured[name] = measured.get(name, 0.0) + 1.0
+            if not calls and time.monotonic() >= ends:  # a program may repeat such a request
+                live.close(f"only refused requests within {self.timeout:g} seconds")
         state = replace(state, waiting=tuple(calls), measured=measured)
         done = not calls
         payments = [*state.payments, *(_payment(state, paid) for paid in live.rewards())]
@@ -304,9 +308,9 @@ class Gateway(RecordedTask[Any, State], LegalActions, ProgramEpisodes, ReadsActi
             return []  # cut off at the horizon
         try:
             return graded(self.grade, live.result, state)
-        except ColearnError:
+        except (ColearnError, KeyboardInterrupt):
             raise
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - its objects run code of their own
+        except BaseException as error:  # noqa: BLE001 - its objects run code of their own
             reason = reason_of(error) if isinstance(error, NoReward) else raised(error)
             what = "returned no valid reward" if self.grade is None else "cannot be graded"
             live.fail(f"{what}: {reason}")

@@ -172,9 +172,9 @@ def own_object(module: str, attribute: str, name: str, where: str) -> Any:
         return given(name, where)
     try:
         found = imported(module)
-    except ColearnError:
+    except (ColearnError, KeyboardInterrupt):
         raise
-    except (Exception, SystemExit) as error:
+    except BaseException as error:
         missing = error.name if isinstance(error, ModuleNotFoundError) else None
         if missing is not None and f"{module}.".startswith(f"{missing}."):
             raise ConfigError(

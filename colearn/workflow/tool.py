@@ -14,7 +14,7 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError, create_model
 
-from colearn.errors import ColearnError
+from colearn.errors import ColearnError, reason_of
 from colearn.text.validation import first_fault
 
 from .record import Call, CallResult
@@ -24,6 +24,10 @@ LONGEST_LINE = 300
 
 class ToolError(str):
     """A tool's failure as one line of text, which a role can observe."""
+
+
+class _Stopped(Exception):
+    """Raised when a function has raised SystemExit or a similar exception."""
 
 
 @dataclass(frozen=True)
@@ -77,15 +81,31 @@ class Tool:
         Errors: ColearnError, which ends the run: only a user can correct its cause.
         """
         try:
-            result = await asyncio.wait_for(self.function(**json.loads(text)), self.timeout)
+            result = await asyncio.wait_for(self._result(json.loads(text)), self.timeout)
             plain(result).encode()  # a result without a text form fails here
         except TimeoutError:
             return ToolError(f"{self.name}: no result within {self.timeout:g} seconds")
         except ColearnError:
             raise
+        except _Stopped as stopped:
+            return ToolError(f"{self.name}: {stopped}")
         except Exception as error:  # noqa: BLE001 - every failure is reported to the caller
             return ToolError(f"{self.name}: {type(error).__name__}: {_line(error)}")
         return result
+
+    async def _result(self, arguments: Mapping[str, Any]) -> Any:
+        """Returns the result of the function. Errors: `_Stopped` in place of SystemExit and similar
+        exceptions, which would end the event loop, and in place of a CancelledError that the
+        function raises itself."""
+        try:
+            return await self.function(**arguments)
+        except (Exception, KeyboardInterrupt):
+            raise
+        except BaseException as error:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():  # the time limit or an interruption
+                raise
+            raise _Stopped(f"{type(error).__name__}: {reason_of(error)}") from error
 
 
 @lru_cache(maxsize=256)

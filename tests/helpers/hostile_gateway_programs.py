@@ -381,6 +381,13 @@ class _OddNumber(float):
     __le__ = __ge__
 
 
+class _BeyondNumber(float):
+    def __le__(self, other: Any) -> Any:
+        raise _Raises(TAINT)
+
+    __ge__ = __le__
+
+
 class _OddError(Exception):
     def __str__(self) -> str:
         raise RuntimeError(TAINT)
@@ -401,6 +408,29 @@ async def returns_a_mapping_that_raises(endpoints: Any) -> Any:
 async def returns_a_number_that_raises(endpoints: Any) -> Any:
     await ask(endpoints["one"], [user(TAINT)])
     return _OddNumber(1.0)
+
+
+@hostile
+async def returns_a_number_that_raises_beyond_exceptions(endpoints: Any) -> Any:
+    await ask(endpoints["one"], [user(TAINT)])
+    return _BeyondNumber(1.0)
+
+
+@hostile
+async def returns_what_cancels(endpoints: Any) -> Any:
+    class Number:
+        def __float__(self) -> float:
+            raise asyncio.CancelledError(TAINT)
+
+    await ask(endpoints["one"], [user(TAINT)])
+    return Number()
+
+
+@hostile
+async def repeats_a_refused_request(endpoints: Any) -> None:
+    long = json.dumps({"messages": [user("a" * 20_000)]}).encode()
+    while (await _post(_chat(endpoints), long)).status_code == 400:
+        await asyncio.sleep(0.2)
 
 
 @hostile

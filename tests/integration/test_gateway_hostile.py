@@ -40,6 +40,11 @@ FAILURES = {
     ),
     "returns_a_mapping_that_raises": f"returned no valid reward: ValueError: {TAINT}",
     "returns_a_number_that_raises": f"returned no valid reward: SystemExit: {TAINT}",
+    "returns_a_number_that_raises_beyond_exceptions": (
+        f"returned no valid reward: _Raises: {TAINT}"
+    ),
+    "returns_what_cancels": f"returned no valid reward: CancelledError: {TAINT}",
+    "repeats_a_refused_request": "only refused requests within 4 seconds",
     "returns_an_odd_key": (
         "returned no valid reward: a key is a _OddError, must be the name of an agent"
     ),
@@ -51,7 +56,7 @@ FAILURES = {
     "fails_with_no_text": "[1, 'a\\x1b']",
 }
 """What the record says of a program; of the others nothing: they were refused, and went on."""
-SLOW = {"hangs", "blocks_its_thread"}
+SLOW = {"hangs", "blocks_its_thread", "repeats_a_refused_request"}
 
 
 def gateway(**settings):

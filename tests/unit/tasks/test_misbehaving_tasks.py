@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 import os
 import sys
@@ -244,6 +245,26 @@ def test_the_line_told_is_the_tasks_own_where_a_library_raises():
     with pytest.raises(TaskError) as caught, asking(Raises(), "step"):
         np.zeros(2).reshape(3)
     assert f"({HERE}, line " in str(caught.value)
+
+
+class Beyond(BaseException):
+    """An exception of no kind that Python knows."""
+
+
+@pytest.mark.parametrize(
+    "raised",
+    [asyncio.CancelledError("x"), Beyond("x"), BaseExceptionGroup("x", [SystemExit(1)])],
+    ids=lambda raised: type(raised).__name__,
+)
+def test_whatever_a_step_raises_is_told_of(raised):
+    """A CancelledError ended a branch as if it had been cancelled, and the episode with it."""
+
+    class Ends(Notes):
+        def step(self, state, actions, rng):
+            raise raised
+
+    told = complaint(played, Ends())
+    assert told.startswith(f"task.step: raised {type(raised).__name__}: x")
 
 
 def test_an_observation_longer_than_the_model_reads_is_told_of():

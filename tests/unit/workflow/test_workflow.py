@@ -36,6 +36,16 @@ async def broken(number: int) -> int:
     raise ValueError("no such\nnumber")
 
 
+async def stopped() -> str:
+    """Leaves the interpreter."""
+    raise SystemExit(3)
+
+
+async def cancelled() -> str:
+    """Raises what a cancelled call would."""
+    raise asyncio.CancelledError("by itself")
+
+
 async def slow() -> str:
     """Never in time."""
     await asyncio.sleep(60)
@@ -222,6 +232,20 @@ def test_a_tool_that_fails_or_is_slow_gives_text():
         "slow: no result within 0.05 seconds",
     ]
     assert text[2].startswith("number: Input should be a valid integer")
+
+
+def test_a_tool_that_leaves_the_interpreter_or_cancels_itself_gives_text():
+    class Tried(Base):
+        tools = (Tool(stopped), Tool(cancelled))
+
+        async def run(self, team, item):
+            texts = [await team.stopped(), await team.cancelled()]
+            assert all(isinstance(text, ToolError) for text in texts)
+            await team.a("|".join(texts))
+
+    task = Tried()
+    text = task.observe(task.reset(Sum(()), RNG), "a").text.split("|")
+    assert text == ["stopped: SystemExit: 3", "cancelled: CancelledError: by itself"]
 
 
 def test_a_mistake_of_the_user_s_in_a_tool_is_told_to_the_user_and_not_to_a_role():
