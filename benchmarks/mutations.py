@@ -1,6 +1,6 @@
 """Mutation score of the core: the share of mutants that the fast tests detect.
 
-    pip install mutmut
+    pip install "mutmut>=3.8.1"
     python benchmarks/mutations.py [--share 0.2] [--seed 0] [advantage loss learn ...]
 
 mutmut makes the mutants of a package and runs on each the tests that reach its function, of those
@@ -49,7 +49,10 @@ PACKAGES: dict[str, tuple[str, str]] = {
         "rollout/*",
         "unit/advantage/test_at_grpo unit/rollout/test_draws unit/rollout/test_grow "
         "unit/advantage/test_mhgpo unit/rollout/test_rollout_shapes contract/test_check_task "
-        "integration/test_free_order",
+        "unit/rollout/test_barrier unit/rollout/test_calling_thread "
+        "unit/rollout/test_cut_branches unit/rollout/test_greedy_tree "
+        "unit/rollout/test_huge_numbers unit/rollout/test_turn_steps "
+        "unit/tasks/test_misbehaving_tasks integration/test_free_order integration/test_overflow",
     ),
     "generate": (
         "generate/*",
@@ -63,7 +66,8 @@ PACKAGES: dict[str, tuple[str, str]] = {
     "statistics": ("statistics/*", "unit/test_statistics"),
     "update": (
         "experiment/update/*",
-        "unit/algorithms/test_recipe unit/experiment/test_value_scale unit/test_item_means "
+        "unit/algorithms/test_recipe unit/experiment/test_similarity "
+        "unit/experiment/test_value_scale unit/test_item_means unit/test_unscored "
         "integration/test_gradients integration/test_references integration/test_update_schedules "
         "integration/test_updater integration/test_values integration/test_who_learns "
         "integration/test_workflow_training",

@@ -9,6 +9,7 @@ from typing import Any
 from credited import credited
 from trees import tree
 
+from colearn.critic.centralized import Centralized
 from colearn.critic.decentralized import Decentralized
 from colearn.experiment.update.actors import Actors
 from colearn.experiment.update.value_scale import head_returns
@@ -36,3 +37,10 @@ def test_an_agent_without_item_means_gives_its_whole_returns() -> None:
         Decentralized(), None, heads_on("alice", "bob"), credited([TWO_TURNS]), [means]
     )
     assert scaled == [("alice", [2.5, 1.75]), ("bob", [3.0, 2.0])]
+
+
+def test_a_rival_before_an_agent_takes_none_of_its_returns_from_a_shared_value_model() -> None:
+    played = credited([replace(TWO_TURNS, cast={"alice": "past-0"})])
+    shared: Any = SimpleNamespace(value_model=lambda reader: "critic", learners={"critic": "V"})
+    scaled = head_returns(Centralized(), shared, heads_on("alice", "bob"), played, None)
+    assert scaled == [("V", [3.0, 2.0])]

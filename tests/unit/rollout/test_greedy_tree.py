@@ -202,3 +202,21 @@ def test_where_a_program_acts_alone_nothing_branches_and_one_step_is_paid(shape)
     assert [len(below) for below in tree.below()] == [1, 3, 0, 0, 0]
     assert counts.joint_actions == 1 + 3
     assert counts.generations == 1 + 3
+
+
+def test_a_candidate_without_a_score_is_not_executed() -> None:
+    def first_unscored(a: int) -> tuple[float | None, dict[str, float]]:
+        return [None, -1.0, -2.0][a], {}
+
+    tree, _ = grown(Pays(("a",), first_unscored), 3, credit=SharedReward())
+    assert [node.actions["a"].text for node in tree.nodes[1:] if not node.cut] == ["1"]
+
+
+def test_each_agent_breaks_its_ties_by_a_draw_of_its_own() -> None:
+    """32 trees, two candidates each: of two fair draws both (0, 1) and (1, 0) come up."""
+    players = {agent: Numbered() for agent in ("a", "b")}
+    task = Pays(("a", "b"), lambda a, b: (0.0, {}))
+    trees, _ = grow(task, ["item"] * 32, players, GreedyTree(2), seed=3)
+    executed = [node.actions for tree in trees for node in tree.nodes[1:] if not node.cut]
+    pairs = {(actions["a"].text, actions["b"].text) for actions in executed}
+    assert pairs == {("0", "0"), ("0", "1"), ("1", "0"), ("1", "1")}

@@ -13,13 +13,21 @@ from tiny import Notes, Scene, byte_tokenizer
 
 from colearn.agents import AgentSpec, ChatFormat, Program, language_players
 from colearn.agents.cast.seats import Own, Swap
-from colearn.contract import BatchEngine, Child, TokenAnswer, TokenRequest, View
+from colearn.contract import (
+    BatchEngine,
+    Child,
+    ProgramEpisodes,
+    TokenAnswer,
+    TokenRequest,
+    View,
+)
 from colearn.credit.mixed import Mixed
 from colearn.credit.payoff import Payoff
 from colearn.credit.team import SharedReward
 from colearn.errors import ConfigError
 from colearn.rollout.forks import ForkOn
 from colearn.rollout.grow import grow
+from colearn.rollout.growth import Growth
 from colearn.rollout.shapes import Aligned, Chain, CounterfactualChain, KaryTree, Parallel
 from colearn.tasks.wrappers import Pipeline
 from colearn.types import Action, Observation, Outcome, Tree
@@ -358,3 +366,21 @@ def test_a_pipeline_moves_local_rewards_to_the_micro_turns_of_their_actions():
         {"ada": lengths[2], "ben": 0.0},
         {"ada": 0.0, "ben": lengths[3]},
     )
+
+
+def test_an_episode_that_ends_because_a_history_is_too_long_is_abandoned_at_its_last_state() -> (
+    None
+):
+    class Program(Notes, ProgramEpisodes):
+        def abandon(self, state: Any) -> None:
+            abandoned.append(state)
+
+    abandoned: list[Any] = []
+    task = Program(items=1)
+    cast = {agent: agent for agent in task.agents}
+    (item,) = task.items("train")
+    growth = Growth(task, item, Chain(), SharedReward(), players_of(task), cast, seed=3, episode=0)
+    (root,) = growth.start()
+    growth.end_overlong("ben")
+    assert abandoned == [root.node.state]
+    assert growth.nodes[-1].overlong == "ben"

@@ -37,3 +37,8 @@ def test_a_number_that_no_float_holds_is_named_by_its_place(number: Any, shown: 
 
 def test_a_large_integer_within_a_floats_range_is_a_metric() -> None:
     assert validate_metrics({"m": 10**300}) == {"m": 10**300}
+
+
+def test_a_metric_that_was_not_measured_hides_no_other() -> None:
+    with pytest.raises(TaskError, match=r"^task\.metrics: 'm' is nan"):
+        validate_metrics({"unmeasured": None, "m": math.nan})
