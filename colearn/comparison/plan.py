@@ -194,9 +194,17 @@ def config_of(config: Config, label: str) -> Config:
 def _entries(config: Config) -> Mapping[str, Mapping[str, Any]]:
     """The dotted settings of each algorithm, by label.
 
-    Errors: ConfigError for a setting that would replace a whole section.
+    Errors: ConfigError for a setting that would replace a whole section, and for an algorithm under
+    the name of another one.
     """
+    names = set(registry.names("algorithms"))
     for label, overrides in config.compare.algorithms.items():
+        named = overrides.get("algorithm.name", label)
+        if named != label and {named, label} <= names:
+            raise ConfigError(
+                f"compare.algorithms.{label}: is the name of an algorithm, and algorithm.name is "
+                f"{named}; give the entry another name"
+            )
         for section in _SHARED & overrides.keys():
             key = next(iter(_section(overrides[section])), "KEY")
             raise ConfigError(

@@ -153,6 +153,12 @@ class StrBuild(DecPOMDP[StringItem, StrBuildState], Drawable, LegalActions, Rewa
             reward_shift=reward_shift,
             show_grid=show_grid,
         )
+        trained = set(splits["train"])
+        if both := [one for one in splits["test"] if one in trained]:
+            raise ConfigError(
+                f"task.test_strings: '{both[0]}' is among task.strings, too, and would be trained "
+                "on; leave it out of one"
+            )
         self.variant, self.font, self.feedback, self.prompt = variant, font, feedback, prompt
         self.horizon = horizon
         self.agents = tuple(f"builder_{number + 1}" for number in range(agents))

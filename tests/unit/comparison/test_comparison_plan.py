@@ -175,6 +175,16 @@ def test_an_entry_that_would_reset_what_it_does_not_say_is_one_line(section, key
         config_of(config(magrpo=section), "magrpo")
 
 
+def test_an_algorithm_under_the_name_of_another_one_is_one_line():
+    """Curves and tables would call it by the other one's name."""
+    swapped = config(magrpo={"algorithm.name": "collm_cc"})
+    message = r"^compare\.algorithms\.magrpo: is the name of an algorithm, .* another name$"
+    with pytest.raises(ConfigError, match=message):
+        make_plan(swapped)
+    with pytest.raises(ConfigError, match=message):
+        config_of(swapped, "magrpo")
+
+
 def test_seeds_must_differ():
     with pytest.raises(ConfigError, match=r"compare\.seeds"):
         make_plan(config(seeds=(1, 1)))

@@ -80,7 +80,7 @@ def test_rewards_of_both_variants_match_the_numbers_by_hand(first, second, paper
 
 
 def test_the_shift_is_a_setting_and_moves_the_range():
-    task = StrBuild(reward_shift=0, strings=["L"], test_strings=["L"])
+    task = StrBuild(reward_shift=0, strings=["L"], test_strings=["I"])
     assert play(task, ALL_STONE).reward == pytest.approx(1.5)
     assert task.reward_range == pytest.approx((-1.5 * 16 / 9 - 0.5, 2))
     assert StrBuild(variant="comlrl").reward_range == (-5, 0)
@@ -350,6 +350,7 @@ def test_states_are_hashable_and_pickle():
         ({"strings": []}, "task.strings: is empty"),
         ({"strings": [False]}, "task.strings: False is no string; put it in quotes"),
         ({"test_strings": ["A B"]}, "task.test_strings: 'A B' cannot be drawn"),
+        ({"strings": ["A", "ICML"]}, "task.test_strings: 'ICML' is among task.strings, too"),
         ({"max_commands": 1}, "task.max_commands: 1 leaves no command for some of 2 agents"),
         ({"spacing": -1}, "task.spacing: must be a whole number, got -1; set it to 0 or more"),
         ({"reward_shift": float("nan")}, "task.reward_shift: must be a finite number, got nan"),
