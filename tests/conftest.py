@@ -14,9 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
-
-torch.set_num_threads(1)
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE / "helpers"))
@@ -35,7 +32,8 @@ NOT_FAST = {
         *("malformed_answers", "malformed_files", "math_duo", "propose", "registry"),
         *("search_teams", "sokoban", "sudoku", "tabular_evaluate", "writing_tasks"),
         *("output", "reasoning_gym", "reasoning_gym_answers"),
-        *("adapter_folders", "program_agents", "token_budget", "workers"),
+        *("critic_worth", "repeats", "result_html"),
+        *("adapter_folders", "duration", "program_agents", "token_budget", "workers"),
     )
 }
 """Unit tests that start processes, draw reports or search, load many models or rehearse many runs;
@@ -92,7 +90,11 @@ def pytest_collection_finish() -> None:
     torchrl makes `spawn` the start method of the whole process unless one is set by name, wherever
     a test imports it: each worker would import everything anew. And a million objects of tests and
     libraries live to the end: frozen, they cost no second whenever a run collects garbage.
+    The process that deals tests to workers collects none, and needs no torch.
     """
+    import torch
+
+    torch.set_num_threads(1)
     multiprocessing.set_start_method(multiprocessing.get_all_start_methods()[0], force=True)
     gc.collect()
     gc.freeze()
