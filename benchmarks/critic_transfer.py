@@ -11,9 +11,10 @@ COMA's runs of other seeds are recorded, a critic is fitted on their episodes (a
 fit`), and fresh teams are given it, frozen. With `--source play` it is fitted on the play of
 untrained teams of two agents, then of twice as many, up to the team's size, each fit from the
 critic before it. With `none` the teams learn their critic themselves, and `exact` is the task's own
-Q at the same setting. `--untrained` adds the play of an untrained team to the fit. Every line of
-runs.jsonl counts the joint actions that the critic was trained on. A run ends once it has reached
-90% at two evaluations in a row.
+Q at the same setting. With `--other-base` the fresh teams have a base of another family and
+tokenizer (`_other_base.py`) than the recorded ones. `--untrained` adds the play of an untrained
+team to the fit. Every line of runs.jsonl counts the joint actions that the critic was trained on. A
+run ends once it has reached 90% at two evaluations in a row.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from typing import Any
 
 import stakes
 from _critic_runs import critic_columns, explained, finished, fitted
+from _other_base import LONGEST, other_base
 
 from colearn.contract import Callback
 from colearn.contract.callback import EvaluateEvent
@@ -177,10 +179,12 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--steps", type=int, default=1280)
     parser.add_argument("--frozen", type=float, default=1.0)
+    parser.add_argument("--other-base", action="store_true", help="of the fresh teams")
     options = parser.parse_args()
     source = options.critic_team or options.team
     label = f"{options.source}{source}-frozen{options.frozen:g}-{played(options)}"
     label += f"-share{options.critic_share:g}-batch{options.batch}"
+    label += "-other" * options.other_base
     critic = given(options, source) if options.source in ("runs", "play") else None
     method = "known" if options.source == "exact" else "coma"
     path = options.out / "runs.jsonl"
@@ -202,6 +206,11 @@ def main() -> None:
                 reads = {"name": "counterfactual", "paired": options.paired}
                 settings["algorithm"]["critic"] = reads
                 settings["algorithm"]["advantage"]["critic_share"] = options.critic_share
+            if options.other_base:
+                folder = options.out / f"base-{options.team}-{seed}"
+                base = other_base(stakes.Stakes(options.team), folder, seed)
+                settings["models"]["*"]["path"] = str(base)
+                settings["agents"]["*"]["sampling"]["max_tokens"] = LONGEST
             if critic is not None:
                 foreign = source != options.team
                 changes = {"from": str(critic), "path": None, "baseline": None}
