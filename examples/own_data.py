@@ -31,11 +31,7 @@ def brief(completions: list[str], **_: Any) -> list[float]:
 if __name__ == "__main__":
     result = colearn.train(
         {"name": "dataset", "agents": ["draft", "final"], "words": list(COLOURS)},
-        {
-            "name": "collm_cc",
-            "loss": {"ratio": "token", "clip": 0.2},
-            "advantage": {"normalize": True},
-        },
+        ALGORITHM,
         data=ROWS,
         reward=[matches, brief],
         models={"path": "embedded-copy", "learning_rate": 1e-3},

@@ -52,7 +52,8 @@ def team():
             },
             "algorithm": {"name": "collm_cc"},
             "models": {"*": {"path": FOLDER, "lora": LORA, "learning_rate": 1e-3}},
-            "critic": {"path": FOLDER, "lora": LORA, "learning_rate": 1e-3},
+            # means by item explain equal rewards whole, and then no adapter would move
+            "critic": {"path": FOLDER, "lora": LORA, "learning_rate": 1e-3, "baseline": "none"},
             "agents": {"*": {"chat": "plain", "system": EXAMPLE, "sampling": {"max_tokens": 12}}},
             "run": {"device": "cpu"},
         }
@@ -71,7 +72,7 @@ def largest_gap(team, trees):
     """Over all actions of all turns: the generator's log-probabilities against the learner's."""
     largest = {}
     for agent in AGENTS:
-        groups = [actor_rows(tree, agent, key=number) for number, tree in enumerate(trees)]
+        groups = [actor_rows(tree, agent, number=number) for number, tree in enumerate(trees)]
         by_group = team.host.learners[NetworkKey("actor", agent)].evaluate(groups)
         gaps = []
         for rows, outputs in zip(groups, by_group, strict=True):
@@ -110,7 +111,7 @@ def test_the_history_keeps_the_model_s_own_start_token(team):
     tokenizer = load_tokenizer(FOLDER, field="path")
     if tokenizer.bos_token_id is None:
         pytest.skip("this tokenizer has no start token")
-    opened = team.players["builder_1"].chat.open("grid")
+    opened = team.players["builder_1"].spec.chat_format.open("grid")
     assert opened.tokens[0] == tokenizer.bos_token_id
     assert tokenizer.bos_token_id not in opened.tokens[1:]
 
@@ -127,7 +128,7 @@ def test_generator_and_learner_agree_with_two_adapters_in_one_batch(team, shape)
     gaps = largest_gap(team, trees)
     assert max(gaps.values()) < 1e-4, gaps
     # the same rows under the other agent's adapter: the adapters do differ, and routing matters
-    rows = [actor_rows(tree, "builder_1", key=number) for number, tree in enumerate(trees)]
+    rows = [actor_rows(tree, "builder_1", number=number) for number, tree in enumerate(trees)]
     own = team.host.learners[NetworkKey("actor", "builder_1")].evaluate(rows)
     other = team.host.learners[NetworkKey("actor", "builder_2")].evaluate(rows)
     assert float((own[0][0].logprobs - other[0][0].logprobs).abs().max()) > 1e-2
