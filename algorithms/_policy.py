@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from colearn.contract import Advantage, Algorithm, Credit, Critic, Parts, PolicyLoss, Rollout
 from colearn.contract.algorithm import ValueLoss
-from colearn.credit.team import SharedReward
+from colearn.credit.shared_reward import SharedReward
 from colearn.loss.policy_gradient import PolicyGradient
 
 

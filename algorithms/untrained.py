@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from colearn.advantage.raw_return import RawReturn
 from colearn.contract import Algorithm, Credit, Parts
-from colearn.credit.team import SharedReward
+from colearn.credit.shared_reward import SharedReward
 from colearn.loss.policy_gradient import PolicyGradient
 from colearn.rollout.shapes import Chain
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from colearn.agents import AgentSpec, language_players
 from colearn.contract import BatchEngine, FrontierNode, Rollout, TokenAnswer, TokenRequest
 from colearn.contract.seeding import derive_rng
-from colearn.credit.team import SharedReward as Shared
+from colearn.credit.shared_reward import SharedReward as Shared
 from colearn.rollout.counts import Counts
 from colearn.rollout.grow import grow
 from colearn.tabular.exact_value import ExactEvaluation, evaluate

@@ -7,8 +7,10 @@ from typing import Any
 
 import colearn
 
-KINDS = """fruit animal colour city country river bird fish tree flower metal planet sport tool
-vegetable instrument""".split()
+KINDS = (
+    *("fruit", "animal", "colour", "city", "country", "river", "bird", "fish"),
+    *("tree", "flower", "metal", "planet", "sport", "tool", "vegetable", "instrument"),
+)
 ROWS = [{"prompt": f"Question: Name a {kind}.\nAnswer:"} for kind in KINDS]
 
 
@@ -16,8 +18,8 @@ def agreement(team_completions: list[dict[str, str]], **_: Any) -> list[float]:
     """The words that both agents use, as a share of the words that either uses."""
     scores = []
     for answers in team_completions:
-        left, right = (set(answer.lower().split()) for answer in answers.values())
-        scores.append(len(left & right) / max(1, len(left | right)))
+        first, second = (set(answer.lower().split()) for answer in answers.values())
+        scores.append(len(first & second) / max(1, len(first | second)))
     return scores
 
 
@@ -25,7 +27,11 @@ if __name__ == "__main__":
     base = sys.argv[1]  # such as a folder of Gemma 3 270M, or "Qwen/Qwen3-0.6B"
     adapter = {"path": base, "lora": {"rank": 16}}
     result = colearn.train(
-        {"name": "dataset", "agents": {"left": "{prompt}", "right": "{prompt}"}, "test_share": 0.25},
+        {
+            "name": "dataset",
+            "agents": {"left": "{prompt}", "right": "{prompt}"},
+            "test_share": 0.25,
+        },
         {"name": "collm_cc", "loss": {"ratio": "token", "clip": 0.2}},
         data=ROWS,
         reward=agreement,

@@ -47,7 +47,7 @@ def _bases(run: ResolvedRun) -> dict[str, str]:
 def _check(run: ResolvedRun) -> None:
     from colearn.models.embedded import EMBEDDED, embedded_recipe
     from colearn.models.load import check_model, resolve_device
-    from colearn.rollout.transition import items_of
+    from colearn.rollout.task_calls import items_of
 
     for split in ("train", run.config.evaluation.split):
         items_of(run.task, split)

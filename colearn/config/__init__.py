@@ -21,7 +21,6 @@ from .network_settings import (
 from .parts import build_part, known_settings, own_code, part_name
 from .resolve import bind_agents, resolve
 from .resolved_run import ResolvedRun
-from .section import EACH, Chosen, Named
 from .settings import (
     CompareSettings,
     Config,
@@ -32,6 +31,7 @@ from .settings import (
     TrainSettings,
     first_seeds,
 )
+from .strict_section import EACH, Chosen, Named
 from .suite import MetricColumn, SuiteSettings, TaskColumns
 
 __all__ = [

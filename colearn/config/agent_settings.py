@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 from colearn.contract import Sampling
 from colearn.contract.anneal import left
 
-from .section import EACH, Named, Section
+from .strict_section import EACH, Named, Section
 
 
 class SamplingSettings(Section):

@@ -16,11 +16,11 @@ from colearn.contract import Algorithm, Callback, DecPOMDP
 from colearn.contract.asking import asking
 from colearn.errors import ConfigError
 
-from .messages import one_line
 from .parts import build_dataclass, build_part
 from .renamed import remedy
-from .section import Named, number_problem
 from .settings import Config
+from .strict_section import Named, number_problem
+from .validation_messages import one_line
 
 if TYPE_CHECKING:
     from colearn.contract import Acts, Tracker

@@ -16,10 +16,10 @@ from colearn.text.masking import check_texts, masked_settings, with_secrets
 from colearn.text.validation import first_surrogate
 from colearn.text.yaml_text import parse_yaml, read_yaml_file
 
-from .messages import dotted_key, one_line
-from .section import EXPONENT
 from .settings import Config
+from .strict_section import EXPONENT
 from .suite import SuiteSettings
+from .validation_messages import dotted_key, one_line
 
 Settings = TypeVar("Settings", bound=BaseModel)
 _BASE = "base."

@@ -8,7 +8,7 @@ from pydantic import ConfigDict, Field, model_validator
 
 from colearn.contract.rotary import steady_positions
 
-from .section import EACH, Device, Section
+from .strict_section import EACH, Device, Section
 
 Decay = Annotated[float, Field(ge=0, lt=1)]
 

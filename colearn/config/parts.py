@@ -34,10 +34,10 @@ from colearn.contract import (
 from colearn.errors import ConfigError
 from colearn.registry import Kind, is_target, load, name_of, names
 
-from .messages import one_line
 from .renamed import PARTS, remedy
-from .section import Named, NumberError, number_problem
 from .settings import Config
+from .strict_section import Named, NumberError, number_problem
+from .validation_messages import one_line
 
 Built = TypeVar("Built")
 _FINITE = ConfigDict(allow_inf_nan=False)

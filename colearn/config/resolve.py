@@ -19,8 +19,8 @@ from .cross_checks import check_run
 from .network_settings import CriticSettings, ModelSettings
 from .parts import build_part
 from .resolved_run import ResolvedRun
-from .section import EACH
 from .settings import Config, HostChoice
+from .strict_section import EACH
 
 _CRITIC = "critic"
 _ONE_CRITIC = "critic-"

@@ -27,8 +27,8 @@ from colearn.text.names import name_problem
 
 from .build import build_callbacks, build_task
 from .network_settings import CriticSettings, ModelSettings
-from .section import EACH
 from .settings import Config
+from .strict_section import EACH
 
 TOKEN_BUDGET = 2048
 """Default of `train.token_budget`. Larger micro-batches are not faster on a CPU."""

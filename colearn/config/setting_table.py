@@ -21,8 +21,8 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from .parts import part_name
-from .section import Named
 from .settings import Config
+from .strict_section import Named
 
 _WORDS = {"int": "integer", "float": "number", "str": "text", "bool": "true or false"}
 

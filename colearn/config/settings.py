@@ -23,7 +23,7 @@ from colearn.errors import ConfigError
 
 from .agent_settings import AgentSettings
 from .network_settings import CriticSettings, ModelSettings
-from .section import EACH, Chosen, Device, Named, Section
+from .strict_section import EACH, Chosen, Device, Named, Section
 
 
 class TrainSettings(Section):

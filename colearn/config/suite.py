@@ -18,8 +18,8 @@ from pydantic import Field, model_validator
 from colearn.errors import nearest
 from colearn.text.names import name_problem
 
-from .section import Section
 from .settings import Seeds
+from .strict_section import Section
 
 
 class MetricColumn(Section):

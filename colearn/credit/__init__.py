@@ -1,7 +1,7 @@
 """Credit assignments shipped with colearn, by name."""
 
 NAMES = {
-    "team": "team:SharedReward",
+    "team": "shared_reward:SharedReward",
     "mixed": "mixed:Mixed",
     "payoff": "payoff:Payoff",
     "concise": "concise:Concise",

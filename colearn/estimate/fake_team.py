@@ -11,12 +11,12 @@ from torch import nn
 from colearn.config import CriticSettings, LoRASettings, ModelSettings, ResolvedRun
 from colearn.contract import NetworkKey
 from colearn.models.base import Base
+from colearn.models.build_networks import TeamBuilder
 from colearn.models.flex import too_large
 from colearn.models.load import DTYPES
 from colearn.models.logits import for_memory
 from colearn.models.network import Network, Score, Scores
 from colearn.models.quantized import describe
-from colearn.models.team import TeamBuilder
 from colearn.models.tree_attention import Carrier
 from colearn.models.tree_mask import TreeMask
 

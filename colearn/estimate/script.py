@@ -30,7 +30,7 @@ from colearn.contract.seeding import derive_rng
 from colearn.errors import ConfigError
 from colearn.rollout.counts import Counts
 from colearn.rollout.grow import grow
-from colearn.rollout.transition import (
+from colearn.rollout.task_calls import (
     begin,
     global_information,
     legal_action,

@@ -12,7 +12,7 @@ from colearn.agents import AgentSpec
 from colearn.config import Config, ResolvedRun, build_task
 from colearn.contract import DecPOMDP, horizon_of
 from colearn.errors import DataNotHere, MissingExtra, TaskError
-from colearn.rollout.transition import items_of
+from colearn.rollout.task_calls import items_of
 from colearn.types import Tree
 
 from .architecture import Architectures

@@ -19,6 +19,7 @@ from colearn.contract.seeding import derive_rng
 from colearn.errors import ConfigError
 from colearn.learn.constructor import constructor
 from colearn.learn.minibatch import minibatches
+from colearn.models.build_networks import TeamBuilder
 from colearn.models.critic_folder import (
     CriticManifest,
     TurnWorth,
@@ -28,7 +29,6 @@ from colearn.models.critic_folder import (
 from colearn.models.folders import base_folders, with_folders
 from colearn.models.load import load_tokenizer, read_config, resolve_device
 from colearn.models.network import Network
-from colearn.models.team import TeamBuilder
 from colearn.record import RunFolder, open_run
 from colearn.record.folder import TREES
 from colearn.record.recorded_tree import tree_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from colearn.client.protocol.tools import message, read_calls, write_call
+from colearn.client.protocol.tool_call_text import message, read_calls, write_call
 from colearn.contract import SampledAction
 
 from .state import GatewayCall

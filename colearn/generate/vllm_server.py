@@ -31,13 +31,13 @@ from .device_transfer import (
 )
 from .model_folder import write_model
 from .ranks import Ranks
-from .served_weights import ServedWeights
 from .server_answers import BadAnswer, read_generated
 from .server_link import ServerLink, ServerRefused
 from .server_process import ServerProcess, ServerStart, free_port
 from .vllm import check_heads, check_temperature
 from .vllm_server_checks import GENERATE, URL, adapters_of, check_server, slots_of
 from .vllm_server_command import server_command, server_environment, server_sleeps
+from .vllm_server_weights import ServedWeights
 
 _IN_USE: set[str] = set()
 """URLs of the servers to which an engine of this process writes."""

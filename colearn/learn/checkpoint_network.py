@@ -12,8 +12,8 @@ from torch import Tensor
 from colearn.config import ResolvedRun
 from colearn.contract import NetworkKey
 from colearn.errors import CheckpointError, reason_of
+from colearn.models.build_networks import TeamBuilder
 from colearn.models.network import Network
-from colearn.models.team import TeamBuilder
 
 from .checkpoint_files import WEIGHTS
 

@@ -37,7 +37,7 @@ from colearn.critic.stream import piece_tag
 from colearn.errors import ConfigError, nearest
 from colearn.files.cache import cache_place
 from colearn.files.first_opening import remember_model_files
-from colearn.rollout.transition import (
+from colearn.rollout.task_calls import (
     begin,
     global_information,
     items_of,

@@ -25,12 +25,12 @@ from typing import Any
 from colearn.client.async_agent import AsyncConversation, AsyncRemoteAgent, Reply
 from colearn.client.endpoint import TOO_LONG, Refused, RemoteError
 from colearn.contract import ActionRequest, DecPOMDP, Player, TokenAnswer
-from colearn.credit.team import SharedReward
-from colearn.rollout.advance import advance
+from colearn.credit.shared_reward import SharedReward
+from colearn.rollout.branches import advance
 from colearn.rollout.executors import run_in
 from colearn.rollout.growth import Growth
 from colearn.rollout.shapes import Chain
-from colearn.rollout.transition import pictured, rendered
+from colearn.rollout.task_calls import pictured, rendered
 from colearn.statistics.scored import as_reward
 from colearn.types import Action, Node, Outcome, Tree
 

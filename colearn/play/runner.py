@@ -12,7 +12,7 @@ from colearn.client.async_agent import AsyncRemoteAgent
 from colearn.config import EvaluationSettings
 from colearn.contract import Credit, DecPOMDP, RewardStructure
 from colearn.contract.seeding import derive_seed
-from colearn.credit.team import SharedReward
+from colearn.credit.shared_reward import SharedReward
 from colearn.errors import ColearnError
 from colearn.experiment.evaluation.played import evaluation_items
 

@@ -24,11 +24,11 @@ from colearn.contract import (
     TokenAnswer,
 )
 from colearn.contract.seeding import derive_rng
-from colearn.credit.team import SharedReward
+from colearn.credit.shared_reward import SharedReward
 from colearn.types import Tree
 
-from .advance import advance, first_error
 from .barrier import Barrier
+from .branches import advance, first_error
 from .counts import Counts
 from .executors import Beside, CallingThread, TurnSteps, run_in
 from .growth import Growth

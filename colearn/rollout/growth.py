@@ -32,7 +32,7 @@ from colearn.text.reasoning import without_reasoning
 from colearn.types import Node, Observation, Outcome, Tree
 
 from .shapes import check_size
-from .transition import begin, global_information, measured, observations, privileged
+from .task_calls import begin, global_information, measured, observations, privileged
 from .validate import validate_earned
 
 StepArguments = tuple[DecPOMDP[Any, Any], Any, dict[str, Any], tuple[Key, ...], str]

@@ -9,7 +9,7 @@ from typing import Any
 
 from colearn.client.protocol.errors import ServeError
 from colearn.client.protocol.events import event
-from colearn.client.protocol.tools import Call, message, read_calls
+from colearn.client.protocol.tool_call_text import Call, message, read_calls
 from colearn.generate.job import Choice, Job, TokenDrawn
 from colearn.text.reasoning import AnswerStream, without_reasoning
 from colearn.types import Finish

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from colearn.client.protocol.tools import TOOL_CALL, write_response
+from colearn.client.protocol.tool_call_text import TOOL_CALL, write_response
 from colearn.text.json_value import read_json
 from colearn.text.reasoning import without_reasoning
 

@@ -13,7 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from colearn.client.protocol.tools import Call, announce, message, read_calls, write_response
+from colearn.client.protocol.tool_call_text import (
+    Call,
+    announce,
+    message,
+    read_calls,
+    write_response,
+)
 from colearn.contract import DecPOMDP, LegalActions, Services
 from colearn.errors import ConfigError
 from colearn.registry.given import settled

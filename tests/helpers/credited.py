@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from colearn.contract import Credit
-from colearn.credit.team import SharedReward
+from colearn.credit.shared_reward import SharedReward
 from colearn.types import Credited, Tree
 
 

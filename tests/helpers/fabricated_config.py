@@ -15,7 +15,7 @@ from colearn.advantage.gae import GAE
 from colearn.advantage.group_baseline import GroupMean
 from colearn.config import Config, load_config
 from colearn.contract import Advantage, Algorithm, Critic, DecPOMDP, LegalActions, Parts
-from colearn.credit.team import SharedReward
+from colearn.credit.shared_reward import SharedReward
 from colearn.critic.centralized import Centralized
 from colearn.errors import ConfigError
 from colearn.loss.policy_gradient import PolicyGradient

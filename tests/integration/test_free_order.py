@@ -19,10 +19,10 @@ from colearn.agents import AgentSpec, ChatFormat, Program, language_players
 from colearn.agents.programs import Says as Words
 from colearn.config import Config
 from colearn.contract import ActionRequest, Player, TokenAnswer, batches
-from colearn.credit.team import SharedReward
+from colearn.credit.shared_reward import SharedReward
 from colearn.errors import TaskError
 from colearn.experiment.assemble import assemble
-from colearn.rollout.advance import advance
+from colearn.rollout.branches import advance
 from colearn.rollout.forks import ForkOnFirst
 from colearn.rollout.grow import Order, grow
 from colearn.rollout.growth import Growth

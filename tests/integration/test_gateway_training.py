@@ -6,7 +6,7 @@ import threading
 
 from tiny import save_model
 
-from colearn.client.protocol.tools import write_call
+from colearn.client.protocol.tool_call_text import write_call
 from colearn.config import load_config
 from colearn.experiment.loop import Experiment
 from colearn.rollout.grow import grow

@@ -22,7 +22,7 @@ from colearn.algorithms.magrpo import MAGRPO
 from colearn.config import Config, OptimizerSettings
 from colearn.contract import Parts, Sampling
 from colearn.contract.algorithm import ValueLoss
-from colearn.credit.team import SharedReward
+from colearn.credit.shared_reward import SharedReward
 from colearn.critic.centralized import Centralized
 from colearn.critic.decentralized import Decentralized
 from colearn.experiment.assemble import assemble

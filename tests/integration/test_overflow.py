@@ -14,7 +14,7 @@ from tiny import Notes, cast, register, save_model
 from transformers import AutoConfig
 
 from colearn.config import load_config
-from colearn.credit.team import SharedReward
+from colearn.credit.shared_reward import SharedReward
 from colearn.errors import ConfigError
 from colearn.estimate import estimate
 from colearn.estimate.table import estimate_tables

@@ -20,7 +20,7 @@ from colearn.advantage.group_baseline import GroupMean
 from colearn.advantage.raw_return import RawReturn
 from colearn.config import OptimizerSettings
 from colearn.contract import Parts
-from colearn.credit.team import SharedReward as Shared
+from colearn.credit.shared_reward import SharedReward as Shared
 from colearn.experiment.evaluation.exact import ExactEvaluator
 from colearn.learn.batch import make_batch
 from colearn.learn.next_tokens import mark_states

@@ -19,7 +19,7 @@ from colearn.agents.cast.seats import Swap
 from colearn.agents.programs import Says
 from colearn.config import Config, OptimizerSettings
 from colearn.contract import Advantage, AgentValues, Episodes, NetworkKey, NodeAdvantages, Parts
-from colearn.credit.team import SharedReward
+from colearn.credit.shared_reward import SharedReward
 from colearn.experiment.assemble import assemble
 from colearn.experiment.update.updater import Updater
 from colearn.learn.local_learner import LocalLearner

@@ -12,7 +12,7 @@ from colearn.contract import Credit, RewardStructure, Services
 from colearn.credit.concise import Concise
 from colearn.credit.mixed import Mixed
 from colearn.credit.payoff import Payoff
-from colearn.credit.team import SharedReward
+from colearn.credit.shared_reward import SharedReward
 from colearn.experiment.evaluation.played import mean_outcomes
 from colearn.record.metric_names import of_agent
 

@@ -18,12 +18,12 @@ FAULTS = {
         "torch.tensor(values, dtype=torch.long)",
     ),
     "a value head stays on the CPU": (
-        "colearn.models.team",
+        "colearn.models.build_networks",
         "ValueHead(width).to(network.base.device)",
         "ValueHead(width)",
     ),
     "a value head is on the first device": (
-        "colearn.models.team",
+        "colearn.models.build_networks",
         "ValueHead(width).to(network.base.device)",
         'ValueHead(width).to("cuda:0")',
     ),

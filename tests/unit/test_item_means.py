@@ -12,7 +12,7 @@ from trees import chain, tree
 
 from colearn.contract import CounterfactualValues
 from colearn.contract.rows import Mark, Row
-from colearn.credit.team import SharedReward
+from colearn.credit.shared_reward import SharedReward
 from colearn.critic.centralized import Centralized
 from colearn.critic.counterfactual import Counterfactual
 from colearn.critic.decentralized import Decentralized

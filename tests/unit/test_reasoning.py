@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from colearn.agents import AgentSpec, ChatFormat, language_players
-from colearn.client.protocol.tools import read_calls
+from colearn.client.protocol.tool_call_text import read_calls
 from colearn.rollout.grow import grow
 from colearn.rollout.shapes import Chain
 from colearn.tasks.answers import code_block, final_answer

@@ -22,7 +22,7 @@ from colearn.credit.backward import Backward
 from colearn.credit.invocation import Invocation
 from colearn.credit.mixed import Mixed
 from colearn.credit.payoff import Payoff
-from colearn.credit.team import SharedReward
+from colearn.credit.shared_reward import SharedReward
 from colearn.critic.centralized import Centralized
 from colearn.experiment.evaluation.played import mean_outcomes, mean_returns
 from colearn.experiment.update.diagnostics import advantage_metrics

@@ -14,7 +14,7 @@ from itertools import groupby, takewhile
 
 from .errors import ServeError
 from .schema import ChatRequest, Message
-from .tools import announce, write_call, write_response
+from .tool_call_text import announce, write_call, write_response
 
 Entry = tuple[str, str]
 """A message as (role, text), with its tool calls as text."""

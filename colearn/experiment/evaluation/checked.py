@@ -10,7 +10,7 @@ from colearn.contract import DecPOMDP, QueriedTask
 from colearn.contract.asking import item_name
 from colearn.contract.seeding import derive_rng
 from colearn.errors import ConfigError, nearest
-from colearn.rollout.transition import begin, items_of, legal_action, measured, observations, step
+from colearn.rollout.task_calls import begin, items_of, legal_action, measured, observations, step
 
 from .exact import METRICS, require_finite, require_plain_sampling
 from .pass_at_k import require_pass, require_repeats

@@ -8,7 +8,7 @@ from typing import Any
 
 from colearn.config import EvaluationSettings
 from colearn.contract import DecPOMDP
-from colearn.rollout.transition import items_of
+from colearn.rollout.task_calls import items_of
 from colearn.types import Tree
 
 

@@ -11,10 +11,10 @@ import numpy as np
 from colearn.config import EvaluationSettings
 from colearn.contract import Credit, DecPOMDP, Paid, ProgramEpisodes
 from colearn.credit.payoff import Payoff
-from colearn.credit.team import SharedReward
+from colearn.credit.shared_reward import SharedReward
 from colearn.errors import TaskError
 from colearn.record.metric_names import agent_name
-from colearn.rollout.transition import items_of
+from colearn.rollout.task_calls import items_of
 from colearn.statistics.scored import as_number, as_reward, mean_scored
 from colearn.types import Credited, Tree
 

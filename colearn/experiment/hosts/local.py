@@ -18,10 +18,10 @@ from colearn.generate.transformers import TransformersEngine, share_cores
 from colearn.learn.constructor import constructor
 from colearn.learn.frozen_copy import NetworkCopy
 from colearn.models.base import Base
+from colearn.models.build_networks import TeamBuilder
 from colearn.models.load import Tokenizers, check_vocabulary
 from colearn.models.network import Network
 from colearn.models.precision import use_tf32
-from colearn.models.team import TeamBuilder
 from colearn.models.threads import use_threads
 from colearn.models.weight_update import weight_update
 

@@ -13,9 +13,9 @@ from colearn.agents import AgentSpec
 from colearn.config import ResolvedRun
 from colearn.contract import Hosted, ModelHost, NetworkKey
 from colearn.contract.host import Given, in_threads
+from colearn.models.build_networks import TeamBuilder
 from colearn.models.load import Tokenizers
 from colearn.models.network import Network
-from colearn.models.team import TeamBuilder
 
 from .links import Call, WorkerLink
 from .local import chat_of

@@ -13,7 +13,7 @@ from colearn.advantage.agent_turn_groups import AgentQuestion, AgentTurn
 from colearn.config import build_algorithm, load_config
 from colearn.contract import Child, FrontierNode
 from colearn.credit.mixed import Mixed
-from colearn.credit.team import SharedReward
+from colearn.credit.shared_reward import SharedReward
 from colearn.rollout.greedy_tree import GreedyTree
 from colearn.rollout.grow import grow
 from colearn.rollout.shapes import Parallel

@@ -19,7 +19,7 @@ from colearn.credit.backward import Backward
 from colearn.credit.invocation import Invocation
 from colearn.credit.mixed import Mixed
 from colearn.credit.payoff import Payoff
-from colearn.credit.team import SharedReward
+from colearn.credit.shared_reward import SharedReward
 from colearn.errors import ConfigError
 from colearn.experiment.evaluation.played import mean_objective, mean_returns
 from colearn.record.metric_names import of_agent

@@ -14,7 +14,7 @@ from colearn.agents import AgentSpec, ChatFormat, language_players
 from colearn.agents.cast.seats import Own
 from colearn.config import EvaluationSettings
 from colearn.contract import BatchEngine, Sampling, TokenAnswer, TokenRequest
-from colearn.credit.team import SharedReward
+from colearn.credit.shared_reward import SharedReward
 from colearn.experiment.evaluation.evaluate import Evaluation, evaluate_team
 from colearn.experiment.evaluation.exact import temperatures
 from colearn.experiment.processes import Processes

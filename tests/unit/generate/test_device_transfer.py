@@ -28,9 +28,9 @@ from colearn.generate.device_transfer import (
     transfer_to_start,
 )
 from colearn.generate.ranks import Ranks
-from colearn.generate.served_weights import ServedWeights
 from colearn.generate.server_link import ServerRefused
 from colearn.generate.server_process import ServerStart
+from colearn.generate.vllm_server_weights import ServedWeights
 from colearn.models.base import Base
 from colearn.models.network import Network
 from colearn.models.weight_update import weight_update

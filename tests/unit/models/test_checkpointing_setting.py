@@ -49,6 +49,6 @@ def test_each_section_sets_its_own_networks(networks: Any, lora: Any) -> None:
 def test_an_architecture_without_such_layers_is_refused(
     networks: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("colearn.models.team.checkpointed_layers", lambda model: [])
+    monkeypatch.setattr("colearn.models.build_networks.checkpointed_layers", lambda model: [])
     with pytest.raises(ConfigError, match=r"^models\.ada\.checkpointing: LlamaForCausalLM has no"):
         networks({"checkpointing": True}, {})

@@ -25,7 +25,7 @@ from colearn.client.endpoint import AgentLost
 from colearn.config import EvaluationSettings
 from colearn.contract import BatchEngine, Drawable, TokenAnswer, TokenHistory, TokenRequest
 from colearn.contract.picture import Cell, Panel, Picture
-from colearn.credit.team import SharedReward
+from colearn.credit.shared_reward import SharedReward
 from colearn.errors import TaskError
 from colearn.experiment.evaluation.evaluate import evaluate_team
 from colearn.experiment.processes import Processes

@@ -22,7 +22,7 @@ from colearn.contract import (
     TokenAnswer,
 )
 from colearn.credit.mixed import Mixed
-from colearn.credit.team import SharedReward
+from colearn.credit.shared_reward import SharedReward
 from colearn.learn.packed_rows import actor_rows
 from colearn.rollout.greedy_tree import GreedyTree
 from colearn.rollout.grow import Order, grow

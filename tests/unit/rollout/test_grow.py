@@ -23,7 +23,7 @@ from colearn.contract import (
 )
 from colearn.credit.mixed import Mixed
 from colearn.credit.payoff import Payoff
-from colearn.credit.team import SharedReward
+from colearn.credit.shared_reward import SharedReward
 from colearn.errors import ConfigError
 from colearn.rollout.forks import ForkOn
 from colearn.rollout.grow import grow

@@ -11,7 +11,7 @@ import pytest
 
 from colearn.contract import RewardFunction
 from colearn.errors import ConfigError, TaskError
-from colearn.rollout.transition import step
+from colearn.rollout.task_calls import step
 from colearn.tasks.dataset import Dataset
 from tests.helpers.reward_functions import SEEN
 

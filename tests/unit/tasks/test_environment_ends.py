@@ -13,7 +13,7 @@ from colearn.agents.programs import Says
 from colearn.errors import TaskError
 from colearn.rollout.grow import grow
 from colearn.rollout.shapes import Chain, KaryTree, Parallel
-from colearn.rollout.transition import step
+from colearn.rollout.task_calls import step
 from colearn.tasks.environment import Environment
 from tests.helpers.trl_environments import OPEN
 

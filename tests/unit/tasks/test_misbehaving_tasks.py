@@ -23,7 +23,7 @@ from colearn.cli import main
 from colearn.config import build_task, load_config
 from colearn.contract import DecPOMDP, Drawable, LegalActions
 from colearn.contract.asking import asking, item_name
-from colearn.credit.team import SharedReward
+from colearn.credit.shared_reward import SharedReward
 from colearn.errors import ConfigError, TaskError
 from colearn.estimate.script import read_script
 from colearn.experiment.evaluation.played import mean_outcomes
@@ -31,7 +31,7 @@ from colearn.models.embedded import embedded_model
 from colearn.record.transcript import transcript
 from colearn.rollout.grow import grow
 from colearn.rollout.shapes import Chain
-from colearn.rollout.transition import items_of
+from colearn.rollout.task_calls import items_of
 from colearn.rollout.validate import LARGEST_REWARD, validate_metrics, validate_outcome
 from colearn.types import Observation, Outcome, Tree
 

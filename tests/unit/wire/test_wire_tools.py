@@ -10,7 +10,7 @@ import pytest
 from colearn.client.protocol.conversation import read_conversation
 from colearn.client.protocol.errors import ServeError
 from colearn.client.protocol.schema import parse
-from colearn.client.protocol.tools import announce, message, read_calls, write_call
+from colearn.client.protocol.tool_call_text import announce, message, read_calls, write_call
 from colearn.serve.completion import ChatAnswer
 
 LOOK = write_call("look", {"b": 2, "a": 1})

@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from colearn.client.protocol.tools import message, read_calls, write_call, write_response
+from colearn.client.protocol.tool_call_text import message, read_calls, write_call, write_response
 from colearn.contract import DecPOMDP, Drawable
 from colearn.errors import MissingExtra, TaskError
 from colearn.registry import task_class

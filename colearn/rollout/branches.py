@@ -18,7 +18,7 @@ from colearn.types import Node, Outcome
 from .barrier import Barrier
 from .executors import Beside
 from .growth import Growth
-from .transition import transition
+from .task_calls import transition
 
 Act = Callable[[ActionRequest], Awaitable[list[TokenAnswer]]]
 """Asynchronous function that answers a request, with one answer for each of the request's seeds."""

@@ -11,8 +11,8 @@ from colearn.text.validation import Fault, KeyPath, first_fault
 
 from .elsewhere import OF_ALGORITHMS, settings_class
 from .renamed import remedy
-from .section import NOT_A_NUMBER
 from .settings import Config
+from .strict_section import NOT_A_NUMBER
 
 _ROOM = 100
 """Maximum number of characters of an input value in an error."""
