@@ -95,8 +95,13 @@ def check(
     from colearn.testing import check_task
 
     data: dict[str, Any] = {"task": {"name": task}, "models": {}}
-    check_task(build_task(load_config(data, [f"task.{pair}" for pair in sets])))
+    check_task(build_task(load_config(data, [_of_task(pair) for pair in sets])))
     print(f"{task}: holds the contract")
+
+
+def _of_task(pair: str) -> str:
+    """Returns `key=value` with the section `task`, which may be left out."""
+    return pair if pair.startswith("task.") else f"task.{pair}"
 
 
 def _list(kind: Kind) -> None:

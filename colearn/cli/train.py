@@ -81,6 +81,11 @@ def train(
 
         settings = config_of(settings, algorithm)
     machine = read_devices(devices, dry_run)
+    if processes > 1 and not dry_run:
+        raise ConfigError(
+            "--processes: describes a launcher for --dry-run; start a run of several processes "
+            "with torchrun"
+        )
     if dry_run:
         _estimate(settings, out, processes, machine)
         return

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from colearn.cli.listing import algorithms, configs, settings, tasks
+from colearn.cli.listing import algorithms, check, configs, settings, tasks
 from colearn.config import build_algorithm, load_config, shipped_configs
 from colearn.errors import ConfigError
 from colearn.registry import algorithm_class, names, task_class
@@ -111,3 +111,9 @@ def test_every_setting_of_a_config_is_listed_with_its_sentence_and_default(
     assert below == [key for key in rows if key.startswith("train.")]
     with pytest.raises(ConfigError, match="no section 'trian'; did you mean 'train'"):
         settings("trian")
+
+
+@pytest.mark.parametrize("key", ["horizon", "task.horizon"])
+def test_a_checked_tasks_settings_are_named_with_or_without_their_section(key: str) -> None:
+    with pytest.raises(ConfigError, match=r"^task\.horizon: must lie in 1 to 100,000, got 0"):
+        check("str_build", [f"{key}=0"])

@@ -190,6 +190,14 @@ def test_the_command_line_compares_the_peak_with_the_memory(
     assert "does not fit: cuda:0" in CliRunner().invoke(app, small).output
 
 
+def test_processes_without_a_dry_run_are_an_error(settings: dict[str, Any], tmp_path: Path) -> None:
+    """The run would have been one process, in silence."""
+    out = str(tmp_path / "run")
+    run = CliRunner().invoke(app, ["train", "quickstart", "--processes", "3", "--out", out])
+    assert isinstance(run.exception, ConfigError)
+    assert str(run.exception).startswith("--processes: describes a launcher for --dry-run")
+
+
 def test_devices_without_a_dry_run_are_an_error(settings: dict[str, Any]) -> None:
     run = CliRunner().invoke(app, ["train", "quickstart", "--devices", "2xH100-80GB"])
     assert isinstance(run.exception, ConfigError)
