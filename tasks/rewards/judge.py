@@ -33,7 +33,7 @@ KEY = "COLEARN_JUDGE_TOKEN"
 _TOKENS = ("prompt_tokens", "completion_tokens")
 _MOST_TOKENS = 10**9
 """Number of tokens per reply above which its `usage` is considered wrong."""
-_READING = "score line, own score"
+_READING = "score line, own score, one scale"
 """Part of a verdict's cache key, so that verdicts parsed by a different method are not reused."""
 
 
@@ -50,10 +50,11 @@ class _Judged:
 class Judge(RewardFunction):
     """A language model scores each completion; the score is scaled to [0, 1].
 
-    The judge states the score on a line `Score: N`, in a JSON object with the key `score`, or as a
-    number alone. A reply that was truncated, states no score in range, or states two scores is
-    unreadable, and the judge is asked again. Verdicts are cached on disk, so a resumed run pays the
-    same rewards and sends no request twice. The API key is read from COLEARN_JUDGE_TOKEN.
+    The judge states the score on a line `Score: N`, as `<score>N</score>`, in a JSON object with
+    the key `score`, or as a number alone. A reply that was truncated, states no score in range, or
+    states two scores is unreadable, and the judge is asked again. Verdicts are cached on disk, so a
+    resumed run pays the same rewards and sends no request twice. The API key is read from
+    COLEARN_JUDGE_TOKEN.
 
     Metrics: `unreadable`, the number of unreadable replies per completion, and `failed`, the share
     of completions that were paid `failure_reward`.
