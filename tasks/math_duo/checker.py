@@ -26,11 +26,18 @@ _SEVERAL = re.compile(
     rf"\d\s*{_COMMA}(?:\s|{_SPACE})*[-+]?[.\d]"  # a list, or a decimal comma
     rf"|\d(?:\s|{_SPACE})+\d"  # two numbers side by side
     r"|\.\d*\."  # two decimal points
+    r"|\d\s+\.\s*\d|\d\.\s+\d"
+    r"|\d.*(?:[-=]>|[\u2192\u21d2]|\\(?:to|sim|mapsto|implies|iff|(?:long)?(?:right|left)+arrow"
+    r"|(?:Long)?(?:Right|Left)+arrow)(?![a-zA-Z])).*\d"  # steps of a derivation
+    r"|\d\W*\b(?:or|and|to)\b\W*\d"
+    rf"|\d(?:\s|{_SPACE})*\\(?:text|mathrm|textrm|mbox)\{{[^{{}}]*\}}(?:\s|{_SPACE}|[,;])*[-+]?\d"
     r"|\d[eE][-+]?\d"  # scientific notation inside an expression, where e is Euler's number
     r"|0[xX]\d|\d_"
     r"|\d\s*(?:[|&;]|\\\\)\s*[-+]?\d"  # cells of a table or a matrix
     r"|\d['\u2019\u2032](?!\d{3}(?:\D|$))\s*\d"  # feet and inches
     r"|\\circ\}?\s*\d"  # degrees and minutes
+    r"|\\[bp]?mod(?![a-zA-Z])|%\s*[-+(\d]"  # a remainder
+    r"|\\(?:[hv]?phantom|[bx]?cancel)(?![a-zA-Z])"  # digits that are not shown, or struck out
     # a bound
     r"|^\$?\s*(?:\\(?:[lg]eq?|[lg]eqslant|[lg]t|neq?|not)(?![a-zA-Z])|[<>\u2260\u2264\u2265])"
 )
@@ -44,6 +51,18 @@ running into the reader's time limit."""
 _PYTHON_POWER = re.compile(r"(?:\*\*\s*|\^(?=-))(-?\d+(?:\.\d+)?)")
 """A power in Python's form, or one with a negative exponent without braces."""
 _PERCENT = re.compile(r"\\(?:text|mathrm)\{\s*percent\s*\}")
+_SPACED_PERCENT = re.compile(rf"{_SPACE}+(?=\\?%)")
+_FONT = re.compile(
+    r"\\(?:text|textbf|textit|textrm|mathbf|mathrm|mathit|mathsf|boldsymbol|bm|underline|emph)"
+    r"\{([^{}\\a-zA-Z]+)\}"
+)
+"""A whole answer in another font; a text with letters may be a word or a unit."""
+_ANGLE = re.compile(r"\\(?:sin|cos|tan|cot|sec|csc)(?![a-zA-Z]).*\\circ")
+_DEGREES = re.compile(r"(\d+(?:\.\d+)?)\s*\^\s*(?:\{\s*\\circ\s*\}|\\circ)")
+_SUBSCRIPT = re.compile(r"\d_\{?(\d+)\}?$")
+"""The base of a number that is written in another one, such as 1011_2."""
+_ASSIGNED = re.compile(r"([a-zA-Z])\s*=")
+_WORD = re.compile(r"[a-zA-Z]{3,}")
 _READER = Reader()
 
 
@@ -85,6 +104,9 @@ def number(text: str) -> float | None:
     text = _without_thousands(text)
     if _TOO_LARGE.search(text) or _SEVERAL.search(text):
         return None
+    if _ANGLE.search(text):
+        text = _DEGREES.sub(r"(\\frac{\1\\pi}{180})", text)
+    text = re.sub(r"\\lg(?![a-zA-Z])", r"\\log_{10}", text)
     text = _PYTHON_POWER.sub(r"^{\1}", text)
     if "**" in text:
         return None  # LaTeX has no such sign
@@ -101,6 +123,12 @@ def same_expression(gold: str, answer: str) -> bool:
     texts = [typeset(text).strip("$").strip() for text in (gold, answer)]
     if texts[0] == texts[1]:
         return True
+    if all(_WORD.fullmatch(text) for text in texts):
+        return texts[0].lower() == texts[1].lower()  # not a product, equal to its anagrams
+    for marked in (_SUBSCRIPT.search, _ASSIGNED.match):
+        marks = {mark[1] for text in texts if (mark := marked(text))}
+        if len(marks) > 1:
+            return False  # two bases, or two unknowns
     if not texts[1] or len(texts[1]) > _LONGEST or _TOO_LARGE.search(texts[1]):
         return False
     values = [number(text) for text in texts]
@@ -112,6 +140,9 @@ def same_expression(gold: str, answer: str) -> bool:
 
 
 def _without_thousands(text: str) -> str:
-    """Returns the text without typographic characters and thousands separators."""
+    """Returns the text without typographic characters, a font, and thousands separators."""
     text = _PERCENT.sub(r"\\%", typeset(text)).rstrip(",;")
+    text = _SPACED_PERCENT.sub("", text)
+    if font := _FONT.fullmatch(text):
+        text = font[1].strip()
     return _THOUSANDS.sub(lambda match: re.sub(r"\D", "", match[0]), text)
