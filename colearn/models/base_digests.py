@@ -47,7 +47,7 @@ def bases_of(run: ResolvedRun, folders: Mapping[str, str]) -> Bases:
     return digests | {
         field: _data_digests(Path(text).expanduser())
         for field, text in _texts(plain, "")
-        if field.startswith("task.") and field not in digests and _is_data_folder(text)
+        if field.startswith("task.") and field not in digests and _is_data_folder(field, text)
     }
 
 
@@ -113,11 +113,12 @@ def _is_file(text: str) -> bool:
         return False
 
 
-def _is_data_folder(text: str) -> bool:
-    """Whether a string is the path of an existing folder. A bare word is not a path, even if a
-    folder has that name."""
+def _is_data_folder(field: str, text: str) -> bool:
+    """Whether a string is the path of an existing folder. Except in `task.corpus`, a bare word is
+    not a path, even if a folder has that name."""
+    named = "/" in text or field == "task.corpus"
     try:
-        return _is_path(text) and "/" in text and Path(text).expanduser().is_dir()
+        return _is_path(text) and named and Path(text).expanduser().is_dir()
     except (OSError, RuntimeError):  # a name that is too long, a home that is not known
         return False
 

@@ -123,6 +123,19 @@ def test_a_changed_corpus_is_one_line(tmp_path: Path) -> None:
     check_bases(tmp_path / "checkpoint", kept, bases())
 
 
+def test_a_corpus_named_by_a_bare_word_is_compared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "corpus").mkdir()
+    (tmp_path / "corpus" / "a.txt").write_text("Red is warm.")
+    row = json.dumps({"question": "What is warm?", "answers": ["red"]}) + "\n"
+    (tmp_path / "questions.jsonl").write_text(row * 9)
+    task = {"name": "search_single", "data": "questions.jsonl", "corpus": "corpus"}
+    monkeypatch.chdir(tmp_path)
+    run = resolve(load_config({**asked(tmp_path), "task": task}))
+    assert bases_of(run, {})["task.corpus"].keys() == {"a.txt"}
+
+
 def test_other_rows_do_not_hinder_an_export(tmp_path: Path) -> None:
     Experiment(load_config(asked(tmp_path)), tmp_path / "run").run()
     (tmp_path / "rows.jsonl").unlink()
