@@ -12,6 +12,7 @@ from colearn.contract import Better, Callback, EvaluateEvent, Headline, StartEve
 from colearn.errors import ConfigError, nearest
 from colearn.registry import own_function
 from colearn.text.notes import speaks
+from colearn.text.real_number import real_number
 from colearn.types import Tree
 
 NAMES = {
@@ -21,16 +22,6 @@ NAMES = {
     "samples": ":Samples",
 }
 """Shipped callbacks, by name."""
-
-
-def metric_number(value: Any) -> float:
-    """A metric as a float. Errors: TypeError, with the value as its text, if it is no number."""
-    try:
-        if not isinstance(value, str | bytes):
-            return float(value)
-    except (TypeError, ValueError, OverflowError, RuntimeError):  # RuntimeError: torch
-        pass
-    raise TypeError(f"{value!r:.60}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,7 +122,7 @@ class OwnMetric(Callback):
             function = own_function(function, "run.callbacks.function")
         values = [value for tree in event.trees if (value := function(tree)) is not None]
         try:
-            numbers = [metric_number(value) for value in values]
+            numbers = [real_number(value) for value in values]
         except TypeError as error:
             raise ConfigError(
                 f"run.callbacks: own_metric: '{self._name}' returned {error}; return a number, or "

@@ -22,9 +22,9 @@ from colearn.contract import (
 )
 from colearn.errors import ConfigError, nearest
 from colearn.record import Line, Progress, RunWriter
+from colearn.text.real_number import real_number
 from colearn.types import Tree
 
-from .callbacks import metric_number
 from .processes import Processes
 
 
@@ -198,12 +198,14 @@ def _check_stop(callback: Callback, event: Event) -> None:
 def _number(callback: Callback, name: Any, value: Any) -> float:
     """A callback's metric as a float; None is NaN. Errors: ConfigError if it is no number."""
     try:
+        number = nan if value is None else real_number(value)
         if isinstance(name, str):
-            return nan if value is None else metric_number(value)
-    except TypeError:
-        pass
+            return number
+        shown = str(number)
+    except TypeError as error:
+        shown = str(error)
     raise ConfigError(
-        f"callbacks: {type(callback).__name__} set the metric {name!r:.60} to {value!r:.60}; set a "
+        f"callbacks: {type(callback).__name__} set the metric {name!r:.60} to {shown}; set a "
         "number under a name"
     )
 

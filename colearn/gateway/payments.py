@@ -8,6 +8,7 @@ from typing import Any
 from colearn import registry
 from colearn.errors import TaskError
 from colearn.text.json_value import copied
+from colearn.text.real_number import real_number
 from colearn.types import Sources
 from colearn.workflow.record import Payment
 
@@ -89,15 +90,16 @@ def graded(grade: str | None, result: Any, state: GatewayState[Any]) -> list[Pay
 def number(value: Any, what: str) -> float:
     """Returns `value` as a float.
 
-    Truth values, numbers of numpy and torch, Decimal and Fraction count as numbers.
+    Truth values and what `real_number` reads are numbers.
 
     Errors: NoReward unless it is a number with an absolute value of at most `LARGEST`. Exceptions
     that a foreign number raises are not caught.
     """
-    if not hasattr(type(value), "__float__"):  # also texts
-        raise NoReward(f"{what} is a {type(value).__name__}, must be a number")
     if not isinstance(value, (int, float)):
-        value = float(value)
+        try:
+            value = real_number(value)
+        except TypeError:
+            raise NoReward(f"{what} is a {type(value).__name__}, must be a number") from None
     if not -LARGEST <= value <= LARGEST:  # also NaN, and integers that are too large for a float
         raise NoReward(f"{what} must be finite, and at most {LARGEST:g} in magnitude")
     return float(value)

@@ -26,10 +26,15 @@ TOKENS = {
     "</thinking>": CLOSE,
     "<thought>": OPEN,
     "</thought>": CLOSE,
+    "<reasoning>": OPEN,
+    "</reasoning>": CLOSE,
+    "<longcat_think>": OPEN,
+    "</longcat_think>": CLOSE,
 }
 """Tokens with which published models open and close reasoning: those of DeepSeek, Qwen, GLM and
 Nemotron, of Magistral, of Seed-OSS, of Gemma 4, of Command A, of MiniMax M3, of Kimi-VL, of
-OpenThinker and Sky-T1, and of models distilled from text with `<thinking>` or `<thought>`."""
+OpenThinker and Sky-T1, of LongCat, and of models distilled from text with `<thinking>`, `<thought>`
+or `<reasoning>`."""
 
 _MARKS = {token.lower(): mark for token, mark in TOKENS.items()}
 _SPELLINGS = (f"(?i:{re.escape(t)})" if t[0] == "<" else re.escape(t) for t in TOKENS)

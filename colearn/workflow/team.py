@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any
 
 from colearn.errors import TaskError, nearest
+from colearn.text.real_number import real_number
 from colearn.types import Sources
 
 from .record import Payment
@@ -148,12 +149,15 @@ class Team:
     def measure(self, **values: float) -> None:
         """Sets metrics of this episode; the others keep their values.
 
-        Errors: TaskError for a name that is not in `measures`.
+        Errors: TaskError for a name that is not in `measures`, and for a value that is no number.
         """
-        for name in values:
+        for name, value in values.items():
             if name not in self._measures:
                 raise TaskError(
                     f"workflow.run: measure '{name}' is not in `measures`; "
                     f"{nearest(name, self._measures)}"
                 )
-        self._recorder.measured.update({name: float(value) for name, value in values.items()})
+            try:
+                self._recorder.measured[name] = real_number(value)
+            except TypeError as error:
+                raise TaskError(f"workflow.run: measure '{name}' is {error}, no number") from None

@@ -15,6 +15,7 @@ from functools import lru_cache, partial
 from typing import Any
 
 from colearn.errors import ConfigError, TaskError, required
+from colearn.text.real_number import real_number
 
 from ..live_games import LiveGames
 
@@ -152,14 +153,24 @@ def _step(env: Any, joint: Joint, parallel: bool) -> Situation:
         # some environments keep agents whose episode has ended in their list
         left = [a for a in env.agents if not (terminated.get(a) or truncated.get(a))]
         seen = {a: (observations[a], infos.get(a, {})) for a in left}
-        return _shown(env, seen, {a: float(reward) for a, reward in rewards.items()})
+        return _shown(env, seen, {a: _paid(a, reward) for a, reward in rewards.items()})
     [(agent, action)] = joint
     assert env.agent_selection == own[agent], "a replay follows the order of the first play"
     env.step(action)
-    paid = {a: float(reward) for a, reward in env.rewards.items()}
+    paid = {a: _paid(a, reward) for a, reward in env.rewards.items()}
     while env.agents and _dead(env):  # PettingZoo requires an empty step from each terminated agent
         env.step(None)
     return _turn(env, paid)
+
+
+def _paid(agent: Any, reward: Any) -> float:
+    """Errors: TaskError for a reward that is no number."""
+    try:
+        return real_number(reward)
+    except TypeError as error:
+        raise TaskError(
+            f"task.env: '{agent}' was paid {error}; the environment must pay numbers"
+        ) from None
 
 
 def _turn(env: Any, rewards: Mapping[str, float]) -> Situation:

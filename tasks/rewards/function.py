@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -14,10 +13,9 @@ from colearn.contract.reward import PromptOrText, RewardFunction
 from colearn.errors import TaskError
 from colearn.registry.given import given, is_given
 from colearn.registry.own_code import check_function, own_function
+from colearn.text.real_number import real_number
 
 from .waiting import finish
-
-LARGEST = sys.float_info.max
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,11 +116,9 @@ def reward_number(reward: Any, who: str) -> float | None:
         raise TaskError(f"{who} returned {reward!r:.60}; return a number instead of a text")
     remedy = "return a number, or None if it does not apply"
     try:
-        number = float(reward)
-    except OverflowError:
-        raise TaskError(f"{who} returned a number beyond {LARGEST:g}; {remedy}") from None
-    except (TypeError, ValueError, RuntimeError):  # RuntimeError: a tensor of several numbers
-        raise TaskError(f"{who} returned {reward!r:.60}; {remedy}") from None
+        number = real_number(reward)
+    except TypeError as error:
+        raise TaskError(f"{who} returned {error}; {remedy}") from None
     if not isfinite(number):
         raise TaskError(f"{who} returned {number}; return a finite number, or None")
     return number

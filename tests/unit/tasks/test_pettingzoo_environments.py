@@ -156,3 +156,13 @@ def test_more_choices_than_rock_paper_and_scissors_have_pettingzoos_names():
     names = getattr(known, "aec_env", known).unwrapped._moves[:5]
     words = [task._say.word("player_0", number) for number in range(5)]
     assert [word.upper() for word in words] == names
+
+
+@pytest.mark.parametrize("paid", [None, "1", np.complex64(1 + 2j)])
+def test_a_reward_that_is_no_number_is_one_line(made, paid):
+    def step(self, actions):
+        seen, rewards, *rest = Counter.step(self, actions)
+        return seen, dict.fromkeys(rewards, paid), *rest
+
+    with pytest.raises(TaskError, match=r"^task\.env: 'a' was paid [^\n]+; the environment must "):
+        played(made(step=step))
