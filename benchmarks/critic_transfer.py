@@ -179,12 +179,14 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--steps", type=int, default=1280)
     parser.add_argument("--frozen", type=float, default=1.0)
+    parser.add_argument("--rate", type=float, default=OPTIONS.rate, help="of the actors")
     parser.add_argument("--other-base", action="store_true", help="of the fresh teams")
     options = parser.parse_args()
     source = options.critic_team or options.team
     label = f"{options.source}{source}-frozen{options.frozen:g}-{played(options)}"
     label += f"-share{options.critic_share:g}-batch{options.batch}"
     label += "-other" * options.other_base
+    label += f"-rate{options.rate:g}" * (options.rate != OPTIONS.rate)
     critic = given(options, source) if options.source in ("runs", "play") else None
     method = "known" if options.source == "exact" else "coma"
     path = options.out / "runs.jsonl"
@@ -201,6 +203,7 @@ def main() -> None:
                 batch=options.batch,
                 every=every,
                 critic=options.network,
+                rate=options.rate,
             )
             if method == "coma":
                 reads = {"name": "counterfactual", "paired": options.paired}
