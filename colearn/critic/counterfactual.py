@@ -41,8 +41,9 @@ class Counterfactual(Critic):
     privileged_info: bool = True
     """Whether the critic's input includes privileged information."""
     paired: bool = False
-    """Whether each action follows its agent's observation; if not, all observations of a turn come
-    first. An observation that all agents share comes first in both cases."""
+    """If True, each action comes directly after its agent's observation. If False, all observations
+    of a turn come before its actions. An observation that all agents share comes first in both
+    cases."""
 
     read_once = True
 

@@ -101,7 +101,8 @@ class Experience(ABC):
 
     def refresh(self, at: TrainingPoint) -> bool:
         """Called after the update that ends at `at`. Returns whether generators must now receive
-        the weights; if so, all trees that use the previous weights are finished."""
+        the weights. When it returns True, all trees that use the previous weights have been
+        finished."""
         return True
 
     def published(self, at: TrainingPoint) -> None:  # noqa: B027 - what grows on demand has nothing to do

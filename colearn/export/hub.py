@@ -74,8 +74,8 @@ def push_agents(
 def push_critics(
     folders: Mapping[str, Path], namespace: str, name: str, *, private: bool = False
 ) -> dict[str, str]:
-    """Upload exported critics as NAMESPACE/NAME-critic-MODEL; return the repositories by value
-    model.
+    """Upload each exported critic as NAMESPACE/NAME-critic-MODEL. Return a mapping from value
+    models to repositories.
 
     Errors: ConfigError for an adapter whose base is a local folder, before anything is uploaded;
     ConfigError with the hub's answer if the hub refuses.

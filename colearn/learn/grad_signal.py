@@ -18,9 +18,9 @@ def grad_signal(
 
     The first moment is a weighted mean of gradients with weights w. The noise variance of the first
     moment is therefore sum w^2 times the noise variance of a single gradient. The second moment is
-    a mean of squared gradients. The result is None in the first steps, if the optimiser has no
-    first moment, and if there is no gradient. If several steps use the same batch, the noise of
-    this batch counts as signal.
+    a mean of squared gradients. The result is None in three cases: in the first steps, without a
+    first moment in the optimiser, and without a gradient. If several steps use the same batch, the
+    noise of this batch counts as signal.
     """
     parameters = (one for group in optimizer.param_groups for one in group["params"])
     states = [

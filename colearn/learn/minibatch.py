@@ -34,7 +34,7 @@ class UpdateSchedule:
 def minibatches(
     trees: Sequence[Tree[Any]], size: int | None, order: Sequence[int]
 ) -> Iterator[list[int]]:
-    """Cut tree indices, in the sequence `order`, into minibatches of about `size` joint
+    """Split the tree indices of `order`, in this order, into minibatches of about `size` joint
     transitions. With None, there is one minibatch.
 
     Episodes stay whole, since a critic reads all turns of an episode in one pass. Minibatches have

@@ -71,8 +71,8 @@ class ItemMeans:
     , square" are for f (G - m) and f^2."""
 
     def offsets(self, critic: Critic, episodes: Episodes, trees: Sequence[Tree[Any]]) -> Offsets:
-        """Update the means with the returns of an iteration. Return the means for every tree; the
-        returns of the tree are excluded from its means.
+        """Update the means with the returns of an iteration. Return the means for every tree.
+        The means for a tree exclude the returns of that tree.
 
         The items are read from `trees`, because the trees of `episodes` may lack them.
         """

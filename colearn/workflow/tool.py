@@ -60,7 +60,8 @@ class Tool:
         }
 
     def bind(self, args: Sequence[Any], arguments: Mapping[str, Any]) -> dict[str, Any] | ToolError:
-        """Returns all arguments by name, validated; a ToolError if they are invalid."""
+        """Validates the arguments and returns all of them by name. If they are invalid, returns
+        (does not raise) a ToolError."""
         try:
             bound = _signature(self.function).bind(*args, **arguments)
         except TypeError as error:

@@ -24,7 +24,7 @@ class Seats:
     stages: tuple[tuple[str, ...], ...]
 
     def acting(self, stage: int) -> tuple[str, ...]:
-        """The agents of a stage; empty after the last."""
+        """Returns the agents that act in a stage; after the last stage, an empty tuple."""
         return self.stages[stage] if stage < len(self.stages) else ()
 
     def text(self, agent: str, prompt: str, answers: Mapping[str, str]) -> str:

@@ -62,8 +62,8 @@ class Critics:
     ) -> dict[str, ModelRows]:
         """Returns the rows of each value model. Includes every reader that has at least one agent
         for which `learns` is true, since opponents and programs have no values. `baselines` are
-        added to the network's values. If `training` is False, returns the rows for reading values,
-        which may differ from training rows (`Critic.read_once`)."""
+        added to the network's values. If `training` is False, returns the rows from which
+        values are read. These rows may differ from the training rows (`Critic.read_once`)."""
         make = self.critic.training_row if training else self.critic.row
         rows = {model: ModelRows(learner) for model, learner in self.learners.items()}
         for number, tree in enumerate(trees):
