@@ -198,7 +198,10 @@ class Comparisons:
             return Forked([*self.command, str(out)], stdout=nothing)
 
     def left(self, out: Path) -> list[dict[str, Any]]:
-        return [left(run) for _, run in ComparisonFolder(out).planned()]
+        """A run whose fork server was killed is told to end and saves its state then: it may keep
+        another checkpoint before the newest one."""
+        every = [left(run) for _, run in ComparisonFolder(out).planned()]
+        return [{**run, "checkpoints": run["checkpoints"][-1]} for run in every]
 
     def kill(self, rng: random.Random) -> dict[str, Any]:
         """One comparison, killed until it ends before its time has come; every second kill meets
