@@ -211,8 +211,7 @@ class Comparisons:
         while code != 0:
             process = self.start(out)
             try:
-                # what is left, the report, takes nearly all of the time: a third comes to its end
-                code = process.wait(timeout=rng.uniform(0, 1.5 * self.seconds))
+                code = process.wait(timeout=rng.uniform(0, self.seconds))
                 continue
             except subprocess.TimeoutExpired:
                 kills += 1
@@ -282,6 +281,10 @@ class Forked:
             if ended:
                 self.returncode = os.waitstatus_to_exitcode(status)
         return self.returncode
+
+    def kill(self) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, signal.SIGKILL)
 
     def wait(self, timeout: float = float("inf")) -> int:
         until = time.monotonic() + timeout
