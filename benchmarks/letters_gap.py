@@ -14,7 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 from contextlib import closing
 from pathlib import Path
 from statistics import mean
@@ -27,7 +27,7 @@ REPEATS = {"train": 16, "test": 48}
 """Episodes of each letter, by split."""
 
 
-def by_letter(parts: Assembly, run: Path, split: str) -> dict[str, float]:
+def by_letter(parts: Assembly, split: str) -> dict[str, float]:
     """Mean return of each letter of a split, by the weights that are loaded."""
     from colearn.contract import Services
     from colearn.experiment.evaluation.evaluate import evaluate_team
@@ -52,23 +52,25 @@ def by_letter(parts: Assembly, run: Path, split: str) -> dict[str, float]:
     return {letter: mean(values) for letter, values in returns.items()}
 
 
-def measure(run: Path, done: Iterable[tuple[str, int]]) -> list[dict[str, Any]]:
+def measure(run: Path, done: Collection[tuple[str, int]]) -> list[dict[str, Any]]:
     from colearn.experiment.assemble import assemble
     from colearn.record import open_run
 
     folder = open_run(run)
     config = folder.config([])
     method, seed = run.name.rpartition("-s")[0], config.run.seed
-    wanted = [one for one in ((START, seed), (method, seed)) if one not in set(done)]
+    missing = [name for name in (START, method) if (name, seed) not in done]
+    if not missing:
+        return []
     parts = assemble(config)
     made = []
-    for name, _ in wanted:
+    for name in missing:
         if name != START:
             checkpoint = folder.checkpoints.choose("last")
             for key, learner in parts.host.learners.items():
                 learner.load(checkpoint.path / str(key))
             parts.host.publish()
-        letters = {split: by_letter(parts, run, split) for split in REPEATS}
+        letters = {split: by_letter(parts, split) for split in REPEATS}
         made.append({"method": name, "seed": seed, **letters})
     return made
 

@@ -153,9 +153,9 @@ def test_an_algorithm_without_a_critic_is_one_line(run: Path) -> None:
 
 
 def test_means_by_item_that_a_fit_would_not_have_are_one_line(run: Path) -> None:
-    wanted = fit_config([RunFolder(run)], algorithm="collm_cc", overrides=["critic.baseline=item"])
+    config = fit_config([RunFolder(run)], algorithm="collm_cc", overrides=["critic.baseline=item"])
     with pytest.raises(ConfigError, match=r"^critic\.baseline: a fitted critic has no means by it"):
-        fit_critic([run], wanted)
+        fit_critic([run], config)
 
 
 def test_a_fit_on_another_base_than_the_agents_goes_on_from_a_critic_and_counts_its_joint_actions(
