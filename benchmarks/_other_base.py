@@ -10,6 +10,7 @@ import numpy as np
 import stakes
 
 from colearn.models.embedded_recipes import Recipe
+from colearn.models.embedded_tokenizer import chat_tokenizer
 from colearn.models.warm_start import warm_start
 from colearn.types import Observation
 
@@ -68,18 +69,9 @@ def other_base(task: stakes.Stakes, folder: Path, seed: int) -> Path:
 
 def characters() -> PreTrainedTokenizerBase:
     from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
-    from transformers import PreTrainedTokenizerFast
 
     vocabulary = {word: number for number, word in enumerate((*SPECIAL, *sorted(printable)))}
     tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
     tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(r"[\s\S]"), "isolated")
     tokenizer.decoder = decoders.Fuse()
-    return PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer,
-        pad_token="<pad>",
-        unk_token="<unk>",
-        eos_token="<end>",
-        additional_special_tokens=list(SPECIAL[3:]),
-        chat_template=TEMPLATE,
-        clean_up_tokenization_spaces=False,
-    )
+    return chat_tokenizer(tokenizer, SPECIAL, TEMPLATE)

@@ -12,6 +12,7 @@ from colearn.critic.stream import piece_tag
 from .warm_start import Episode
 
 if TYPE_CHECKING:
+    from tokenizers import Tokenizer
     from transformers import PreTrainedTokenizerBase
 
 _TEMPLATE = (
@@ -34,7 +35,6 @@ def embedded_tokenizer(
     a critic's input is also one token. Unknown words are split into the longest known pieces, down
     to characters."""
     from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
-    from transformers import PreTrainedTokenizerFast
 
     split = pre_tokenizers.Split(
         Regex(
@@ -59,12 +59,22 @@ def embedded_tokenizer(
     )
     tokenizer.pre_tokenizer = split
     tokenizer.decoder = decoders.Fuse()
+    return chat_tokenizer(tokenizer, _SPECIAL, _TEMPLATE)
+
+
+def chat_tokenizer(
+    tokenizer: Tokenizer, special: Sequence[str], template: str
+) -> PreTrainedTokenizerBase:
+    """Return transformers' form of a tokenizer. The first three of its `special` tokens pad, stand
+    for unknown text, and end an answer; the others mark roles in the chat `template`."""
+    from transformers import PreTrainedTokenizerFast
+
     return PreTrainedTokenizerFast(
         tokenizer_object=tokenizer,
-        pad_token="<pad>",
-        unk_token="<unk>",
-        eos_token="<end>",
-        additional_special_tokens=list(_SPECIAL[3:]),
-        chat_template=_TEMPLATE,
+        pad_token=special[0],
+        unk_token=special[1],
+        eos_token=special[2],
+        additional_special_tokens=list(special[3:]),
+        chat_template=template,
         clean_up_tokenization_spaces=False,
     )
