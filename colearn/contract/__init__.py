@@ -70,7 +70,7 @@ from .optional import (
 from .player import ActionRequest, Acts, Cast, Player, SampledAction, View, text_of
 from .reward import RewardFunction
 from .reward_credit import Credit, Paid
-from .rollout import Child, FrontierNode, Rollout, Round
+from .rollout import Child, FrontierNode, Rollout, Round, Uncertainty
 from .task import DecPOMDP, joint_observations
 from .tracker import Tracker
 from .weight_sync import WeightUpdate
@@ -151,6 +151,7 @@ __all__ = [
     "TokenValues",
     "Tokenize",
     "Tracker",
+    "Uncertainty",
     "UpdateEvent",
     "ValueLoss",
     "Values",

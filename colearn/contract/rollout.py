@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar
@@ -12,9 +12,13 @@ import numpy as np
 
 from colearn.contract.bounds import check_bounds
 from colearn.contract.seeding import Key, derive_rng
-from colearn.types import Action, Node, Outcome
+from colearn.types import Action, Node, Outcome, Tree
 
 from .engine import TokenAnswer
+
+Uncertainty = Callable[[Sequence[Tree[Any]]], Sequence[Mapping[tuple[int, ...], float]]]
+"""Function that measures how unsure a critic is at the nodes of every tree. The results are keyed
+by the node's path; a node without an entry was not measured."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +35,9 @@ class FrontierNode:
     """Each agent's last action, with its history; an agent without an entry has not acted."""
     programs: frozenset[str] = frozenset()
     """Agents played by programs, whose actions are not compared."""
+    executed: int = 0
+    """Number of joint actions that were already executed here. Above 0 only if the shape has chosen
+    this node for further joint actions (`Rollout.further`)."""
 
     def candidates(self, k: int) -> dict[str, int]:
         """Number of actions for each acting agent: `k`, or 1 if a program plays the agent."""
@@ -82,14 +89,15 @@ class Round:
 
 
 class Rollout(ABC):
-    """A rollout shape: a stateless frozen dataclass that makes the five decisions listed below.
+    """A rollout shape: a stateless frozen dataclass that makes the six decisions listed below.
 
     Other code (the grower) extends the tree from its frontier nodes. The shape decides how many
     trees an item has (`trees`), how many actions to draw at a node (`samples`), how to pair them
     (`joint_actions`), what to try after the first outcomes (`next_round`), and which children
-    continue (`continues`). AT-GRPO's greedy tree scores each agent's candidate actions, one agent
-    after another, and keeps the best candidate. MHGPO's forks draw several actions of one agent,
-    which is chosen for each item.
+    continue (`continues`). Once the tree has ended, the shape decides at which nodes further joint
+    actions are drawn (`further`). AT-GRPO's greedy tree scores each agent's candidate actions, one
+    agent after another, and keeps the best candidate. MHGPO's forks draw several actions of one
+    agent, which is chosen for each item.
     """
 
     forks_later: ClassVar[bool] = True
@@ -140,6 +148,28 @@ class Rollout(ABC):
     def continues(self, at: FrontierNode, children: Sequence[Child]) -> Sequence[int]:
         """Indices of the children to expand further; all by default."""
         return range(len(children))
+
+    @property
+    def revisits(self) -> bool:
+        """Whether a tree that has ended may grow further."""
+        return type(self).further is not Rollout.further
+
+    @property
+    def reads_critic(self) -> bool:
+        """Whether `further` needs the critic's uncertainty."""
+        return False
+
+    def further(
+        self, visited: Sequence[FrontierNode], unsure: Sequence[float | None]
+    ) -> Sequence[int]:
+        """Indices of the nodes at which further joint actions are drawn, once all branches of the
+        tree have ended; called once per tree. By default, there are none.
+
+        visited: the nodes at which agents have acted, ordered by turn and path. unsure: the
+        critic's uncertainty at these nodes; None if it was not measured. At a chosen node,
+        `samples` is called again, with `FrontierNode.executed` above 0.
+        """
+        return ()
 
     @property
     def group_size(self) -> int:

@@ -186,8 +186,22 @@ def rehearse(
     for agent in dict.fromkeys(agent for turn in script for agent in turn.seen):
         players.setdefault(agent, _Program(Action(_WORD * longest)))
     task = _Played(tuple(players), max(1, len(script)))
-    trees, counts = grow(task, [script], players, shape, seed=0, first_episode=number)
+    trees, counts = grow(
+        task,
+        [script],
+        players,
+        shape,
+        seed=0,
+        first_episode=number,
+        uncertainty=_equally_unsure,
+    )
     return Rehearsed(trees, counts, calls.asked, calls.drawn)
+
+
+def _equally_unsure(trees: Sequence[Tree[Any]]) -> list[dict[tuple[int, ...], float]]:
+    """Return equal uncertainties for all nodes. A shape that forks at the least certain nodes then
+    forks as early as its budget allows, so that its branches are long."""
+    return [{node.path: 1.0 for node in tree.nodes} for tree in trees]
 
 
 def live_nodes(shape: Rollout, script: Script) -> list[int]:

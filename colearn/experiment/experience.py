@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from colearn.contract import Cast, Credit, DecPOMDP, Player, Rollout
+from colearn.contract import Cast, Credit, DecPOMDP, Player, Rollout, Uncertainty
 from colearn.contract.seeding import derive_rng, derive_seed
 from colearn.rollout.counts import Counts
 from colearn.rollout.grow import grow
@@ -47,6 +47,8 @@ class TrainingEpisodes:
     order: Literal["lockstep", "free"]
     at_once: int | None = None
     """Maximum number of episodes that grow at the same time in each process; None: all."""
+    uncertainty: Uncertainty | None = None
+    """The critic's uncertainty, for a rollout shape that reads it."""
 
     def draw(self, at: TrainingPoint) -> list[Any]:
         """Returns the next items of an endless sequence of shuffled passes over all items."""
@@ -79,6 +81,7 @@ class TrainingEpisodes:
             pool=pool,
             order=self.order,
             at_once=self.at_once,
+            uncertainty=self.uncertainty,
         )
 
 

@@ -109,6 +109,7 @@ class Experiment:
                 count=run.config.train.episodes,
                 order=run.config.run.order,
                 at_once=run.config.train.at_once,
+                uncertainty=None if updater is None else updater.surprise,
             )
             self.experience: Experience = self._experience()
             resources.callback(lambda: self.experience.close())

@@ -43,21 +43,24 @@ async def advance(
     barrier: Barrier | None = None,
     number: int = 0,
     listener: GrowthListener | None = None,
+    resumed: Sequence[FrontierNode] | None = None,
 ) -> None:
-    """Grow one tree until all branches have ended. `step` runs the task's transitions, and `beside`
-    runs the task's other methods. `barrier` holds the requests of a branch until all other
-    branches, also those of other trees, have reached the same turn. `number` is the tree's index
-    among the barrier's trees.
+    """Grow one tree until all branches have ended: from its root, or further from the nodes
+    `resumed`. `step` runs the task's transitions, and `beside` runs the task's other methods.
+    `barrier` holds the requests of a branch until all other branches, also those of other trees,
+    have reached the same turn. `number` is the tree's index among the barrier's trees.
 
     Errors: TaskError if the task violates its contract; any error of `act`. After the first error,
     all other requests are cancelled.
     """
-    root: list[FrontierNode] = await beside(growth.start)
-    if listener is not None:
-        await listener.grown(growth.nodes[0])
+    live = resumed
+    if live is None:
+        live = await beside(growth.start)
+        if listener is not None:
+            await listener.grown(growth.nodes[0])
     try:
         async with asyncio.TaskGroup() as group:
-            _Branches(growth, act, beside, step, barrier, number, listener, group).go_on(root)
+            _Branches(growth, act, beside, step, barrier, number, listener, group).go_on(live)
     except BaseExceptionGroup as failures:
         raise first_error(failures) from None
 

@@ -18,10 +18,12 @@ from colearn.contract import (
     Cast,
     Credit,
     DecPOMDP,
+    FrontierNode,
     Player,
     Rollout,
     Services,
     TokenAnswer,
+    Uncertainty,
 )
 from colearn.contract.seeding import derive_rng
 from colearn.credit.shared_reward import SharedReward
@@ -54,6 +56,7 @@ def grow(
     pool: Executor | None = None,
     order: Order = "lockstep",
     at_once: int | None = None,
+    uncertainty: Uncertainty | None = None,
 ) -> tuple[list[Tree[Any]], Counts]:
     """Play the episodes of every item to the end. The seed and the episode numbers determine all
     randomness.
@@ -61,7 +64,8 @@ def grow(
     `cast` assigns `players`, by name, to the task's agents. With `order` "lockstep", all trees
     advance turn by turn, and results are repeatable bit for bit. With `order` "free", no tree waits
     for another tree. `at_once` is the maximum number of items whose trees grow together (None:
-    unlimited). This maximum also limits the size of the generators' caches.
+    unlimited). This maximum also limits the size of the generators' caches. `uncertainty` is for
+    shapes that read a critic (`Rollout.reads_critic`).
 
     Errors: TaskError if the task violates its contract; ConfigError from a generator.
     """
@@ -75,6 +79,7 @@ def grow(
         )
         driver = Driver(order, greedy=greedy, pool=pool)
         driver.grow(growths)
+        _grow_further(driver, growths, uncertainty)
         trees += [growth.tree() for growth in growths]
         counts.add(driver.counts)
     return trees, counts
@@ -110,6 +115,24 @@ def plant(
             )
 
 
+def _grow_further(
+    driver: Driver, growths: Sequence[Growth], uncertainty: Uncertainty | None
+) -> None:
+    """Grow the trees of shapes that choose nodes of a grown tree further. Errors: TypeError if such
+    a shape reads a critic and there is none."""
+    growths = [growth for growth in growths if growth.shape.revisits]
+    unsure: Sequence[Mapping[tuple[int, ...], float]] = [{}] * len(growths)
+    readers = [growth.shape for growth in growths if growth.shape.reads_critic]
+    if readers:
+        if uncertainty is None:
+            raise TypeError(f"{type(readers[0]).__name__} needs a critic's uncertainty")
+        unsure = uncertainty([growth.tree() for growth in growths])
+    if growths:
+        driver.grow(
+            growths, [growth.resume(one) for growth, one in zip(growths, unsure, strict=True)]
+        )
+
+
 class Driver:
     """Advances all branches of several trees, which share the engines of their players.
 
@@ -126,12 +149,17 @@ class Driver:
         self.order, self.greedy, self.pool = order, greedy, pool
         self.counts = Counts()
 
-    def grow(self, growths: Sequence[Growth]) -> None:
-        """Grow every tree to its end.
+    def grow(
+        self, growths: Sequence[Growth], resumed: Sequence[Sequence[FrontierNode]] | None = None
+    ) -> None:
+        """Grow every tree to its end: from its root, or further from its nodes in `resumed`.
 
         Errors: TaskError if the task violates its contract; ConfigError from a generator.
         """
         caller = CallingThread()
+        before = len(growths)  # roots are no joint actions
+        if resumed is not None:
+            before = sum(len(growth.nodes) for growth in growths)
         with (
             ThreadPoolExecutor(AT_ONCE, thread_name_prefix="task") as threads,
             ThreadPoolExecutor(AT_ONCE, thread_name_prefix="step") as steps,
@@ -146,16 +174,18 @@ class Driver:
             caller.run(
                 self._all(
                     growths,
+                    resumed,
                     None if free else Barrier(len(growths)),
                     beside=partial(run_in, threads) if free else caller,
                     step=step,
                 )
             )
-        self.counts.joint_actions += sum(len(growth.nodes) - 1 for growth in growths)
+        self.counts.joint_actions += sum(len(growth.nodes) for growth in growths) - before
 
     async def _all(
         self,
         growths: Sequence[Growth],
+        resumed: Sequence[Sequence[FrontierNode]] | None,
         barrier: Barrier | None,
         **where: Any,
     ) -> None:
@@ -177,7 +207,10 @@ class Driver:
         try:
             async with asyncio.TaskGroup() as group:
                 for number, growth in enumerate(growths):
-                    group.create_task(advance(growth, act, barrier=barrier, number=number, **where))
+                    live = None if resumed is None else resumed[number]
+                    group.create_task(
+                        advance(growth, act, barrier=barrier, number=number, resumed=live, **where)
+                    )
         except BaseExceptionGroup as failures:
             raise first_error(failures) from None
         self.counts.response_seconds += [max(seconds) for seconds in by_turn.values()]

@@ -7,6 +7,7 @@ function of (seed, episode, path), so results do not depend on the order of bran
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -67,6 +68,9 @@ class Growth:
         self.nodes: list[Node[Any]] = []
         """Nodes in the order in which they were added."""
         self._drawn = self._joined = 0
+        self._visited: list[FrontierNode] = []
+        """Nodes at which agents have acted; kept only for a shape that chooses among them."""
+        self._revisits = shape.revisits
         self._adding = threading.Lock()
 
     @property
@@ -83,6 +87,18 @@ class Growth:
         root = self._add(None, outcome, Child(number=0, chosen={}), {})
         return [] if root.terminal else [self._frontier(root, {}, {})]
 
+    def resume(self, unsure: Mapping[tuple[int, ...], float]) -> list[FrontierNode]:
+        """Return the nodes from which a tree that has ended grows further; `unsure` is the critic's
+        uncertainty by path. A tree is resumed only once."""
+        visited = sorted(self._visited, key=lambda at: (at.turn, at.node.path))
+        self._visited, self._revisits = [], False
+        chosen = self.shape.further(visited, [unsure.get(at.node.path) for at in visited])
+        executed = Counter(node.parent for node in self.nodes)
+        return [
+            replace(visited[place], executed=executed[visited[place].node.index])
+            for place in chosen
+        ]
+
     def requests(self, at: FrontierNode) -> list[ActionRequest]:
         """Return the requests to the players of a node's acting agents. Errors: ConfigError if the
         tree is too large."""
@@ -93,7 +109,8 @@ class Growth:
         requests = []
         for seat, observation in node.observations.items():
             seeds = tuple(
-                action_seed(self.seed, self.key, node.path, seat, k) for k in range(counts[seat])
+                action_seed(self.seed, self.key, node.path, seat, at.executed + k)
+                for k in range(counts[seat])
             )
             before = None if observation.fresh else at.answers.get(seat)
             requests.append(
@@ -138,7 +155,7 @@ class Growth:
                 candidate_of=following.candidate_of,
                 alternatives=alternatives,
             )
-            for number, chosen in enumerate(following.joint_actions, start=len(tried))
+            for number, chosen in enumerate(following.joint_actions, start=at.executed + len(tried))
         ]
 
     def step_arguments(self, at: FrontierNode, child: Child) -> StepArguments:
@@ -238,7 +255,7 @@ class Growth:
     def _frontier(
         self, node: Node[Any], answers: Mapping[str, TokenAnswer], acted: Mapping[str, int]
     ) -> FrontierNode:
-        return FrontierNode(
+        at = FrontierNode(
             item=self.item,
             node=node,
             keys=(self.seed, "shape", self.key, *node.path),
@@ -246,6 +263,9 @@ class Growth:
             answers=answers,
             programs=self.programs,
         )
+        if self._revisits:
+            self._visited.append(at)
+        return at
 
     def _add(
         self,

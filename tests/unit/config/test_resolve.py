@@ -180,3 +180,52 @@ def test_the_token_budget_follows_the_devices_unless_it_is_set(
 ) -> None:
     run = resolve(load_config(CONFIG, sets), task=Notes(), auto=auto)
     assert run.token_budget == budget
+
+
+FORKED = "algorithm.rollout={name: forked_chain, k: 2, budget: 4}"
+
+
+@pytest.mark.parametrize(
+    ("sets", "sections", "told"),
+    [
+        (["algorithm.name=magrpo"], {"critic": None}, "rollout.where: ForkedChain forks where"),
+        (
+            ["algorithm.critic.value=q", "algorithm.advantage.name=q_value"],
+            {},
+            "rollout.where: ForkedChain forks where values V of histories were wrong, and CoLLMCC "
+            "has a critic of q values; set it to random",
+        ),
+        (
+            ["algorithm.name=collm_dc"],
+            {"critic": {"share": "actor"}},
+            "critic.share: values of heads",
+        ),
+        (
+            [
+                "train.staleness=1",
+                "algorithm.loss.importance_cap=2",
+                "run.generator={name: transformers, copy: true}",
+            ],
+            {},
+            "train.staleness: the critic changes while trees grow",
+        ),
+        (["run.host.name=ray"], {}, "run.host: a critic in another process"),
+    ],
+)
+def test_a_shape_that_reads_the_critic_where_it_cannot_is_one_line(
+    sets: list[str], sections: dict[str, Any], told: str
+) -> None:
+    with pytest.raises(ConfigError) as caught:
+        resolved(*sets, FORKED, **sections)
+    assert told in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert "random" in str(caught.value)
+    resolved(*sets, FORKED, "algorithm.rollout.where=random", **sections)
+
+
+def test_a_shape_that_reads_the_critic_needs_one_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert resolved(FORKED).parts.rollout.reads_critic
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(ConfigError, match=r"^run: several processes read a critic together"):
+        resolved(FORKED)
+    resolved(FORKED, "algorithm.rollout.where=random")

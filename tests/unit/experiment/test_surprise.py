@@ -1,0 +1,99 @@
+"""A critic's surprise at the nodes of a tree, by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from trees import chain, tree
+
+from colearn.advantage.gae import GAE
+from colearn.contract import Parts
+from colearn.credit.shared_reward import SharedReward
+from colearn.critic.centralized import Centralized
+from colearn.experiment.update.surprise import Surprise, surprises
+from colearn.loss.policy_gradient import PolicyGradient
+from colearn.rollout.forked_chain import ForkedChain
+from colearn.value_model.item_means import ItemMeans
+from tests.helpers.credited import credited
+
+
+def test_surprise_is_the_size_of_the_td_error_of_the_joint_action() -> None:
+    """gamma = 0.5: 1 + 0.5 * 4 - 2 = 1; 0 + 0.5 * 1 - 4 = -3.5; 3 + 0 - 1 = 2."""
+    episodes = credited([chain([1.0, 0.0, 3.0], agents=("ada",))], discount=0.5)
+    assert surprises(episodes, [{"ada": (2.0, 4.0, 1.0, None)}]) == [
+        {(): 1.0, (0,): 3.5, (0, 0): 2.0}
+    ]
+
+
+def test_of_several_agents_the_most_surprised_counts() -> None:
+    """ada: 1 - 2 = -1; ben: 1 - 0.5 = 0.5."""
+    episodes = credited([chain([1.0], agents=("ada", "ben"))])
+    assert surprises(episodes, [{"ada": (2.0, None), "ben": (0.5, None)}]) == [{(): 1.0}]
+    assert surprises(episodes, [{"ben": (0.5, None)}]) == [{(): 0.5}]
+
+
+def test_of_several_joint_actions_the_most_surprising_counts() -> None:
+    """5 - 2 = 3 and 1 - 2 = -1."""
+    episodes = credited([tree([(0, 5.0), (0, 1.0)], agents=("ada",))])
+    assert surprises(episodes, [{"ada": (2.0, None, None)}]) == [{(): 3.0}]
+
+
+def test_an_unscored_joint_action_has_no_surprise() -> None:
+    unscored: Any = None
+    episodes = credited([chain([1.0, unscored], agents=("ada",))])
+    assert surprises(episodes, [{"ada": (2.0, 4.0, None)}]) == [{(): 3.0}]
+
+
+class Network:
+    """A network that adds a residual of 100 to every baseline."""
+
+    critic = Centralized()
+
+    def __init__(self) -> None:
+        self.baselines: Any = None
+
+    def read(self, trees: Any, learns: Any, *, baselines: Any = None) -> list[Any]:
+        self.baselines = baselines
+        return [
+            {
+                agent: tuple(
+                    None
+                    if node.terminal
+                    else 100.0 + (baselines[number][agent][node.turn] if baselines else 0.0)
+                    for node in one.nodes
+                )
+                for agent in one.agents
+            }
+            for number, one in enumerate(trees)
+        ]
+
+
+def surprise(network: Network, item_means: ItemMeans | None) -> Surprise:
+    parts = Parts(
+        rollout=ForkedChain(),
+        credit=SharedReward(),
+        advantage=GAE(),
+        loss=PolicyGradient(),
+        critic=Centralized(),
+    )
+    critics: Any = network
+    return Surprise(parts=parts, critics=critics, item_means=item_means)
+
+
+def test_a_network_alone_is_read_as_it_is() -> None:
+    """3 + 100 - 100 = 3; 1 - 100 = -99."""
+    network = Network()
+    assert surprise(network, None)([chain([3.0, 1.0])]) == [{(): 3.0, (0,): 99.0}]
+    assert network.baselines is None
+
+
+def test_item_means_of_earlier_iterations_are_part_of_the_values() -> None:
+    """Returns 4 and 6 at turn 0, 1 and 3 at turn 1: means 5 and 2. A network that has predicted
+    nothing yet has no share. 3 + 2 - 5 = 0; 1 - 2 = -1."""
+    means, earlier = ItemMeans(), [chain([3.0, 1.0]), chain([3.0, 3.0])]
+    means.offsets(Centralized(), credited(earlier), earlier)
+    network = Network()
+    (found,) = surprise(network, means)([chain([3.0, 1.0])])
+    assert network.baselines == [{agent: {0: 5.0, 1: 2.0, 2: 0.0} for agent in ("alice", "bob")}]
+    assert found == {(): pytest.approx(0.0), (0,): pytest.approx(1.0)}
