@@ -21,6 +21,7 @@ from colearn.learn.kinds import Local
 from colearn.learn.zero_memory import kept_by_zero
 from colearn.registry import task_class
 from colearn.rollout.counts import Counts
+from colearn.rollout.forked_chain import ForkedChain
 from colearn.rollout.shapes import Chain, Cross, KaryTree, Parallel
 from colearn.tasks.wrappers import Discussion, Pipeline
 
@@ -249,6 +250,8 @@ def rehearsed(shape: Any, script: Script) -> Counts:
         (Parallel(3), [1, 3], 6),
         # K^m + K^(mH) with two agents: 9 + 81
         (Cross(3), [1, 9], 90),
+        # a chain, then two further branches from the root, which is asked once more
+        (ForkedChain(k=3, budget=4), [2, 3], 6),
     ],
 )
 def test_a_shape_costs_what_it_says(

@@ -157,12 +157,14 @@ def test_a_fork_adds_branches_to_the_chain_and_leaves_it_as_it_was(order: Any) -
     assert counts.generations == 2 * counts.joint_actions
 
 
-def test_a_branch_continues_the_history_of_its_own_node() -> None:
-    trees, _ = grown(ForkedChain(k=2, budget=3), uncertainty=at_turn(1))
-    for node in trees[0].nodes:
-        if node.parent is not None and node.path[:2] == (0, 1) and node.observations:
-            before = node.actions["ada"].text
-            assert node.observations["ada"].text == f"{len(before)} letters"
+def test_a_branch_continues_from_the_state_of_its_own_node() -> None:
+    """The task tells ada the length of her last note."""
+    (tree, _), _ = grown(ForkedChain(k=2, budget=3), uncertainty=at_turn(1))
+    branch = [node for node in tree.nodes if node.path[:2] == (0, 1)]
+    assert [node.turn for node in branch] == [2, 3, 4]
+    for node in branch[:2]:
+        note = node.actions["ada"].text
+        assert node.observations["ada"].text == f"{len(note)} letters"
 
 
 def test_both_orders_and_any_wave_grow_the_same_trees() -> None:
