@@ -49,7 +49,9 @@ METHODS: dict[str, dict[str, Any]] = {
         "advantage": {"lam": 0.0, "target_lam": 1.0, "normalize": True},
     },
 }
-METHODS["given V, TD(0)"] = METHODS["V, TD(0)"]
+FROZEN = {"given V, TD(0)": 1.0, "given V, TD(0), trained on": 0.0}
+"""Share of the budget in which a given critic stays as it was fitted."""
+METHODS |= dict.fromkeys(FROZEN, METHODS["V, TD(0)"])
 RECORDED = (900, 901)
 
 
@@ -159,8 +161,8 @@ def given(out: Path, rate: float, steps: int) -> Path:
 
 def run(out: Path, method: str, seed: int, rate: float, steps: int) -> dict[str, Any]:
     settings = settings_of(method, seed, rate, steps)
-    if method.startswith("given"):
-        changes = {"from": str(given(out, rate, steps)), "frozen": 1.0}
+    if method in FROZEN:
+        changes = {"from": str(given(out, rate, steps)), "frozen": FROZEN[method]}
         settings["critic"] |= {**changes, "path": None, "baseline": None}
     started = time.process_time()
     folder = finished(out / "runs" / f"{method}-{seed}-{rate:g}", settings)
