@@ -22,7 +22,7 @@ from colearn.rollout.grow import grow
 from colearn.tabular.exact_value import ExactEvaluation, evaluate
 from colearn.tabular.histories import JointHistories
 from colearn.tasks.dpomdp import TextDecPOMDP
-from colearn.types import Action, Credited, Node, Observation, Tree
+from colearn.types import Action, Node, Observation, Tree
 
 Array = NDArray[np.float64]
 Rows = tuple[int, ...]
@@ -208,10 +208,10 @@ class Team:
         return grow(self.task, items, self.players, shape, seed=seed, first_episode=first)
 
 
-def credited(trees: Sequence[Tree[Any]]) -> list[Credited[Any]]:
+def credited(trees: Sequence[Tree[Any]]) -> list[Tree[Any]]:
     """What the library's advantages read: the joint reward is every agent's."""
     credit = Shared()
-    return [Credited(tree=tree, rewards=credit(tree)) for tree in trees]
+    return [tree.credited(credit(tree)) for tree in trees]
 
 
 def rows_of(team: Team, tree: Tree[Any]) -> list[Rows | None]:

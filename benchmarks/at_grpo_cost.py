@@ -81,7 +81,6 @@ class Measured:
     def iterate(self) -> None:
         """One rollout and one update; a learning rate of 1e-6 leaves the team as it is."""
         from colearn.rollout.grow import grow
-        from colearn.types import Credited
 
         parts, number = self.assembly, len(self.rows)
         assert parts.updater is not None
@@ -96,9 +95,7 @@ class Measured:
             first_episode=number * len(self.items),
         )
         grown = time.process_time()
-        credited = [
-            Credited(tree=t, rewards=parts.run.parts.credit(t), discount=1.0) for t in trees
-        ]
+        credited = [t.credited(parts.run.parts.credit(t)) for t in trees]
         parts.run.parts.advantage(credited)
         scored = time.process_time()
         parts.updater.update(trees, number)

@@ -32,7 +32,7 @@ from colearn.contract import (
     LegalActions,
     NodeAdvantages,
 )
-from colearn.types import Credited, Outcome
+from colearn.types import Outcome, Tree
 
 STAKES, KEYS, ANSWERS = {"one": 1, "nine": 9}, ("red", "blue"), ("left", "right")
 METHODS: dict[str, dict[str, Any]] = {
@@ -117,8 +117,8 @@ class KnownParts(Advantage):
     ) -> list[NodeAdvantages]:
         return normalized([self._advantages(episode) for episode in episodes])
 
-    def _advantages(self, episode: Credited[Any]) -> NodeAdvantages:
-        root, after = episode.tree.nodes
+    def _advantages(self, episode: Tree[Any]) -> NodeAdvantages:
+        root, after = episode.nodes
         advantages = {}
         for agent, action in after.actions.items():
             _, stake, _, key = root.observations[agent].text.split()

@@ -9,7 +9,7 @@ so a tree is a flat tuple of nodes. A chain is a tree with one branch.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Generic, Literal, TypeVar
 
 from colearn.statistics.scored import as_number, mean_scored
@@ -186,6 +186,16 @@ class Tree(Generic[State]):
     nodes: tuple[Node[State], ...]
     cast: Mapping[str, str] = field(default_factory=dict)
     """Player name by agent; an agent without an entry was played by the player of the same name."""
+    rewards: Rewards = ()
+    """Credited rewards of every agent at every edge, including edges where the agent did not act;
+    returns, advantages and critics use only these. Empty until a credit is applied (`credited`)."""
+    discount: float = 1.0
+    """gamma, the discount between turns of credited rewards."""
+    _returns: dict[str, tuple[float, ...]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+    """Cache of the credited returns by agent, shared by the advantage, the critic and the critic's
+    evaluation."""
 
     def player(self, agent: str) -> str:
         """Name of the player that plays this agent."""
@@ -235,9 +245,29 @@ class Tree(Generic[State]):
         Entry `index` is the return of the joint action into node `index`; the root's entry is the
         mean return of the episode. Cut children, from which the episode does not continue, are
         excluded from the means. A return that includes an unscored reward is NaN and is also
-        excluded. Algorithms learn from `Credited` instead.
+        excluded. Algorithms learn from `returns_of` instead.
         """
         return _returns(self.nodes, [as_number(node.reward) for node in self.nodes], discount)
+
+    def credited(self, rewards: Rewards, discount: float = 1.0) -> Tree[State]:
+        """The tree with these credited rewards and the discount between turns."""
+        return replace(self, rewards=rewards, discount=discount)
+
+    def rewards_of(self, agent: str) -> list[float]:
+        """One agent's credited reward at every edge; NaN for a reward that is not scored.
+
+        Errors: ValueError if no credit has been applied.
+        """
+        if not self.rewards:
+            raise ValueError("the tree has no credited rewards; apply a credit first")
+        return [rewards.get(agent, 0.0) for rewards in self.rewards]
+
+    def returns_of(self, agent: str) -> tuple[float, ...]:
+        """One agent's return G of every edge, computed from credited rewards: G_k = r_k + discount
+        * mean over children; NaN for a return that is not scored."""
+        if agent not in self._returns:
+            self._returns[agent] = _returns(self.nodes, self.rewards_of(agent), self.discount)
+        return self._returns[agent]
 
 
 def _returns(
@@ -255,34 +285,3 @@ def _returns(
             if not node.cut:
                 below[node.parent].append(returns[node.index])
     return tuple(returns)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Credited(Generic[State]):
-    """A tree, its credited rewards by edge and agent, and the discount between turns.
-
-    Returns, advantages and critics use only the credited rewards.
-    """
-
-    tree: Tree[State]
-    rewards: Rewards
-    """Rewards of every agent at every edge, including edges where the agent did not act."""
-    discount: float = 1.0
-    """gamma"""
-    _returns: dict[str, tuple[float, ...]] = field(
-        default_factory=dict, init=False, repr=False, compare=False
-    )
-    """Cache of the returns by agent, shared by the advantage, the critic and the critic's
-    evaluation."""
-
-    def rewards_of(self, agent: str) -> list[float]:
-        """One agent's reward at every edge; NaN for a reward that is not scored."""
-        return [rewards.get(agent, 0.0) for rewards in self.rewards]
-
-    def returns(self, agent: str) -> tuple[float, ...]:
-        """One agent's return G at every edge: G_k = r_k + discount * mean over children; NaN for a
-        return that is not scored."""
-        if agent not in self._returns:
-            rewards = self.rewards_of(agent)
-            self._returns[agent] = _returns(self.tree.nodes, rewards, self.discount)
-        return self._returns[agent]

@@ -48,13 +48,13 @@ class AgentTurn(Advantage):
     ) -> list[NodeAdvantages]:
         groups: dict[Hashable, list[tuple[int, int, str]]] = {}
         for number, episode in enumerate(episodes):
-            nodes = episode.tree.nodes
+            nodes = episode.nodes
             for node in nodes:
                 if node.parent is not None:
                     for agent in filter(node.samples, node.actions):
-                        key = self.key(episode.tree, nodes[node.parent], agent)
+                        key = self.key(episode, nodes[node.parent], agent)
                         groups.setdefault(key, []).append((number, node.index, agent))
-        advantages: list[list[dict[str, float]]] = [[{} for _ in e.tree.nodes] for e in episodes]
+        advantages: list[list[dict[str, float]]] = [[{} for _ in e.nodes] for e in episodes]
         for members in groups.values():
             rewards = [episodes[e].rewards[n].get(agent, 0.0) for e, n, agent in members]
             for (e, n, agent), advantage in zip(members, self._compared(rewards), strict=True):

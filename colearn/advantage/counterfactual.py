@@ -15,7 +15,7 @@ from colearn.contract import (
 )
 from colearn.contract.bounds import Clip, Share
 from colearn.statistics.scored import mean_scored
-from colearn.types import Credited
+from colearn.types import Tree
 
 from .finish import bootstrapped, clipped, normalized, scored
 
@@ -76,8 +76,8 @@ class CounterfactualBaseline(Advantage):
             for episode, by_agent in zip(episodes, values, strict=True)
         ]
 
-    def _advantages(self, episode: Credited[Any], values: AgentValues) -> NodeAdvantages:
-        rows: list[dict[str, float]] = [{} for _ in episode.tree.nodes]
+    def _advantages(self, episode: Tree[Any], values: AgentValues) -> NodeAdvantages:
+        rows: list[dict[str, float]] = [{} for _ in episode.nodes]
         for agent, own in values.items():
             assert isinstance(own, CounterfactualValues), "values of a counterfactual critic"
             returns = self._returns(episode, agent, values)
@@ -93,12 +93,10 @@ class CounterfactualBaseline(Advantage):
             return returned
         return bootstrapped(q, returned, 1.0 - self.critic_share)
 
-    def _returns(self, episode: Credited[Any], agent: str, values: AgentValues) -> list[float]:
+    def _returns(self, episode: Tree[Any], agent: str, values: AgentValues) -> list[float]:
         """Compute, from one agent's credited rewards, the TD(lambda) return of every edge."""
-        rewards, returns = episode.rewards_of(agent), [0.0] * len(episode.tree.nodes)
-        for node, below in zip(
-            reversed(episode.tree.nodes), reversed(episode.tree.below()), strict=True
-        ):
+        rewards, returns = episode.rewards_of(agent), [0.0] * len(episode.nodes)
+        for node, below in zip(reversed(episode.nodes), reversed(episode.below()), strict=True):
             ahead = [self._mixed(child, returns[child], values) for child in below]
             future = mean_scored(ahead)
             returns[node.index] = rewards[node.index] + episode.discount * future

@@ -16,7 +16,7 @@ from pydantic import Field
 from colearn.contract import Advantage, AgentValues, Episodes, NodeAdvantages, Values
 from colearn.contract.bounds import Anneal, Clip, Expectile
 from colearn.statistics.scored import mean_scored
-from colearn.types import Credited
+from colearn.types import Tree
 
 from .expectile import MEAN, faded, weighted
 from .finish import bootstrapped, clipped, normalized, scored
@@ -96,7 +96,7 @@ class GAE(Advantage):
             for episode, by_agent in zip(episodes, values, strict=True)
         ]
 
-    def _worth(self, episode: Credited[Any], agent: str, values: Values) -> list[float]:
+    def _worth(self, episode: Tree[Any], agent: str, values: Values) -> list[float]:
         """Return the value of each node for one agent. An action bootstraps from the value of the
         node to which the action leads."""
         rewards = episode.rewards_of(agent)
@@ -112,12 +112,12 @@ class GAE(Advantage):
             ]
         return worth_of_nodes(episode, rewards, deeper)
 
-    def _advantages(self, episode: Credited[Any], values: AgentValues) -> NodeAdvantages:
-        rows: list[dict[str, float]] = [{} for _ in episode.tree.nodes]
+    def _advantages(self, episode: Tree[Any], values: AgentValues) -> NodeAdvantages:
+        rows: list[dict[str, float]] = [{} for _ in episode.nodes]
         for agent, own in values.items():
             worth = self._worth(episode, agent, own)
             rewards = episode.rewards_of(agent)
-            for node in episode.tree.nodes:
+            for node in episode.nodes:
                 if node.parent is None or agent not in node.actions:
                     continue
                 before = own[node.parent]
@@ -136,7 +136,7 @@ def _ahead(
 
 
 def worth_of_nodes(
-    episode: Credited[Any], rewards: Sequence[float], values: Values, lam: float = 0.0
+    episode: Tree[Any], rewards: Sequence[float], values: Values, lam: float = 0.0
 ) -> list[float]:
     """Return the value of each node. The value is 0 if the episode has ended, V if the critic
     predicts one, else the mean of r + discount * (value of the child) over the node's children.
@@ -145,10 +145,9 @@ def worth_of_nodes(
     lambda * (mean over the children). If the rollout shape stopped a branch before the episode
     ended, the branch's last node keeps the critic's V.
     """
-    tree = episode.tree
-    below = tree.below()
-    worth = [0.0] * len(tree.nodes)
-    for node in reversed(tree.nodes):
+    below = episode.below()
+    worth = [0.0] * len(episode.nodes)
+    for node in reversed(episode.nodes):
         if node.terminal:
             continue
         value = values[node.index]
@@ -163,7 +162,7 @@ def worth_of_nodes(
 
 
 def backed_up(
-    episode: Credited[Any], rewards: Sequence[float], values: Values, worth: Sequence[float]
+    episode: Tree[Any], rewards: Sequence[float], values: Values, worth: Sequence[float]
 ) -> list[float | None]:
     """Return the critic's target at each node with a value: the mean of r + discount * worth over
     the node's children.
@@ -173,5 +172,5 @@ def backed_up(
     """
     return [
         _ahead(below, rewards, worth, episode.discount) if value is not None and below else value
-        for value, below in zip(values, episode.tree.below(), strict=True)
+        for value, below in zip(values, episode.below(), strict=True)
     ]

@@ -10,7 +10,7 @@ from typing import Any
 
 from colearn.contract import Advantage, AgentValues, Episodes, NodeAdvantages
 from colearn.contract.bounds import Anneal, Clip, Expectile
-from colearn.types import Credited
+from colearn.types import Tree
 
 from .expectile import MEAN, expectile, faded, weighted
 from .finish import EPSILON, clipped, deviation, normalized, scored
@@ -59,13 +59,12 @@ class GroupBaseline(Advantage):
             advantages = normalized(advantages)
         return equal_turns(episodes, advantages) if self.equal_turns else advantages
 
-    def _advantages(self, episode: Credited[Any]) -> NodeAdvantages:
-        tree = episode.tree
-        below = tree.below()
-        rows: list[dict[str, float]] = [{} for _ in tree.nodes]
-        for agent in tree.agents:
-            by_node = self._compared(below, episode.returns(agent))
-            for node in tree.nodes:
+    def _advantages(self, episode: Tree[Any]) -> NodeAdvantages:
+        below = episode.below()
+        rows: list[dict[str, float]] = [{} for _ in episode.nodes]
+        for agent in episode.agents:
+            by_node = self._compared(below, episode.returns_of(agent))
+            for node in episode.nodes:
                 if agent in node.actions:
                     rows[node.index][agent] = by_node[node.index]
         return tuple(rows)

@@ -14,7 +14,7 @@ from colearn.contract import Advantage, AgentValues, AnswerGroup, Episodes, Node
 from colearn.contract.bounds import Clip
 from colearn.contract.seeding import derive_rng
 from colearn.statistics.scored import mean_scored
-from colearn.types import Credited, Node
+from colearn.types import Node, Tree
 
 from .finish import EPSILON, clipped, deviation
 
@@ -75,7 +75,7 @@ class Heterogeneous(Advantage):
         self, episodes: Episodes, values: Sequence[AgentValues] | None = None
     ) -> list[NodeAdvantages]:
         advantages: list[tuple[dict[str, float], ...]] = [
-            tuple({} for _ in episode.tree.nodes) for episode in episodes
+            tuple({} for _ in episode.nodes) for episode in episodes
         ]
         for group in self.groups(episodes):
             worths = [pair.worth for pair in group]
@@ -85,8 +85,8 @@ class Heterogeneous(Advantage):
                 advantages[pair.episode][pair.node][pair.agent] = (pair.worth - mean) / scale
         return clipped(advantages, self.clip)
 
-    def weight_group(self, episode: Credited[Any], agent: str) -> Hashable | None:
-        return (episode.tree.episode, agent) if self.equal_roles else None
+    def weight_group(self, episode: Tree[Any], agent: str) -> Hashable | None:
+        return (episode.episode, agent) if self.equal_roles else None
 
     def groups(self, episodes: Episodes) -> list[list[InputOutputPair]]:
         """Return the groups of actions that are compared with each other; every group has at least
@@ -107,7 +107,7 @@ class Heterogeneous(Advantage):
         for group in self._within_trees(episodes):
             if len(group) < 2:
                 continue
-            agent, nodes = group[0].agent, episodes[group[0].episode].tree.nodes
+            agent, nodes = group[0].agent, episodes[group[0].episode].nodes
             edges = [(nodes[nodes[pair.node].parent or 0], nodes[pair.node]) for pair in group]
             groups.append(
                 AnswerGroup(
@@ -131,21 +131,20 @@ class Heterogeneous(Advantage):
         self, alone: Sequence[InputOutputPair], episodes: Episodes
     ) -> Iterator[list[InputOutputPair]]:
         # the seed depends only on the episodes, so a repeated run shuffles alike
-        keys = (one.tree.episode for one in episodes)
+        keys = (one.episode for one in episodes)
         order = derive_rng("regroup", *keys).permutation(len(alone))
         for number in range(len(alone) // self.size):
             yield [alone[k] for k in order[number * self.size : (number + 1) * self.size]]
 
 
-def _pairs(number: int, episode: Credited[Any]) -> Iterator[InputOutputPair]:
+def _pairs(number: int, episode: Tree[Any]) -> Iterator[InputOutputPair]:
     """Yield every action once. Sibling nodes can share an agent's action and differ only in another
     agent's action. A shared action is yielded for the first sibling node, with the mean credit of
     all siblings that share the action."""
-    tree = episode.tree
-    worths = {agent: episode.returns(agent) for agent in tree.agents}
-    acted: list[dict[str, int]] = [{} for _ in tree.nodes]
-    for node, below in zip(tree.nodes, tree.below(), strict=True):
-        children = [tree.nodes[index] for index in below]
+    worths = {agent: episode.returns_of(agent) for agent in episode.agents}
+    acted: list[dict[str, int]] = [{} for _ in episode.nodes]
+    for node, below in zip(episode.nodes, episode.below(), strict=True):
+        children = [episode.nodes[index] for index in below]
         for child in children:
             acted[child.index] = dict(acted[node.index])
             for agent in child.actions:

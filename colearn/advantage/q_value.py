@@ -10,7 +10,7 @@ from typing import Any, Literal
 from colearn.contract import Advantage, AgentValues, Episodes, NodeAdvantages, Values
 from colearn.contract.bounds import Clip
 from colearn.statistics.scored import mean_scored
-from colearn.types import Credited
+from colearn.types import Tree
 
 from .finish import clipped, normalized
 
@@ -59,17 +59,16 @@ class QValue(Advantage):
             for episode, by_agent in zip(episodes, values, strict=True)
         ]
 
-    def _advantages(self, episode: Credited[Any], values: AgentValues) -> NodeAdvantages:
-        tree = episode.tree
-        rows: list[dict[str, float]] = [{} for _ in tree.nodes]
+    def _advantages(self, episode: Tree[Any], values: AgentValues) -> NodeAdvantages:
+        rows: list[dict[str, float]] = [{} for _ in episode.nodes]
         for agent, own in values.items():
             targets = self._sarsa(episode, agent, own)
-            for siblings in tree.below():
+            for siblings in episode.below():
                 q = {
                     index: value
                     for index in siblings
                     if (value := own[index]) is not None
-                    and agent in tree.nodes[index].actions
+                    and agent in episode.nodes[index].actions
                     and not isnan(targets[index] or 0.0)
                 }
                 mean = sum(q.values()) / len(q) if q and self.baseline == "siblings" else 0.0
@@ -77,10 +76,10 @@ class QValue(Advantage):
                     rows[index][agent] = value - mean
         return tuple(rows)
 
-    def _sarsa(self, episode: Credited[Any], agent: str, own: Values) -> list[float | None]:
-        tree, rewards = episode.tree, episode.rewards_of(agent)
-        targets = [0.0] * len(tree.nodes)
-        for node, below in zip(reversed(tree.nodes), reversed(tree.below()), strict=True):
+    def _sarsa(self, episode: Tree[Any], agent: str, own: Values) -> list[float | None]:
+        rewards = episode.rewards_of(agent)
+        targets = [0.0] * len(episode.nodes)
+        for node, below in zip(reversed(episode.nodes), reversed(episode.below()), strict=True):
             # an edge without this agent forwards its rewards to the agent's next action
             next_q = [targets[c] if (q := own[c]) is None else q for c in below]
             future = mean_scored(next_q)

@@ -8,7 +8,7 @@ from typing import Any
 
 from colearn.contract import Advantage, AgentValues, Episodes, NodeAdvantages
 from colearn.contract.bounds import Clip
-from colearn.types import Credited
+from colearn.types import Tree
 
 from .finish import clipped, scored
 from .turn_weights import equal_turns
@@ -36,9 +36,8 @@ class RawReturn(Advantage):
         advantages = clipped(advantages, self.clip)
         return equal_turns(episodes, advantages) if self.equal_turns else advantages
 
-    def _advantages(self, episode: Credited[Any]) -> NodeAdvantages:
-        returns = {agent: episode.returns(agent) for agent in episode.tree.agents}
+    def _advantages(self, episode: Tree[Any]) -> NodeAdvantages:
+        returns = {agent: episode.returns_of(agent) for agent in episode.agents}
         return tuple(
-            {agent: returns[agent][node.index] for agent in node.actions}
-            for node in episode.tree.nodes
+            {agent: returns[agent][node.index] for agent in node.actions} for node in episode.nodes
         )

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from colearn.contract import Advantage, AgentValues, Episodes, NodeAdvantages
-from colearn.types import Credited
+from colearn.types import Tree
 
 from .finish import EPSILON, deviation
 from .self_play_groups import (
@@ -57,14 +57,13 @@ class RoleBaseline(Advantage):
         episodes."""
         advantages: Actions = {}
         for place, episode in enumerate(episodes):
-            tree = episode.tree
-            for agent in tree.agents:
-                acted = [node.index for node in tree.nodes if agent in node.actions]
+            for agent in episode.agents:
+                acted = [node.index for node in episode.nodes if agent in node.actions]
                 if not acted:
                     continue
                 key = "/".join(group_of(episode, agent, by_role=True))
                 whole = whole_returns(episode, agent)
-                for leaf in tree.leaves():
+                for leaf in episode.leaves():
                     if isnan(whole[leaf.index]):
                         continue  # not scored
                     before = self._baselines.get(key, 0.0)
@@ -120,7 +119,7 @@ class SumThenNormalize(Advantage):
         keys = {
             (place, agent): group_of(episode, agent, by_role=self.by_role)
             for place, episode in enumerate(episodes)
-            for agent in episode.tree.agents
+            for agent in episode.agents
         }
         if self.order == "released":
             actions = _released(episodes, keys)
@@ -135,7 +134,7 @@ class SumThenNormalize(Advantage):
             actions = equal_trajectories(actions, weighed_in)
         return by_node(episodes, actions)
 
-    def weight_group(self, episode: Credited[Any], agent: str) -> Key | None:
+    def weight_group(self, episode: Tree[Any], agent: str) -> Key | None:
         if not self.equal_trajectories:
             return None
         return weight_group_of(episode, agent, by_role=self.by_role)
@@ -151,7 +150,7 @@ class SumThenNormalize(Advantage):
                 (place, leaf.index, agent): whole[leaf.index]
                 for place, agent in dict.fromkeys((place, agent) for place, _, agent in actions)
                 for whole in [whole_returns(episodes[place], agent)]
-                for leaf in episodes[place].tree.leaves()
+                for leaf in episodes[place].leaves()
                 if not isnan(whole[leaf.index])
             }
         groups = grouped(counted, keys)
@@ -199,8 +198,8 @@ class TurnByTurn(Advantage):
         return by_node(episodes, summed(episodes, local) if self.accumulate else local)
 
 
-def _returns(episode: Credited[Any], agent: str) -> Sequence[float]:
-    return episode.returns(agent)
+def _returns(episode: Tree[Any], agent: str) -> Sequence[float]:
+    return episode.returns_of(agent)
 
 
 def _released(episodes: Episodes, keys: Mapping[tuple[int, str], Key]) -> Actions:
@@ -228,7 +227,7 @@ def _whitened(episodes: Episodes, actions: Actions) -> Actions:
     """Normalise to zero mean and unit standard deviation over tokens. Every token of an action has
     the action's value."""
     tokens = {
-        (place, node, agent): max(1, len(episodes[place].tree.nodes[node].actions[agent].tokens))
+        (place, node, agent): max(1, len(episodes[place].nodes[node].actions[agent].tokens))
         for place, node, agent in actions
     }
     total = sum(tokens.values())

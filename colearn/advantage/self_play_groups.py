@@ -14,7 +14,7 @@ from typing import Any
 
 from colearn.contract import Episodes, NodeAdvantages
 from colearn.statistics.scored import mean_scored
-from colearn.types import Credited
+from colearn.types import Tree
 
 Key = tuple[str, str]
 """Group key: a pair (item, role). The role is the agent's name ('' if roles are pooled), followed
@@ -25,67 +25,62 @@ Actions = dict[tuple[int, int, str], float]
 agent)."""
 
 
-def group_of(episode: Credited[Any], agent: str, *, by_role: bool) -> Key:
+def group_of(episode: Tree[Any], agent: str, *, by_role: bool) -> Key:
     """Return the sub-group G^p of an agent's actions in an episode. Rivals are players from outside
     the team. Games against different rivals form different groups, and the actions of each rival
     form a separate group."""
-    tree = episode.tree
     role = agent if by_role else ""
-    players = {seat: tree.player(seat) for seat in tree.agents}
-    rivals = {seat: name for seat, name in players.items() if name not in tree.agents}
+    players = {seat: episode.player(seat) for seat in episode.agents}
+    rivals = {seat: name for seat, name in players.items() if name not in episode.agents}
     if agent in rivals:
         role = f"{agent} by {rivals[agent]}"
     elif rivals:
         role = f"{role} against {', '.join(sorted(rivals.values()))}"
-    return repr(tree.item), role
+    return repr(episode.item), role
 
 
-def weight_group_of(episode: Credited[Any], agent: str, *, by_role: bool) -> Key:
+def weight_group_of(episode: Tree[Any], agent: str, *, by_role: bool) -> Key:
     """Return the weight group of an agent's actions: game and role, regardless of the opponents. A
     rival that plays the role has a separate group."""
-    tree = episode.tree
-    role, player = agent if by_role else "", tree.player(agent)
-    return repr(tree.item), role if player in tree.agents else f"{role} by {player}"
+    role, player = agent if by_role else "", episode.player(agent)
+    return repr(episode.item), role if player in episode.agents else f"{role} by {player}"
 
 
-def of_actions(
-    episodes: Episodes, value: Callable[[Credited[Any], str], Sequence[float]]
-) -> Actions:
+def of_actions(episodes: Episodes, value: Callable[[Tree[Any], str], Sequence[float]]) -> Actions:
     """Return one number for each scored action. `value` returns an agent's numbers, keyed by
     node."""
     by_action: Actions = {}
     for place, episode in enumerate(episodes):
-        for agent in episode.tree.agents:
+        for agent in episode.agents:
             numbers = value(episode, agent)
-            for node in episode.tree.nodes:
+            for node in episode.nodes:
                 if agent in node.actions and not isnan(numbers[node.index]):
                     by_action[place, node.index, agent] = numbers[node.index]
     return by_action
 
 
-def turn_rewards(episode: Credited[Any], agent: str) -> tuple[float, ...]:
+def turn_rewards(episode: Tree[Any], agent: str) -> tuple[float, ...]:
     """Return the reward r_k of each action k of the agent. r_k is the agent's discounted reward
     from action k until the agent's next action, averaged over branches. The return at action k is
     the sum of r_k and all later rewards."""
-    tree = episode.tree
-    below = tree.below()
-    paid = [0.0] * len(tree.nodes)
-    for node in reversed(tree.nodes):
+    below = episode.below()
+    paid = [0.0] * len(episode.nodes)
+    for node in reversed(episode.nodes):
         reward = episode.rewards[node.index].get(agent, 0.0)
         after = [
-            0.0 if agent in tree.nodes[child].actions else paid[child]
+            0.0 if agent in episode.nodes[child].actions else paid[child]
             for child in below[node.index]
         ]
         paid[node.index] = reward + episode.discount * mean_scored(after)
     return tuple(paid)
 
 
-def whole_returns(episode: Credited[Any], agent: str) -> list[float]:
+def whole_returns(episode: Tree[Any], agent: str) -> list[float]:
     """Return, for each node, the agent's mean return R over the trajectories that pass through the
     node."""
-    returns, below = episode.returns(agent), episode.tree.below()
+    returns, below = episode.returns_of(agent), episode.below()
     whole = [returns[0]] * len(returns)
-    for node, children in zip(episode.tree.nodes, below, strict=True):
+    for node, children in zip(episode.nodes, below, strict=True):
         for child in children:
             middle = mean_scored(returns[other] for other in children)
             apart = returns[child] - middle
@@ -93,10 +88,10 @@ def whole_returns(episode: Credited[Any], agent: str) -> list[float]:
     return whole
 
 
-def own_turn(episode: Credited[Any], agent: str, index: int) -> int:
+def own_turn(episode: Tree[Any], agent: str, index: int) -> int:
     """Return the number of actions that the agent took before the action that led to node
     `index`."""
-    chain = episode.tree.ancestry(index)
+    chain = episode.ancestry(index)
     return sum(agent in node.actions for node in chain) - 1
 
 
@@ -124,7 +119,7 @@ def equal_trajectories(actions: Actions, keys: Mapping[tuple[int, str], Key]) ->
 
 def by_node(episodes: Episodes, actions: Actions) -> list[NodeAdvantages]:
     """Convert numbers by action to advantages by node, the format that `Advantage` requires."""
-    rows: list[list[dict[str, float]]] = [[{} for _ in one.tree.nodes] for one in episodes]
+    rows: list[list[dict[str, float]]] = [[{} for _ in one.nodes] for one in episodes]
     for (place, node, agent), value in actions.items():
         rows[place][node][agent] = value
     return [tuple(nodes) for nodes in rows]
@@ -151,7 +146,7 @@ def summed(episodes: Episodes, rewards: Actions) -> Actions:
     of turns since the action, including turns of other agents."""
     sums: Actions = {}
     for place, node, agent in sorted(rewards, key=lambda at: at[1], reverse=True):
-        nodes, discount = episodes[place].tree.nodes, episodes[place].discount
+        nodes, discount = episodes[place].nodes, episodes[place].discount
         later = [
             discount ** (nodes[after].turn - nodes[node].turn)
             * sums.get((place, after, agent), nan)
@@ -161,12 +156,12 @@ def summed(episodes: Episodes, rewards: Actions) -> Actions:
     return {at: value for at, value in sums.items() if not isnan(value)}
 
 
-def next_own(episode: Credited[Any], agent: str, index: int) -> list[int]:
+def next_own(episode: Tree[Any], agent: str, index: int) -> list[int]:
     """Return the nodes of the agent's next action after node `index`, one node per branch."""
-    below, pending = episode.tree.below(), [index]
+    below, pending = episode.below(), [index]
     next_nodes: list[int] = []
     while pending:
         for child in below[pending.pop()]:
-            acts = agent in episode.tree.nodes[child].actions
+            acts = agent in episode.nodes[child].actions
             (next_nodes if acts else pending).append(child)
     return next_nodes

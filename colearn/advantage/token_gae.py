@@ -12,7 +12,7 @@ from pydantic import Field
 from colearn.contract import Advantage, AgentValues, Episodes, TokenAdvantages, TokenValues
 from colearn.contract.bounds import Clip
 from colearn.statistics.scored import mean_scored
-from colearn.types import Credited, Node
+from colearn.types import Node, Tree
 
 from .finish import EPSILON, bootstrapped, deviation
 
@@ -79,7 +79,7 @@ class TokenGAE(Advantage):
                     if agent in node.actions
                     and len(own[node.index]) == len(node.actions[agent].tokens)
                 }
-                for node in episode.tree.nodes
+                for node in episode.nodes
             )
             for episode, by_agent in zip(episodes, errors, strict=True)
         ]
@@ -96,25 +96,23 @@ class TokenGAE(Advantage):
             for episode, by_agent in zip(episodes, values, strict=True)
         ]
 
-    def _errors(self, episode: Credited[Any], values: AgentValues) -> dict[str, Worths]:
+    def _errors(self, episode: Tree[Any], values: AgentValues) -> dict[str, Worths]:
         """Compute the advantage of every token, by agent; unscored actions have no advantages."""
         errors = {}
         for agent, own in values.items():
             read = _tokens(own)
             worths = self._worths(episode, agent, read)
-            errors[agent] = tuple(
-                _less(worths[node.index], read, node) for node in episode.tree.nodes
-            )
+            errors[agent] = tuple(_less(worths[node.index], read, node) for node in episode.nodes)
         return errors
 
-    def _worths(self, episode: Credited[Any], agent: str, values: TokenValues) -> Worths:
+    def _worths(self, episode: Tree[Any], agent: str, values: TokenValues) -> Worths:
         """Compute the TD(lambda) return of every token. The return is NaN at all tokens of an
         unscored action."""
-        tree, rewards = episode.tree, episode.rewards_of(agent)
-        below = tree.below()
-        worths: list[tuple[float, ...]] = [()] * len(tree.nodes)
-        ahead = [0.0] * len(tree.nodes)  # value of the edge into a node before its first token
-        for node in reversed(tree.nodes):
+        rewards = episode.rewards_of(agent)
+        below = episode.below()
+        worths: list[tuple[float, ...]] = [()] * len(episode.nodes)
+        ahead = [0.0] * len(episode.nodes)  # value of the edge into a node before its first token
+        for node in reversed(episode.nodes):
             children, value = below[node.index], values.by_node[node.index]
             action = node.actions.get(agent)
             lam = self._lam(0 if action is None else len(action.tokens))
@@ -155,11 +153,11 @@ def _less(worths: tuple[float, ...], values: TokenValues, node: Node[Any]) -> tu
     return tuple(w - v for w, v in zip(worths, (first, *values.inside[node.index]), strict=True))
 
 
-def _targets(episode: Credited[Any], values: TokenValues, worths: Worths) -> TokenValues:
+def _targets(episode: Tree[Any], values: TokenValues, worths: Worths) -> TokenValues:
     """Compute the targets A + V. If the rollout shape stopped a branch before the episode ended,
     the target at the end of the branch is V itself, so the error is 0."""
     seen = list(values.by_node)
-    for node, children in zip(episode.tree.nodes, episode.tree.below(), strict=True):
+    for node, children in zip(episode.nodes, episode.below(), strict=True):
         first = [worths[child][0] for child in children if worths[child]]
         if seen[node.index] is not None and first:
             seen[node.index] = mean_scored(first)

@@ -37,7 +37,7 @@ def _path_probabilities(tree: Tree[Any]) -> list[float]:
 
 def equal_turns(episodes: Episodes, advantages: Sequence[NodeAdvantages]) -> list[NodeAdvantages]:
     """Multiply advantages by `path_weights`."""
-    weights = path_weights([episode.tree for episode in episodes])
+    weights = path_weights(episodes)
     return [
         tuple(
             {agent: weight * advantage for agent, advantage in node.items()}

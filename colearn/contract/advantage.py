@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, overload
 
 from colearn.contract.bounds import check_bounds
-from colearn.types import Credited
+from colearn.types import Tree
 
 Values = Sequence[float | None]
 """One agent's values by node; None where the critic estimates no value."""
@@ -65,7 +65,7 @@ TokenAdvantages = tuple[Mapping[str, tuple[float, ...]], ...]
 Advantages = Sequence[NodeAdvantages | TokenAdvantages]
 """Advantages of every tree."""
 
-Episodes = Sequence[Credited[Any]]
+Episodes = Sequence[Tree[Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,7 @@ class Advantage(ABC):
         `self`."""
         return self
 
-    def weight_group(self, episode: Credited[Any], agent: str) -> Hashable | None:
+    def weight_group(self, episode: Tree[Any], agent: str) -> Hashable | None:
         """The weight group of an agent's actions in an episode. A model's loss gives every group
         equal weight, regardless of the group's size. None: every action has equal weight."""
         return None

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from colearn.contract.anneal import left
 from colearn.contract.bounds import Anneal, Expectile, Positive, check_bounds
 from colearn.errors import ConfigError
-from colearn.types import Credited, Tree
+from colearn.types import Tree
 
 from .advantage import Advantage
 from .critic import Critic
@@ -74,11 +74,9 @@ class Parts:
     discount: float = 1.0
     """Discount factor gamma between turns."""
 
-    def credited(self, trees: Sequence[Tree[Any]]) -> list[Credited[Any]]:
+    def credited(self, trees: Sequence[Tree[Any]]) -> list[Tree[Any]]:
         """The trees with their credited rewards."""
-        return [
-            Credited(tree=tree, rewards=self.credit(tree), discount=self.discount) for tree in trees
-        ]
+        return [tree.credited(self.credit(tree), discount=self.discount) for tree in trees]
 
     def at(self, done: float) -> Parts:
         """Returns the parts that apply when the fraction `done` of the training budget has been

@@ -11,7 +11,7 @@ import numpy as np
 
 from colearn.contract.bounds import check_bounds
 from colearn.text.reasoning import without_reasoning
-from colearn.types import Action, Credited, Observation
+from colearn.types import Action, Observation, Tree
 
 from .engine import TokenAnswer
 from .task import DecPOMDP
@@ -144,7 +144,7 @@ class Cast(ABC):
         """Returns the name of a player for every agent of the task. The player that is configured
         for an agent has the agent's name; `past_self` gives the names of past selves."""
 
-    def settle(self, episodes: Sequence[Credited[Any]]) -> int | None:
+    def settle(self, episodes: Sequence[Tree[Any]]) -> int | None:
         """Receives an iteration's episodes after its update. Returns the pool slot into which the
         current models are copied; None leaves the pool unchanged."""
         return None

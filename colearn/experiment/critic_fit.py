@@ -33,7 +33,7 @@ from colearn.record import RunFolder, open_run
 from colearn.record.folder import TREES
 from colearn.record.recorded_tree import tree_of
 from colearn.statistics.scored import mean_scored
-from colearn.types import Credited
+from colearn.types import Tree
 from colearn.value_model.ceiling import Ceiling, ceilings, item_mean_worth
 from colearn.value_model.explained_variance import Pair, pairs, worth_by_turn
 from colearn.value_model.given import critic_joint_actions, with_given_critic
@@ -151,7 +151,7 @@ def fit_critic(
     episodes = run.parts.credited([tree for one in folders for tree in _trees(one, agents)])
     held, trained = _split(episodes, settings)
     if config.critic is not None and config.critic.head == "ridge":
-        settings = replace(settings, epochs=1, minibatch=sum(len(e.tree.nodes) for e in trained))
+        settings = replace(settings, epochs=1, minibatch=sum(len(e.nodes) for e in trained))
     placed = with_folders(run, base_folders(run, keys))
     networks = TeamBuilder(placed).build(keys)
     critics = _critics(placed, networks)
@@ -167,7 +167,7 @@ def fit_critic(
     return Fitted(
         networks=networks,
         run=run,
-        joint_actions=critic_joint_actions(run, sum(len(one.tree.nodes) - 1 for one in episodes)),
+        joint_actions=critic_joint_actions(run, sum(len(one.nodes) - 1 for one in episodes)),
         episodes=(len(trained), len(held)),
         worth=worth_by_turn(predictions),
         item_mean=item_mean_worth(
@@ -219,8 +219,8 @@ def _trees(folder: RunFolder, agents: Sequence[str]) -> list[Any]:
 
 
 def _split(
-    episodes: Sequence[Credited[Any]], settings: FitSettings
-) -> tuple[list[Credited[Any]], list[Credited[Any]]]:
+    episodes: Sequence[Tree[Any]], settings: FitSettings
+) -> tuple[list[Tree[Any]], list[Tree[Any]]]:
     """Split the episodes into held-out and training episodes. Errors: ConfigError for too few
     episodes."""
     number = round(settings.held_out * len(episodes))
@@ -253,17 +253,17 @@ def _critics(run: ResolvedRun, networks: Mapping[NetworkKey, Network]) -> Critic
 def _train(
     critics: Critics,
     advantage: Advantage,
-    episodes: Sequence[Credited[Any]],
+    episodes: Sequence[Tree[Any]],
     settings: FitSettings,
     report: Callable[[int], None],
 ) -> None:
-    trees = [episode.tree for episode in episodes]
+    trees = list(episodes)
     targets = _returns(episodes, of_state=critics.critic.of_state)
     for name, learner in critics.learners.items():
         reached = [
             value
             for episode, by_agent in zip(episodes, targets, strict=True)
-            for reader, agents in critics.critic.readers(episode.tree.agents).items()
+            for reader, agents in critics.critic.readers(episode.agents).items()
             if critics.value_model(reader) == name
             for agent in agents
             for value in by_agent[agent]
@@ -306,16 +306,16 @@ def _of_one_agent(rows: ModelRows, rng: np.random.Generator) -> ModelRows:
     return ModelRows(rows.learner, by_tree)
 
 
-def _returns(episodes: Sequence[Credited[Any]], *, of_state: bool) -> list[AgentValues]:
+def _returns(episodes: Sequence[Tree[Any]], *, of_state: bool) -> list[AgentValues]:
     """Returns the value targets of each tree: for V, the mean return after a node; for Q, the
     return of the edge into a node. A target is NaN (not scored) if a branch was cut before its
     end."""
     targets: list[AgentValues] = []
     for episode in episodes:
-        below = episode.tree.below()
+        below = episode.below()
         by_agent = {}
-        for agent in episode.tree.agents:
-            returns = episode.returns(agent)
+        for agent in episode.agents:
+            returns = episode.returns_of(agent)
             by_agent[agent] = tuple(
                 (mean_scored(returns[c] for c in edges) if edges else nan) if of_state else g
                 for edges, g in zip(below, returns, strict=True)
@@ -325,18 +325,16 @@ def _returns(episodes: Sequence[Credited[Any]], *, of_state: bool) -> list[Agent
 
 
 def _judged(
-    critics: Critics, episodes: Sequence[Credited[Any]], model: str | None = None
+    critics: Critics, episodes: Sequence[Tree[Any]], model: str | None = None
 ) -> list[Pair]:
-    values = critics.read([episode.tree for episode in episodes])
+    values = critics.read(episodes)
     if model is not None:
-        readers = critics.critic.readers(episodes[0].tree.agents).items()
+        readers = critics.critic.readers(episodes[0].agents).items()
         own = {a for r, agents in readers if critics.value_model(r) == model for a in agents}
         values = [{a: v for a, v in one.items() if a in own} for one in values]
     return list(pairs(episodes, values, of_state=critics.critic.of_state, single=True))
 
 
-def _tell(
-    report: Report | None, epoch: int, critics: Critics, held: Sequence[Credited[Any]]
-) -> None:
+def _tell(report: Report | None, epoch: int, critics: Critics, held: Sequence[Tree[Any]]) -> None:
     if report is not None:
         report(epoch, worth_by_turn(_judged(critics, held)))

@@ -54,15 +54,14 @@ def return_groups(
     `ceilings`)."""
     by_turn: dict[int, dict[str, list[list[float]]]] = {}
     for number, episode in enumerate(episodes):
-        tree = episode.tree
-        agents = [episode.returns(agent) for agent in tree.agents]
+        agents = [episode.returns_of(agent) for agent in episode.agents]
         returns = np.mean(agents, axis=0)
-        for node, below in zip(tree.nodes, tree.below(), strict=True):
+        for node, below in zip(episode.nodes, episode.below(), strict=True):
             some = [float(returns[edge]) for edge in below if not isnan(returns[edge])]
             if not some:
                 continue
             root = items is not None and node.parent is None
-            key = f"item {items[number]}" if items is not None and root else f"tree {number}"
+            key = f"item {items[number]}" if items is not None and root else f"episode {number}"
             groups = by_turn.setdefault(node.turn, {}).setdefault(key, [])
             if root and groups:
                 groups[0] += some

@@ -40,10 +40,10 @@ def pairs(
     after the node instead of the mean return. The turn of a pair is the turn of the pair's joint
     action."""
     for episode, by_agent in zip(episodes, values, strict=True):
-        tree, below = episode.tree, episode.tree.below()
-        item = item_name(tree.item)
+        below = episode.below()
+        item = item_name(episode.item)
         for agent, series in by_agent.items():
-            returns = episode.returns(agent)
+            returns = episode.returns_of(agent)
             for k, value in enumerate(series):
                 edges = below[k] if of_state else [k]
                 if value is None or not edges:
@@ -51,7 +51,7 @@ def pairs(
                 for some in [[edge] for edge in edges] if single else [edges]:
                     actual = mean_scored(returns[edge] for edge in some)
                     if not isnan(actual):
-                        yield Pair(tree.nodes[k].turn - (not of_state), value, actual, item)
+                        yield Pair(episode.nodes[k].turn - (not of_state), value, actual, item)
 
 
 def explained_variance(predictions: Iterable[Pair]) -> float | None:
@@ -69,7 +69,7 @@ def action_worth(episodes: Episodes, values: Sequence[AgentValues]) -> float | N
         for agent, own in by_agent.items():
             if not isinstance(own, CounterfactualValues):
                 return None
-            returned = episode.returns(agent)
+            returned = episode.returns_of(agent)
             for q, others, g in zip(own, own.alternatives, returned, strict=True):
                 if q is not None and others and not isnan(g):
                     errors.append(g - q)

@@ -19,7 +19,7 @@ from colearn.contract import (
 )
 from colearn.contract.asking import item_name
 from colearn.contract.rows import Mark, Row
-from colearn.types import Credited, Tree
+from colearn.types import Tree
 
 from .explained_variance import pairs
 
@@ -90,7 +90,7 @@ class ItemMeans:
         offsets = []
         errors: dict[str, tuple[float, float]] = {}
         for episode, one in zip(episodes, told, strict=True):
-            readers = critic.readers(episode.tree.agents)
+            readers = critic.readers(episode.agents)
             by_reader: dict[str, dict[int, float]] = {reader: {} for reader in readers}
             for (of_turn, of_item), actual in one.items():
                 reader, turn, _ = of_item.split(_BETWEEN, 2)
@@ -214,15 +214,13 @@ def _shrunk(total: float, n: float, prior: float, usual: float) -> float:
     return (total + prior * usual) / (n + prior)
 
 
-def _returns(
-    critic: Critic, episode: Credited[Any], tree: Tree[Any]
-) -> dict[tuple[str, str], float]:
+def _returns(critic: Critic, episode: Tree[Any], tree: Tree[Any]) -> dict[tuple[str, str], float]:
     """Compute the mean return of one tree after each turn, keyed by (key of the turn's mean, key of
     the item's mean)."""
     by_turn: dict[tuple[str, int], list[float]] = {}
     for reader, agents in critic.readers(tree.agents).items():
         for agent in agents:
-            returns = episode.returns(agent)
+            returns = episode.returns_of(agent)
             for node in tree.nodes:
                 if agent in node.actions and not isnan(returns[node.index]):
                     by_turn.setdefault((reader, node.turn - 1), []).append(returns[node.index])

@@ -63,7 +63,7 @@ class LoadedCritic:
 
     def worth(self, episodes: Episodes) -> tuple[TurnWorth, ...]:
         """Return the explained variance of these episodes' returns at each turn."""
-        values = self.values([episode.tree for episode in episodes])
+        values = self.values(episodes)
         return worth_by_turn(pairs(episodes, values, of_state=self.critic.of_state))
 
     def values(self, trees: Sequence[Tree[Any]]) -> list[AgentValues]:

@@ -7,12 +7,12 @@ from typing import Any
 
 from colearn.contract import Credit
 from colearn.credit.shared_reward import SharedReward
-from colearn.types import Credited, Tree
+from colearn.types import Tree
 
 
 def credited(
     trees: Sequence[Tree[Any]], discount: float = 1.0, credit: Credit | None = None
-) -> list[Credited[Any]]:
+) -> list[Tree[Any]]:
     """With their rewards; without `credit` the team's reward is everyone's."""
     credit = credit or SharedReward()
-    return [Credited(tree=tree, rewards=credit(tree), discount=discount) for tree in trees]
+    return [tree.credited(credit(tree), discount=discount) for tree in trees]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from colearn.credit.payoff import Payoff
-from colearn.types import Action, Credited, Node, Observation, Tree
+from colearn.types import Action, Node, Observation, Tree
 
 SHORT = (("a", {"a": 0.1}), ("b", {"b": 0.1}), ("a", {"a": 1.0, "b": -1.0}))
 LONG = (
@@ -39,9 +39,9 @@ def game(edges, *, item="tic", tokens=None):
             )
         )
     tree = Tree(item=item, episode=0, agents=("a", "b"), nodes=tuple(nodes))
-    return Credited(tree=tree, rewards=Payoff()(tree))
+    return tree.credited(Payoff()(tree))
 
 
 def cast(episode, **seats):
     """The same game with others in the named seats."""
-    return replace(episode, tree=replace(episode.tree, cast=seats))
+    return replace(episode, cast=seats)

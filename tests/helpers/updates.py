@@ -81,7 +81,7 @@ def value_gradients(
 ) -> tuple[list[AgentValues], dict[str, float]]:
     """One pass of every value model, without its step: the values that it reads, and the means over
     models of its metrics. `old` are the values at rollout; frozen targets follow from them."""
-    settings, trees = settings or ValueLoss(), [episode.tree for episode in episodes]
+    settings, trees = settings or ValueLoss(), list(episodes)
     by_model = critics.rows(trees)
     if old is not None:
         critics.add("old_values", by_model, trees, old)

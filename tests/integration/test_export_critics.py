@@ -77,7 +77,7 @@ def played(run: Path) -> tuple[list[Tree[Any]], list[AgentValues]]:
     """Held-out episodes, and the values that the run's own critic gives them."""
     folder = RunFolder(run)
     checkpoint = folder.checkpoints.choose().path
-    trees = [episode.tree for episode in held_out_episodes(folder.config(), checkpoint)]
+    trees = held_out_episodes(folder.config(), checkpoint)
     assembly = assemble(folder.config())
     load_learners(checkpoint, assembly.host.learners)
     assert assembly.updater is not None and assembly.updater.critic is not None

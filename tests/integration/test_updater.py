@@ -23,7 +23,7 @@ from colearn.contract.algorithm import ValueLoss
 from colearn.learn.local_learner import LocalLearner
 from colearn.learn.rate_schedule import rate_factor
 from colearn.loss.policy_gradient import PolicyGradient
-from colearn.types import Credited
+from colearn.types import Tree
 
 PLAIN = {"advantage": GAE(), "loss": PolicyGradient(), "value_loss": ValueLoss()}
 """Eq. 2 to 5 as they stand."""
@@ -468,7 +468,7 @@ def test_an_optimistic_critic_starts_at_the_expectile_of_the_first_returns(
     team = cast(shared=False)
     trees = play(Notes(horizon=1, items=2), team)
     updater = updater_of(CoLLMCC(value_loss=settings), team, head=0.0)
-    monkeypatch.setattr(Credited, "returns", lambda self, agent: (0.0, 5.0 * self.tree.episode))
+    monkeypatch.setattr(Tree, "returns_of", lambda self, agent: (0.0, 5.0 * self.episode))
     held(updater)
     updater.update(trees, 0)
     assert updater.critic.learners["team"].network.head.scale[0].item() == pytest.approx(centre)

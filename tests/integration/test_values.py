@@ -25,7 +25,7 @@ from colearn.experiment.update.critics import Critics
 from colearn.experiment.update.updater import Updater
 from colearn.learn.local_learner import LocalLearner
 from colearn.models.network import Network
-from colearn.types import Credited, Tree
+from colearn.types import Tree
 
 PLAIN: dict[str, Any] = {"advantage": GAE(), "value_loss": ValueLoss()}
 
@@ -232,9 +232,9 @@ def test_each_head_starts_at_the_returns_of_its_own_agent(
     team, trees = stage
     own = {"ada": 1.0, "ben": 10.0}
     monkeypatch.setattr(
-        Credited,
-        "returns",
-        lambda self, agent: (own[agent] * (1 + self.tree.episode),) * len(self.tree.nodes),
+        Tree,
+        "returns_of",
+        lambda self, agent: (own[agent] * (1 + self.episode),) * len(self.nodes),
     )
     updater = updater_of(
         CoLLMDC(**PLAIN | {"value_loss": ValueLoss(rescale=True)}), team, share=share

@@ -49,7 +49,7 @@ class Numbered(Advantage):
                     for agent in node.actions
                     if (node.index, agent) not in self.left_out
                 }
-                for node in episode.tree.nodes
+                for node in episode.nodes
             )
             for episode in episodes
         ]
@@ -108,7 +108,7 @@ class _Of(Advantage):
         self, episodes: Episodes, values: Sequence[AgentValues] | None = None
     ) -> list[NodeAdvantages]:
         return [
-            Numbered(self.left_out if one.tree.episode == self.episode else ())([one])[0]
+            Numbered(self.left_out if one.episode == self.episode else ())([one])[0]
             for one in episodes
         ]
 

@@ -17,14 +17,14 @@ from colearn.critic.centralized import Centralized
 from colearn.critic.counterfactual import Counterfactual
 from colearn.critic.decentralized import Decentralized
 from colearn.experiment.update.item_baseline import ItemBaseline
-from colearn.types import Credited, Tree
+from colearn.types import Tree
 from colearn.value_model.item_means import ItemMeans, baselined, scaled
 
 V = Centralized()
 
 
-def credited(*trees: Tree[Any]) -> list[Credited[Any]]:
-    return [Credited(tree=one, rewards=SharedReward()(one)) for one in trees]
+def credited(*trees: Tree[Any]) -> list[Tree[Any]]:
+    return [one.credited(SharedReward()(one)) for one in trees]
 
 
 def of(item: str, *rewards: float) -> Tree[Any]:
@@ -169,8 +169,8 @@ def test_each_reader_has_the_means_of_its_agents() -> None:
     one = of("a", 0.0)
     rewards = ({}, {"alice": 1.0, "bob": 7.0})
     means = ItemMeans()
-    means.offsets(Decentralized(), [Credited(tree=one, rewards=rewards)], [one])
-    episodes = [Credited(tree=one, rewards=({}, {"alice": 0.0, "bob": 0.0}))]
+    means.offsets(Decentralized(), [one.credited(rewards)], [one])
+    episodes = [one.credited(({}, {"alice": 0.0, "bob": 0.0}))]
     (told,) = means.offsets(Decentralized(), episodes, [one])
     assert told == {"alice": {0: pytest.approx(1.0)}, "bob": {0: pytest.approx(7.0)}}
 

@@ -100,8 +100,8 @@ def test_an_action_whose_later_reward_is_not_scored_has_no_advantage(advantage):
 
 def test_a_branch_that_is_not_scored_is_in_no_mean_over_branches():
     rows = tree([(0, 1.0), (1, 4.0), (1, None)], agents=("ann",))
-    assert credited([rows])[0].returns("ann")[:3] == (5.0, 5.0, 4.0)
-    assert math.isnan(credited([rows])[0].returns("ann")[3])
+    assert credited([rows])[0].returns_of("ann")[:3] == (5.0, 5.0, 4.0)
+    assert math.isnan(credited([rows])[0].returns_of("ann")[3])
 
 
 def test_a_td_error_needs_its_own_reward_and_a_lambda_return_all_later_ones():
@@ -192,7 +192,7 @@ def test_team_and_payoff_credit_are_unscored_with_their_reward():
 )
 def test_an_episode_whose_end_is_not_scored_credits_no_earlier_action_with_0(credit):
     (episode,) = credited([chain([0.0, None])], credit=credit)
-    assert all(math.isnan(number) for number in episode.returns("alice"))
+    assert all(math.isnan(number) for number in episode.returns_of("alice"))
 
 
 def test_means_are_over_scored_episodes_and_the_others_are_counted():

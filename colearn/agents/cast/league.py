@@ -13,7 +13,7 @@ from colearn.contract import Cast
 from colearn.contract.bounds import Count, Positive, Share
 from colearn.contract.player import past_self
 from colearn.statistics.scored import as_number, mean_scored
-from colearn.types import Credited
+from colearn.types import Tree
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +72,7 @@ class League(Cast):
             seats[agent] = past if agent != kept and past in players else agent
         return seats
 
-    def settle(self, episodes: Sequence[Credited[Any]]) -> int | None:
+    def settle(self, episodes: Sequence[Tree[Any]]) -> int | None:
         memory = self._memory
         for key in [key for key in memory if "/" in key]:
             memory[key] *= self.decay
@@ -110,16 +110,15 @@ class League(Cast):
             return 1.0
         return float((1.0 - rate) ** self.power) if self.weigh == "hard" else rate * (1.0 - rate)
 
-    def _count(self, episode: Credited[Any]) -> None:
+    def _count(self, episode: Tree[Any]) -> None:
         """Counts an episode in which one agent played against past selves."""
-        tree = episode.tree
         slots = {
             agent: slot
-            for agent in tree.agents
+            for agent in episode.agents
             for slot in self.members
-            if tree.player(agent) == past_self(agent, slot)
+            if episode.player(agent) == past_self(agent, slot)
         }
-        kept = [agent for agent in tree.agents if agent not in slots]
+        kept = [agent for agent in episode.agents if agent not in slots]
         if not slots or len(kept) != 1:
             return
         payoff = _payoff(episode, kept[0])
@@ -131,10 +130,10 @@ class League(Cast):
             self._memory[f"score/{slot}"] += 0.5 * (1.0 + float(np.sign(margin)))
 
 
-def _payoff(episode: Credited[Any], agent: str) -> float:
+def _payoff(episode: Tree[Any], agent: str) -> float:
     """Return a player's payoff, averaged over branches."""
     name = f"payoff_{agent}"
-    ends = [leaf.metrics for leaf in episode.tree.leaves() if name in leaf.metrics]
+    ends = [leaf.metrics for leaf in episode.leaves() if name in leaf.metrics]
     if ends:
         return mean_scored(as_number(metrics[name]) for metrics in ends)
-    return episode.returns(agent)[0]
+    return episode.returns_of(agent)[0]

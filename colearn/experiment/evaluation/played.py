@@ -16,7 +16,7 @@ from colearn.errors import TaskError
 from colearn.record.metric_names import agent_name
 from colearn.rollout.task_calls import items_of
 from colearn.statistics.scored import as_number, as_reward, mean_scored
-from colearn.types import Credited, Tree
+from colearn.types import Tree
 
 _FAILED = "failed"
 """Name of the metric with which a task that runs programs reports a failed program."""
@@ -96,8 +96,8 @@ def lost_episodes(trees: Sequence[Tree[Any]], task: DecPOMDP[Any, Any]) -> dict[
 
 def _returns(tree: Tree[Any], credit: Credit) -> dict[str, float]:
     """Each agent's undiscounted credited return; NaN if the return is not scored."""
-    episode = Credited(tree=tree, rewards=credit(tree))
-    return {agent: episode.returns(agent)[0] for agent in tree.agents}
+    episode = tree.credited(credit(tree))
+    return {agent: episode.returns_of(agent)[0] for agent in tree.agents}
 
 
 def mean_outcomes(

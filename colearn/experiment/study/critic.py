@@ -19,7 +19,7 @@ from colearn.record.checkpoints import Step
 from colearn.record.fields import CriticLine
 from colearn.report.critic_worth import TurnSummary, gradient_noise, judged, turn_summaries
 from colearn.rollout.shapes import KaryTree, Parallel
-from colearn.types import Credited
+from colearn.types import Tree
 from colearn.value_model.ceiling import ceilings
 from colearn.value_model.given import with_given_critic
 from colearn.value_model.item_means import ItemMeans
@@ -104,9 +104,9 @@ def _shape(horizon: int, branches: int, *, forks: bool) -> Rollout:
 
 
 def _studied(
-    critic: LoadedCritic, episodes: Sequence[Credited[Any]], noise: float | None
+    critic: LoadedCritic, episodes: Sequence[Tree[Any]], noise: float | None
 ) -> CriticStudy:
-    trees = [episode.tree for episode in episodes]
+    trees = episodes
     values = dict(enumerate(critic.values(trees)))
     item_means = ItemMeans().offsets(critic.critic, episodes, trees)
     line = critic_line(critic.critic, 0, values, episodes, trees, item_means)

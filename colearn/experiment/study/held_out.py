@@ -14,12 +14,12 @@ from colearn.experiment.checkpoint_manager import load_learners
 from colearn.experiment.evaluation.played import evaluation_items
 from colearn.rollout.grow import grow
 from colearn.rollout.shapes import Chain
-from colearn.types import Credited
+from colearn.types import Tree
 
 
 def held_out_episodes(
     config: Config, checkpoint: Path, *, shape: Rollout | None = None, greedy: bool = False
-) -> list[Credited[Any]]:
+) -> list[Tree[Any]]:
     """Returns episodes of a checkpoint's team on the held-out items of the config's evaluation,
     with rewards credited by the config's algorithm. If `shape` is None, an episode does not branch.
 

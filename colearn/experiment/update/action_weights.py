@@ -23,8 +23,8 @@ def equal_groups(
     groups: dict[tuple[int, str], tuple[str, Hashable]] = {}
     sizes: Counter[tuple[str, Hashable]] = Counter()
     for place, episode in enumerate(episodes):
-        for agent in episode.tree.agents:
-            group, model = part.weight_group(episode, agent), model_of(episode.tree, agent)
+        for agent in episode.agents:
+            group, model = part.weight_group(episode, agent), model_of(episode, agent)
             acted = sum(agent in by_agent for by_agent in advantages[place])
             if group is not None and model is not None and acted:
                 groups[place, agent] = model, group

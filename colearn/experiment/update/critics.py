@@ -19,7 +19,7 @@ from colearn.contract import (
     ValueLoss,
     Values,
 )
-from colearn.types import Credited, Tree
+from colearn.types import Tree
 from colearn.value_model.item_means import Offsets, baselined
 
 from .model_rows import ModelRows
@@ -117,7 +117,7 @@ class Critics:
         advantage: Advantage,
         settings: ValueLoss,
         prepared: Prepared,
-        episodes: Mapping[int, Credited[Any]] | None,
+        episodes: Mapping[int, Tree[Any]] | None,
     ) -> CriticObjective:
         """Returns the objective of one value model in a minibatch. `episodes` maps tree numbers to
         credited trees; None if the rows already have targets."""
@@ -128,7 +128,7 @@ class Critics:
         self,
         advantage: Advantage,
         prepared: Prepared,
-        episodes: Mapping[int, Credited[Any]] | None,
+        episodes: Mapping[int, Tree[Any]] | None,
     ) -> int:
         """Number of values with a scored target; this does not depend on the values."""
         count = 0
@@ -136,9 +136,9 @@ class Critics:
             targets: Sequence[float] = row.targets or (0.0,) * len(row.marks)
             if episodes is not None and _has_unscored(episodes[row.tree]):
                 episode = episodes[row.tree]
-                values = self.critic.values(episode.tree, row.reader, row, targets)
+                values = self.critic.values(episode, row.reader, row, targets)
                 (aims,) = advantage.targets([episode], [values])
-                targets = self.critic.numbers(episode.tree, row.reader, row, aims)
+                targets = self.critic.numbers(episode, row.reader, row, aims)
             count += sum(not isnan(target) for target in targets)
         return count
 
@@ -153,10 +153,10 @@ class Critics:
         the rows of one model."""
         for (group, place), numbers in read.items():
             row = prepared.groups[group][place]
-            tree = episodes[row.tree].tree
+            tree = episodes[row.tree]
             by_agent = self.critic.values(tree, row.reader, row, numbers)
             values[row.tree].update(by_agent)
 
 
-def _has_unscored(episode: Credited[Any]) -> bool:
+def _has_unscored(episode: Tree[Any]) -> bool:
     return any(isnan(reward) for rewards in episode.rewards for reward in rewards.values())

@@ -48,7 +48,7 @@ class GivenCritics:
         Errors: ConfigError, one line, for returns on another scale (`FOREIGN`).
         """
         told: dict[str, list[Pair]] = {}
-        for reader, agents in critics.critic.readers(episodes[0].tree.agents).items():
+        for reader, agents in critics.critic.readers(episodes[0].agents).items():
             own = [{a: v for a, v in one.items() if a in agents} for one in values]
             some = told.setdefault(critics.value_model(reader), [])
             some += pairs(episodes, own, of_state=critics.critic.of_state)

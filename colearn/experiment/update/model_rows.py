@@ -9,7 +9,7 @@ from typing import Any
 
 from colearn.contract import AgentValues, Episodes, Learner, Parts, Prepared
 from colearn.contract.rows import Row
-from colearn.types import Credited
+from colearn.types import Tree
 from colearn.value_model.item_means import Offsets
 
 from .item_baseline import ItemBaseline
@@ -66,8 +66,8 @@ class Iteration:
             self.values_read.setdefault(number, by_agent)
 
 
-def without_states(episode: Credited[Any]) -> Credited[None]:
+def without_states(episode: Tree[Any]) -> Tree[None]:
     """Returns an episode without the task's objects. An update does not read these objects, which
     may not be picklable, so a learner in another process might be unable to receive them."""
-    nodes = tuple(replace(node, state=None) for node in episode.tree.nodes)
-    return replace(episode, tree=replace(episode.tree, item=None, nodes=nodes))
+    nodes = tuple(replace(node, state=None) for node in episode.nodes)
+    return replace(episode, item=None, nodes=nodes)

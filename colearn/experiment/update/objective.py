@@ -23,7 +23,7 @@ from colearn.contract import (
 )
 from colearn.contract.rows import Outputs, Row, RowBatch
 from colearn.loss.value import value_loss
-from colearn.types import Credited
+from colearn.types import Tree
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +115,7 @@ class CriticObjective:
     """Number of scored values in the minibatch; at least 1."""
     critic: Critic
     advantage: Advantage
-    episodes: Mapping[int, Credited[None]] | None = None
+    episodes: Mapping[int, Tree[None]] | None = None
     """The minibatch's episodes by tree number; None if the rows already contain targets."""
 
     def __call__(self, outputs: Outputs, batch: RowBatch) -> tuple[Tensor, dict[str, float]]:
@@ -135,9 +135,9 @@ class CriticObjective:
         targets: list[float] = []
         for row, numbers in zip(batch.rows, by_row, strict=True):
             episode = self.episodes[row.tree]
-            values = self.critic.values(episode.tree, row.reader, row, numbers.tolist())
+            values = self.critic.values(episode, row.reader, row, numbers.tolist())
             (by_agent,) = self.advantage.targets([episode], [values])
-            targets += self.critic.numbers(episode.tree, row.reader, row, by_agent)
+            targets += self.critic.numbers(episode, row.reader, row, by_agent)
         return outputs.values.new_tensor(targets)
 
 

@@ -51,7 +51,7 @@ def surprises(
     """Return s (`Surprise`) for every tree, by the path of the node."""
     found: list[Mapping[tuple[int, ...], float]] = []
     for episode, errors in zip(episodes, GAE()(episodes, values), strict=True):
-        nodes, by_path = episode.tree.nodes, dict[tuple[int, ...], float]()
+        nodes, by_path = episode.nodes, dict[tuple[int, ...], float]()
         for node, by_agent in zip(nodes, errors, strict=True):
             if node.parent is not None and by_agent:
                 path = nodes[node.parent].path

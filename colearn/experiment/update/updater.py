@@ -298,7 +298,7 @@ class Updater:
             if shared.baseline is not None and shared.fixed is None:
                 values = shared.baseline.values(numbers, values)
         elif self.actors.value is not None and shared.fixed is None:
-            trees = [one.tree for one in shared.episodes]
+            trees = shared.episodes
             values = self.actors.read(trees, shared.actor_rows, numbers)
         advantages = shared.fixed
         if advantages is None:

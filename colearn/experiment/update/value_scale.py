@@ -23,24 +23,23 @@ def head_returns(
     `value_models` is None, the heads are on the `actors`."""
     heads: dict[str, tuple[Learner, list[float]]] = {}
     for number, episode in enumerate(episodes):
-        tree = episode.tree
-        for reader, agents in critic.readers(tree.agents).items():
+        for reader, agents in critic.readers(episode.agents).items():
             if value_models is not None:
                 name: str | None = value_models.value_model(reader)
                 learners = value_models.learners
             else:
-                name, learners = actors.model(tree, reader), actors.learners
+                name, learners = actors.model(episode, reader), actors.learners
             if name is None:
                 continue
             _, earned = heads.setdefault(name, (learners[name], []))
             for agent in agents:
-                if actors.model(tree, agent) is None:
+                if actors.model(episode, agent) is None:
                     continue  # a rival's returns
-                returns = episode.returns(agent)
+                returns = episode.returns_of(agent)
                 means = {} if baselines is None else baselines[number].get(agent, {})
                 earned += [
                     returns[node.index] - means.get(node.turn - 1, 0.0)
-                    for node in tree.nodes
+                    for node in episode.nodes
                     if agent in node.actions and not isnan(returns[node.index])
                 ]
     return [(learner, earned) for learner, earned in heads.values() if earned]

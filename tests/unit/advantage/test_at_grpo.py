@@ -17,7 +17,7 @@ from colearn.credit.shared_reward import SharedReward
 from colearn.rollout.greedy_tree import GreedyTree
 from colearn.rollout.grow import grow
 from colearn.rollout.shapes import Parallel
-from colearn.types import Action, Credited, Node, Observation, Outcome, Tree
+from colearn.types import Action, Node, Observation, Outcome, Tree
 
 TEAM = cast(max_tokens=3)
 
@@ -45,7 +45,7 @@ def two_turns(prompts):
 
 def credited(tree, ada, ben):
     rewards = ({}, *({"ada": r, "ben": 9.0} for r in ada), *({"ben": r, "ada": 9.0} for r in ben))
-    return Credited(tree=tree, rewards=rewards, discount=1.0)
+    return tree.credited(rewards)
 
 
 def test_an_action_that_its_edge_pays_nothing_counts_as_zero():
@@ -99,10 +99,10 @@ def chains(prompts):
 
 def test_an_action_from_a_prompt_of_its_own_has_its_reward_for_an_advantage():
     rewards = ({}, *({"ada": r} for r in (1.0, 2.0, 3.0, 5.0, 7.0, 9.0)))
-    alone = Credited(tree=chains([(5,), (6,), (7,)]), rewards=rewards, discount=1.0)
+    alone = chains([(5,), (6,), (7,)]).credited(rewards)
     (advantages,) = AgentTurn(normalize_std=False)([alone])
     assert [row["ada"] for row in advantages[1:]] == [-1, 0, 1, 5, 7, 9]
-    met = Credited(tree=chains([(5,), (5,), (7,)]), rewards=rewards, discount=1.0)
+    met = chains([(5,), (5,), (7,)]).credited(rewards)
     (advantages,) = AgentTurn(normalize_std=False)([met])
     assert [row["ada"] for row in advantages[1:]] == [-1, 0, 1, -1, 1, 9]
 
@@ -111,7 +111,7 @@ def test_question_groups_pool_the_turns_of_an_agent_and_no_other_question():
     rewards = ({}, *({"ada": r} for r in (1.0, 2.0, 3.0, 5.0, 7.0, 12.0)))
     tree = chains([(5,), (6,), (7,)])
     other = Tree(item="", episode=1, agents=("ada",), nodes=tree.nodes)
-    one, two = (Credited(tree=t, rewards=rewards, discount=1.0) for t in (tree, other))
+    one, two = (t.credited(rewards) for t in (tree, other))
     advantages = AgentQuestion(normalize_std=False)([one, two])
     assert [[row["ada"] for row in rows[1:]] for rows in advantages] == [[-4, -3, -2, 0, 2, 7]] * 2
 

@@ -19,7 +19,7 @@ from colearn.credit.backward import Backward
 from colearn.errors import ConfigError
 from colearn.rollout.forks import ForkOnFirst, Independent, RoundRobin
 from colearn.rollout.grow import grow
-from colearn.types import Credited
+from colearn.types import Tree
 from colearn.workflow import Workflow
 
 WEIGHT = {"x": 0.1, "y": 0.01, "z": 0.001}
@@ -64,9 +64,9 @@ def sampled(algorithm, items: Sequence[int] = (0,)):
     return parts.credited(trees), counts.generations
 
 
-def told(episodes: Sequence[Credited], pair) -> str:
+def told(episodes: Sequence[Tree], pair) -> str:
     """What was said in an action."""
-    return episodes[pair.episode].tree.nodes[pair.node].actions[pair.agent].text
+    return episodes[pair.episode].nodes[pair.node].actions[pair.agent].text
 
 
 def groups(algorithm, episodes) -> list[set[str]]:
@@ -123,9 +123,7 @@ def test_an_advantage_is_the_distance_from_the_group_in_deviations():
     algorithm = MHGPO(rollout=ForkOnFirst(k=2))
     episodes, _ = sampled(algorithm)
     (advantages,) = algorithm.advantage(episodes)
-    said = {
-        a.text: advantages[n.index][s] for n in episodes[0].tree.nodes for s, a in n.actions.items()
-    }
+    said = {a.text: advantages[n.index][s] for n in episodes[0].nodes for s, a in n.actions.items()}
     assert said == pytest.approx(
         {"x0": -1, "x1": 1, "y0": 1, "y1": -1, "z0": -1, "z1": 1}, abs=1e-3
     )
@@ -253,7 +251,7 @@ class Again(Pipeline):
 def grown(shape):
     players = dict.fromkeys(Pipeline.agents, Program(Numbered()))
     trees, _ = grow(Again(), [0], players, shape, seed=0)
-    return [Credited(tree=tree, rewards=Backward()(tree), discount=0.0) for tree in trees]
+    return [tree.credited(Backward()(tree), discount=0.0) for tree in trees]
 
 
 def test_a_role_that_acts_twice_is_compared_at_each_of_its_occasions():
@@ -264,5 +262,5 @@ def test_a_role_that_acts_twice_is_compared_at_each_of_its_occasions():
 
 
 def test_a_fork_is_where_the_agent_acts_first_and_nowhere_later():
-    (tree,) = [one.tree for one in grown(RoundRobin(k=2, probabilities={"x": 1.0}))]
+    (tree,) = grown(RoundRobin(k=2, probabilities={"x": 1.0}))
     assert [len(below) for below in tree.below()] == [2, 1, 1, 1, 1, 0, 0]

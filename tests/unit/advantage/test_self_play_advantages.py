@@ -319,7 +319,7 @@ def test_a_short_reply_earns_what_eq_4_says(tokens, reward, released):
 
 def test_the_reward_for_short_replies_goes_to_who_spoke():
     episode = game(SHORT, tokens={1: 11, 2: 2048, 3: 4096})
-    rewards = Concise()(episode.tree)
+    rewards = Concise()(episode)
     assert rewards[1] == pytest.approx({"a": 0.6, "b": 0.0})
     assert rewards[2] == pytest.approx({"a": 0.0, "b": 0.1})
     assert rewards[3] == pytest.approx({"a": 1.0, "b": -1.0})

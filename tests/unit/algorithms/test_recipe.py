@@ -23,7 +23,6 @@ from colearn.learn.local_learner import LocalLearner
 from colearn.learn.minibatch import minibatches
 from colearn.loss.policy_gradient import PolicyGradient
 from colearn.models.value_head import ValueHead
-from colearn.types import Credited
 
 
 def test_kl_and_entropy_fall_over_their_share_of_the_budget():
@@ -360,7 +359,7 @@ def test_a_turn_weighs_alike_in_trees_that_end_early():
 
 def credited(grown):
     rewards = tuple(dict.fromkeys(grown.agents, node.reward) for node in grown.nodes)
-    return Credited(tree=grown, rewards=rewards)
+    return grown.credited(rewards)
 
 
 def test_a_normalised_group_advantage_has_unit_deviation_over_the_iteration():

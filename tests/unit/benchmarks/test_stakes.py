@@ -12,7 +12,7 @@ from stakes import Dealt, KnownParts, Stakes, interval, reached
 from trees import chain
 
 from colearn.testing import check_task
-from colearn.types import Action, Credited
+from colearn.types import Action
 
 
 def test_the_team_earns_the_stakes_of_those_who_are_right():
@@ -53,7 +53,7 @@ def answered(key, answer, others, stake="nine"):
     root = replace(root, state=None, observations={"agent0": seen})
     after = replace(after, actions={"agent0": said[0]}, alternatives={"agent0": tuple(said[1:])})
     tree = replace(chain([0.0], agents=("agent0",)), nodes=(root, after))
-    return Credited(tree=tree, rewards=({}, {}), discount=1.0)
+    return tree.credited(({}, {}))
 
 
 def test_known_parts_are_the_own_stake_less_what_the_further_answers_would_have_earned():

@@ -10,7 +10,6 @@ from trees import chain
 
 from colearn.agents.cast.league import League
 from colearn.errors import ConfigError
-from colearn.types import Credited
 
 SEATS = ("left", "right")
 EVERYONE = (*SEATS, "left@0", "right@0", "left@1", "right@1")
@@ -19,7 +18,7 @@ EVERYONE = (*SEATS, "left@0", "right@0", "left@1", "right@1")
 def game(paid, cast):
     """One joint action that pays `paid` to left, the opposite to right."""
     tree = replace(chain([0.0], agents=SEATS), cast=cast)
-    return Credited(tree=tree, rewards=({}, {"left": paid, "right": -paid}))
+    return tree.credited(({}, {"left": paid, "right": -paid}))
 
 
 AGAINST_0 = {"right": "right@0"}
@@ -149,7 +148,7 @@ def test_a_draw_is_a_draw_whatever_valid_replies_are_paid(kept, rival):
     paid = [{SEATS[k % 2]: 0.05} for k in range(9)]
     cast, _ = league([], every=2)
     cast.restore({"taken": 1.0, "games/0": 0.0, "score/0": 0.0, "iterations": 0.0})
-    cast.settle([Credited(tree=tree, rewards=({}, *paid))])
+    cast.settle([tree.credited(({}, *paid))])
     assert cast.state()["score/0"] == 0.5
     assert cast.win_rate(0) == 0.5
 
@@ -160,5 +159,5 @@ def test_a_game_that_was_won_is_won_whoever_was_paid_more_for_form():
     won = chain([0.0], agents=SEATS)
     end = replace(won.nodes[-1], metrics={"payoff_left": 1.0, "payoff_right": -1.0})
     tree = replace(won, cast=AGAINST_0, nodes=(won.nodes[0], end))
-    cast.settle([Credited(tree=tree, rewards=({}, {"left": 1.0, "right": 2.0}))])
+    cast.settle([tree.credited(({}, {"left": 1.0, "right": 2.0}))])
     assert cast.state()["score/0"] == 1.0

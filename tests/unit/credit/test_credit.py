@@ -81,8 +81,8 @@ def test_what_a_shape_compares_children_by_is_the_credit_of_the_edge():
 def test_returns_and_advantages_differ_by_agent_where_credit_does():
     (episode,) = credited([PAID], 0.5, Payoff())
     # alice 0.5 - 1/2, bob 0 + 2/2
-    assert episode.returns("alice") == (0.0, 0.0, -1.0)
-    assert episode.returns("bob") == (1.0, 1.0, 2.0)
+    assert episode.returns_of("alice") == (0.0, 0.0, -1.0)
+    assert episode.returns_of("bob") == (1.0, 1.0, 2.0)
     assert RawReturn()([episode])[0] == (
         {},
         {"alice": 0.0, "bob": 1.0},
@@ -94,6 +94,11 @@ def test_returns_and_advantages_differ_by_agent_where_credit_does():
         {"alice": -2.0, "bob": -2.5},
         {"alice": -2.0, "bob": 1.0},
     )
+
+
+def test_a_tree_without_credit_has_no_credited_returns():
+    with pytest.raises(ValueError, match="apply a credit"):
+        PAID.returns_of("alice")
 
 
 def test_the_objective_is_the_credited_return_and_names_agents_that_differ():

@@ -17,7 +17,7 @@ from colearn.errors import ConfigError
 from colearn.experiment.update.diagnostics import advantage_metrics
 from colearn.registry import algorithm_class
 from colearn.rollout.shapes import Chain, CounterfactualChain
-from colearn.types import Action, Credited
+from colearn.types import Action
 
 AGENTS = ("ada", "ben")
 
@@ -29,7 +29,7 @@ def said(text):
 def episode(rewards, discount=1.0):
     tree = chain(rewards, agents=AGENTS)
     paid = tuple(dict.fromkeys(AGENTS, node.reward) for node in tree.nodes)
-    return Credited(tree=tree, rewards=paid, discount=discount)
+    return tree.credited(paid, discount=discount)
 
 
 def two_turns():

@@ -16,7 +16,6 @@ from colearn.algorithms.marshal import MARSHAL
 from colearn.contract import Advantage
 from colearn.experiment.update.action_weights import equal_groups
 from colearn.experiment.update.actors import Actors
-from colearn.types import Credited
 
 
 def shared(tree, agent):
@@ -40,7 +39,7 @@ class Ones(Advantage):
 
     def __call__(self, episodes, values=None):
         return [
-            tuple(dict.fromkeys(node.actions, 1.0) for node in episode.tree.nodes)
+            tuple(dict.fromkeys(node.actions, 1.0) for node in episode.nodes)
             for episode in episodes
         ]
 
@@ -118,7 +117,7 @@ def round_robin():
         acting={0: ("writer",), 1: ("reader",)},
     )
     trees = [early, replace(late, episode=1)]
-    return [Credited(tree=one, rewards=({},) * len(one.nodes)) for one in trees]
+    return [one.credited(({},) * len(one.nodes)) for one in trees]
 
 
 def test_round_robin_weighs_by_question_and_role():
@@ -143,7 +142,7 @@ def test_the_rows_of_a_shared_model_carry_the_weights():
         specs={agent: AgentSpec(model="model") for agent in ("a", "b")},
         learners={"model": None},
     )
-    rows = actors.rows([episode.tree for episode in episodes], 4096, 0.0)
+    rows = actors.rows(episodes, 4096, 0.0)
     by_model, _ = actors.with_advantages(rows, parts, episodes, [0, 1], None)
     by_tree = by_model["model"].by_tree
     advantages = [a for own in by_tree.values() for row in own for a in row.advantages]

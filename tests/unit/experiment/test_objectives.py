@@ -16,7 +16,7 @@ from colearn.experiment.update.model_rows import without_states
 from colearn.experiment.update.objective import ActorObjective, CriticObjective
 from colearn.learn.batch import make_batch
 from colearn.loss.policy_gradient import PolicyGradient
-from colearn.types import Action, Credited, Node, Observation, Tree
+from colearn.types import Action, Node, Observation, Tree
 
 TEXT = "a text"
 
@@ -43,8 +43,8 @@ def tree() -> Tree[str]:
     return Tree(item="an item", episode=4, agents=("ada",), nodes=tuple(nodes))
 
 
-def credited(discount: float = 0.5) -> Credited[str]:
-    return Credited(tree=tree(), rewards=({}, {"ada": 1.0}, {"ada": 2.0}), discount=discount)
+def credited(discount: float = 0.5) -> Tree[str]:
+    return tree().credited(({}, {"ada": 1.0}, {"ada": 2.0}), discount=discount)
 
 
 def central(**changes: object) -> CriticObjective:
@@ -88,7 +88,7 @@ def test_a_critics_objective_carries_no_state_of_the_task() -> None:
     pickled = pickle.dumps(central())
     assert b"a state" in pickle.dumps(whole) and b"a state" not in pickled
     assert b"an item" in pickle.dumps(whole) and b"an item" not in pickled
-    assert pickle.loads(pickled).episodes[5].tree.nodes[1].actions == whole.tree.nodes[1].actions
+    assert pickle.loads(pickled).episodes[5].nodes[1].actions == whole.nodes[1].actions
 
 
 def test_rows_with_targets_need_no_episodes() -> None:

@@ -27,7 +27,7 @@ from colearn.learn.packed_rows import actor_rows
 from colearn.rollout.greedy_tree import GreedyTree
 from colearn.rollout.grow import Order, grow
 from colearn.rollout.shapes import Cross, KaryTree
-from colearn.types import Action, Credited, Observation, Outcome, Tree
+from colearn.types import Action, Observation, Outcome, Tree
 
 
 class Numbered(Player):
@@ -95,7 +95,7 @@ def code(coder: int, tester: int) -> tuple[float, dict[str, float]]:
 
 
 def advantages(tree: Tree[Any], credit: Credit, agent: str) -> list[float]:
-    (advantages,) = AgentTurn()([Credited(tree=tree, rewards=credit(tree))])
+    (advantages,) = AgentTurn()([tree.credited(credit(tree))])
     return [row[agent] for row in advantages if agent in row]
 
 
@@ -145,8 +145,8 @@ def test_an_episode_costs_N_T_K_generations_and_as_many_environment_steps(order:
 def test_the_logged_return_is_that_of_the_executed_actions():
     tree, _ = grown(Pays(("a", "b", "c"), sum_of_three, turns=2), 3, credit=SharedReward())
     assert tree.returns(1.0)[0] == 2 * (9 * 2 + 3 * 2 + 2)
-    credited = Credited(tree=tree, rewards=SharedReward()(tree), discount=0.5)
-    assert credited.returns("b")[0] == 1.5 * 26
+    credited = tree.credited(SharedReward()(tree), discount=0.5)
+    assert credited.returns_of("b")[0] == 1.5 * 26
 
 
 def test_every_candidate_is_trained_once_and_no_one_elses_is_read():
