@@ -99,16 +99,16 @@ def run(out: Path, task: str, variant: str, seed: int) -> dict[str, Any]:
         chosen = {**chosen, "algorithm.value_loss.frozen_targets": True}
     config = load_config(config.model_dump(), {**changes, **chosen, **own})
     update, critic = Clock(), Clock()
-    before = Updater.update, Updater._fit_critic, Critics.read
+    before = Updater.update, Critics.fit, Critics.read
     Updater.update = update.around(Updater.update)  # type: ignore[method-assign]
-    Updater._fit_critic = critic.around(Updater._fit_critic)  # type: ignore[method-assign]
+    Critics.fit = critic.around(Critics.fit)  # type: ignore[method-assign]
     Critics.read = critic.around(Critics.read)  # type: ignore[method-assign]
     folder = out / "runs" / f"{task}-{variant}-{seed}"
     shutil.rmtree(folder, ignore_errors=True)  # of a run that was cut off
     try:
         Experiment(config, folder).run()
     finally:
-        Updater.update, Updater._fit_critic, Critics.read = before  # type: ignore[method-assign]
+        Updater.update, Critics.fit, Critics.read = before  # type: ignore[method-assign]
     summary = critic_summary(task, [read_run(open_run(folder))])
     assert summary is not None
     final = [line.metrics["return"] for line in open_run(folder).evaluations()][-1]

@@ -152,7 +152,7 @@ class Stand:
 
 
 def update(learner: Any, groups: list[list[Any]]) -> None:
-    learner.accumulate(learner.prepare(groups), lambda outputs, _: (-outputs.logprobs.sum(), {}))
+    learner.accumulate(groups, lambda outputs, _: (-outputs.logprobs.sum(), {}))
     learner.step(0.0)
 
 

@@ -47,7 +47,6 @@ from .learner import (
     LearnerKind,
     MemoryFootprint,
     Objective,
-    Prepared,
     WeightCopy,
 )
 from .loss import PolicyBatch, PolicyLoss
@@ -126,7 +125,6 @@ __all__ = [
     "Player",
     "PolicyBatch",
     "PolicyLoss",
-    "Prepared",
     "PrivilegedInfo",
     "ProgramEpisodes",
     "QueriedTask",

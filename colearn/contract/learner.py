@@ -27,13 +27,6 @@ class Objective(Protocol):
         sum over micro-batches."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Prepared:
-    """Rows that one learner has divided into micro-batches, which are reused in every epoch."""
-
-    groups: tuple[tuple[Row, ...], ...]
-
-
 @dataclass(frozen=True, slots=True)
 class Accumulated:
     """The result of `Learner.accumulate`, identical on every rank."""
@@ -71,11 +64,11 @@ class WeightCopy(ABC):
 class Learner(Timed, ABC):
     """One optimiser over one trained model (an actor, a critic, or an actor with a value head).
 
-    `prepare` divides rows into micro-batches by a token budget. `accumulate` runs the forward and
-    backward passes over the micro-batches. `step` takes one optimiser step with the accumulated
-    gradient. Every process calls these methods with the same rows in the same order, and computes
-    its share of the rows. An objective returns parts of a sum, so the gradient does not depend on
-    the micro-batch size or the number of processes.
+    `accumulate` divides rows into micro-batches by a token budget and runs the forward and backward
+    passes. `step` takes one optimiser step with the accumulated gradient. Every process calls these
+    methods with the same rows in the same order, and computes its share of the rows. An objective
+    returns parts of a sum, so the gradient does not depend on the micro-batch size or the number of
+    processes.
     """
 
     name: str
@@ -93,12 +86,9 @@ class Learner(Timed, ABC):
         """
 
     @abstractmethod
-    def prepare(self, groups: Sequence[Sequence[Row]]) -> Prepared:
-        """Divide rows into micro-batches; all rows of a group are in the same micro-batch."""
-
-    @abstractmethod
-    def accumulate(self, prepared: Prepared, objective: Objective) -> Accumulated:
-        """Run the forward and backward passes over rows that `prepare` of this learner returned.
+    def accumulate(self, groups: Sequence[Sequence[Row]], objective: Objective) -> Accumulated:
+        """Run the forward and backward passes over rows and add their gradient. The rows of a group
+        are in the same micro-batch if they fit.
 
         Errors: FloatingPointError if a loss is not finite; raised in every process, and names the
         loss.

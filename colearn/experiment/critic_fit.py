@@ -41,7 +41,7 @@ from colearn.value_model.keep import described
 from colearn.value_model.loaded import tokenizer_of
 
 from .update.critics import Critics
-from .update.model_rows import ModelRows
+from .update.rows import ModelRows, rows_of
 
 Report = Callable[[int, tuple[TurnWorth, ...]], None]
 """Called after every epoch with the epoch's number and the critic's explained variance on held-out
@@ -277,14 +277,13 @@ def _train(
     cut = [list(minibatches(trees, settings.minibatch, order)) for order in orders]
     steps, total = 0, sum(map(len, cut))
     for epoch, batches in enumerate(cut, start=1):
-        some = [_of_one_agent(model_rows, rng) for model_rows in rows.values()]
+        some = {name: _of_one_agent(model_rows, rng) for name, model_rows in rows.items()}
         for numbers in batches:
-            for model_rows in some:
-                prepared = model_rows.prepared(numbers)
-                if prepared.groups:
-                    objective = critics.objective(advantage, value_loss, prepared, None)
-                    model_rows.learner.accumulate(prepared, objective)
-                    model_rows.learner.step(steps / total)
+            for name, model_rows in some.items():
+                if groups := rows_of(model_rows, numbers):
+                    objective = critics.objective(advantage, value_loss, groups, None)
+                    critics.learners[name].accumulate(groups, objective)
+                    critics.learners[name].step(steps / total)
             steps += 1
         report(epoch)
 
@@ -302,8 +301,7 @@ def _of_one_agent(rows: ModelRows, rng: np.random.Generator) -> ModelRows:
             by_node.setdefault(mark.node, []).append(place)
         return with_marks(row, [int(rng.choice(places)) for places in by_node.values()])
 
-    by_tree = {number: list(map(drawn, some)) for number, some in rows.by_tree.items()}
-    return ModelRows(rows.learner, by_tree)
+    return {number: list(map(drawn, some)) for number, some in rows.items()}
 
 
 def _returns(episodes: Sequence[Tree[Any]], *, of_state: bool) -> list[AgentValues]:

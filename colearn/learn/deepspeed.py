@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -12,8 +12,8 @@ import torch
 from torch import Tensor, nn
 
 from colearn.config import OptimizerSettings
-from colearn.contract import Accumulated, Objective, Prepared
-from colearn.contract.rows import Outputs, RowBatch
+from colearn.contract import Accumulated, Objective
+from colearn.contract.rows import Outputs, Row, RowBatch
 from colearn.contract.timeline import updates
 from colearn.errors import ConfigError
 from colearn.models.network import Network
@@ -75,9 +75,9 @@ class DeepSpeedLearner(NetworkLearner):
         if not self.engine.zero_optimization():
             self.engine.optimizer.register_step_pre_hook(self._clip)
 
-    def accumulate(self, prepared: Prepared, objective: Objective) -> Accumulated:
+    def accumulate(self, groups: Sequence[Sequence[Row]], objective: Objective) -> Accumulated:
         with self._divided():
-            return super().accumulate(prepared, objective)
+            return super().accumulate(groups, objective)
 
     @contextmanager
     def _divided(self) -> Iterator[None]:

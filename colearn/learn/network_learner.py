@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
-from colearn.contract import Accumulated, Learner, Objective, Prepared, WeightUpdate
+from colearn.contract import Accumulated, Learner, Objective, WeightUpdate
 from colearn.contract.rows import Outputs, Row, RowBatch
 from colearn.contract.timeline import updates
 from colearn.models.network import Network
@@ -20,16 +19,6 @@ from colearn.models.weight_update import weight_update
 from .batch import Micro, Round, contents, make_batch, micro_batches, rounds
 from .score import evaluate
 from .weight_copy import HeldWeights
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class MicroBatches(Prepared):
-    """Rows cut into micro-batches by a token budget."""
-
-    micros: tuple[Micro, ...]
-    tensors: dict[int, RowBatch] = field(default_factory=dict)
-    """Cached tensors by micro-batch index. Tensors are cached only if there is a single
-    micro-batch."""
 
 
 class NetworkLearner(Learner):
@@ -97,23 +86,18 @@ class NetworkLearner(Learner):
     def weights(self) -> dict[str, Any]:
         return {name: parameter.detach() for name, parameter in self.parameters.items()}
 
-    def prepare(self, groups: Sequence[Sequence[Row]]) -> MicroBatches:
-        kept = tuple(tuple(group) for group in groups)
-        return MicroBatches(kept, tuple(micro_batches(kept, self.token_budget)))
-
     @updates
-    def accumulate(self, prepared: Prepared, objective: Objective) -> Accumulated:
-        assert isinstance(prepared, MicroBatches), "prepared by another kind of learner"
+    def accumulate(self, groups: Sequence[Sequence[Row]], objective: Objective) -> Accumulated:
         totals: dict[str, float] = {}
         values: dict[tuple[int, int], tuple[float, ...]] = {}
         failure: tuple[int, str] | None = None
-        numbered = enumerate(prepared.micros)
+        numbered = enumerate(micro_batches(groups, self.token_budget))
         for turn in rounds(numbered, self.processes, alike=self.lockstep):
             spare = self.rank >= len(turn)
             if spare and not self.lockstep:
                 continue
             number, micro = turn[0 if spare else self.rank]
-            batch = self._tensors(prepared, number)
+            batch = make_batch([row for _, _, row in micro], self.pad, self.device)
             outputs = self._forward(batch)
             loss = _nothing(outputs) if self.lockstep else None
             if not spare:
@@ -132,15 +116,6 @@ class NetworkLearner(Learner):
             if any(contents(micro)) if self.lockstep else loss.requires_grad:
                 self._backward(loss)
         return self._merged(totals, values, failure)
-
-    def _tensors(self, prepared: MicroBatches, number: int) -> RowBatch:
-        if number in prepared.tensors:
-            return prepared.tensors[number]
-        rows = [row for _, _, row in prepared.micros[number]]
-        batch = make_batch(rows, self.pad, self.device)
-        if len(prepared.micros) == 1:
-            prepared.tensors[number] = batch
-        return batch
 
     def _forward(self, batch: RowBatch) -> Outputs:
         outputs: Outputs = self.network(batch, entropy=self.entropy)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,8 @@ from accelerate import PartialState
 from torch import Tensor
 
 from colearn.config import CriticSettings
-from colearn.contract import Accumulated, Objective, Prepared
-from colearn.contract.rows import Outputs, RowBatch
+from colearn.contract import Accumulated, Objective
+from colearn.contract.rows import Outputs, Row, RowBatch
 from colearn.contract.timeline import updates
 from colearn.errors import ConfigError
 from colearn.models.network import Network
@@ -68,9 +69,9 @@ class RidgeLearner(NetworkLearner):
         self._kept: deque[ScoredStates] = deque(maxlen=settings.replay)
 
     @torch.no_grad()
-    def accumulate(self, prepared: Prepared, objective: Objective) -> Accumulated:
+    def accumulate(self, groups: Sequence[Sequence[Row]], objective: Objective) -> Accumulated:
         self._seen.clear()
-        return super().accumulate(prepared, objective)
+        return super().accumulate(groups, objective)
 
     def _forward(self, batch: RowBatch) -> Outputs:
         states: list[Tensor] = []

@@ -23,6 +23,7 @@ from colearn.contract import (
 )
 from colearn.experiment.update.actors import Actors
 from colearn.experiment.update.critics import Critics
+from colearn.experiment.update.rows import rows_of
 from colearn.experiment.update.updater import Updater
 from colearn.learn.local_learner import LocalLearner
 from colearn.learn.minibatch import UpdateSchedule
@@ -90,14 +91,14 @@ def value_gradients(
         critics.add("targets", by_model, trees, advantage.targets(episodes, old))
     values: dict[int, dict[str, Values]] = {number: {} for number in range(len(trees))}
     metrics: dict[str, float] = {}
-    for rows in by_model.values():
-        prepared = rows.prepared(range(len(trees)))
+    for name, rows in by_model.items():
+        groups = rows_of(rows, range(len(trees)))
         current = None if settings.frozen_targets else dict(enumerate(episodes))
-        objective = critics.objective(advantage, settings, prepared, current)
-        accumulated = rows.learner.accumulate(prepared, objective)
-        critics.collect(values, prepared, accumulated.values, episodes)
-        for name, value in accumulated.metrics.items():
-            metrics[name] = metrics.get(name, 0.0) + value / len(by_model)
+        objective = critics.objective(advantage, settings, groups, current)
+        accumulated = critics.learners[name].accumulate(groups, objective)
+        critics.collect(groups, accumulated.values, dict(enumerate(episodes)), values)
+        for key, value in accumulated.metrics.items():
+            metrics[key] = metrics.get(key, 0.0) + value / len(by_model)
     return list(values.values()), metrics
 
 

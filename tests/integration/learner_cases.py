@@ -122,7 +122,7 @@ def shared(make: Make) -> Result:
     learner = make("critic", network(head=True), 1)
     with torch.no_grad():
         learner.parameters["head.linear.weight"].fill_(0.1)  # type: ignore[attr-defined]
-    accumulated = learner.accumulate(learner.prepare(groups), objective(groups))
+    accumulated = learner.accumulate(groups, objective(groups))
     return result(learner, log=[dict(accumulated.metrics)]) | {"values": dict(accumulated.values)}
 
 

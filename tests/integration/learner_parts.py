@@ -125,15 +125,14 @@ def result(*learners: Learner, log: list[dict[str, float]]) -> Result:
 
 def accumulated(learner: Learner, groups: list[list[Row]], whole: Objective) -> dict[str, float]:
     """The metrics of one call."""
-    return dict(learner.accumulate(learner.prepare(groups), whole).metrics)
+    return dict(learner.accumulate(groups, whole).metrics)
 
 
 def train(learner: Learner, groups: list[list[Row]], updates: int) -> list[dict[str, float]]:
     """The schedule goes down over twelve updates."""
-    prepared = learner.prepare(groups)
     return [
         {
-            **learner.accumulate(prepared, objective(groups)).metrics,
+            **learner.accumulate(groups, objective(groups)).metrics,
             **learner.step(number / 12),
         }
         for number in range(updates)

@@ -87,7 +87,7 @@ def policy_gradient(network, groups, loss, budget, *, pad=0):
         sizes.append(len(batch.rows))
         return objective(outputs, batch)
 
-    metrics = learner.accumulate(learner.prepare(groups), counted).metrics
+    metrics = learner.accumulate(groups, counted).metrics
     return gradients(learner), sizes, metrics
 
 
@@ -144,11 +144,11 @@ def test_a_minibatch_is_the_sum_of_its_rows(stage):
     parts = parts_of(PolicyGradient())
     objective = ActorObjective.of(parts.loss, parts.value_loss, groups)
     learner = learner_of(network, budget=100_000)
-    learner.accumulate(learner.prepare(groups), objective)
+    learner.accumulate(groups, objective)
     whole = gradients(learner)
     added: dict[str, torch.Tensor] = {}
     for group in groups:
-        learner.accumulate(learner.prepare([group]), objective)
+        learner.accumulate([group], objective)
         for name, value in gradients(learner).items():
             added[name] = added.get(name, 0.0) + value
     assert relative(whole, added) < SAME
@@ -326,7 +326,7 @@ def test_all_values_of_one_forward_are_those_of_separate_forwards(value, sequent
     critics = critics_of(Centralized(value=value), {"team": network})
     read = 0
     for tree, rows, values in zip(
-        trees, critics.rows(trees)["team"].by_tree.values(), critics.read(trees), strict=True
+        trees, critics.rows(trees)["team"].values(), critics.read(trees), strict=True
     ):
         (row,) = rows
         series = next(iter(values.values()))

@@ -202,7 +202,7 @@ def test_a_rollouts_caches_are_freed_before_models_update(
 
     monkeypatch.setattr(ModelWorker, "accumulate", accumulate)
     trained(tmp_path / "run", config_of(PICKLED))
-    assert set(kept) == {1}  # the minibatch's rows
+    assert set(kept) == {0}
 
 
 def test_a_run_that_lost_a_model_goes_on_from_its_checkpoint_in_another_place(

@@ -27,9 +27,9 @@ def stepped(kind: str) -> tuple[int, int]:
     """Number of trained weights, and temporary bytes of the second step, which has its moments."""
     learner = maker(kind)("one", network(head=True))
     trained = sum(weight.numel() for weight in learner.parameters.values())  # type: ignore[attr-defined]
-    prepared = learner.prepare(sampled())
+    groups = sampled()
     for _ in range(2):
-        learner.accumulate(prepared, objective)
+        learner.accumulate(groups, objective)
         with Ledger() as ledger:
             learner.step(0.1)
     return trained, ledger.peak - ledger.live

@@ -26,6 +26,7 @@ from colearn.experiment.update.updater import Updater
 from colearn.learn.local_learner import LocalLearner
 from colearn.models.network import Network
 from colearn.types import Tree
+from colearn.value_model.item_means import ItemMeans
 
 PLAIN: dict[str, Any] = {"advantage": GAE(), "value_loss": ValueLoss()}
 
@@ -74,9 +75,9 @@ def advantages_of(updater: Updater, agent: str, trees: Sequence[Tree[Any]]) -> l
     learner = updater.actors.learners[agent]
     real = learner.accumulate
 
-    def noted(prepared: Any, objective: Any) -> Any:
-        advantages.append({row.tree: row.advantages for (row,) in prepared.groups})
-        return real(prepared, objective)
+    def noted(groups: Any, objective: Any) -> Any:
+        advantages.append({row.tree: row.advantages for (row,) in groups})
+        return real(groups, objective)
 
     learner.accumulate = noted  # type: ignore[method-assign]
     updater.update(trees, 0)
@@ -145,6 +146,35 @@ def test_a_minibatch_has_the_advantages_of_its_own_episodes(stage: Stage, frozen
         with torch.no_grad():
             values = [head(state[None]).item() for state in states(model, tree, "ben")]
         assert by_episode[number] == pytest.approx(td_errors(tree, values), abs=1e-5)
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+def test_with_item_means_every_epoch_has_values_with_the_share_of_earlier_iterations(
+    stage: Stage, frozen: bool
+) -> None:
+    """A value is m + c f with c = 0.5, whatever this iteration's values say about c."""
+    team, trees = stage
+    sums = [f"team\x1f{turn}\x1f\x1f" for turn in range(3)]
+    state = {key + "product": (1.0, 1.0) for key in sums}
+    state |= {key + "square": (2.0, 1.0) for key in sums}
+    settings = PLAIN | {"value_loss": ValueLoss(frozen_targets=frozen)}
+    means = ItemMeans(state)
+    updater = updater_of(
+        CoLLMCC(**settings), team, share=False, epochs=2, item_baseline=True, item_means=means
+    )
+    critics = updater.critic
+    assert critics is not None
+    episodes = updater.parts.credited(trees)
+    usual = ItemMeans().offsets(critics.critic, episodes, trees)
+    read = critics.read(trees, baselines=usual)
+    first, second = advantages_of(updater, "ben", trees)
+    assert first == second
+    for number, tree in enumerate(trees):
+        mean_and_read = zip(usual[number]["ben"].values(), read[number]["ben"][:3], strict=True)
+        values = [mean + 0.5 * (value - mean) for mean, value in mean_and_read]
+        assert first[number] == pytest.approx(td_errors(tree, values), abs=1e-5)
+    # the eight values of each turn were compared once: 4 episodes, 2 agents
+    assert {means.state[key + "square"][1] for key in sums} == {0.75 + 8.0}
 
 
 # --- at rollout ----------------------------------------------------------------------------------

@@ -206,7 +206,7 @@ def test_global_info_reaches_the_critic_and_no_agent(paths):
     )
     tokenize = parts.updater.critic.tokenize
     told = tuple(tokenize("\n[global 1]\nturn 1"))
-    stream = parts.updater.critic.rows(trees)["team"].by_tree[0][0].tokens
+    stream = parts.updater.critic.rows(trees)["team"][0][0].tokens
     assert any(stream[n : n + len(told)] == told for n in range(len(stream)))
     for node in trees[0].nodes:
         assert all("turn" not in seen.text for seen in node.observations.values())

@@ -176,7 +176,7 @@ class Sides:
             value, metrics = objective(outputs, batch)
             return value, metrics | {"loss": value.item()}
 
-        metrics = self.mine.accumulate(self.mine.prepare(groups), counted).metrics
+        metrics = self.mine.accumulate(groups, counted).metrics
         gradients = {name: p.grad.clone() for name, p in self.mine.parameters.items()}
         self.mine.optimizer.zero_grad()
         return metrics["loss"], gradients, metrics

@@ -67,7 +67,7 @@ def by_learner(trees, rows, folder, compute):
     objective = ActorObjective.of(PolicyGradient(), ValueLoss(), groups)
 
     def step():
-        learner.accumulate(learner.prepare(groups), objective)
+        learner.accumulate(groups, objective)
         learner.step(0.0)
 
     return changes(learner.parameters, step)

@@ -108,7 +108,7 @@ def test_each_adapters_gradient_is_that_of_its_own_peft_model(stage):
     team, trees, models = stage
     for agent, model in models.items():
         learner, groups, objective = learner_of(team, trees, agent)
-        learner.accumulate(learner.prepare(groups), objective)
+        learner.accumulate(groups, objective)
         peft_loss(model, trees, agent, 0.8).backward()
         ours = {name.removeprefix("adapter."): p.grad for name, p in learner.parameters.items()}
         theirs = {name: p.grad for name, p in adapter_weights(model).items()}
@@ -130,7 +130,7 @@ def test_after_steps_of_adamw_in_turn_each_adapter_is_that_of_its_own_peft_model
     clear = {}
     for _ in range(STEPS):
         for learner, groups, objective in learners.values():
-            learner.accumulate(learner.prepare(groups), objective)
+            learner.accumulate(groups, objective)
             assert learner.step(0.0)["grad_norm"] > NORM
         for agent, model in models.items():
             optimizers[agent].zero_grad()

@@ -8,6 +8,7 @@ from colearn.agents import AgentSpec
 from colearn.config import OptimizerSettings
 from colearn.contract.rows import Row
 from colearn.generate.transformers import TransformersEngine
+from colearn.learn.batch import micro_batches
 from colearn.learn.local_learner import LocalLearner
 from colearn.models.network import Network
 from colearn.models.value_head import ValueHead
@@ -42,12 +43,11 @@ def per_micro_batch(
         loss = -1e-3 * outputs.logprobs.sum()
         return (loss + outputs.values.sum() if values else loss), {}
 
-    prepared = learner.prepare(groups)
     with costs.counted() as passes:
-        learner.accumulate(prepared, objective)
+        learner.accumulate(groups, objective)
     with costs.counted() as step:
         learner.step(0.0)
-    count = len(prepared.micros)
+    count = len(list(micro_batches(groups, learner.token_budget)))
     return {
         "passes": {k: {w: n / count for w, n in by.items()} for k, by in _plain(passes).items()},
         "step": _plain(step),

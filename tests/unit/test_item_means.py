@@ -16,7 +16,6 @@ from colearn.credit.shared_reward import SharedReward
 from colearn.critic.centralized import Centralized
 from colearn.critic.counterfactual import Counterfactual
 from colearn.critic.decentralized import Decentralized
-from colearn.experiment.update.item_baseline import ItemBaseline
 from colearn.types import Tree
 from colearn.value_model.item_means import ItemMeans, baselined, scaled
 
@@ -146,23 +145,6 @@ def test_comparisons_of_earlier_iterations_count_three_quarters_as_much_for_the_
     offsets_of(means, of("a", 0.0, 0.0))  # the next iteration begins
     compared(means, (2.0, 2.0), (12.0, 12.0))
     assert share_of(means) == pytest.approx(8.0 / (0.75 * 8.0 + 8.0))
-
-
-def test_values_of_later_epochs_are_scaled_but_not_compared() -> None:
-    """Two episodes of a turn: the share of an earlier iteration is 0.5."""
-    means = ItemMeans()
-    compared(means, (2.0,), (11.0,))
-    trees = [of("a", 14.0), of("a", 14.0)]
-    offsets = [{agent: {0: 10.0} for agent in ("alice", "bob")} for _ in trees]
-    values = [dict.fromkeys(("alice", "bob"), (12.0, None)) for _ in trees]
-    shares = means.shares(V, trees)
-    baseline = ItemBaseline(means, V, credited(*trees), trees, offsets, shares)
-    for numbers in ([0, 1], [1, 0], [1]):  # two epochs, and another minibatch
-        (*_, last) = baseline.values(numbers, values[: len(numbers)])
-        assert last["alice"] == (11.0, None)
-    # of f = 2 and G - m = 1 before, and of f = 2 and G - m = 4 twice, by each of two agents
-    assert means.state["team\x1f0\x1f\x1fsquare"] == (24.0, 6.0)
-    assert means.state["team\x1f0\x1f\x1fproduct"] == (2 * (2.0 + 8.0 + 8.0), 6.0)
 
 
 def test_each_reader_has_the_means_of_its_agents() -> None:

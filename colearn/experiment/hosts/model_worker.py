@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from colearn.config import Config, resolve
-from colearn.contract import NetworkKey, Prepared, TokenAnswer, TokenEngine, TokenRequest
+from colearn.contract import NetworkKey, TokenAnswer, TokenEngine, TokenRequest
 from colearn.contract.learner import Accumulated, Objective
 from colearn.contract.rows import Outputs, Row
 from colearn.contract.seeding import derive_seed
@@ -62,10 +62,10 @@ class Rank:
 
 
 class ModelWorker:
-    """A `LocalHost` of some networks, in a worker or in one process of a worker. Stores prepared
-    rows, copies of weights, and histories (with which engines find KV caches). Each stored object
-    has a number and is kept until `drop` is called with this number. Two calls may run at the same
-    time if one of them is `generate`."""
+    """A `LocalHost` of some networks, in a worker or in one process of a worker. Stores copies of
+    weights, and histories (with which engines find KV caches). Each stored object has a number and
+    is kept until `drop` is called with this number. Two calls may run at the same time if one of
+    them is `generate`."""
 
     def __init__(self) -> None:
         self._kept: dict[int, Any] = {}
@@ -110,13 +110,10 @@ class ModelWorker:
     ) -> list[list[Outputs]]:
         return self.host.learners[key].evaluate(groups, reference=reference)
 
-    def prepare(self, key: NetworkKey, groups: Sequence[Sequence[Row]]) -> int:
-        """Prepare rows for a learner; returns the number under which the worker stores them."""
-        return self._keep(self.host.learners[key].prepare(groups))
-
-    def accumulate(self, key: NetworkKey, prepared: int, objective: Objective) -> Accumulated:
-        rows: Prepared = self._kept[prepared]
-        return self.host.learners[key].accumulate(rows, objective)
+    def accumulate(
+        self, key: NetworkKey, groups: Sequence[Sequence[Row]], objective: Objective
+    ) -> Accumulated:
+        return self.host.learners[key].accumulate(groups, objective)
 
     def copy(self, key: NetworkKey) -> int:
         """Copy a learner's weights; returns the number under which the copy is stored."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -15,7 +15,6 @@ from colearn.contract import (
     Learner,
     NetworkKey,
     Objective,
-    Prepared,
     TokenAnswer,
     TokenHistory,
     TokenRequest,
@@ -28,13 +27,6 @@ from colearn.errors import CheckpointError
 
 from .links import RemoteHandle, WorkerHandle, WorkerLink
 from .model_worker import SentAnswer, SentRequest
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class RemotePrepared(Prepared):
-    """Rows that a learner in a worker has divided into micro-batches."""
-
-    kept: WorkerHandle
 
 
 class RemoteLearner(Learner):
@@ -56,15 +48,9 @@ class RemoteLearner(Learner):
         evaluated: list[list[Outputs]] = self.link("evaluate", self.key, groups, reference)
         return evaluated
 
-    def prepare(self, groups: Sequence[Sequence[Row]]) -> RemotePrepared:
-        kept = tuple(tuple(group) for group in groups)
-        return RemotePrepared(kept, self._kept("prepare", kept))
-
     @updates
-    def accumulate(self, prepared: Prepared, objective: Objective) -> Accumulated:
-        assert isinstance(prepared, RemotePrepared), "prepared by another kind of learner"
-        args = [(self.key, number, objective) for number in prepared.kept.numbers]
-        result: Accumulated = self.link.each("accumulate", args)[0]
+    def accumulate(self, groups: Sequence[Sequence[Row]], objective: Objective) -> Accumulated:
+        result: Accumulated = self.link("accumulate", self.key, groups, objective)
         return result
 
     @updates
@@ -93,7 +79,8 @@ class RemoteLearner(Learner):
         self._do("load", folder.absolute())
 
     def copy(self) -> RemoteWeightCopy:
-        return RemoteWeightCopy(self, self._kept("copy"))
+        numbers = self.link.each("copy", [(self.key,)] * len(self.link.processes))
+        return RemoteWeightCopy(self, WorkerHandle(self.link, numbers))
 
     def publish(self) -> WeightUpdate:
         update: WeightUpdate = self._do("publish")
@@ -103,10 +90,6 @@ class RemoteLearner(Learner):
         """A copy of the trained weights, by name."""
         weights: dict[str, Any] = self._do("weights")
         return weights
-
-    def _kept(self, method: str, *args: Any) -> WorkerHandle:
-        every = [(self.key, *args)] * len(self.link.processes)
-        return WorkerHandle(self.link, self.link.each(method, every))
 
 
 class RemoteWeightCopy(WeightCopy):

@@ -27,10 +27,8 @@ from colearn.types import Tree
 
 from .action_weights import equal_groups
 from .diagnostics import advantage_metrics
-from .model_rows import ModelRows
-from .objective import at_marks, with_advantages
-
-Trees = Sequence[Tree[Any]]
+from .objective import ActorObjective, Fit
+from .rows import ModelRows, Trees, at_marks, rows_of, with_advantages
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +46,7 @@ class Actors:
     def rows(self, trees: Trees, token_budget: int, done: float) -> dict[str, ModelRows]:
         """Returns the rows of each model. `done` is the fraction of the budget that had been used
         when the trees were sampled."""
-        rows = {name: ModelRows(learner) for name, learner in self.learners.items()}
+        rows: dict[str, ModelRows] = {name: {} for name in self.learners}
         for number, tree in enumerate(trees):
             for agent in tree.agents:
                 spec = self._spec_of(tree, agent)
@@ -64,7 +62,7 @@ class Actors:
                     value=self.value,
                 )
                 # an agent that never acted has a row without a token, which no model can read
-                of_tree = rows[spec.model].by_tree.setdefault(number, [])
+                of_tree = rows[spec.model].setdefault(number, [])
                 of_tree += [row for row in some if row.spans or row.marks]
         return rows
 
@@ -78,7 +76,7 @@ class Actors:
         which are models that take several optimiser steps. `together` runs the passes of several
         models."""
         passes = {
-            NetworkKey("actor", name): partial(one.learner.evaluate, _groups(one, one.by_tree))
+            NetworkKey("actor", name): partial(self.learners[name].evaluate, _groups(one, one))
             for name, one in rows.items()
             if name in models
         }
@@ -91,20 +89,18 @@ class Actors:
         """Add the reference policies' log-probabilities. A model without an entry in `references`
         is an adapter, whose reference is its base model."""
         for name, one in rows.items():
-            groups = [
-                [replace(row, marks=()) for row in group] for group in _groups(one, one.by_tree)
-            ]
+            groups = [[replace(row, marks=()) for row in group] for group in _groups(one, one)]
             outputs = (
                 references[name].evaluate(groups)
                 if name in references
-                else one.learner.evaluate(groups, reference=True)
+                else self.learners[name].evaluate(groups, reference=True)
             )
             _add_logprobs("ref_logprobs", one, outputs)
 
     def add_old_values(self, rows: Mapping[str, ModelRows], values: Sequence[AgentValues]) -> None:
         """Add the values at rollout time to the marks of rows."""
         for one in rows.values():
-            for number, some in one.by_tree.items():
+            for number, some in one.items():
                 for place, row in enumerate(some):
                     numbers = at_marks(row, values[number][row.reader])
                     some[place] = replace(row, old_values=numbers)
@@ -121,7 +117,7 @@ class Actors:
                     if self.model(trees[number], agent) == name:
                         series[number, agent] = [None] * len(trees[number].nodes)
             groups = _groups(one, numbers)
-            outputs = one.learner.evaluate(groups)
+            outputs = self.learners[name].evaluate(groups)
             for row, part in zip(chain(*groups), chain(*outputs), strict=True):
                 for mark, value in zip(row.marks, part.values.tolist(), strict=True):
                     series[row.tree, row.reader][mark.node] = value
@@ -148,18 +144,39 @@ class Actors:
         targets = None
         if self.value is not None and values is not None:
             targets = parts.advantage.targets(batch, values)
-        by_model = {name: ModelRows(one.learner) for name, one in rows.items()}
+        by_model: dict[str, ModelRows] = {name: {} for name in rows}
         for name, one in rows.items():
             for place, number in enumerate(numbers):
                 aims = None if targets is None else targets[place]
                 some = (
-                    with_advantages(row, advantages[place], aims)
-                    for row in one.by_tree.get(number, ())
+                    with_advantages(row, advantages[place], aims) for row in one.get(number, ())
                 )
-                by_model[name].by_tree[number] = [row for row in some if row.spans or row.marks]
+                by_model[name][number] = [row for row in some if row.spans or row.marks]
         of_state = parts.critic is not None and parts.critic.of_state
         metrics = advantage_metrics(advantages, batch, values, of_state=of_state)
         return by_model, metrics
+
+    def fit(
+        self,
+        learners: Mapping[str, Learner],
+        rows: Mapping[str, ModelRows],
+        numbers: Sequence[int],
+        parts: Parts,
+        fit: Fit,
+    ) -> dict[str, float]:
+        """Take one step of each model in `learners` on its rows of the trees `numbers`, which
+        contain advantages. Returns the metrics by model; a model takes no step if none of its
+        actions has an advantage."""
+        fits: dict[NetworkKey, tuple[Learner, list[list[Row]], ActorObjective]] = {}
+        for name, learner in learners.items():
+            if groups := rows_of(rows[name], numbers):
+                objective = ActorObjective.of(parts.loss, parts.value_loss, groups)
+                fits[NetworkKey("actor", name)] = learner, groups, objective
+        return {
+            f"{key.model}/{name}": value
+            for key, (accumulated, stepped) in fit(fits).items()
+            for name, value in (*accumulated.metrics.items(), *stepped.items())
+        }
 
     def model(self, tree: Tree[Any], agent: str) -> str | None:
         """The trained model in an agent's seat; None for other players."""
@@ -180,7 +197,7 @@ def _groups(rows: ModelRows, numbers: Iterable[int]) -> list[list[Row]]:
     return [
         list(group)
         for number in numbers
-        for _, group in groupby(rows.by_tree.get(number, ()), key=lambda row: row.reader)
+        for _, group in groupby(rows.get(number, ()), key=lambda row: row.reader)
     ]
 
 
@@ -191,7 +208,7 @@ def _add_logprobs(
 ) -> None:
     """Add one number per action token to all rows of a model; `outputs` are those of `_groups`."""
     parts = chain(*outputs)
-    for some in rows.by_tree.values():
+    for some in rows.values():
         for place, row in enumerate(some):
             added: dict[str, Any] = {field: tuple(next(parts).logprobs.tolist())}
             some[place] = replace(row, **added)

@@ -12,20 +12,20 @@ from colearn.contract import (
     Advantage,
     AgentValues,
     Critic,
-    Episodes,
     Learner,
-    Prepared,
+    NetworkKey,
+    Parts,
     Tokenize,
     ValueLoss,
     Values,
 )
+from colearn.contract.rows import Row
 from colearn.types import Tree
 from colearn.value_model.item_means import Offsets, baselined
 
-from .model_rows import ModelRows
-from .objective import CriticObjective
+from .objective import CriticObjective, Fit
+from .rows import ModelRows, Trees, rows_of
 
-Trees = Sequence[Tree[Any]]
 Learns = Callable[[Tree[Any], str], bool]
 """Whether a trained model plays an agent's seat in a tree."""
 
@@ -65,7 +65,7 @@ class Critics:
         added to the network's values. If `training` is False, returns the rows from which
         values are read. These rows may differ from the training rows (`Critic.read_once`)."""
         make = self.critic.training_row if training else self.critic.row
-        rows = {model: ModelRows(learner) for model, learner in self.learners.items()}
+        rows: dict[str, ModelRows] = {model: {} for model in self.learners}
         for number, tree in enumerate(trees):
             for reader, agents in self.critic.readers(tree.agents).items():
                 if any(learns(tree, agent) for agent in agents):
@@ -74,8 +74,7 @@ class Critics:
                         row = replace(row, tree=number, reader=reader)
                         if baselines is not None:
                             row = baselined(row, self.critic, tree, agents, baselines[number])
-                        by_tree = rows[self.value_model(reader)].by_tree
-                        by_tree.setdefault(number, []).append(row)
+                        rows[self.value_model(reader)].setdefault(number, []).append(row)
         return rows
 
     def read(
@@ -90,9 +89,10 @@ class Critics:
         if rows is None or self.critic.read_once:
             rows = self.rows(trees, learns, baselines, training=False)
         by_tree: list[dict[str, Values]] = [{} for _ in trees]
-        for model_rows in rows.values():
-            groups = [[row] for some in model_rows.by_tree.values() for row in some]
-            for (row,), (outputs,) in zip(groups, model_rows.learner.evaluate(groups), strict=True):
+        for model, model_rows in rows.items():
+            groups = [[row] for some in model_rows.values() for row in some]
+            evaluated = self.learners[model].evaluate(groups)
+            for (row,), (outputs,) in zip(groups, evaluated, strict=True):
                 numbers = outputs.values.tolist()
                 by_tree[row.tree] |= self.critic.values(trees[row.tree], row.reader, row, numbers)
         return list(by_tree)
@@ -106,33 +106,61 @@ class Critics:
     ) -> None:
         """Add one number per mark to training rows: targets, or values at rollout time."""
         for model_rows in rows.values():
-            for number, some in model_rows.by_tree.items():
+            for number, some in model_rows.items():
                 for place, row in enumerate(some):
                     numbers = self.critic.numbers(trees[number], row.reader, row, values[number])
                     added: dict[str, Any] = {field: numbers}
                     some[place] = replace(row, **added)
 
+    def fit(
+        self,
+        rows: Mapping[str, ModelRows],
+        numbers: Sequence[int],
+        parts: Parts,
+        episodes: Sequence[Tree[Any]] | None,
+        fit: Fit,
+    ) -> tuple[list[AgentValues] | None, dict[str, float]]:
+        """Take one step of every value model on the trees `numbers`. Returns metrics, and the
+        values before the step, which the training pass reads. `episodes` are the iteration's
+        credited trees; None: the rows already have targets, and no values are returned."""
+        some = None if episodes is None else {number: episodes[number] for number in numbers}
+        fits: dict[NetworkKey, tuple[Learner, list[list[Row]], CriticObjective]] = {}
+        for name, model_rows in rows.items():
+            if groups := rows_of(model_rows, numbers):  # a trained agent of its readers acted
+                objective = self.objective(parts.advantage, parts.value_loss, groups, some)
+                fits[NetworkKey("critic", name)] = self.learners[name], groups, objective
+        values: dict[int, dict[str, Values]] = {number: {} for number in numbers}
+        metrics: dict[str, float] = {}
+        for key, (accumulated, stepped) in fit(fits).items():
+            if some is not None:
+                self.collect(fits[key][1], accumulated.values, some, values)
+            for name, value in accumulated.metrics.items():
+                total = metrics.get(f"critic/{name}", 0.0)
+                metrics[f"critic/{name}"] = total + value / len(self.learners)
+            metrics |= {f"critic/{key.model}/{name}": value for name, value in stepped.items()}
+        return None if some is None else list(values.values()), metrics
+
     def objective(
         self,
         advantage: Advantage,
         settings: ValueLoss,
-        prepared: Prepared,
+        groups: Sequence[Sequence[Row]],
         episodes: Mapping[int, Tree[Any]] | None,
     ) -> CriticObjective:
-        """Returns the objective of one value model in a minibatch. `episodes` maps tree numbers to
-        credited trees; None if the rows already have targets."""
-        total = max(1, self._scored(advantage, prepared, episodes))
+        """Returns the objective of one value model in a minibatch, whose rows are `groups`.
+        `episodes` maps tree numbers to credited trees; None if the rows already have targets."""
+        total = max(1, self._scored(advantage, groups, episodes))
         return CriticObjective(settings, total, self.critic, advantage, episodes)
 
     def _scored(
         self,
         advantage: Advantage,
-        prepared: Prepared,
+        groups: Sequence[Sequence[Row]],
         episodes: Mapping[int, Tree[Any]] | None,
     ) -> int:
         """Number of values with a scored target; this does not depend on the values."""
         count = 0
-        for row in (row for group in prepared.groups for row in group):
+        for row in (row for group in groups for row in group):
             targets: Sequence[float] = row.targets or (0.0,) * len(row.marks)
             if episodes is not None and _has_unscored(episodes[row.tree]):
                 episode = episodes[row.tree]
@@ -144,18 +172,17 @@ class Critics:
 
     def collect(
         self,
-        values: Mapping[int, dict[str, Values]],
-        prepared: Prepared,
+        groups: Sequence[Sequence[Row]],
         read: Mapping[tuple[int, int], Sequence[float]],
-        episodes: Episodes,
+        episodes: Mapping[int, Tree[Any]],
+        values: Mapping[int, dict[str, Values]],
     ) -> None:
         """Add values to `values`, by tree number. `read` is `Accumulated.values` from a pass over
-        the rows of one model."""
+        the rows `groups` of one model."""
         for (group, place), numbers in read.items():
-            row = prepared.groups[group][place]
+            row = groups[group][place]
             tree = episodes[row.tree]
-            by_agent = self.critic.values(tree, row.reader, row, numbers)
-            values[row.tree].update(by_agent)
+            values[row.tree].update(self.critic.values(tree, row.reader, row, numbers))
 
 
 def _has_unscored(episode: Tree[Any]) -> bool:

@@ -3,27 +3,33 @@ value loss if the actor has a value head; that of a value model is the value los
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from math import isnan
 
 from torch import Tensor
 
 from colearn.contract import (
+    Accumulated,
     Advantage,
-    AgentValues,
     Critic,
-    NodeAdvantages,
+    Learner,
+    NetworkKey,
+    Objective,
     PolicyBatch,
     PolicyLoss,
-    TokenAdvantages,
     ValueLoss,
-    Values,
 )
 from colearn.contract.rows import Outputs, Row, RowBatch
 from colearn.loss.value import value_loss
 from colearn.types import Tree
+
+Fits = Mapping[NetworkKey, tuple[Learner, Sequence[Sequence[Row]], Objective]]
+"""Steps of several models: the learner, the rows and the objective of each model."""
+Fitted = Mapping[NetworkKey, tuple[Accumulated, dict[str, float]]]
+"""The result of a step, by model: that of its passes, and the metrics of the optimiser step."""
+Fit = Callable[[Fits], Fitted]
+"""Takes one optimiser step of each model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,54 +145,3 @@ class CriticObjective:
             (by_agent,) = self.advantage.targets([episode], [values])
             targets += self.critic.numbers(episode, row.reader, row, by_agent)
         return outputs.values.new_tensor(targets)
-
-
-def with_advantages(
-    row: Row,
-    advantages: NodeAdvantages | TokenAdvantages,
-    targets: AgentValues | None = None,
-) -> Row:
-    """Returns an agent's row with advantages at its spans (the trained actions) and value targets
-    at its marks. Actions without an advantage become context instead of spans."""
-    agent = row.reader
-    row = _with_spans(row, [agent in advantages[span.node] for span in row.spans])
-    return replace(
-        row,
-        advantages=tuple(
-            number for span in row.spans for number in _numbers(advantages[span.node][agent])
-        ),
-        targets=() if targets is None else at_marks(row, targets[agent]),
-    )
-
-
-def at_marks(row: Row, values: Values) -> tuple[float, ...]:
-    """Returns one agent's values at the marks of the agent's row."""
-    return tuple(value for mark in row.marks if (value := values[mark.node]) is not None)
-
-
-def _numbers(advantage: float | tuple[float, ...]) -> tuple[float, ...]:
-    return advantage if isinstance(advantage, tuple) else (advantage,)
-
-
-def _with_spans(row: Row, kept: Sequence[bool]) -> Row:
-    """Returns a row with only the kept spans and the per-token numbers of these spans."""
-    if all(kept):
-        return row
-    sizes = [span.end - span.start for span in row.spans]
-
-    def of_kept(numbers: tuple[float, ...]) -> tuple[float, ...]:
-        if not numbers:
-            return ()
-        every = iter(numbers)
-        pieces = [list(itertools.islice(every, size)) for size in sizes]
-        return tuple(
-            number for piece, keep in zip(pieces, kept, strict=True) if keep for number in piece
-        )
-
-    return replace(
-        row,
-        spans=tuple(span for span, keep in zip(row.spans, kept, strict=True) if keep),
-        behaviour=of_kept(row.behaviour),
-        old_logprobs=of_kept(row.old_logprobs),
-        ref_logprobs=of_kept(row.ref_logprobs),
-    )

@@ -22,27 +22,23 @@ from colearn.contract import (
     NetworkKey,
     Objective,
     Parts,
-    Prepared,
-    Values,
 )
 from colearn.contract.host import Together, one_by_one
+from colearn.contract.rows import Row
 from colearn.learn.minibatch import UpdateSchedule
 from colearn.record.fields import CriticLine
-from colearn.value_model.item_means import ItemMeans, Offsets
+from colearn.value_model.item_means import ItemMeans, Offsets, Shares, scaled
 
-from .actors import Actors, Trees
+from .actors import Actors
 from .critic_line import critic_line
 from .critics import Critics
 from .diagnostics import similarity_metrics
 from .given_critics import GivenCritics
-from .item_baseline import ItemBaseline
-from .model_rows import Iteration, ModelRows, without_states
-from .objective import ActorObjective
+from .objective import Fits, Fitted
 from .random_rewards import rewards_are_random
+from .rows import ModelRows, Trees, without_states
 from .surprise import Surprise
 from .value_scale import head_returns
-
-Fits = dict[NetworkKey, Callable[[], tuple[Accumulated, dict[str, float]]]]
 
 
 @dataclass(slots=True)
@@ -109,7 +105,8 @@ class Updater:
     def update(
         self, trees: Trees, iteration: int, done: float = 0.0, sampled_at: float | None = None
     ) -> dict[str, float]:
-        """Update all models; returns metrics as means over the iteration's optimiser steps.
+        """Update all models; returns metrics as means over the iteration's optimiser steps. The
+        comments give the numbers of the steps in docs/concepts/update.md.
 
         The metric `optimizer_steps` counts joint steps; steps of a model with a separate schedule
         are counted under the model's name. `done` is the used fraction of the training budget, for
@@ -117,86 +114,33 @@ class Updater:
         `done`.
         Errors: FloatingPointError naming the learner if a loss or gradient is not finite.
         """
-        actors = {} if iteration < self.critic_alone else self.actors.learners
+        parts, every = self._parts_at(trees, done), range(len(trees))
+        trained = {} if iteration < self.critic_alone else self.actors.learners
+        still = self.given is not None and self.given.still(done)
+        frozen = parts.value_loss.frozen_targets or still
+        # 8, drawn first: a model that takes several steps needs old log-probabilities
         cut = partial(UpdateSchedule.minibatches, trees=trees, seed=self.seed, iteration=iteration)
         joint = cut(self.schedule)
-        own = {name: cut(one) for name, one in self.own_schedules.items() if name in actors}
-        several = {name for name in actors if sum(map(len, own.get(name, joint))) > 1}
+        own = {name: cut(one) for name, one in self.own_schedules.items() if name in trained}
+        several = {name for name in trained if sum(map(len, own.get(name, joint))) > 1}
+        # 2
         sampled_at = done if sampled_at is None else sampled_at
-        still = self.given is not None and self.given.still(done)
-        shared = self._prepare(trees, several, iteration, done, sampled_at, still)
-        by_metric = {key: [value] for key, value in shared.metrics.items()}
-        team = {name: learner for name, learner in actors.items() if name not in own}
-        critic = None if still else self.critic
-        if critic is not None and self.critic_schedule is not None:
-            by_metric |= self._train(shared, cut(self.critic_schedule), {}, critic, self.together)[
-                0
-            ]
-            critic = None
-        metrics, steps = self._train(shared, joint, team, critic, self.together)
-        for key, values in metrics.items():
-            by_metric.setdefault(key, []).extend(values)
-        runs = {
-            NetworkKey("actor", name): partial(
-                self._train, shared, epochs, {name: actors[name]}, None, one_by_one
-            )
-            for name, epochs in own.items()
-        }
-        for actor, (metrics, own_steps) in self.together(runs).items() if runs else ():
-            by_metric |= {**metrics, f"{actor.model}/optimizer_steps": [float(own_steps)]}
-        refresh = self.parts.loss.reference_update_every
-        if refresh is not None and (iteration + 1) % refresh == 0:
-            self.changing()
-            for reference in self.references.values():
-                reference.copy_weights()
-        self.critic_line = None
-        if self.parts.critic is not None:
-            self.critic_line = critic_line(
-                self.parts.critic,
-                iteration + 1,
-                shared.values_read,
-                shared.episodes,
-                trees,
-                shared.item_means,
-            )
-        result = {key: float(np.mean(values)) for key, values in by_metric.items()}
-        result |= similarity_metrics(self.parts.advantage.answer_groups(shared.episodes))
-        result["optimizer_steps"] = float(steps)
-        if self.parts.if_deterministic:
-            result["random_rewards"] = float(self.random_rewards)
-        return result
-
-    def _prepare(
-        self,
-        trees: Trees,
-        several: set[str],
-        iteration: int,
-        done: float,
-        sampled_at: float,
-        still: bool,
-    ) -> Iteration:
-        """Returns the rows of an iteration, with all quantities that are computed once per
-        iteration: old log-probabilities, log-probabilities of the references, values at rollout
-        time, and quantities computed from these values. Old log-probabilities are computed for the
-        models in `several`, which take several steps. `still` states whether the critic is
-        frozen."""
-        parts = self._parts_at(trees, done)
         rows = self.actors.rows(trees, self.token_budget, sampled_at)
-        if self.parts.loss.old_logprobs == "recompute":
+        # 3
+        if parts.loss.old_logprobs == "recompute":
             self.actors.add_old_logprobs(rows, several, self.together)
-        if self.parts.loss.needs_reference:
+        if self.parts.loss.needs_reference:  # also after its coefficient has annealed to 0
             self.actors.add_reference_logprobs(rows, self.references)
-        episodes = [without_states(episode) for episode in self.parts.credited(trees)]
+        # 4
+        episodes = [without_states(episode) for episode in parts.credited(trees)]
+        # 5
         means: Offsets = ()
-        if self.parts.critic is not None:
-            means = self.item_means.offsets(self.parts.critic, episodes, trees)
-        baseline = None
-        if self.item_baseline and self.parts.critic is not None:
-            shares = self.item_means.shares(self.parts.critic, trees)
-            baseline = ItemBaseline(
-                self.item_means, self.parts.critic, episodes, trees, means, shares
-            )
-        baselines = None if baseline is None else baseline.offsets
+        shares: Shares = ()
+        baselines: Offsets | None = None
+        if parts.critic is not None:
+            means = self.item_means.offsets(parts.critic, episodes, trees)
+            if self.item_baseline:
+                baselines, shares = means, self.item_means.shares(parts.critic, trees)
         critic_rows: Mapping[str, ModelRows] = {}
         if self.critic is not None:
             critic_rows = self.critic.rows(trees, self.actors.learns, baselines)
@@ -204,44 +148,111 @@ class Updater:
         if self.given is not None and self.critic is not None and iteration == 0:
             self.changing()
             self.given.recentre(self.critic, episodes, read())
-        elif self.parts.critic is not None and self.parts.value_loss.rescale and not still:
-            returns = head_returns(self.parts.critic, self.critic, self.actors, episodes, baselines)
+        elif parts.critic is not None and parts.value_loss.rescale and not still:
+            returns = head_returns(parts.critic, self.critic, self.actors, episodes, baselines)
             for learner, earned in returns:
                 self.changing()
                 learner.observe(earned, expectile(earned, parts.value_loss.expectile))
-        frozen = parts.value_loss.frozen_targets or still
-        clipped = parts.value_loss.clip is not None
-        values = None
-        if self.parts.critic is not None and (frozen or clipped):
+        # 6
+        values: list[AgentValues] | None = None
+        if parts.critic is not None and (frozen or parts.value_loss.clip is not None):
             values = read()
             if self.critic is not None:
                 self.critic.add("old_values", critic_rows, trees, values)
             else:
                 self.actors.add_old_values(rows, values)
-        if baseline is not None and frozen and values is not None:
-            values = baseline.values(range(len(trees)), values)
-        if self.critic is not None and frozen and values is not None:
-            targets = parts.advantage.targets(episodes, values)
-            self.critic.add("targets", critic_rows, trees, targets)
-        fixed, metrics = None, dict[str, float]()
+        values_read: dict[int, AgentValues] = {}
+
+        def used(numbers: Sequence[int], values: list[AgentValues]) -> list[AgentValues]:
+            """The values from which advantages are computed, by the values of the trees `numbers`.
+            The first values of a tree are compared with its returns, because no step on this tree
+            has been taken yet."""
+            if parts.critic is not None and baselines is not None:
+                some = [trees[number] for number in numbers]
+                offsets = [baselines[number] for number in numbers]
+                if values_read.keys().isdisjoint(numbers):
+                    batch = [episodes[number] for number in numbers]
+                    self.item_means.compare(parts.critic, batch, some, values, offsets)
+                factors = [shares[number] for number in numbers]
+                values = scaled(parts.critic, some, values, offsets, factors)
+            for number, by_agent in zip(numbers, values, strict=True):
+                values_read.setdefault(number, by_agent)
+            return values
+
+        # 7
+        fixed: Mapping[str, ModelRows] | None = None
+        by_metric: dict[str, list[float]] = {}
         if frozen or not parts.advantage.reads:
-            fixed, metrics = self.actors.with_advantages(
-                rows, parts, episodes, range(len(trees)), values if frozen else None
+            if values is not None:
+                values = used(every, values)
+                if self.critic is not None:
+                    targets = parts.advantage.targets(episodes, values)
+                    self.critic.add("targets", critic_rows, trees, targets)
+            fixed, statistics = self.actors.with_advantages(rows, parts, episodes, every, values)
+            by_metric = {key: [value] for key, value in statistics.items()}
+
+        def minibatch(
+            numbers: Sequence[int],
+            learners: Mapping[str, Learner],
+            critic: Critics | None = None,
+            together: Together = self.together,
+        ) -> dict[str, float]:
+            """Take one step of the critic, then one step of every actor, on the trees `numbers`."""
+            fit = partial(self._fit, done=done, together=together)
+            ready, values, metrics = fixed, None, dict[str, float]()
+            # 9
+            if critic is not None:
+                current = episodes if fixed is None else None
+                values, metrics = critic.fit(critic_rows, numbers, parts, current, fit)
+            elif fixed is None and self.actors.value is not None:
+                values = self.actors.read(trees, rows, numbers)
+            # 10
+            if ready is None:
+                values = None if values is None else used(numbers, values)
+                ready, statistics = self.actors.with_advantages(
+                    rows, parts, episodes, numbers, values
+                )
+                metrics |= statistics
+            # 11
+            return metrics | self.actors.fit(learners, ready, numbers, parts, fit)
+
+        critic = None if still else self.critic
+        if critic is not None and self.critic_schedule is not None:
+            alone = partial(minibatch, learners={}, critic=critic)
+            by_metric |= self._train(cut(self.critic_schedule), alone)[0]
+            critic = None
+        team = {name: learner for name, learner in trained.items() if name not in own}
+        metrics, steps = self._train(joint, partial(minibatch, learners=team, critic=critic))
+        for key, some in metrics.items():
+            by_metric.setdefault(key, []).extend(some)
+        runs = {
+            NetworkKey("actor", name): partial(
+                self._train,
+                epochs,
+                partial(minibatch, learners={name: trained[name]}, together=one_by_one),
             )
-        shared = Iteration(
-            parts=parts,
-            done=done,
-            episodes=episodes,
-            actor_rows=rows,
-            critic_rows=critic_rows,
-            fixed=fixed,
-            metrics=metrics,
-            item_means=means,
-            baseline=baseline,
-        )
-        if frozen and values is not None:
-            shared.note_values(range(len(trees)), values)
-        return shared
+            for name, epochs in own.items()
+        }
+        for actor, (metrics, own_steps) in self.together(runs).items() if runs else ():
+            by_metric |= {**metrics, f"{actor.model}/optimizer_steps": [float(own_steps)]}
+        # 12
+        refresh = self.parts.loss.reference_update_every
+        if refresh is not None and (iteration + 1) % refresh == 0:
+            self.changing()
+            for reference in self.references.values():
+                reference.copy_weights()
+
+        self.critic_line = None
+        if parts.critic is not None:
+            self.critic_line = critic_line(
+                parts.critic, iteration + 1, values_read, episodes, trees, means
+            )
+        result = {key: float(np.mean(some)) for key, some in by_metric.items()}
+        result |= similarity_metrics(parts.advantage.answer_groups(episodes))
+        result["optimizer_steps"] = float(steps)
+        if self.parts.if_deterministic:
+            result["random_rewards"] = float(self.random_rewards)
+        return result
 
     def _read(
         self,
@@ -257,13 +268,10 @@ class Updater:
 
     def _train(
         self,
-        shared: Iteration,
         epochs: Sequence[Sequence[Sequence[int]]],
-        actors: Mapping[str, Learner],
-        critic: Critics | None,
-        together: Together,
+        minibatch: Callable[[Sequence[int]], dict[str, float]],
     ) -> tuple[dict[str, list[float]], int]:
-        """Train the actors, and the critic if there is one, on every minibatch of every epoch.
+        """Call `minibatch` for every minibatch of every epoch, until an epoch exceeds `target_kl`.
         Returns the values of each metric by minibatch, and the number of minibatches in which at
         least one model took a step."""
         by_metric: dict[str, list[float]] = {}
@@ -271,9 +279,10 @@ class Updater:
         for minibatches in epochs:
             divergences: list[float] = []
             for numbers in minibatches:
-                metrics = self._minibatch(shared, numbers, actors, critic, together)
-                keys = (f"{name}/approx_kl" for name in actors)
-                divergences += [metrics[key] for key in keys if key in metrics]
+                metrics = minibatch(numbers)
+                divergences += [
+                    value for key, value in metrics.items() if key.endswith("/approx_kl")
+                ]
                 for key, value in metrics.items():
                     by_metric.setdefault(key, []).append(value)
                 steps += bool(metrics)
@@ -282,83 +291,17 @@ class Updater:
                 break
         return by_metric, steps
 
-    def _minibatch(
-        self,
-        shared: Iteration,
-        numbers: Sequence[int],
-        actors: Mapping[str, Learner],
-        critic: Critics | None,
-        together: Together,
-    ) -> dict[str, float]:
-        """Take one step of the critic, then one step of every actor, on the trees `numbers`."""
-        metrics: dict[str, float] = {}
-        values: list[AgentValues] | None = None
-        if critic is not None:
-            values = self._fit_critic(critic, shared, numbers, metrics, together)
-            if shared.baseline is not None and shared.fixed is None:
-                values = shared.baseline.values(numbers, values)
-        elif self.actors.value is not None and shared.fixed is None:
-            trees = shared.episodes
-            values = self.actors.read(trees, shared.actor_rows, numbers)
-        advantages = shared.fixed
-        if advantages is None:
-            if values is not None:
-                shared.note_values(numbers, values)
-            advantages, statistics = self.actors.with_advantages(
-                shared.actor_rows, shared.parts, shared.episodes, numbers, values
-            )
-            metrics |= statistics
-        fits: Fits = {}
-        for name, learner in actors.items():
-            prepared = advantages[name].prepared(numbers)
-            if prepared.groups:  # some of its actions have an advantage
-                parts = shared.parts
-                objective = ActorObjective.of(parts.loss, parts.value_loss, prepared.groups)
-                key = NetworkKey("actor", name)
-                fits[key] = partial(self._fit, learner, prepared, objective, shared.done)
-        for key, (accumulated, stepped) in together(fits).items():
-            fitted = {**accumulated.metrics, **stepped}
-            metrics |= {f"{key.model}/{name}": value for name, value in fitted.items()}
-        return metrics
+    def _fit(self, fits: Fits, *, done: float, together: Together) -> Fitted:
+        """Take one optimiser step of each model."""
 
-    def _fit_critic(
-        self,
-        critic: Critics,
-        shared: Iteration,
-        numbers: Sequence[int],
-        metrics: dict[str, float],
-        together: Together,
-    ) -> list[AgentValues]:
-        """Take one step of every value model and add entries to `metrics`. Returns the values
-        before the step, which the training pass reads."""
-        frozen = shared.fixed is not None
-        episodes = None if frozen else {number: shared.episodes[number] for number in numbers}
-        fits: Fits = {}
-        for name, rows in shared.critic_rows.items():
-            prepared = rows.prepared(numbers)
-            if prepared.groups:  # a trained agent of its readers acted
-                objective = critic.objective(
-                    shared.parts.advantage, shared.parts.value_loss, prepared, episodes
-                )
-                key = NetworkKey("critic", name)
-                fits[key] = partial(self._fit, rows.learner, prepared, objective, shared.done)
-        values: dict[int, dict[str, Values]] = {number: {} for number in numbers}
-        for key, (accumulated, stepped) in together(fits).items():
-            prepared = shared.critic_rows[key.model].prepared(numbers)
-            critic.collect(values, prepared, accumulated.values, shared.episodes)
-            for name, value in accumulated.metrics.items():
-                total = metrics.get(f"critic/{name}", 0.0)
-                metrics[f"critic/{name}"] = total + value / len(critic.learners)
-            metrics |= {f"critic/{key.model}/{name}": value for name, value in stepped.items()}
-        return list(values.values())
+        def step(
+            learner: Learner, groups: Sequence[Sequence[Row]], objective: Objective
+        ) -> tuple[Accumulated, dict[str, float]]:
+            accumulated = learner.accumulate(groups, objective)
+            self.changing()
+            return accumulated, learner.step(done)
 
-    def _fit(
-        self, learner: Learner, prepared: Prepared, objective: Objective, done: float
-    ) -> tuple[Accumulated, dict[str, float]]:
-        """Compute one model's gradient on a minibatch and take one step."""
-        accumulated = learner.accumulate(prepared, objective)
-        self.changing()
-        return accumulated, learner.step(done)
+        return together({key: partial(step, *one) for key, one in fits.items()})
 
     def _parts_at(self, trees: Trees, done: float) -> Parts:
         """Returns the algorithm's parts for this update. Random rewards that are detected in

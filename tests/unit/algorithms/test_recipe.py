@@ -170,7 +170,7 @@ def test_a_loss_that_is_not_finite_is_told_by_its_place():
     line = r"^critic: the loss of update 1, micro-batch 2 \(1 rows\) is nan; lower the"
     with pytest.raises(FloatingPointError, match=line):
         one = learner()
-        one.accumulate(one.prepare(rows), objective)
+        one.accumulate(rows, objective)
 
 
 def test_metrics_add_up_over_micro_batches():
@@ -180,7 +180,7 @@ def test_metrics_add_up_over_micro_batches():
         return outputs.logprobs.sum(), {"keys": float(sum(row.tree for row in batch.rows))}
 
     one = learner()
-    assert one.accumulate(one.prepare(rows), objective).metrics == {"keys": 3.0}
+    assert one.accumulate(rows, objective).metrics == {"keys": 3.0}
     assert one.network.body.grad.tolist() == [2.0, 0.0]
 
 

@@ -144,7 +144,7 @@ def test_the_rows_of_a_shared_model_carry_the_weights():
     )
     rows = actors.rows(episodes, 4096, 0.0)
     by_model, _ = actors.with_advantages(rows, parts, episodes, [0, 1], None)
-    by_tree = by_model["model"].by_tree
+    by_tree = by_model["model"]
     advantages = [a for own in by_tree.values() for row in own for a in row.advantages]
     assert len(advantages) == 7
     assert sum(advantages) / 7 == pytest.approx(-0.325 / 2)
