@@ -15,6 +15,7 @@ from colearn.algorithms.magrpo import MAGRPO
 from colearn.config import Config, OptimizerSettings, resolve
 from colearn.contract import NetworkKey
 from colearn.contract.algorithm import ValueLoss
+from colearn.contract.host import one_by_one
 from colearn.errors import ConfigError
 from colearn.estimate import estimate
 from colearn.estimate.architecture import Architectures
@@ -94,6 +95,23 @@ def test_a_model_that_has_gone_far_stops_alone() -> None:
     held, metrics = updated(MAGRPO(), {"ada": UpdateSchedule(4, None)}, target_kl=1e-12)
     assert (free.actors.learners["ada"].steps, held.actors.learners["ada"].steps) == (4, 2)
     assert metrics["ada/optimizer_steps"] == 2.0
+
+
+def test_each_call_that_may_run_beside_others_has_the_key_of_its_model() -> None:
+    called: list[set[NetworkKey]] = []
+
+    def together(calls: Mapping[NetworkKey, Any]) -> dict[NetworkKey, Any]:
+        called.append(set(calls))
+        return one_by_one(calls)
+
+    updated(FROZEN, {"ada": UpdateSchedule(2, None)}, together=together)
+    ada, ben, team = (
+        NetworkKey("actor", "ada"),
+        NetworkKey("actor", "ben"),
+        NetworkKey("critic", "team"),
+    )
+    # old log-probabilities; the joint steps; a model's own epochs
+    assert called == [{ada}, {team}, {ben}, {ada}]
 
 
 # --- by configuration -----------------------------------------------------------------------------
