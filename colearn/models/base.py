@@ -55,6 +55,9 @@ class Base(Adapted):
         which then has no `vocab_size`."""
         self.cache_argument = cache_argument(model.get_decoder())
         """Name of the decoder's argument for a key/value cache."""
+        layers = getattr(model.get_decoder(), "layers", ())
+        last = layers[self.config.num_hidden_layers - 1] if layers else None
+        self._last_mlp: torch.nn.Module | None = getattr(last, "mlp", None)
 
     @property
     def positions(self) -> int | None:
@@ -92,12 +95,14 @@ class Base(Adapted):
         mask: Tensor | Visibility | None = None,
         cache: Any = None,
         checkpointing: bool = False,
+        read: Tensor | None = None,
     ) -> Tensor:
         """Compute the last hidden states [B, T, D]. `mask` is bool [B, 1, T, keys] over the cache's
         keys, or the attention pattern of packed trees. `checkpointing` recomputes activations in
-        backward.
+        backward. `read`: unique indices into the flattened [B, T]; the hidden states at all other
+        positions may be undefined.
         """
-        lean = self._keeping_inputs(input_ids.numel(), checkpointing)
+        lean = self._keeping_inputs(input_ids.numel(), checkpointing, read)
         with self.autocast(), lean, self._recomputing(checkpointing):
             states: Tensor = self._causal.get_decoder()(
                 input_ids=input_ids,
@@ -148,14 +153,16 @@ class Base(Adapted):
         """Free the copies made by `packed`."""
         self._packed = self._device_layers = None
 
-    def _keeping_inputs(self, positions: int, checkpointing: bool) -> AbstractContextManager[None]:
-        """Context in which norms and MLPs save only their inputs for the backward pass. This
-        context has no effect with activation checkpointing, because whole layers then save only
-        their inputs."""
+    def _keeping_inputs(
+        self, positions: int, checkpointing: bool, read: Tensor | None
+    ) -> AbstractContextManager[None]:
+        """Context in which norms and MLPs save only their inputs for the backward pass, and the
+        last MLP is computed only at the positions `read`. This context has no effect with
+        activation checkpointing, because whole layers then save only their inputs."""
         small = positions * self.config.hidden_size < LARGE
         if small or checkpointing or not torch.is_grad_enabled():
             return nullcontext()
-        return kept_inputs(self._lean)
+        return kept_inputs(self._lean, self._last_mlp, read)
 
     def _recomputing(self, checkpointing: bool) -> AbstractContextManager[None]:
         if not (checkpointing and torch.is_grad_enabled()):

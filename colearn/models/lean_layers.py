@@ -40,15 +40,27 @@ def lean_layers(model: nn.Module) -> Lean:
 
 
 @contextmanager
-def kept_inputs(layers: Lean) -> Iterator[None]:
-    """Context in which forward passes store fewer activations."""
+def kept_inputs(
+    layers: Lean, last: nn.Module | None = None, read: Tensor | None = None
+) -> Iterator[None]:
+    """Context in which forward passes store fewer activations. `read` are the positions whose final
+    hidden states are needed, as unique indices into the flattened [B, T] (None: all positions). The
+    MLP `last` of the last layer is then computed only at these positions, and is 0 elsewhere."""
     for module, forward in layers:
-        module.__dict__["forward"] = forward
+        module.__dict__["forward"] = (
+            forward if read is None or module is not last else partial(_at, read, forward)
+        )
     try:
         yield
     finally:
         for module, _ in layers:
             del module.__dict__["forward"]
+
+
+def _at(read: Tensor, forward: Forward, states: Tensor) -> Tensor:
+    """Apply `forward` at the positions `read` of states [B, T, D]; 0 at all other positions."""
+    flat = states.flatten(0, 1)
+    return torch.zeros_like(flat).index_copy(0, read, forward(flat[read])).view_as(states)
 
 
 def _kind(module: type[nn.Module]) -> Callable[[Any, Tensor], Tensor] | None:
