@@ -11,10 +11,11 @@ import asyncio
 import json
 import os
 import sys
-import urllib.request
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from http.client import HTTPConnection
 from typing import Any
+from urllib.parse import urlsplit
 
 Play = Callable[[Any, Mapping[str, str]], Awaitable[Any]]
 
@@ -43,11 +44,10 @@ async def score(
 
 async def work(play: Play, gateway: str) -> None:
     """Plays every episode that the gateway offers, all of them concurrently, until the run ends."""
-    loop = asyncio.get_running_loop()
     # A play that asks in a thread holds it until the answer, and answers may come only once all
     # episodes have asked: with asyncio's few threads (at most 32) they would wait for one another.
-    loop.set_default_executor(ThreadPoolExecutor(_THREADS))
-    threads = ThreadPoolExecutor(16)
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(_THREADS))
+    episodes, ends = _Connection(gateway), _Connection(gateway)
     playing = set[asyncio.Task[None]]()
 
     async def play_one(episode: Any) -> None:
@@ -55,17 +55,38 @@ async def work(play: Play, gateway: str) -> None:
             end = {"result": await play(episode["item"], episode["endpoints"])}
         except Exception as error:  # noqa: BLE001 - the episode fails, the worker does not
             end = {"failure": f"{type(error).__name__}: {error}"}
-        await loop.run_in_executor(threads, _post, episode["end"], end)
+        await ends.post(episode["end"], end)
 
     while True:
-        episode = await loop.run_in_executor(threads, _post, gateway, {})
+        episode = await episodes.post(gateway, {})
         if episode is not None:  # None: there was no episode for 20 seconds
             task = asyncio.create_task(play_one(episode))
             playing.add(task)
             task.add_done_callback(playing.discard)
 
 
-def _post(url: str, body: Any) -> Any:
-    request = urllib.request.Request(url, json.dumps(body).encode())
-    with urllib.request.urlopen(request, timeout=120) as answer:
-        return json.loads(answer.read() or b"null")
+class _Connection:
+    """A connection that is kept between requests, in a thread of its own."""
+
+    def __init__(self, url: str) -> None:
+        self._connection = HTTPConnection(urlsplit(url).netloc, timeout=120)
+        self._thread = ThreadPoolExecutor(1)
+
+    async def post(self, url: str, body: Any) -> Any:
+        """Sends JSON; returns the JSON of the answer."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._thread, self._post, urlsplit(url).path, body)
+
+    def _post(self, path: str, body: Any) -> Any:
+        text = json.dumps(body).encode()
+        try:
+            self._connection.request("POST", path, text)
+            answer = self._connection.getresponse()
+        except ConnectionError:  # the gateway has closed the idle connection
+            self._connection.close()
+            self._connection.request("POST", path, text)
+            answer = self._connection.getresponse()
+        content = answer.read()
+        if answer.status >= 400:
+            raise RuntimeError(f"{path} was answered with {answer.status}: {content[:300]!r}")
+        return json.loads(content or b"null")
