@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from colearn.agents import AgentSpec, language_players
-from colearn.contract import BatchEngine, FrontierNode, Rollout, TokenAnswer, TokenRequest
+from colearn.contract import BatchEngine, Rollout, TokenAnswer, TokenRequest
 from colearn.contract.seeding import derive_rng
 from colearn.credit.shared_reward import SharedReward as Shared
 from colearn.rollout.counts import Counts
@@ -152,13 +152,16 @@ class Team:
             parts.append(kept.ravel())
         return np.concatenate(parts)
 
-    def _frontier(self, turn: int) -> FrontierNode:
+    def _frontier(self, turn: int) -> Node[Any]:
         """A node of this turn, as shapes see it."""
-        seen = {agent: Observation("", ()) for agent in self.agents}
-        node: Node[Any] = Node(
-            index=turn, parent=None, path=(0,) * turn, state=None, observations=seen
+        return Node(
+            index=turn,
+            parent=None,
+            path=(0,) * turn,
+            state=None,
+            observations={agent: Observation("", ()) for agent in self.agents},
+            acted=dict.fromkeys(self.agents, turn),
         )
-        return FrontierNode(item=None, node=node, keys=(0,), acted=dict.fromkeys(self.agents, turn))
 
     @cached_property
     def reached(self) -> dict[str, Array]:

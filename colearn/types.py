@@ -116,6 +116,10 @@ class Node(Generic[State]):
     state: State
     observations: Mapping[str, Observation]
     """o_{i,t} of each agent that acts at this turn; empty if the episode has ended."""
+    programs: frozenset[str] = frozenset()
+    """Agents that programs play, whose actions are not compared."""
+    acted: Mapping[str, int] = field(default_factory=dict)
+    """Number of earlier actions of each agent; an agent without an entry has taken no action."""
     global_info: str = ""
     """m_t: text that critics may read and agents never see."""
     privileged_info: str = ""
@@ -145,6 +149,15 @@ class Node(Generic[State]):
         """Whether the action of `agent` that led to this node is a sample for comparison and
         training."""
         return agent in self.actions and self.candidate_of in (None, agent)
+
+    def candidates(self, k: int) -> dict[str, int]:
+        """Number of actions for each acting agent: `k`, or 1 if a program plays the agent."""
+        return {agent: 1 if agent in self.programs else k for agent in self.acting}
+
+    @property
+    def acting(self) -> tuple[str, ...]:
+        """The agents that act at this node, in the task's order."""
+        return tuple(self.observations)
 
     @property
     def turn(self) -> int:

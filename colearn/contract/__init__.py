@@ -69,7 +69,7 @@ from .optional import (
 from .player import ActionRequest, Acts, Cast, Player, SampledAction, View, text_of
 from .reward import RewardFunction
 from .reward_credit import Credit, Paid
-from .rollout import Child, FrontierNode, Rollout, Round, Uncertainty
+from .rollout import Rollout, Round, Uncertainty
 from .task import DecPOMDP, joint_observations
 from .tracker import Tracker
 from .weight_sync import WeightUpdate
@@ -88,7 +88,6 @@ __all__ = [
     "Better",
     "Callback",
     "Cast",
-    "Child",
     "CounterfactualValues",
     "Credit",
     "Critic",
@@ -100,7 +99,6 @@ __all__ = [
     "Event",
     "ExactlyMeasured",
     "FiniteTask",
-    "FrontierNode",
     "FrozenCopy",
     "GeneratorKind",
     "Headline",

@@ -4,77 +4,17 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
 from colearn.contract.bounds import check_bounds
-from colearn.contract.seeding import Key, derive_rng
-from colearn.types import Action, Node, Outcome, Tree
-
-from .engine import TokenAnswer
+from colearn.types import Node, Tree
 
 Uncertainty = Callable[[Sequence[Tree[Any]]], Sequence[Mapping[tuple[int, ...], float]]]
 """Function that measures how unsure a critic is at the nodes of every tree. The results are keyed
 by the node's path; a node without an entry was not measured."""
-
-
-@dataclass(frozen=True)
-class FrontierNode:
-    """A node from which the tree continues."""
-
-    item: Any
-    node: Node[Any]
-    keys: tuple[Key, ...]
-    """Keys of the shape's random generator at this node."""
-    acted: Mapping[str, int] = field(default_factory=dict)
-    """Number of earlier actions of each agent; an agent without an entry has taken no action."""
-    answers: Mapping[str, TokenAnswer] = field(default_factory=dict)
-    """Each agent's last action, with its history; an agent without an entry has not acted."""
-    programs: frozenset[str] = frozenset()
-    """Agents played by programs, whose actions are not compared."""
-    executed: int = 0
-    """Number of joint actions that were already executed here. Above 0 only if the shape has chosen
-    this node for further joint actions (`Rollout.further`)."""
-
-    def candidates(self, k: int) -> dict[str, int]:
-        """Number of actions for each acting agent: `k`, or 1 if a program plays the agent."""
-        return {agent: 1 if agent in self.programs else k for agent in self.acting}
-
-    @property
-    def acting(self) -> tuple[str, ...]:
-        """The agents that act here, in the task's order."""
-        return tuple(self.node.observations)
-
-    @property
-    def turn(self) -> int:
-        return self.node.turn
-
-    @cached_property
-    def rng(self) -> np.random.Generator:
-        """The shape's random generator at this node, independent of all others."""
-        return derive_rng(*self.keys)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Child:
-    """A joint action at a node, and its outcome once it has been executed."""
-
-    number: int
-    """Index among the node's children."""
-    chosen: Mapping[str, int]
-    """Index of the action that each acting agent took."""
-    answers: Mapping[str, TokenAnswer] = field(default_factory=dict)
-    """The action that each acting agent took."""
-    candidate_of: str | None = None
-    """See `Round.candidate_of`."""
-    alternatives: Mapping[str, tuple[Action, ...]] = field(default_factory=dict)
-    """See `Node.alternatives`."""
-    outcome: Outcome[Any] | None = None
-    rewards: Mapping[str, float] = field(default_factory=dict)
-    """The credit of this edge alone, by agent (`Credit.step`); for shapes that compare children."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,18 +26,24 @@ class Round:
     candidate_of: str | None = None
     """The agent whose candidate actions are scored while the other agents' actions are fixed; None:
     every joint action is a sample of all agents."""
+    credits: Sequence[Mapping[str, float]] = ()
+    """The credit of each joint action alone, by agent (`Credit.step`); empty until the joint
+    actions have been executed."""
 
 
 class Rollout(ABC):
     """A rollout shape: a stateless frozen dataclass that makes the six decisions listed below.
 
-    Other code (the grower) extends the tree from its frontier nodes. The shape decides how many
-    trees an item has (`trees`), how many actions to draw at a node (`samples`), how to pair them
-    (`joint_actions`), what to try after the first outcomes (`next_round`), and which children
-    continue (`continues`). Once the tree has ended, the shape decides at which nodes further joint
-    actions are drawn (`further`). AT-GRPO's greedy tree scores each agent's candidate actions, one
-    agent after another, and keeps the best candidate. MHGPO's forks draw several actions of one
-    agent, which is chosen for each item.
+    Other code (the grower) extends the tree from the nodes that have no children. The shape decides
+    how many trees an item has (`trees`), how many actions to draw at a node (`samples`), how to
+    pair them (`joint_actions`), what to try after the first outcomes (`next_round`), and which
+    children continue (`continues`). Once the tree has ended, the shape decides at which nodes
+    further joint actions are drawn (`further`). AT-GRPO's greedy tree scores each agent's candidate
+    actions, one agent after another, and keeps the best candidate. MHGPO's forks draw several
+    actions of one agent, which is chosen for each item.
+
+    The argument `rng` of a decision is a random generator that depends only on the seed, the place
+    in the tree and, if a round has been executed, its `candidate_of`.
     """
 
     forks_later: ClassVar[bool] = True
@@ -115,12 +61,12 @@ class Rollout(ABC):
         return (self,)
 
     @abstractmethod
-    def samples(self, at: FrontierNode) -> Mapping[str, int]:
+    def samples(self, at: Node[Any]) -> Mapping[str, int]:
         """Number of actions that each acting agent draws at a node."""
 
     @abstractmethod
     def joint_actions(
-        self, at: FrontierNode, counts: Mapping[str, int]
+        self, at: Node[Any], counts: Mapping[str, int]
     ) -> Sequence[Mapping[str, int]]:
         """The joint actions to execute. A joint action is given by the index of every agent's
         action."""
@@ -132,10 +78,15 @@ class Rollout(ABC):
         return False
 
     def next_round(
-        self, at: FrontierNode, counts: Mapping[str, int], tried: Sequence[Child]
+        self,
+        at: Node[Any],
+        counts: Mapping[str, int],
+        tried: Sequence[Round],
+        rng: np.random.Generator,
     ) -> Round | None:
-        """The next joint actions to execute, given the outcomes of the joint actions in `tried`;
-        None: no further joint actions. By default, all joint actions are executed in one round."""
+        """The next joint actions to execute, given the rounds that have been executed, with their
+        credits; None: no further joint actions. By default, all joint actions are executed in one
+        round."""
         return None if tried else Round(self.joint_actions(at, counts))
 
     @property
@@ -145,9 +96,12 @@ class Rollout(ABC):
         compared."""
         return type(self).continues is not Rollout.continues
 
-    def continues(self, at: FrontierNode, children: Sequence[Child]) -> Sequence[int]:
-        """Indices of the children to expand further; all by default."""
-        return range(len(children))
+    def continues(
+        self, at: Node[Any], tried: Sequence[Round], rng: np.random.Generator
+    ) -> Sequence[int]:
+        """The children to expand further, as indices into the joint actions of all rounds; all by
+        default."""
+        return range(sum(len(one.joint_actions) for one in tried))
 
     @property
     def revisits(self) -> bool:
@@ -160,16 +114,19 @@ class Rollout(ABC):
         return False
 
     def further(
-        self, visited: Sequence[FrontierNode], unsure: Sequence[float | None]
-    ) -> Sequence[int]:
-        """Indices of the nodes at which further joint actions are drawn, once all branches of the
-        tree have ended; called once per tree. By default, there are none.
+        self,
+        visited: Sequence[Node[Any]],
+        unsure: Sequence[float | None],
+        rng: np.random.Generator,
+    ) -> Mapping[int, Mapping[str, int]]:
+        """The nodes at which further joint actions are drawn, once all branches of the tree have
+        ended: for each, by its index in `visited`, the number of further actions that each acting
+        agent draws. Called once per tree; by default, there are none.
 
         visited: the nodes at which agents have acted, ordered by turn and path. unsure: the
-        critic's uncertainty at these nodes; None if it was not measured. At a chosen node,
-        `samples` is called again, with `FrontierNode.executed` above 0.
+        critic's uncertainty at these nodes; None if it was not measured.
         """
-        return ()
+        return {}
 
     @property
     def group_size(self) -> int:

@@ -12,12 +12,12 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from colearn.contract import ActionRequest, Child, FrontierNode, TokenAnswer
+from colearn.contract import ActionRequest, Round, TokenAnswer
 from colearn.types import Node, Outcome
 
 from .barrier import Barrier
 from .executors import Beside
-from .growth import Growth
+from .growth import Branch, Growth
 from .task_calls import transition
 
 Act = Callable[[ActionRequest], Awaitable[list[TokenAnswer]]]
@@ -43,7 +43,7 @@ async def advance(
     barrier: Barrier | None = None,
     number: int = 0,
     listener: GrowthListener | None = None,
-    resumed: Sequence[FrontierNode] | None = None,
+    resumed: Sequence[Branch] | None = None,
 ) -> None:
     """Grow one tree until all branches have ended: from its root, or further from the nodes
     `resumed`. `step` runs the task's transitions, and `beside` runs the task's other methods.
@@ -79,7 +79,7 @@ class _Branches:
     listener: GrowthListener | None
     group: asyncio.TaskGroup
 
-    def go_on(self, live: Sequence[FrontierNode]) -> None:
+    def go_on(self, live: Sequence[Branch]) -> None:
         """Continue a branch at these nodes. If there are no nodes, the branch has ended."""
         self._split(self._turn(at) for at in live)
 
@@ -88,45 +88,48 @@ class _Branches:
         if self.barrier is not None:
             self.barrier.split(len(tasks))
 
-    async def _turn(self, at: FrontierNode) -> None:
+    async def _turn(self, at: Branch) -> None:
         drawn = await self._act(at)
-        joint_actions = self.growth.joint_actions(at, drawn)
-        if not self.growth.compares and len(joint_actions) > 1:
-            self._split(self._execute(at, joint_action) for joint_action in joint_actions)
-            return
-        tried: list[Child] = []
-        while joint_actions:
-            tried += await self._step(at, joint_actions)
-            joint_actions = self.growth.joint_actions(at, drawn, tried)
-        self.go_on(await self._settle(at, tried))
+        tried, children = list[Round](), list[Branch]()
+        while (following := self.growth.next_round(at, drawn, tried)) is not None:
+            planned = self.growth.children(at, drawn, following, len(children))
+            if not self.growth.compares and len(planned) > 1:
+                self._split(self._execute(at, child) for child in planned)
+                return
+            executed = await self._step(at, planned)
+            tried.append(self.growth.credited(following, executed))
+            children += executed
+        self.go_on(await self._settle(at, children, tried))
 
-    async def _execute(self, at: FrontierNode, joint_action: Child) -> None:
-        self.go_on(await self._settle(at, await self._step(at, [joint_action])))
+    async def _execute(self, at: Branch, child: Branch) -> None:
+        self.go_on(await self._settle(at, await self._step(at, [child])))
 
-    async def _act(self, at: FrontierNode) -> dict[str, list[TokenAnswer]]:
+    async def _act(self, at: Branch) -> dict[str, list[TokenAnswer]]:
         requests = self.growth.requests(at)
         if self.barrier is not None:
-            await self.barrier.wait(self.number, at.node.path)
+            await self.barrier.wait(self.number, at[0].path)
         async with asyncio.TaskGroup() as group:  # an error withdraws the other requests
             answers = [group.create_task(_awaited(self.act, request)) for request in requests]
         return {one.seat: answer.result() for one, answer in zip(requests, answers, strict=True)}
 
-    async def _step(self, at: FrontierNode, joint_actions: list[Child]) -> list[Child]:
-        growth = self.growth
-        steps = [self.step(transition, *growth.step_arguments(at, one)) for one in joint_actions]
+    async def _step(self, at: Branch, planned: Sequence[Branch]) -> list[Branch]:
+        """Execute joint actions."""
+        steps = [self.step(transition, *self.growth.step_arguments(child)) for child in planned]
         outcomes: list[Outcome[Any]] = (
             [await steps[0]] if len(steps) == 1 else await asyncio.gather(*steps)
         )
         if self.listener is not None:
             for outcome in outcomes:
-                await self.listener.stepped(at.node, outcome)
-        both = zip(joint_actions, outcomes, strict=True)
-        return [growth.executed(one, outcome) for one, outcome in both]
+                await self.listener.stepped(at[0], outcome)
+        both = zip(planned, outcomes, strict=True)
+        return [self.growth.executed(child, outcome) for child, outcome in both]
 
-    async def _settle(self, at: FrontierNode, tried: list[Child]) -> list[FrontierNode]:
+    async def _settle(
+        self, at: Branch, children: Sequence[Branch], tried: Sequence[Round] = ()
+    ) -> list[Branch]:
         """Add the nodes of the executed joint actions."""
         known = len(self.growth.nodes)
-        following: list[FrontierNode] = await self.beside(self.growth.settle, at, tried)
+        following: list[Branch] = await self.beside(self.growth.settle, at, children, tried)
         if self.listener is not None:
             for node in self.growth.nodes[known:]:
                 await self.listener.grown(node)

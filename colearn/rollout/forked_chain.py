@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
+import numpy as np
 from pydantic import Field
 
-from colearn.contract import FrontierNode
 from colearn.errors import ConfigError
+from colearn.types import Node
 
 from .shapes import Aligned, Group
 
@@ -69,31 +70,32 @@ class ForkedChain(Group, Aligned):
     def reads_critic(self) -> bool:
         return self.where == "surprise"
 
-    def samples(self, at: FrontierNode) -> Mapping[str, int]:
-        return at.candidates(self.k - 1 if at.executed else 1)
+    def samples(self, at: Node[Any]) -> Mapping[str, int]:
+        return dict.fromkeys(at.acting, 1)
 
     def further(
-        self, visited: Sequence[FrontierNode], unsure: Sequence[float | None]
-    ) -> Sequence[int]:
-        chosen, left = [], self.budget
-        for place in self._order(visited, unsure):
+        self,
+        visited: Sequence[Node[Any]],
+        unsure: Sequence[float | None],
+        rng: np.random.Generator,
+    ) -> Mapping[int, Mapping[str, int]]:
+        chosen, left = list[int](), self.budget
+        for place in self._order(unsure, rng):
             cost = (self.k - 1) * (len(visited) - place)
             if cost <= left and not _only_programs(visited[place]):
                 chosen.append(place)
                 left -= cost
-        return sorted(chosen)
+        return {place: visited[place].candidates(self.k - 1) for place in sorted(chosen)}
 
-    def _order(
-        self, visited: Sequence[FrontierNode], unsure: Sequence[float | None]
-    ) -> Sequence[int]:
+    def _order(self, unsure: Sequence[float | None], rng: np.random.Generator) -> Sequence[int]:
         """Return the nodes in the order in which they are taken; equal surprises in order of
         turns."""
-        if self.where == "random" and visited:
-            return [int(place) for place in visited[0].rng.permutation(len(visited))]
+        if self.where == "random":
+            return [int(place) for place in rng.permutation(len(unsure))]
         measured = {place: one for place, one in enumerate(unsure) if one is not None}
         return sorted(measured, key=lambda place: -measured[place])
 
 
-def _only_programs(at: FrontierNode) -> bool:
+def _only_programs(at: Node[Any]) -> bool:
     """Whether only programs act at a node, whose further actions would equal the first."""
     return set(at.acting) <= at.programs

@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from colearn.contract import FrontierNode, Rollout
+from colearn.contract import Rollout
 from colearn.errors import ConfigError
+from colearn.types import Node
 
 from .shapes import Aligned, Group, Parallel
 
@@ -31,7 +32,7 @@ class ForkOn(Group, Aligned):
     occasion: int = 0
     """Index (from 0) of the forked action among this agent's actions."""
 
-    def samples(self, at: FrontierNode) -> Mapping[str, int]:
+    def samples(self, at: Node[Any]) -> Mapping[str, int]:
         counts = dict.fromkeys(at.acting, 1)
         if self.agent in counts and at.acted.get(self.agent, 0) == self.occasion:
             counts[self.agent] = self.k
@@ -53,7 +54,7 @@ class _Forest(Group, Aligned):
     """Base class of strategies that assign a rollout shape to each tree. `trees` returns these
     shapes; the default shape is a chain."""
 
-    def samples(self, at: FrontierNode) -> Mapping[str, int]:
+    def samples(self, at: Node[Any]) -> Mapping[str, int]:
         return dict.fromkeys(at.acting, 1)
 
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import inf, isnan
+from typing import Any
 
-from colearn.contract import Child, FrontierNode, Round
-from colearn.contract.seeding import derive_rng
+import numpy as np
+
+from colearn.contract import Round
+from colearn.types import Node
 
 from .shapes import Group
 
@@ -32,30 +35,36 @@ class GreedyTree(Group):
     training visits histories that a better team than the evaluated one would reach.
     """
 
-    def samples(self, at: FrontierNode) -> Mapping[str, int]:
+    def samples(self, at: Node[Any]) -> Mapping[str, int]:
         return at.candidates(self.k)
 
     def joint_actions(
-        self, at: FrontierNode, counts: Mapping[str, int]
+        self, at: Node[Any], counts: Mapping[str, int]
     ) -> Sequence[Mapping[str, int]]:
         """Return the joint actions that combine each candidate of the first agent with the first
         sample of every other agent."""
         return _candidates_of(_compared(counts)[0], dict.fromkeys(counts, 0), counts)
 
     def next_round(
-        self, at: FrontierNode, counts: Mapping[str, int], tried: Sequence[Child]
+        self,
+        at: Node[Any],
+        counts: Mapping[str, int],
+        tried: Sequence[Round],
+        rng: np.random.Generator,
     ) -> Round | None:
         agents = _compared(counts)
         if not tried:
             return Round(self.joint_actions(at, counts), agents[0])
-        following = agents[agents.index(_last_agent(tried)) + 1 :]
-        if not following:
+        if len(tried) == len(agents):
             return None
-        executed = tried[_best_of_last(at, tried)].chosen
-        return Round(_candidates_of(following[0], executed, counts), following[0])
+        agent, executed = agents[len(tried)], tried[-1].joint_actions[_best(tried[-1], rng)]
+        return Round(_candidates_of(agent, executed, counts), agent)
 
-    def continues(self, at: FrontierNode, children: Sequence[Child]) -> Sequence[int]:
-        return [_best_of_last(at, children)]
+    def continues(
+        self, at: Node[Any], tried: Sequence[Round], rng: np.random.Generator
+    ) -> Sequence[int]:
+        *earlier, last = tried
+        return [sum(len(one.joint_actions) for one in earlier) + _best(last, rng)]
 
 
 def _compared(counts: Mapping[str, int]) -> list[str]:
@@ -70,19 +79,10 @@ def _candidates_of(
     return [{**others, agent: candidate} for candidate in range(counts[agent])]
 
 
-def _last_agent(tried: Sequence[Child]) -> str:
-    agent = tried[-1].candidate_of
-    assert agent is not None, "every round of a greedy tree scores one agent"
-    return agent
-
-
-def _best_of_last(at: FrontierNode, tried: Sequence[Child]) -> int:
-    """Return the index of the best candidate of the agent that was scored last."""
-    agent = _last_agent(tried)
-    worth = {
-        number: child.rewards[agent] if not isnan(child.rewards[agent]) else -inf
-        for number, child in enumerate(tried)
-        if child.candidate_of == agent
-    }
-    best = [number for number, reward in worth.items() if reward == max(worth.values())]
-    return best[int(derive_rng(*at.keys, agent).integers(len(best)))]
+def _best(scored: Round, rng: np.random.Generator) -> int:
+    """Return the index of the best candidate of the agent that a round scores."""
+    assert scored.candidate_of is not None, "every round of a greedy tree scores one agent"
+    rewards = [credit[scored.candidate_of] for credit in scored.credits]
+    worth = [-inf if isnan(reward) else reward for reward in rewards]
+    best = [number for number, reward in enumerate(worth) if reward == max(worth)]
+    return best[int(rng.integers(len(best)))]

@@ -18,7 +18,6 @@ from colearn.contract import (
     Cast,
     Credit,
     DecPOMDP,
-    FrontierNode,
     Player,
     Rollout,
     Services,
@@ -33,7 +32,7 @@ from .barrier import Barrier
 from .branches import advance, first_error
 from .counts import Counts
 from .executors import Beside, CallingThread, TurnSteps, run_in
-from .growth import Growth
+from .growth import Branch, Growth
 
 Order = Literal["lockstep", "free"]
 
@@ -150,7 +149,7 @@ class Driver:
         self.counts = Counts()
 
     def grow(
-        self, growths: Sequence[Growth], resumed: Sequence[Sequence[FrontierNode]] | None = None
+        self, growths: Sequence[Growth], resumed: Sequence[Sequence[Branch]] | None = None
     ) -> None:
         """Grow every tree to its end: from its root, or further from its nodes in `resumed`.
 
@@ -185,7 +184,7 @@ class Driver:
     async def _all(
         self,
         growths: Sequence[Growth],
-        resumed: Sequence[Sequence[FrontierNode]] | None,
+        resumed: Sequence[Sequence[Branch]] | None,
         barrier: Barrier | None,
         **where: Any,
     ) -> None:

@@ -8,20 +8,21 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from colearn.contract import (
     ActionRequest,
-    Child,
     Credit,
     DecPOMDP,
-    FrontierNode,
     Player,
     ProgramEpisodes,
     ReadsActions,
     Rollout,
+    Round,
     SampledAction,
     TokenAnswer,
 )
@@ -38,6 +39,8 @@ from .validate import validate_earned
 
 StepArguments = tuple[DecPOMDP[Any, Any], Any, dict[str, Any], tuple[Key, ...], str]
 """Arguments of `transition`."""
+Branch = tuple[Node[Any], Mapping[str, TokenAnswer]]
+"""A node, and the last answer of each agent on the path to it, which has the agent's history."""
 
 
 class Growth:
@@ -68,8 +71,13 @@ class Growth:
         self.nodes: list[Node[Any]] = []
         """Nodes in the order in which they were added."""
         self._drawn = self._joined = 0
-        self._visited: list[FrontierNode] = []
+        self._visited: list[Branch] = []
         """Nodes at which agents have acted; kept only for a shape that chooses among them."""
+        self._further: dict[int, Mapping[str, int]] = {}
+        """Numbers of further actions (`Rollout.further`), by the index of the node."""
+        self._executed: Counter[int | None] = Counter()
+        """Numbers of joint actions that had been executed when the tree was resumed, by the index
+        of the node."""
         self._revisits = shape.revisits
         self._adding = threading.Lock()
 
@@ -79,40 +87,43 @@ class Growth:
         actions, or to choose the children that continue."""
         return self.shape.cuts or type(self.shape).next_round is not Rollout.next_round
 
-    def start(self) -> list[FrontierNode]:
+    def start(self) -> list[Branch]:
         """Add the root. Returns the root unless the root is terminal."""
         rng = derive_rng(self.seed, "reset", self.episode)
         state = begin(self.task, self.item, rng, self.item_name)
-        outcome: Outcome[Any] = Outcome(state=state, reward=0.0)
-        root = self._add(None, outcome, Child(number=0, chosen={}), {})
-        return [] if root.terminal else [self._frontier(root, {}, {})]
+        root = Node(
+            index=0, parent=None, path=(), state=state, observations={}, programs=self.programs
+        )
+        return self._live([(self._add(root, {}), {})])
 
-    def resume(self, unsure: Mapping[tuple[int, ...], float]) -> list[FrontierNode]:
+    def resume(self, unsure: Mapping[tuple[int, ...], float]) -> list[Branch]:
         """Return the nodes from which a tree that has ended grows further; `unsure` is the critic's
         uncertainty by path. A tree is resumed only once."""
-        visited = sorted(self._visited, key=lambda at: (at.turn, at.node.path))
+        visited = sorted(self._visited, key=lambda at: (at[0].turn, at[0].path))
         self._visited, self._revisits = [], False
-        chosen = self.shape.further(visited, [unsure.get(at.node.path) for at in visited])
-        executed = Counter(node.parent for node in self.nodes)
-        return [
-            replace(visited[place], executed=executed[visited[place].node.index])
-            for place in chosen
-        ]
+        nodes = [node for node, _ in visited]
+        chosen = self.shape.further(
+            nodes, [unsure.get(node.path) for node in nodes], self._rng(self.nodes[0])
+        )
+        self._further = {nodes[place].index: counts for place, counts in chosen.items()}
+        self._executed = Counter(node.parent for node in self.nodes)
+        return [visited[place] for place in chosen]
 
-    def requests(self, at: FrontierNode) -> list[ActionRequest]:
+    def requests(self, at: Branch) -> list[ActionRequest]:
         """Return the requests to the players of a node's acting agents. Errors: ConfigError if the
         tree is too large."""
-        node = at.node
-        counts = self.shape.samples(at)
+        node, answers = at
+        counts = self._further.get(node.index) or self.shape.samples(node)
         self._drawn += sum(counts.values())
         check_size(self._drawn, self.shape, node.turn)
+        first = self._executed[node.index]
         requests = []
         for seat, observation in node.observations.items():
             seeds = tuple(
-                action_seed(self.seed, self.key, node.path, seat, at.executed + k)
+                action_seed(self.seed, self.key, node.path, seat, first + k)
                 for k in range(counts[seat])
             )
-            before = None if observation.fresh else at.answers.get(seat)
+            before = None if observation.fresh else answers.get(seat)
             requests.append(
                 ActionRequest(
                     player=self.seats[seat],
@@ -126,20 +137,30 @@ class Growth:
             )
         return requests
 
-    def joint_actions(
-        self,
-        at: FrontierNode,
-        drawn: Mapping[str, Sequence[TokenAnswer]],
-        tried: Sequence[Child] = (),
-    ) -> list[Child]:
-        """Return the next round of joint actions to execute, given each agent's answers and the
-        joint actions already executed. The result is empty if no joint action is left."""
+    def next_round(
+        self, at: Branch, drawn: Mapping[str, Sequence[TokenAnswer]], tried: Sequence[Round]
+    ) -> Round | None:
+        """Return the next joint actions to execute, given each agent's answers and the rounds that
+        have been executed; None if no joint action is left."""
+        node, _ = at
         counts = {seat: len(options) for seat, options in drawn.items()}
-        following = self.shape.next_round(at, counts, tried)
-        if following is None:
-            return []
+        following = self.shape.next_round(node, counts, tried, self._rng(node, tried))
+        if following is None or not following.joint_actions:
+            return None
         self._joined += len(following.joint_actions)
-        check_size(self._joined, self.shape, at.node.turn)
+        check_size(self._joined, self.shape, node.turn)
+        return following
+
+    def children(
+        self,
+        at: Branch,
+        drawn: Mapping[str, Sequence[TokenAnswer]],
+        following: Round,
+        earlier: int = 0,
+    ) -> list[Branch]:
+        """Return a child of a node for each joint action of a round; the children have no state
+        until they are executed. `earlier` is the number of children of earlier rounds."""
+        node, answers = at
         alternatives = {}
         if self.shape.draws_alternatives:
             taken = {(seat, k) for chosen in following.joint_actions for seat, k in chosen.items()}
@@ -147,46 +168,84 @@ class Growth:
                 seat: tuple(o.action for k, o in enumerate(options) if (seat, k) not in taken)
                 for seat, options in drawn.items()
             }
-        return [
-            Child(
-                number=number,
-                chosen=chosen,
-                answers={seat: drawn[seat][k] for seat, k in chosen.items()},
-                candidate_of=following.candidate_of,
+        children = list[Branch]()
+        first = self._executed[node.index] + earlier
+        for number, chosen in enumerate(following.joint_actions, start=first):
+            acting = {seat: drawn[seat][k] for seat, k in chosen.items()}
+            acted = {seat: node.acted.get(seat, 0) + 1 for seat in acting}
+            child = Node(
+                index=0,
+                parent=node.index,
+                path=(*node.path, number),
+                state=None,
+                observations={},
+                programs=self.programs,
+                acted={**node.acted, **acted},
+                actions={seat: answer.action for seat, answer in acting.items()},
                 alternatives=alternatives,
+                candidate_of=following.candidate_of,
             )
-            for number, chosen in enumerate(following.joint_actions, start=at.executed + len(tried))
-        ]
+            children.append((child, {**answers, **acting}))
+        return children
 
-    def step_arguments(self, at: FrontierNode, child: Child) -> StepArguments:
+    def step_arguments(self, child: Branch) -> StepArguments:
         """Return the arguments with which `transition` executes a joint action."""
-        keys = (self.seed, "step", self.key, *at.node.path, child.number)
-        actions = self._as_read(at.node, child.answers)
-        return self.task, at.node.state, actions, keys, self.item_name
+        node, answers = child
+        assert node.parent is not None, "the root has no joint action"
+        parent = self.nodes[node.parent]
+        actions = self._as_read(parent, {seat: answers[seat] for seat in node.actions})
+        keys = (self.seed, "step", self.key, *node.path)
+        return self.task, parent.state, actions, keys, self.item_name
 
-    def executed(self, child: Child, outcome: Outcome[Any]) -> Child:
-        """Return the joint action with its outcome and, if `compares` is true, with its credit."""
-        rewards = self.credit.step(outcome, self.task.agents) if self.compares else {}
-        return replace(child, outcome=outcome, rewards=rewards)
+    def credited(self, executed: Round, children: Sequence[Branch]) -> Round:
+        """Return a round with the credits of its children; unchanged unless `compares`."""
+        if not self.compares:
+            return executed
+        credits = [self.credit.step(node, self.task.agents) for node, _ in children]
+        return replace(executed, credits=credits)
 
-    def settle(self, at: FrontierNode, tried: Sequence[Child]) -> list[FrontierNode]:
-        """Add the nodes of executed joint actions; return the nodes that continue. If `compares` is
-        true, `tried` must hold all joint actions of the node."""
+    def settle(
+        self, at: Branch, children: Sequence[Branch], tried: Sequence[Round] = ()
+    ) -> list[Branch]:
+        """Add executed children of a node; return those that continue. If `compares` is true,
+        `children` must hold the children of all rounds, which are `tried`."""
+        node, _ = at
         if self.shape.cuts and "local" in self.credit.reads:
-            for child in tried:
-                self._check_at_once(_outcome(child), at.node.turn)
-        continuing = {child.number for child in tried}
+            for child, _ in children:
+                self._check_at_once(child)
+        continuing = set(range(len(children)))
         if self.compares:
-            continuing = set(self.shape.continues(at, tried))
-        following = []
-        for child in tried:
-            cut = child.number not in continuing
-            answers = {**at.answers, **child.answers}
-            node = self._add(at.node, _outcome(child), child, answers, cut=cut)
-            if not (node.terminal or cut):
-                acted = {seat: at.acted.get(seat, 0) + 1 for seat in child.answers}
-                following.append(self._frontier(node, answers, {**at.acted, **acted}))
-        return following
+            continuing = set(self.shape.continues(node, tried, self._rng(node, tried)))
+        return self._live(
+            (self._add(replace(child, cut=number not in continuing), answers), answers)
+            for number, (child, answers) in enumerate(children)
+        )
+
+    def _live(self, branches: Iterable[Branch]) -> list[Branch]:
+        """Return the branches at whose nodes agents act next."""
+        live = [at for at in branches if not (at[0].terminal or at[0].cut)]
+        if self._revisits:
+            self._visited += live
+        return live
+
+    def _rng(self, at: Node[Any], tried: Sequence[Round] = ()) -> np.random.Generator:
+        """The random generator of the shape's decisions at a node (`Rollout`)."""
+        agent = tried[-1].candidate_of if tried else None
+        compared = () if agent is None else (agent,)
+        return derive_rng(self.seed, "shape", self.key, *at.path, *compared)
+
+    def executed(self, child: Branch, outcome: Outcome[Any]) -> Branch:
+        """Return a child with the outcome of its joint action."""
+        node, answers = child
+        node = replace(
+            node,
+            state=outcome.state,
+            reward=outcome.reward,
+            local_rewards=outcome.local_rewards,
+            earned=outcome.earned,
+            done=outcome.done,
+        )
+        return node, answers
 
     def end_overlong(self, seat: str) -> None:
         """End a chain at its last node, because a server has refused an agent's history as too
@@ -243,8 +302,9 @@ class Growth:
                 count += len(node.actions[seat].tokens)
             node = self.nodes[node.parent]
 
-    def _check_at_once(self, outcome: Outcome[Any], turn: int) -> None:
-        for before, agent in outcome.earned:
+    def _check_at_once(self, node: Node[Any]) -> None:
+        turn = node.turn - 1
+        for before, agent in node.earned:
             if before != turn:
                 raise TaskError(
                     f"task.step: pays '{agent}' at turn {turn} for turn {before}, and "
@@ -252,67 +312,30 @@ class Growth:
                     "True on the task, and train it by mappo or mhgpo"
                 )
 
-    def _frontier(
-        self, node: Node[Any], answers: Mapping[str, TokenAnswer], acted: Mapping[str, int]
-    ) -> FrontierNode:
-        at = FrontierNode(
-            item=self.item,
-            node=node,
-            keys=(self.seed, "shape", self.key, *node.path),
-            acted=acted,
-            answers=answers,
-            programs=self.programs,
-        )
-        if self._revisits:
-            self._visited.append(at)
-        return at
-
-    def _add(
-        self,
-        parent: Node[Any] | None,
-        outcome: Outcome[Any],
-        child: Child,
-        answers: Mapping[str, TokenAnswer],
-        *,
-        cut: bool = False,
-    ) -> Node[Any]:
-        """Add the node of an outcome, with the observation of each acting agent. `answers` contains
-        each agent's most recent answers."""
-        path = () if parent is None else (*parent.path, child.number)
+    def _add(self, node: Node[Any], answers: Mapping[str, TokenAnswer]) -> Node[Any]:
+        """Add an executed node, with the observation of each acting agent. `answers` contains each
+        agent's most recent answers."""
         with placed(self.task, self.item_name):
-            validate_earned(outcome, len(path))
+            validate_earned(node.earned, node.turn)
         observed: dict[str, Observation] = {}
-        if not outcome.done and len(path) < self.task.horizon:
-            for seat, seen in observations(self.task, outcome.state, self.item_name).items():
+        if not node.done and node.turn < self.task.horizon:
+            for seat, seen in observations(self.task, node.state, self.item_name).items():
                 last = None if seen.fresh else answers.get(seat)
                 before = None if last is None else last.action
                 with placed(self.task, self.item_name):
                     observed[seat] = self.seats[seat].read(seen, before)
-        info = global_information(self.task, outcome.state, self.item_name)
-        hidden = privileged(self.task, outcome.state, self.item_name)
-        node = Node(
-            index=0,
-            parent=None if parent is None else parent.index,
-            path=path,
-            state=outcome.state,
+        node = replace(
+            node,
             observations=observed,
-            global_info=info,
-            privileged_info=hidden,
-            actions={seat: answer.action for seat, answer in child.answers.items()},
-            alternatives=child.alternatives,
-            reward=outcome.reward,
-            local_rewards=outcome.local_rewards,
-            earned=outcome.earned,
-            done=outcome.done,
-            candidate_of=child.candidate_of,
-            cut=cut,
+            global_info=global_information(self.task, node.state, self.item_name),
+            privileged_info=privileged(self.task, node.state, self.item_name),
         )
         ended_by = self._overlong(node)
         if ended_by is not None:
             node = replace(node, observations={}, overlong=ended_by)
-            if not cut:
-                ProgramEpisodes.of(self.task).abandon(outcome.state)
-        metrics = measured(self.task, outcome.state, self.item_name) if node.terminal else {}
+            if not node.cut:
+                ProgramEpisodes.of(self.task).abandon(node.state)
+        metrics = measured(self.task, node.state, self.item_name) if node.terminal else {}
         with self._adding:  # branches may grow in several threads
             node = replace(node, index=len(self.nodes), metrics=metrics)
             self.nodes.append(node)
@@ -337,8 +360,3 @@ class Growth:
                     raise overlong(seat, tokens, player.positions)
                 return seat
         return None
-
-
-def _outcome(child: Child) -> Outcome[Any]:
-    assert child.outcome is not None, "only executed joint actions become nodes"
-    return child.outcome

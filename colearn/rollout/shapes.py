@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import prod
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field
 
-from colearn.contract import FrontierNode, Rollout
+from colearn.contract import Rollout
 from colearn.errors import ConfigError
+from colearn.types import Node
 
 MOST_ACTIONS = 2**16
 """Maximum number of sampled actions in one tree, and maximum number of joint actions in one tree.
@@ -33,7 +34,7 @@ class Aligned(Rollout):
     has K children. An agent with fewer than K samples repeats its last sample."""
 
     def joint_actions(
-        self, at: FrontierNode, counts: Mapping[str, int]
+        self, at: Node[Any], counts: Mapping[str, int]
     ) -> Sequence[Mapping[str, int]]:
         most = max(counts.values(), default=0)
         return [{a: min(k, count - 1) for a, count in counts.items()} for k in range(most)]
@@ -61,7 +62,7 @@ class Chain(Aligned):
 
     forks_later = False
 
-    def samples(self, at: FrontierNode) -> Mapping[str, int]:
+    def samples(self, at: Node[Any]) -> Mapping[str, int]:
         return dict.fromkeys(at.acting, 1)
 
 
@@ -81,11 +82,11 @@ class CounterfactualChain(Chain):
     def draws_alternatives(self) -> bool:
         return True
 
-    def samples(self, at: FrontierNode) -> Mapping[str, int]:
+    def samples(self, at: Node[Any]) -> Mapping[str, int]:
         return dict.fromkeys(at.acting, 1 + self.k)
 
     def joint_actions(
-        self, at: FrontierNode, counts: Mapping[str, int]
+        self, at: Node[Any], counts: Mapping[str, int]
     ) -> Sequence[Mapping[str, int]]:
         return [dict.fromkeys(counts, 0)]
 
@@ -100,7 +101,7 @@ class Parallel(Group, Aligned):
 
     forks_later = False
 
-    def samples(self, at: FrontierNode) -> Mapping[str, int]:
+    def samples(self, at: Node[Any]) -> Mapping[str, int]:
         return dict.fromkeys(at.acting, self.k if at.turn == 0 else 1)
 
 
@@ -113,7 +114,7 @@ class KaryTree(Group, Aligned):
     the horizon is long: with K=4 and H=4, one item has 340 joint actions.
     """
 
-    def samples(self, at: FrontierNode) -> Mapping[str, int]:
+    def samples(self, at: Node[Any]) -> Mapping[str, int]:
         return at.candidates(self.k)
 
 
@@ -127,11 +128,11 @@ class Cross(Group):
     K, the number of actions per agent; the number of children K^m is at least K.
     """
 
-    def samples(self, at: FrontierNode) -> Mapping[str, int]:
+    def samples(self, at: Node[Any]) -> Mapping[str, int]:
         return at.candidates(self.k)
 
     def joint_actions(
-        self, at: FrontierNode, counts: Mapping[str, int]
+        self, at: Node[Any], counts: Mapping[str, int]
     ) -> Sequence[Mapping[str, int]]:
         check_size(prod(counts.values()), self, at.turn)  # before they are listed
         numbers = product(*(range(count) for count in counts.values()))

@@ -162,12 +162,12 @@ def validate_outcome(outcome: Outcome[State], agents: Sequence[str]) -> Outcome[
     return outcome
 
 
-def validate_earned(outcome: Outcome[State], played: int) -> None:
+def validate_earned(earned: Mapping[tuple[int, str], float | None], played: int) -> None:
     """Check that delayed rewards belong to the `played` turns, which include the turn of this step.
 
     Errors: TaskError.
     """
-    for turn, agent in outcome.earned:
+    for turn, agent in earned:
         if turn not in range(played):
             raise TaskError(
                 f"task.step: earned names turn {turn!r} of '{agent}' after {played} turns; turns "

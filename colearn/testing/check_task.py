@@ -169,7 +169,7 @@ class _Checker:
         outcome = validate_outcome(
             self._pure("step", {"state": state}, step, between=step_otherwise), self.task.agents
         )
-        validate_earned(outcome, turn + 1)
+        validate_earned(outcome.earned, turn + 1)
         self._check_late(outcome, turn)
         self._check_reward(outcome.reward)
         self._check_unmoved(state, texts, self.task.agents, "what agents did after observing it")

@@ -11,13 +11,13 @@ from tiny import Notes, cast
 
 from colearn.advantage.agent_turn_groups import AgentQuestion, AgentTurn
 from colearn.config import build_algorithm, load_config
-from colearn.contract import Child, FrontierNode
+from colearn.contract import Round
 from colearn.credit.mixed import Mixed
 from colearn.credit.shared_reward import SharedReward
 from colearn.rollout.greedy_tree import GreedyTree
 from colearn.rollout.grow import grow
 from colearn.rollout.shapes import Parallel
-from colearn.types import Action, Node, Observation, Outcome, Tree
+from colearn.types import Action, Node, Observation, Tree
 
 TEAM = cast(max_tokens=3)
 
@@ -116,35 +116,31 @@ def test_question_groups_pool_the_turns_of_an_agent_and_no_other_question():
     assert [[row["ada"] for row in rows[1:]] for rows in advantages] == [[-4, -3, -2, 0, 2, 7]] * 2
 
 
-def child(number, **rewards):
-    outcome = Outcome(state=None, reward=0.0)
-    return Child(
-        number=number,
-        chosen={"ada": number},
-        outcome=outcome,
-        rewards=rewards,
-        candidate_of=next(iter(rewards)),
-    )
+def scored(agent, *credits):
+    """An executed round of the agent's candidates."""
+    return Round([{agent: number} for number in range(len(credits))], agent, credits)
 
 
-def frontier(*acting, key=0):
-    return FrontierNode(item="", node=node(0, None, (), acting), keys=("test", key))
+def continued(*tried, seed=0):
+    at = node(0, None, (), ("ada", "ben"))
+    (kept,) = GreedyTree(3).continues(at, tried, np.random.default_rng(seed))
+    return kept
 
 
 def test_the_best_candidate_of_whoever_acts_goes_on():
-    of_ada = [child(0, ada=0.1, ben=9), child(1, ada=0.3, ben=0), child(2, ada=0.2, ben=5)]
-    assert GreedyTree(3).continues(frontier("ada"), of_ada) == [1]
-    of_ben = [child(0, ben=9, ada=0.1), child(1, ben=0, ada=0.3), child(2, ben=5, ada=0.2)]
-    assert GreedyTree(3).continues(frontier("ben"), of_ben) == [0]
+    credits = [{"ada": 0.1, "ben": 9}, {"ada": 0.3, "ben": 0}, {"ada": 0.2, "ben": 5}]
+    assert continued(scored("ada", *credits)) == 1
+    assert continued(scored("ben", *credits)) == 0
+    # children are counted over all rounds
+    assert continued(scored("ada", *credits), scored("ben", *credits)) == 3
 
 
 def test_ties_are_broken_by_the_rng_alike_for_all_that_are_best():
-    children = [child(0, ada=1.0), child(1, ada=0.0), child(2, ada=1.0)]
-    kept = [GreedyTree(3).continues(frontier("ada", key=k), children)[0] for k in range(400)]
+    tied = scored("ada", {"ada": 1.0}, {"ada": 0.0}, {"ada": 1.0})
+    kept = [continued(tied, seed=k) for k in range(400)]
     assert np.bincount(kept, minlength=3)[1] == 0
     assert 150 < kept.count(0) < 250
-    again = [GreedyTree(3).continues(frontier("ada", key=k), children)[0] for k in range(400)]
-    assert again == kept
+    assert [continued(tied, seed=k) for k in range(400)] == kept
 
 
 @settings(max_examples=12, deadline=None)

@@ -13,12 +13,12 @@ import pytest
 from tiny import Notes, Scene
 
 from colearn.agents.cast.seats import Own
-from colearn.contract import ActionRequest, FrontierNode, Player, TokenAnswer
+from colearn.contract import ActionRequest, Player, Round, TokenAnswer
 from colearn.contract.seeding import Key, action_seed, derive_rng
 from colearn.learn.minibatch import UpdateSchedule
 from colearn.rollout.grow import Order, grow
 from colearn.rollout.shapes import KaryTree
-from colearn.types import Action, Tree
+from colearn.types import Action, Node, Tree
 
 SEED = 3
 
@@ -52,9 +52,16 @@ class Twice(KaryTree):
         self.trees_drawn.append(number(rng))
         return (self, self)
 
-    def samples(self, at: FrontierNode) -> Mapping[str, int]:
-        self.nodes_drawn.append(number(at.rng))
-        return super().samples(at)
+    def next_round(
+        self,
+        at: Node[Any],
+        counts: Mapping[str, int],
+        tried: Sequence[Round],
+        rng: np.random.Generator,
+    ) -> Round | None:
+        if not tried:
+            self.nodes_drawn.append(number(rng))
+        return super().next_round(at, counts, tried, rng)
 
 
 @dataclass(frozen=True)
@@ -99,7 +106,6 @@ def test_every_draw_of_a_tree_has_its_own_name(order: Order) -> None:
             assert node.reward == expected("step", name, k)
             for agent in tree.agents:
                 assert node.actions[agent].text == str(action_seed(SEED, name, (), agent, k))
-    # asked once for the numbers of draws and once more for how to pair them
     assert set(SHAPE.nodes_drawn) == {expected("shape", name) for name in names}
 
 

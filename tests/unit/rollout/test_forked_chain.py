@@ -6,11 +6,12 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pytest
 from tiny import Notes
 
 from colearn.agents import Program
-from colearn.contract import ActionRequest, FrontierNode, Player, TokenAnswer, View
+from colearn.contract import ActionRequest, Player, TokenAnswer, View
 from colearn.errors import ConfigError
 from colearn.rollout.forked_chain import ForkedChain
 from colearn.rollout.grow import grow
@@ -36,27 +37,26 @@ def said(tree: Tree[Any]) -> list[dict[str, str]]:
     return [{agent: a.text for agent, a in node.actions.items()} for node in tree.nodes]
 
 
-def visited(turns: int, *, agents: Sequence[str] = ("ada", "ben"), **settings: Any) -> list[Any]:
+def visited(turns: int, programs: frozenset[str] = frozenset()) -> list[Node[Any]]:
     """The nodes of a chain of `turns` joint actions."""
     return [
-        FrontierNode(
-            item=None,
-            node=Node(
-                index=turn,
-                parent=turn - 1 if turn else None,
-                path=(0,) * turn,
-                state=None,
-                observations={agent: Observation("") for agent in agents},
-            ),
-            keys=(settings.get("seed", 0), turn),
-            programs=settings.get("programs", frozenset()),
+        Node(
+            index=turn,
+            parent=turn - 1 if turn else None,
+            path=(0,) * turn,
+            state=None,
+            observations={agent: Observation("") for agent in ("ada", "ben")},
+            programs=programs,
         )
         for turn in range(turns)
     ]
 
 
-def chosen(shape: ForkedChain, unsure: Sequence[float | None], **settings: Any) -> list[int]:
-    return list(shape.further(visited(len(unsure), **settings), unsure))
+def chosen(
+    shape: ForkedChain, unsure: Sequence[float | None], *, seed: int = 0, **settings: Any
+) -> list[int]:
+    rng = np.random.default_rng(seed)
+    return list(shape.further(visited(len(unsure), **settings), unsure, rng))
 
 
 # --- which nodes ---------------------------------------------------------------------------------
@@ -88,6 +88,13 @@ def test_a_node_where_only_programs_act_does_not_fork() -> None:
     shape = ForkedChain(k=2, budget=99)
     assert chosen(shape, [1.0], programs=frozenset({"ada", "ben"})) == []
     assert chosen(shape, [1.0], programs=frozenset({"ada"})) == [0]
+
+
+def test_at_a_forked_node_the_others_draw_the_rest_of_the_K_actions_and_programs_one() -> None:
+    further = ForkedChain(k=4, budget=99).further(
+        visited(1, frozenset({"ada"})), [1.0], np.random.default_rng(0)
+    )
+    assert further == {0: {"ada": 1, "ben": 3}}
 
 
 def test_random_forks_need_no_critic_and_fall_on_every_node_alike() -> None:

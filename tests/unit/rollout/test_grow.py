@@ -15,8 +15,8 @@ from colearn.agents import AgentSpec, ChatFormat, Program, language_players
 from colearn.agents.cast.seats import Own, Swap
 from colearn.contract import (
     BatchEngine,
-    Child,
     ProgramEpisodes,
+    Round,
     TokenAnswer,
     TokenRequest,
     View,
@@ -121,8 +121,9 @@ class Best(Aligned):
     def samples(self, at: Any) -> Mapping[str, int]:
         return dict.fromkeys(at.acting, 3)
 
-    def continues(self, at: Any, children: Sequence[Child]) -> Sequence[int]:
-        return [max(range(len(children)), key=lambda k: children[k].rewards["ada"])]
+    def continues(self, at: Any, tried: Sequence[Round], rng: np.random.Generator) -> Sequence[int]:
+        (first,) = tried
+        return [max(range(3), key=lambda k: first.credits[k]["ada"])]
 
 
 class Paid(Notes):
@@ -380,7 +381,7 @@ def test_an_episode_that_ends_because_a_history_is_too_long_is_abandoned_at_its_
     cast = {agent: agent for agent in task.agents}
     (item,) = task.items("train")
     growth = Growth(task, item, Chain(), SharedReward(), players_of(task), cast, seed=3, episode=0)
-    (root,) = growth.start()
+    ((root, _),) = growth.start()
     growth.end_overlong("ben")
-    assert abandoned == [root.node.state]
+    assert abandoned == [root.state]
     assert growth.nodes[-1].overlong == "ben"

@@ -1,6 +1,5 @@
 import pytest
 
-from colearn.contract import FrontierNode
 from colearn.errors import ConfigError
 from colearn.rollout.counts import Counts
 from colearn.rollout.shapes import Chain, Cross, KaryTree, Parallel
@@ -10,15 +9,15 @@ TEAM = ("alice", "bob")
 
 
 def at(turn, agents, **acted):
-    """A frontier node of this turn at which these agents act."""
-    node = Node(
+    """A node of this turn at which these agents act."""
+    return Node(
         index=turn,
         parent=turn - 1 if turn else None,
         path=(0,) * turn,
         state=None,
         observations={agent: Observation("", ()) for agent in agents},
+        acted=acted,
     )
-    return FrontierNode(item=None, node=node, keys=(0,), acted=acted)
 
 
 def calls(shape, agents, horizon):
