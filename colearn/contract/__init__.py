@@ -26,7 +26,7 @@ from .callback import (
     StartEvent,
     UpdateEvent,
 )
-from .critic import Critic, ReadAt, Segment, Tokenize
+from .critic import Critic, ReadAt, Tokenize
 from .engine import (
     BatchEngine,
     EngineNeeds,
@@ -136,7 +136,6 @@ __all__ = [
     "SampledAction",
     "Sampling",
     "SaveEvent",
-    "Segment",
     "Services",
     "StartEvent",
     "TokenAdvantages",

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from colearn.types import Tree
@@ -18,14 +17,6 @@ Tokenize = Callable[[str], Sequence[int]]
 
 ReadAt = Literal["observation", "action"]
 """Position in a turn at which a value is read: V after the observation, Q after the action."""
-
-
-@dataclass(frozen=True, slots=True)
-class Segment:
-    """A piece of a critic's append-only text stream, marked with its role."""
-
-    role: str
-    text: str
 
 
 class Critic(ABC):

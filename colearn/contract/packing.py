@@ -7,63 +7,40 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from colearn.types import Action, Observation, Tree
+from colearn.types import Node, Tree
 
 from .rows import Mark, Piece, Row
 
 
-@dataclass(frozen=True, slots=True)
-class NodeTokens:
-    """Tokens that one node contributes to a context."""
-
-    node: int
-    parent: int | None
-    """The previous node in the context; None at the context's start."""
-    action: Action | None
-    """The agent's action that led to the node."""
-    observation: Observation | None
-    """The agent's observation at the node."""
-
-    @property
-    def size(self) -> int:
-        """Number of tokens."""
-        acted = 0 if self.action is None else len(self.action.tokens)
-        return acted + (0 if self.observation is None else len(self.observation.tokens))
-
-
-def contexts(tree: Tree[object], agent: str) -> list[list[NodeTokens]]:
+def contexts(tree: Tree[Any], agent: str) -> list[list[Node[Any]]]:
     """The contexts of an agent, ordered by their first nodes; within each, parents precede
-    children.
+    children. A context consists of nodes of the tree, whose actions and observations are those of
+    this agent in this context; the parent of the first node is None.
 
     Without fresh prompts, a single context holds every node. At a node with a fresh prompt, the
     action that led to the node ends one context and the prompt starts another. An episode does not
     continue from a cut node. This node contributes only the candidate action, since no agent acts
     on its observation.
     """
-    parts_by_context: list[list[NodeTokens]] = []
+    found: list[list[Node[Any]]] = []
     of_node: list[int] = []
     for node in tree.nodes:
         if node.cut and not node.samples(agent):
             of_node.append(-1)  # another agent's candidate: not continued and not trained
             continue
-        seen = None if node.cut else node.observations.get(agent)
+        acted = {agent: node.actions[agent]} if agent in node.actions else {}
+        seen = {agent: node.observations[agent]} if agent in node.observations else {}
+        if node.cut:
+            seen = {}
         before = None if node.parent is None else of_node[node.parent]
-        opens = before is None or (seen is not None and seen.fresh)
+        opens = before is None or (agent in seen and seen[agent].fresh)
         if before is not None:
-            parts_by_context[before].append(
-                NodeTokens(
-                    node.index, node.parent, node.actions.get(agent), None if opens else seen
-                )
-            )
+            continued = {} if opens else seen
+            found[before].append(replace(node, actions=acted, observations=continued))
         if opens:
-            parts_by_context.append([NodeTokens(node.index, None, None, seen)])
-        of_node.append(len(parts_by_context) - 1 if opens else _same(before))
-    return parts_by_context
-
-
-def _same(context: int | None) -> int:
-    assert context is not None, "a node that opens no context continues one"
-    return context
+            found.append([replace(node, parent=None, actions={}, observations=seen)])
+        of_node.append(len(found) - 1 if before is None or opens else before)
+    return found
 
 
 @dataclass(slots=True)

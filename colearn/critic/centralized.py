@@ -6,10 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from colearn.contract import Segment
 from colearn.types import Node
 
-from .stream import StreamCritic
+from .stream import StreamCritic, Texts
 
 TEAM = "team"
 """Name of the team's single reader, that is, of the team's joint history as input of the value
@@ -36,23 +35,23 @@ class Centralized(StreamCritic):
     def readers(self, agents: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
         return {TEAM: tuple(agents)}
 
-    def seen(self, node: Node[Any], reader: str) -> Sequence[Segment]:
+    def seen(self, node: Node[Any], reader: str) -> Texts:
         if node.terminal:
             return ()  # V = 0 at the end: nothing to read
-        shown = [Segment(agent, seen.whole) for agent, seen in node.observations.items()]
-        if len(shown) > 1 and len({segment.text for segment in shown}) == 1:
-            shown = [Segment("all", shown[0].text)]
+        shown = [(agent, seen.whole) for agent, seen in node.observations.items()]
+        if len(shown) > 1 and len({text for _, text in shown}) == 1:
+            shown = [("all", shown[0][1])]
         return (*shown, *information(node, self.global_info, self.privileged_info))
 
-    def done(self, node: Node[Any], reader: str) -> Sequence[Segment]:
-        return tuple(Segment(agent, action.text) for agent, action in node.actions.items())
+    def done(self, node: Node[Any], reader: str) -> Texts:
+        return tuple((agent, action.text) for agent, action in node.actions.items())
 
 
-def information(node: Node[Any], global_info: bool, privileged_info: bool) -> tuple[Segment, ...]:
-    """Return the segments of m_t and of the privileged information. A disabled or empty segment is
+def information(node: Node[Any], global_info: bool, privileged_info: bool) -> Texts:
+    """Return the texts of m_t and of the privileged information. A disabled or empty text is
     omitted."""
     texts = (
         ("global", global_info, node.global_info),
         ("hidden", privileged_info, node.privileged_info),
     )
-    return tuple(Segment(role, text) for role, on, text in texts if on and text)
+    return tuple((role, text) for role, on, text in texts if on and text)

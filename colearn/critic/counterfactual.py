@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from colearn.contract import AgentValues, CounterfactualValues, Critic, Segment, Tokenize
+from colearn.contract import AgentValues, CounterfactualValues, Critic, Tokenize
 from colearn.contract.packing import Packer
 from colearn.contract.rows import Mark, Row
 from colearn.types import Node, Tree
 
 from .centralized import Centralized
-from .stream import by_node, check_length, tokens_of
+from .stream import Texts, by_node, check_length, tokens_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,23 +84,23 @@ class Counterfactual(Critic):
     ) -> Row:
         packer, marks = Packer(), list[Mark]()
         piece_of: dict[int | None, int] = {None: -1}
-        paired_at: dict[int | None, Mapping[str, Segment]] = {None: {}}
+        paired_at: dict[int | None, Mapping[str, str]] = {None: {}}
         for node in tree.nodes:
             executed = before = piece_of[node.parent]
             observed = paired_at[node.parent]
             for agent, action in node.actions.items():
                 others = [one for one in node.actions if one != agent]
-                segments = list[Segment]()
+                texts = list[tuple[str, str]]()
                 for one in (*others, agent):
                     if one in observed:
-                        segments.append(observed[one])
+                        texts.append((one, observed[one]))
                     if one != agent:
-                        segments.append(Segment(one, node.actions[one].text))
-                shared = packer.add(tokens_of(segments, node.turn - 1, tokenize), before)
-                texts = [action.text]
+                        texts.append((one, node.actions[one].text))
+                shared = packer.add(tokens_of(texts, node.turn - 1, tokenize), before)
+                answers = [action.text]
                 if alternatives:
-                    texts += [other.text for other in node.alternatives.get(agent, ())]
-                for number, text in enumerate(texts):
+                    answers += [other.text for other in node.alternatives.get(agent, ())]
+                for number, text in enumerate(answers):
                     answer = packer.add(_answer(node, agent, text, tokenize), shared)
                     inside = number - 1 if number else None
                     marks.append(Mark(node.index, packer.last_index(answer), inside, agent))
@@ -110,18 +110,18 @@ class Counterfactual(Critic):
             everything = self._joint.seen(node, reader)
             paired = self._paired(node, everything)
             paired_at[node.index] = paired
-            seen = [one for one in everything if one.role not in paired]
+            seen = [(role, text) for role, text in everything if role not in paired]
             piece_of[node.index] = packer.add(tokens_of(seen, node.turn, tokenize), executed)
             check_length(packer.position_after(piece_of[node.index]), limit)
         return packer.marked(marks)
 
-    def _paired(self, node: Node[Any], seen: Sequence[Segment]) -> Mapping[str, Segment]:
+    def _paired(self, node: Node[Any], seen: Texts) -> Mapping[str, str]:
         """Return, for each agent, the observation that precedes the agent's action. The result is
         empty unless `paired`."""
         if not self.paired:
             return {}
-        return {one.role: one for one in seen if one.role in node.observations}
+        return {role: text for role, text in seen if role in node.observations}
 
 
 def _answer(node: Node[Any], agent: str, text: str, tokenize: Tokenize) -> list[int]:
-    return tokens_of([Segment(agent, text)], node.turn - 1, tokenize)
+    return tokens_of([(agent, text)], node.turn - 1, tokenize)

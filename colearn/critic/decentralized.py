@@ -6,11 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from colearn.contract import Segment
 from colearn.types import Node
 
 from .centralized import information
-from .stream import StreamCritic
+from .stream import StreamCritic, Texts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,11 +33,11 @@ class Decentralized(StreamCritic):
     def readers(self, agents: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
         return {agent: (agent,) for agent in agents}
 
-    def seen(self, node: Node[Any], reader: str) -> Sequence[Segment]:
+    def seen(self, node: Node[Any], reader: str) -> Texts:
         if reader not in node.observations:
             return ()
-        own = Segment(reader, node.observations[reader].whole)
+        own = (reader, node.observations[reader].whole)
         return (own, *information(node, self.global_info, self.privileged_info))
 
-    def done(self, node: Node[Any], reader: str) -> Sequence[Segment]:
-        return (Segment(reader, node.actions[reader].text),) if reader in node.actions else ()
+    def done(self, node: Node[Any], reader: str) -> Texts:
+        return ((reader, node.actions[reader].text),) if reader in node.actions else ()

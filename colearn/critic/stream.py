@@ -7,16 +7,19 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from colearn.contract import Critic, ReadAt, Segment, Tokenize
+from colearn.contract import Critic, ReadAt, Tokenize
 from colearn.contract.packing import Packer
 from colearn.contract.rows import Mark, Row
 from colearn.errors import ConfigError
 from colearn.types import Node, Tree
 
+Texts = Sequence[tuple[str, str]]
+"""Pieces of a critic's append-only text stream, as pairs (role, text)."""
+
 
 class StreamCritic(Critic):
-    """Reads V(h_t) at the end of the `seen` segments of node t, or Q(h_{t-1}, a_{t-1}) at the end
-    of the `done` segments of node t."""
+    """Reads V(h_t) at the end of the `seen` texts of node t, or Q(h_{t-1}, a_{t-1}) at the end of
+    the `done` texts of node t."""
 
     value: Literal["v", "q"]
 
@@ -29,12 +32,12 @@ class StreamCritic(Critic):
         return "observation" if self.value == "v" else "action"
 
     @abstractmethod
-    def seen(self, node: Node[Any], reader: str) -> Sequence[Segment]:
-        """Segments of turn t that precede the joint action: observations, and m_t if enabled."""
+    def seen(self, node: Node[Any], reader: str) -> Texts:
+        """Texts of turn t that precede the joint action: observations, and m_t if enabled."""
 
     @abstractmethod
-    def done(self, node: Node[Any], reader: str) -> Sequence[Segment]:
-        """Segments, in the reader's input, of the joint action that led to `node`."""
+    def done(self, node: Node[Any], reader: str) -> Texts:
+        """Texts, in the reader's input, of the joint action that led to `node`."""
 
     def row(self, tree: Tree[Any], reader: str, tokenize: Tokenize, *, limit: int) -> Row:
         stream = text_stream(tree, self, reader, tokenize)
@@ -116,13 +119,13 @@ def piece_tag(role: str, turn: int) -> str:
     return f"\n[{role} {turn}]\n"
 
 
-def tokens_of(segments: Sequence[Segment], turn: int, tokenize: Tokenize) -> list[int]:
-    """Return the token ids of marked segments. A piece ends with its last word, without a line
-    break, and the value is read at this word. If m_t or an observation is a single word, its value
-    can thus be predicted without attention to earlier tokens."""
+def tokens_of(texts: Texts, turn: int, tokenize: Tokenize) -> list[int]:
+    """Return the token ids of texts, each marked with its role and turn. A piece ends with its last
+    word, without a line break, and the value is read at this word. If m_t or an observation is a
+    single word, its value can thus be predicted without attention to earlier tokens."""
     ids: list[int] = []
-    for segment in segments:
-        ids.extend(tokenize(f"{piece_tag(segment.role, turn)}{segment.text}"))
+    for role, text in texts:
+        ids.extend(tokenize(f"{piece_tag(role, turn)}{text}"))
     return ids
 
 

@@ -45,19 +45,16 @@ class Tokenwise(Critic):
         packer, marks = Packer(), []
         for context in contexts(tree, reader):
             piece_of: dict[int | None, int] = {None: -1}
-            for part in context:
-                piece = piece_of[part.parent]
-                if part.action is not None and part.action.tokens:
-                    piece = packer.add(part.action.tokens, piece)
+            for node in context:
+                piece = piece_of[node.parent]
+                if reader in node.actions and (tokens := node.actions[reader].tokens):
+                    piece = packer.add(tokens, piece)
                     start = packer.pieces[piece].start
-                    marks += [
-                        Mark(part.node, start + k, inside=k)
-                        for k in range(len(part.action.tokens) - 1)
-                    ]
-                if part.observation is not None and part.observation.tokens:
-                    piece = packer.add(part.observation.tokens, piece)
-                    marks.append(Mark(part.node, packer.last_index(piece)))
-                piece_of[part.node] = piece
+                    marks += [Mark(node.index, start + k, inside=k) for k in range(len(tokens) - 1)]
+                if reader in node.observations and (tokens := node.observations[reader].tokens):
+                    piece = packer.add(tokens, piece)
+                    marks.append(Mark(node.index, packer.last_index(piece)))
+                piece_of[node.index] = piece
                 check_length(packer.position_after(piece), limit)
         return packer.marked(marks)
 

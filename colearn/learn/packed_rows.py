@@ -8,12 +8,12 @@ attend to tokens outside the window.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 from colearn.contract import ReadAt
-from colearn.contract.packing import NodeTokens, Packer, contexts
+from colearn.contract.packing import Packer, contexts
 from colearn.contract.rows import ActionTokens, Mark, Row
-from colearn.types import Tree
+from colearn.types import Node, Tree
 
 
 def window_start(previous: int, length: int, window: int | None) -> int:
@@ -45,7 +45,9 @@ def actor_rows(
     rows = []
     trained: set[int] = set()
     valued: set[int] = set()
-    bunches = (bunch for context in contexts(tree, agent) for bunch in _bunches(context, budget))
+    bunches = (
+        bunch for context in contexts(tree, agent) for bunch in _bunches(context, agent, budget)
+    )
     for bunch in bunches:
         packer, spans, marks, behaviour = (
             Packer(),
@@ -55,38 +57,33 @@ def actor_rows(
         )
         piece_of: dict[int | None, int] = {None: -1}
         start_of: dict[int | None, int] = {None: 0}
-        for part in bunch:
-            before = piece_of[part.parent]
-            start = start_of[part.parent]
+        for node in bunch:
+            action, observation = node.actions.get(agent), node.observations.get(agent)
+            before = piece_of[node.parent]
+            start = start_of[node.parent]
             piece = before
-            if part.action is not None:
-                piece = packer.add(part.action.tokens, before, start)
-                if (
-                    part.node not in trained
-                    and part.action.tokens
-                    and tree.nodes[part.node].samples(agent)
-                ):
-                    trained.add(part.node)
+            if action is not None:
+                piece = packer.add(action.tokens, before, start)
+                if node.index not in trained and action.tokens and node.samples(agent):
+                    trained.add(node.index)
                     first, end = packer.pieces[piece].start, packer.pieces[piece].end
-                    spans.append(ActionTokens(part.node, first, end, packer.last_index(before)))
-                    behaviour += part.action.logprobs
-            if part.observation is not None:
-                tokens = part.observation.tokens
-                end = packer.position_after(piece) + len(tokens)
+                    spans.append(ActionTokens(node.index, first, end, packer.last_index(before)))
+                    behaviour += action.logprobs
+            acted = piece
+            if observation is not None:
+                end = packer.position_after(piece) + len(observation.tokens)
                 start = window_start(start, end, window)
-                acted, piece = piece, packer.add(tokens, piece, start)
-            else:
-                acted = piece
-            if part.node not in valued and (
-                (value == "observation" and part.observation is not None)
-                or (value == "action" and part.action is not None)
+                piece = packer.add(observation.tokens, piece, start)
+            if node.index not in valued and (
+                (value == "observation" and observation is not None)
+                or (value == "action" and action is not None)
                 or value == "next"
             ):
-                valued.add(part.node)
+                valued.add(node.index)
                 marks.append(
-                    Mark(part.node, packer.last_index(acted if value == "action" else piece))
+                    Mark(node.index, packer.last_index(acted if value == "action" else piece))
                 )
-            piece_of[part.node], start_of[part.node] = piece, start
+            piece_of[node.index], start_of[node.index] = piece, start
         rows.append(
             Row(
                 tokens=tuple(packer.tokens),
@@ -106,32 +103,41 @@ _REPEATED = 1.25
 """Maximum factor by which the token count may grow when branches are put into separate rows."""
 
 
-def _bunches(context: Sequence[NodeTokens], budget: int | None) -> Iterable[Sequence[NodeTokens]]:
+def _bunches(
+    context: Sequence[Node[Any]], agent: str, budget: int | None
+) -> Iterable[Sequence[Node[Any]]]:
     """Return subsets of a context's nodes, parents first, that together cover all leaves. If
     possible, each subset fits the budget.
 
     Branches that share few tokens are separated, since a joint row would need a mask.
     """
-    parents = {part.parent for part in context}
+    parents = {node.parent for node in context}
+    size = {node.index: _size(node, agent) for node in context}
     length: dict[int | None, int] = {None: 0}
-    for part in context:
-        length[part.node] = length[part.parent] + part.size
-    leaves = [part for part in context if part.node not in parents]
-    packed = sum(part.size for part in context)
-    if budget is not None and sum(length[leaf.node] for leaf in leaves) <= _REPEATED * packed:
+    for node in context:
+        length[node.index] = length[node.parent] + size[node.index]
+    leaves = [node for node in context if node.index not in parents]
+    packed = sum(size.values())
+    if budget is not None and sum(length[leaf.index] for leaf in leaves) <= _REPEATED * packed:
         budget = 0
     if len(leaves) == 1 or budget is None or packed <= budget:
         return [context]
-    place = {part.node: number for number, part in enumerate(context)}
+    by_index = {node.index: node for node in context}
     bunches: list[set[int]] = []
     for leaf in leaves:
-        branch, cursor = {place[leaf.node]}, leaf.parent
+        branch, cursor = {leaf.index}, leaf.parent
         while cursor is not None:
-            branch.add(place[cursor])
-            cursor = context[place[cursor]].parent
+            branch.add(cursor)
+            cursor = by_index[cursor].parent
         joined = (bunches[-1] | branch) if bunches else branch
-        if bunches and sum(context[number].size for number in joined) <= budget:
+        if bunches and sum(size[index] for index in joined) <= budget:
             bunches[-1] = joined
         else:
             bunches.append(branch)
-    return [[context[number] for number in sorted(bunch)] for bunch in bunches]
+    return [[by_index[index] for index in sorted(bunch)] for bunch in bunches]
+
+
+def _size(node: Node[Any], agent: str) -> int:
+    """Return the number of tokens that a node adds to a context."""
+    parts = (node.actions.get(agent), node.observations.get(agent))
+    return sum(len(part.tokens) for part in parts if part is not None)

@@ -3,7 +3,6 @@ import dataclasses
 import pytest
 from trees import chain, tree
 
-from colearn.contract import Segment
 from colearn.critic.centralized import TEAM, Centralized
 from colearn.critic.decentralized import Decentralized
 from colearn.critic.stream import text_stream
@@ -24,32 +23,32 @@ def test_each_agent_has_a_reader_named_after_it():
 
 def test_the_joint_stream_has_every_observation_then_the_global_information():
     assert Centralized().seen(ROOT, TEAM) == (
-        Segment("alice", "alice sees 0"),
-        Segment("bob", "bob sees 0"),
-        Segment("global", "turn 1 of 1"),
+        ("alice", "alice sees 0"),
+        ("bob", "bob sees 0"),
+        ("global", "turn 1 of 1"),
     )
     assert Centralized().done(END, TEAM) == (
-        Segment("alice", "alice makes 1"),
-        Segment("bob", "bob makes 1"),
+        ("alice", "alice makes 1"),
+        ("bob", "bob makes 1"),
     )
 
 
 def test_what_all_agents_see_alike_stands_there_once():
     same = Observation("the grid", (1, 2))
     node = dataclasses.replace(ROOT, observations={"alice": same, "bob": same}, global_info="")
-    assert Centralized().seen(node, TEAM) == (Segment("all", "the grid"),)
+    assert Centralized().seen(node, TEAM) == (("all", "the grid"),)
 
 
 def test_a_lone_acting_agent_keeps_its_own_name():
     turns = tree([(0, 1.0)], acting={0: ("bob",)})
-    assert Centralized().seen(turns.nodes[0], TEAM) == (Segment("bob", "bob sees 0"),)
-    assert Centralized().done(turns.nodes[1], TEAM) == (Segment("bob", "bob makes 1"),)
+    assert Centralized().seen(turns.nodes[0], TEAM) == (("bob", "bob sees 0"),)
+    assert Centralized().done(turns.nodes[1], TEAM) == (("bob", "bob makes 1"),)
 
 
 def test_the_global_information_is_an_option_of_both_critics():
-    assert [s.role for s in Centralized(global_info=False).seen(ROOT, TEAM)] == ["alice", "bob"]
-    assert Decentralized().seen(ROOT, "bob")[-1] == Segment("global", "turn 1 of 1")
-    assert Decentralized(global_info=False).seen(ROOT, "bob") == (Segment("bob", "bob sees 0"),)
+    assert [role for role, _ in Centralized(global_info=False).seen(ROOT, TEAM)] == ["alice", "bob"]
+    assert Decentralized().seen(ROOT, "bob")[-1] == ("global", "turn 1 of 1")
+    assert Decentralized(global_info=False).seen(ROOT, "bob") == (("bob", "bob sees 0"),)
 
 
 HIDDEN = chain([1.0], global_info="turn 1 of 1", privileged_info="the tiger is left").nodes[0]
@@ -57,23 +56,23 @@ HIDDEN = chain([1.0], global_info="turn 1 of 1", privileged_info="the tiger is l
 
 def test_what_no_agent_sees_is_told_to_a_central_critic_last():
     assert Centralized().seen(HIDDEN, TEAM)[-2:] == (
-        Segment("global", "turn 1 of 1"),
-        Segment("hidden", "the tiger is left"),
+        ("global", "turn 1 of 1"),
+        ("hidden", "the tiger is left"),
     )
     told = Centralized(privileged_info=False).seen(HIDDEN, TEAM)
-    assert [segment.role for segment in told] == ["alice", "bob", "global"]
+    assert [role for role, _ in told] == ["alice", "bob", "global"]
 
 
 def test_a_decentral_critic_is_told_m_t_and_not_what_no_agent_sees():
-    own = (Segment("bob", "bob sees 0"), Segment("global", "turn 1 of 1"))
+    own = (("bob", "bob sees 0"), ("global", "turn 1 of 1"))
     assert Decentralized().seen(HIDDEN, "bob") == own
     asked = Decentralized(privileged_info=True).seen(HIDDEN, "bob")
-    assert asked == (*own, Segment("hidden", "the tiger is left"))
+    assert asked == (*own, ("hidden", "the tiger is left"))
 
 
 def test_a_decentral_reader_never_reads_another_agents_text():
     critic = Decentralized()
-    text = [s.text for s in (*critic.seen(ROOT, "alice"), *critic.done(END, "alice"))]
+    text = [text for _, text in (*critic.seen(ROOT, "alice"), *critic.done(END, "alice"))]
     assert text == ["alice sees 0", "turn 1 of 1", "alice makes 1"]
 
 
@@ -166,10 +165,10 @@ class Outspoken(Decentralized):
     """Has something to say of every node."""
 
     def seen(self, node, reader):
-        return (Segment(reader, "still here"),)
+        return ((reader, "still here"),)
 
     def done(self, node, reader):
-        return (Segment(reader, "moved"),)
+        return ((reader, "moved"),)
 
 
 def test_a_stream_holds_nothing_before_the_first_action_and_nothing_after_the_end():
