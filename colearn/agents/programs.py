@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from colearn.contract import LegalActions, View
-from colearn.contract.asking import asking
+from colearn.contract.task_errors import asking
 from colearn.errors import ConfigError
 
 

@@ -1,6 +1,6 @@
 """Task interface: a Dec-POMDP, given by pure functions of the task's state.
 
-Optional interfaces of a task are in `colearn.contract.optional`, one per file.
+Optional interfaces of a task are in `colearn.contract.optional`.
 """
 
 from __future__ import annotations

@@ -24,9 +24,8 @@ from colearn.contract import (
     Tokenize,
     horizon_of,
 )
-from colearn.contract.asking import item_name, placed
-from colearn.contract.context_limit import check_length
 from colearn.contract.seeding import derive_rng
+from colearn.contract.task_errors import check_length, item_name, placed
 from colearn.errors import ConfigError
 from colearn.rollout.counts import Counts
 from colearn.rollout.grow import grow

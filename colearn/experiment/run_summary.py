@@ -14,7 +14,7 @@ import torch
 
 import colearn
 from colearn.contract import RewardStructure, Services
-from colearn.contract.asking import asking
+from colearn.contract.task_errors import asking
 from colearn.record import Progress, RunRecord, RunWriter
 from colearn.rollout.validate import validate_costs
 from colearn.value_model.given import critic_joint_actions

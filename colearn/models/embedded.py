@@ -30,9 +30,8 @@ import torch
 from filelock import FileLock, Timeout
 
 from colearn.contract import DecPOMDP
-from colearn.contract.asking import item_name, placed
-from colearn.contract.context_limit import check_length
 from colearn.contract.seeding import derive_rng, derive_seed
+from colearn.contract.task_errors import check_length, item_name, placed
 from colearn.critic.stream import piece_tag
 from colearn.errors import ConfigError, nearest
 from colearn.files.cache import cache_place

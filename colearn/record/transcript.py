@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from colearn.contract import DecPOMDP
-from colearn.contract.asking import item_name
+from colearn.contract.task_errors import item_name
 from colearn.rollout.task_calls import drawn, pictured, rendered
 from colearn.statistics.scored import as_reward
 from colearn.types import Node, Tree

@@ -122,7 +122,7 @@ class _Branches:
             for outcome in outcomes:
                 await self.listener.stepped(at[0], outcome)
         both = zip(planned, outcomes, strict=True)
-        return [self.growth.executed(child, outcome) for child, outcome in both]
+        return [self.growth.with_outcome(child, outcome) for child, outcome in both]
 
     async def _settle(
         self, at: Branch, children: Sequence[Branch], tried: Sequence[Round] = ()

@@ -26,16 +26,15 @@ from colearn.contract import (
     SampledAction,
     TokenAnswer,
 )
-from colearn.contract.asking import item_name, placed
-from colearn.contract.context_limit import check_length, overlong
 from colearn.contract.seeding import Key, action_seed, derive_rng
-from colearn.errors import TaskError
+from colearn.contract.task_errors import item_name, placed
 from colearn.text.reasoning import without_reasoning
 from colearn.types import Node, Observation, Outcome, Tree
 
+from .context_limit import context_tokens, overlong
 from .shapes import check_size
 from .task_calls import begin, global_information, measured, observations, privileged
-from .validate import validate_earned
+from .validate import validate_at_once, validate_earned
 
 StepArguments = tuple[DecPOMDP[Any, Any], Any, dict[str, Any], tuple[Key, ...], str]
 """Arguments of `transition`."""
@@ -197,6 +196,19 @@ class Growth:
         keys = (self.seed, "step", self.key, *node.path)
         return self.task, parent.state, actions, keys, self.item_name
 
+    def with_outcome(self, child: Branch, outcome: Outcome[Any]) -> Branch:
+        """Return a child with the outcome of its joint action."""
+        node, answers = child
+        node = replace(
+            node,
+            state=outcome.state,
+            reward=outcome.reward,
+            local_rewards=outcome.local_rewards,
+            earned=outcome.earned,
+            done=outcome.done,
+        )
+        return node, answers
+
     def credited(self, executed: Round, children: Sequence[Branch]) -> Round:
         """Return a round with the credits of its children; unchanged unless `compares`."""
         if not self.compares:
@@ -212,7 +224,7 @@ class Growth:
         node, _ = at
         if self.shape.cuts and "local" in self.credit.reads:
             for child, _ in children:
-                self._check_at_once(child)
+                validate_at_once(child, self.shape)
         continuing = set(range(len(children)))
         if self.compares:
             continuing = set(self.shape.continues(node, tried, self._rng(node, tried)))
@@ -233,19 +245,6 @@ class Growth:
         agent = tried[-1].candidate_of if tried else None
         compared = () if agent is None else (agent,)
         return derive_rng(self.seed, "shape", self.key, *at.path, *compared)
-
-    def executed(self, child: Branch, outcome: Outcome[Any]) -> Branch:
-        """Return a child with the outcome of its joint action."""
-        node, answers = child
-        node = replace(
-            node,
-            state=outcome.state,
-            reward=outcome.reward,
-            local_rewards=outcome.local_rewards,
-            earned=outcome.earned,
-            done=outcome.done,
-        )
-        return node, answers
 
     def end_overlong(self, seat: str) -> None:
         """End a chain at its last node, because a server has refused an agent's history as too
@@ -282,35 +281,9 @@ class Growth:
         if not ReadsActions.of(self.task).reads_actions:
             return {seat: without_reasoning(one.action.text) for seat, one in answers.items()}
         return {
-            seat: SampledAction(one.action, self.seats[seat], self._context_tokens(at, seat))
+            seat: SampledAction(one.action, self.seats[seat], context_tokens(self.nodes, at, seat))
             for seat, one in answers.items()
         }
-
-    def _context_tokens(self, node: Node[Any], seat: str) -> int:
-        """Return the number of tokens in an agent's context at a node, including the node's
-        observation."""
-        count = 0
-        while True:
-            observation = node.observations.get(seat)
-            if observation is not None:
-                count += len(observation.tokens)
-                if observation.fresh:
-                    return count
-            if node.parent is None:
-                return count
-            if seat in node.actions:
-                count += len(node.actions[seat].tokens)
-            node = self.nodes[node.parent]
-
-    def _check_at_once(self, node: Node[Any]) -> None:
-        turn = node.turn - 1
-        for before, agent in node.earned:
-            if before != turn:
-                raise TaskError(
-                    f"task.step: pays '{agent}' at turn {turn} for turn {before}, and "
-                    f"{type(self.shape).__name__} compares what is paid at once; set pays_later to "
-                    "True on the task, and train it by mappo or mhgpo"
-                )
 
     def _add(self, node: Node[Any], answers: Mapping[str, TokenAnswer]) -> Node[Any]:
         """Add an executed node, with the observation of each acting agent. `answers` contains each
@@ -330,7 +303,8 @@ class Growth:
             global_info=global_information(self.task, node.state, self.item_name),
             privileged_info=privileged(self.task, node.state, self.item_name),
         )
-        ended_by = self._overlong(node)
+        with placed(self.task, self.item_name):
+            ended_by = overlong(self.nodes, node, self.seats)
         if ended_by is not None:
             node = replace(node, observations={}, overlong=ended_by)
             if not node.cut:
@@ -340,23 +314,3 @@ class Growth:
             node = replace(node, index=len(self.nodes), metrics=metrics)
             self.nodes.append(node)
         return node
-
-    def _overlong(self, node: Node[Any]) -> str | None:
-        """Return the first acting agent whose history leaves no room for an answer within the
-        maximum length of the agent's model.
-
-        Errors: TaskError if the first observation alone is too long; ConfigError if the player may
-        not truncate the episode."""
-        for seat in node.observations:
-            player = self.seats[seat]
-            if player.positions is None:
-                continue
-            tokens = self._context_tokens(node, seat)
-            if node.parent is None:
-                with placed(self.task, self.item_name):
-                    check_length(seat, tokens, player.positions)
-            elif tokens >= player.positions:
-                if not player.truncates:
-                    raise overlong(seat, tokens, player.positions)
-                return seat
-        return None

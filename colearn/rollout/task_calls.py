@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from colearn.contract import DecPOMDP, Drawable, LegalActions, PrivilegedInfo
-from colearn.contract.asking import asking
 from colearn.contract.seeding import Key, derive_rng
+from colearn.contract.task_errors import asking
 from colearn.types import Observation, Outcome
 
 from .validate import (

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from colearn.errors import TaskError
 from colearn.text.printable import is_unicode
-from colearn.types import Observation, Outcome
+from colearn.types import Node, Observation, Outcome
 
 Items = TypeVar("Items", bound=Sequence[Any])
 State = TypeVar("State")
@@ -172,6 +172,22 @@ def validate_earned(earned: Mapping[tuple[int, str], float | None], played: int)
             raise TaskError(
                 f"task.step: earned names turn {turn!r} of '{agent}' after {played} turns; turns "
                 f"are 0 to {played - 1}"
+            )
+
+
+def validate_at_once(node: Node[Any], shape: object) -> None:
+    """Check that a joint action earned nothing for earlier turns, since the rollout shape compares
+    what is paid at once.
+
+    Errors: TaskError.
+    """
+    turn = node.turn - 1
+    for before, agent in node.earned:
+        if before != turn:
+            raise TaskError(
+                f"task.step: pays '{agent}' at turn {turn} for turn {before}, and "
+                f"{type(shape).__name__} compares what is paid at once; set pays_later to True on "
+                "the task, and train it by mappo or mhgpo"
             )
 
 

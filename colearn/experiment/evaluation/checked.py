@@ -7,8 +7,8 @@ from typing import Any
 from colearn.agents import AgentSpec
 from colearn.config import ResolvedRun
 from colearn.contract import DecPOMDP, QueriedTask
-from colearn.contract.asking import item_name
 from colearn.contract.seeding import derive_rng
+from colearn.contract.task_errors import item_name
 from colearn.errors import ConfigError, nearest
 from colearn.rollout.task_calls import begin, items_of, legal_action, measured, observations, step
 

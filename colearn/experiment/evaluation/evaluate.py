@@ -13,8 +13,8 @@ import numpy as np
 
 from colearn.config import EvaluationSettings
 from colearn.contract import Cast, Credit, DecPOMDP, NetworkKey, Player, RewardStructure, Services
-from colearn.contract.asking import item_name
 from colearn.contract.seeding import derive_seed
+from colearn.contract.task_errors import item_name
 from colearn.errors import TaskError
 from colearn.experiment.assemble import Assembly
 from colearn.experiment.processes import Processes

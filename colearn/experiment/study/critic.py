@@ -10,8 +10,8 @@ from typing import Any
 
 from colearn.config import resolve
 from colearn.contract import NetworkKey, Rollout
-from colearn.contract.asking import item_name
 from colearn.contract.optional import ProgramEpisodes
+from colearn.contract.task_errors import item_name
 from colearn.errors import ConfigError
 from colearn.experiment.update.critic_line import critic_line
 from colearn.record import open_run, read_run

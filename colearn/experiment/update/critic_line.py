@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from colearn.contract import AgentValues, Critic, Episodes
-from colearn.contract.asking import item_name
+from colearn.contract.task_errors import item_name
 from colearn.record.fields import CriticLine, CriticTurn
 from colearn.types import Tree
 from colearn.value_model.ceiling import return_groups

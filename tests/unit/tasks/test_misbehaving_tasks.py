@@ -22,7 +22,7 @@ from colearn.agents.programs import Legal, Says
 from colearn.cli import main
 from colearn.config import build_task, load_config
 from colearn.contract import DecPOMDP, Drawable, LegalActions
-from colearn.contract.asking import asking, item_name
+from colearn.contract.task_errors import asking, item_name
 from colearn.credit.shared_reward import SharedReward
 from colearn.errors import ConfigError, TaskError
 from colearn.estimate.script import read_script

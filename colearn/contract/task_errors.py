@@ -1,4 +1,4 @@
-"""Error reporting for task calls: every error names the task, the method and the item."""
+"""Errors of a task: each names the task, the method and the item."""
 
 from __future__ import annotations
 
@@ -54,6 +54,16 @@ def item_name(item: Any) -> str:
     except Exception as error:  # noqa: BLE001 - the name is used only in an error message
         name = f"{type(item).__name__} whose str() raises {type(error).__name__}"
     return name if len(name) <= _LONGEST_ITEM else f"{name[:_LONGEST_ITEM]} ..."
+
+
+def check_length(agent: str, tokens: int, positions: int | None) -> None:
+    """Errors: TaskError if an observation of `tokens` tokens leaves no room for an answer within
+    the maximum length of the agent's model."""
+    if positions is not None and tokens >= positions:
+        raise TaskError(
+            f"task.observe: agent '{agent}' was given {tokens} tokens, and its model reads "
+            f"{positions}; show less, or name a model with a longer context"
+        )
 
 
 def _place(task: TaskOrClass, item: str | None) -> str:

@@ -1,0 +1,55 @@
+"""Lengths of agents' contexts in a growing tree, against the maximum lengths of their models."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from colearn.contract import Player
+from colearn.contract.task_errors import check_length
+from colearn.errors import ConfigError
+from colearn.types import Node
+
+
+def context_tokens(nodes: Sequence[Node[Any]], node: Node[Any], seat: str) -> int:
+    """Return the number of tokens in an agent's context at a node, including the node's
+    observation. `nodes` holds the node's ancestors, by index."""
+    count = 0
+    while True:
+        observation = node.observations.get(seat)
+        if observation is not None:
+            count += len(observation.tokens)
+            if observation.fresh:
+                return count
+        if node.parent is None:
+            return count
+        if seat in node.actions:
+            count += len(node.actions[seat].tokens)
+        node = nodes[node.parent]
+
+
+def overlong(
+    nodes: Sequence[Node[Any]], node: Node[Any], players: Mapping[str, Player]
+) -> str | None:
+    """Return the first agent that acts at a node and whose history leaves no room for an answer
+    within the maximum length of its model. `players` are the players by agent.
+
+    Errors: TaskError if the first observation alone is too long; ConfigError if the player may not
+    truncate the episode.
+    """
+    for seat in node.observations:
+        player = players[seat]
+        if player.positions is None:
+            continue
+        tokens = context_tokens(nodes, node, seat)
+        if node.parent is None:
+            check_length(seat, tokens, player.positions)
+        elif tokens >= player.positions:
+            if not player.truncates:
+                raise ConfigError(
+                    f"agents.{seat}.overflow: a history of {tokens} tokens leaves no room for an "
+                    f"answer in its model, which reads {player.positions}; show less, play fewer "
+                    "turns, name a model with a longer context, or set truncate"
+                )
+            return seat
+    return None
