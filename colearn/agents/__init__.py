@@ -1,9 +1,8 @@
 """Agents: append-only chat formats, and players, which are language models or programs."""
 
-from .agent_spec import AgentSpec
 from .chat_format import ChatFormat, QuotingChat
 from .dialogue import CLOSING, dialogue_spans
-from .language import Language, language_players
+from .language import AgentSpec, Language, language_players
 from .program import Program
 
 __all__ = [

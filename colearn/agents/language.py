@@ -1,10 +1,10 @@
-"""Language-model players: convert prompts to tokens with a chat format and sample actions from a
-token engine."""
+"""Agents that a language model plays: their settings, and players that convert prompts to tokens
+with a chat format and sample actions from a token engine."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from colearn.contract import (
     ActionRequest,
@@ -20,9 +20,40 @@ from colearn.contract import (
 from colearn.errors import ConfigError
 from colearn.types import Action, Observation
 
-from .agent_spec import AgentSpec
 from .chat_format import ChatFormat
 from .token_limit import within_limits
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentSpec:
+    """Settings of an agent that a language model plays, as used by the generator, the update, exact
+    evaluation and the dry run."""
+
+    sampling: Sampling = field(default_factory=Sampling)
+    window: int | None = None
+    model: str | None = None
+    """Name of the model that plays the agent."""
+    adapter: str | None = None
+    """Name of the agent's adapter on that model."""
+    chat: ChatFormat | None = None
+    """Chat format; None if the tokenizer is not needed or not on this machine."""
+    positions: int | None = None
+    """Maximum length of the model's input in tokens; None: unknown."""
+    training_temperature: Callable[[float], float] | None = None
+    """Temperature as a function of the used fraction of the training budget; None: the temperature
+    of `sampling`."""
+
+    def temperature_at(self, done: float) -> float:
+        """Return the rollout temperature after the fraction `done` of the training budget."""
+        if self.training_temperature is None:
+            return self.sampling.temperature
+        return self.training_temperature(done)
+
+    @property
+    def chat_format(self) -> ChatFormat:
+        """The value of `chat`, which must be set."""
+        assert self.chat is not None, "this spec was made without a tokenizer"
+        return self.chat
 
 
 def no_version() -> int:

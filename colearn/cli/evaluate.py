@@ -29,7 +29,7 @@ def evaluate(
 
     from colearn.experiment.assemble import assemble
     from colearn.experiment.evaluation.evaluate import evaluate_weights
-    from colearn.models.base_digests import check_bases
+    from colearn.models.digests import check_bases
 
     parts = assemble(config)
     check_bases(checkpoint.path, checkpoint.bases, parts.bases)

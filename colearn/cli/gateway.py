@@ -50,7 +50,7 @@ def _assembled(source: str, step: str, sets: list[str]) -> Assembly:
     from colearn.config import load_config
     from colearn.experiment.assemble import assemble
     from colearn.experiment.checkpoint_manager import load_learners
-    from colearn.models.base_digests import check_bases
+    from colearn.models.digests import check_bases
     from colearn.record import open_run
 
     if not Path(source).is_dir():

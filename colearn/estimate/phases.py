@@ -13,7 +13,7 @@ import torch
 from colearn.agents import AgentSpec
 from colearn.config import ResolvedRun
 from colearn.contract import NetworkKey, Rollout
-from colearn.generate.vllm_memory import device_memory
+from colearn.generate.vllm_start import device_memory
 from colearn.models.network import Network
 from colearn.rollout.shapes import Chain
 

@@ -13,8 +13,8 @@ from colearn.contract import FrozenCopy, ModelHost, NetworkKey, Player
 from colearn.contract.optional import QueriedTask
 from colearn.errors import ConfigError
 from colearn.learn.minibatch import UpdateSchedule
-from colearn.models.base_digests import Bases, bases_of
 from colearn.models.critic_folder import CriticManifest
+from colearn.models.digests import Bases, bases_of
 from colearn.models.folders import base_folders, with_folders
 from colearn.models.load import Tokenizers, read_config, resolve_device
 from colearn.text.masking import check_unmasked

@@ -14,7 +14,7 @@ from time import monotonic
 
 from colearn.config import RunSettings
 from colearn.contract import FrozenCopy, Learner, NetworkKey
-from colearn.models.base_digests import Bases, check_bases
+from colearn.models.digests import Bases, check_bases
 from colearn.record import Progress, RunWriter
 from colearn.record.checkpoints import BASES
 from colearn.record.files import write_text

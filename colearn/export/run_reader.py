@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from colearn.config import ResolvedRun, resolve
-from colearn.models.base_digests import bases_of, check_bases
+from colearn.models.digests import bases_of, check_bases
 from colearn.models.folders import base_folders
 from colearn.record import Progress, RunFolder, RunRecord, open_run
 from colearn.record.checkpoints import Step

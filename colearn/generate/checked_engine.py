@@ -15,7 +15,7 @@ from colearn.contract import BatchEngine, TokenAnswer, TokenHistory, TokenReques
 from colearn.contract.weight_sync import LoadedWeights
 from colearn.errors import ColearnError, ConfigError
 from colearn.models.base import Base
-from colearn.models.precision import rounds_to_tf32
+from colearn.models.torch_settings import rounds_to_tf32
 from colearn.types import Action, Finish
 
 TOLERANCES = {torch.float32: 1e-3, torch.bfloat16: 0.5, torch.float16: 0.1}

@@ -18,8 +18,7 @@ from torch import Tensor
 from colearn.models.base import Base
 
 from .batch_slab import CachedRow, Slab
-from .decoding_row import DecodingRow, draw_uniforms, likeliest
-from .job import ChoiceEnd, Done, Event, Job, TokenDrawn
+from .job import ChoiceEnd, DecodingRow, Done, Event, Job, TokenDrawn, draw_uniforms, likeliest
 from .prefill import Entry, Prefill, group
 from .prefix_cache import PrefixCache
 from .running import Running

@@ -11,7 +11,7 @@ from colearn.errors import ConfigError, nearest
 from colearn.text.launcher import on_one_machine
 from colearn.text.masking import masked
 
-from .vllm_needs import vllm_needs
+from .vllm_start import vllm_needs
 
 if TYPE_CHECKING:
     from colearn.agents import AgentSpec

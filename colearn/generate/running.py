@@ -11,7 +11,7 @@ from torch import Tensor
 from colearn.models.base import Base
 
 from .batch_slab import BLOCK, CachedRow, Slab
-from .decoding_row import DecodingRow
+from .job import DecodingRow
 from .step_graphs import StepGraphs
 
 

@@ -20,7 +20,7 @@ from colearn.contract.results import Answer, hand_over
 from colearn.contract.weight_sync import LoadedWeights, Publish
 from colearn.contract.worker import Worker
 from colearn.models.base import Base
-from colearn.models.threads import LARGE, parameter_count
+from colearn.models.torch_settings import LARGE, parameter_count
 from colearn.models.weight_update import plain_weights
 from colearn.types import Action
 

@@ -28,9 +28,7 @@ from .model_folder import (
     write_model,
     write_zeros,
 )
-from .sleeping import sleeps
-from .vllm_memory import cache_bytes, memory_share
-from .vllm_runner import cuts, runner_variables
+from .vllm_start import cache_bytes, cuts, memory_share, runner_variables, sleeps
 from .vllm_worker import on_device, score_before_cuts
 
 _ZEROS = "__zeros__"

@@ -13,10 +13,8 @@ from colearn.models.base import Base
 from .device_transfer import Transfer
 from .model_folder import rank_limit
 from .server_process import ServerStart
-from .sleeping import sleeps
-from .vllm_memory import cache_bytes, memory_share
-from .vllm_runner import runner_variables
 from .vllm_server_checks import adapters_of, slots_of
+from .vllm_start import cache_bytes, memory_share, runner_variables, sleeps
 
 _ENVIRONMENT = {
     "PYTHONSAFEPATH": "1",  # `python -m` would import files of the current folder first

@@ -19,9 +19,8 @@ from colearn.errors import ConfigError
 from .base import Base
 from .critic_folder import load_head
 from .load import load_base, resolve_device
-from .network import Network
+from .network import Network, ValueHead
 from .recomputation import checkpointed_layers
-from .value_head import ValueHead
 
 
 class TeamBuilder:

@@ -23,8 +23,7 @@ from colearn.text.masking import masked_settings
 
 from .load import DTYPES
 from .merging import merged
-from .network import Network
-from .value_head import ValueHead
+from .network import Network, ValueHead
 
 CRITIC, HEAD = "critic.json", "value_head.safetensors"
 

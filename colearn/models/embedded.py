@@ -48,10 +48,10 @@ from colearn.rollout.task_calls import (
 from colearn.text.notes import TimeLeft, note
 from colearn.types import Observation
 
-from .digest import file_digests, settings_digests
+from .digests import file_digests, settings_digests
 from .embedded_recipes import RECIPES, Recipe
 from .embedded_tokenizer import embedded_tokenizer, stream_turns
-from .threads import threads
+from .torch_settings import threads
 from .warm_start import Episode, warm_start
 
 if TYPE_CHECKING:

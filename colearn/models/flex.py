@@ -1,16 +1,22 @@
-"""Attention over packed trees on accelerators: FlexAttention with the batch's block mask."""
+"""Attention over packed trees on accelerators: FlexAttention, and its block mask of a batch.
+
+The pattern of T tokens is stored as three numbers for each token and one bit for each pair of
+segments, so that no T x T tensor is allocated. From the segments, the host computes which pairs of
+token blocks are partly visible and which are completely visible.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.attention.flex_attention import BlockMask, flex_attention
 
-from .segment_mask import block_mask
-from .tree_mask import TreeMask
+from .tree_mask import PieceRun, TreeMask, segments_of
 
 LARGEST_DENSE = 2**22
 """Maximum number of elements of a dense mask. For a mask up to this size, compiling a FlexAttention
@@ -51,3 +57,105 @@ def kernel() -> Any:
     """Return the compiled FlexAttention kernel; an uncompiled kernel would hold all scores in
     memory at once."""
     return torch.compile(flex_attention)
+
+
+BLOCK = 128
+"""Number of tokens in a block: FlexAttention's default block size."""
+Visible = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
+
+
+def block_mask(mask: TreeMask, device: torch.device, window: int | None) -> BlockMask:
+    """Build the block mask of a batch, which is the same for all heads. `window`: a token attends
+    only to keys at a distance of less than `window` positions."""
+    rows = [segments_of(pieces) for pieces in mask.pieces]
+    count = -(-mask.width // BLOCK)
+    pairs = [_pairs(row, count, window) for row in rows]
+    partly = np.stack([some & ~whole for some, whole in pairs])
+    wholly = np.stack([whole for _, whole in pairs])
+    return BlockMask.from_kv_blocks(
+        *_listed(partly, device),
+        *_listed(wholly, device),
+        BLOCK_SIZE=BLOCK,
+        mask_mod=visible(rows, mask.width, device, window),
+        seq_lengths=(mask.width, mask.width),
+    )
+
+
+def visible(
+    rows: Sequence[Sequence[PieceRun]], width: int, device: torch.device, window: int | None
+) -> Visible:
+    """Return a function that decides whether a row's query attends to a key. The key must belong to
+    an ancestor within the query's window. Padding attends to itself."""
+    most = max(map(len, rows), default=0)
+    above = np.zeros((len(rows), most + 1, most + 1), dtype=bool)  # the last one is padding
+    segment = np.full((len(rows), width), most, dtype=np.int32)
+    position, first = np.zeros_like(segment), np.zeros_like(segment)
+    for row, segments in enumerate(rows):
+        for number, one in enumerate(segments):
+            if one.parent >= 0:
+                above[row, number] = above[row, one.parent]
+            above[row, number, number] = True
+            tokens = slice(one.start, one.end)
+            segment[row, tokens] = number
+            position[row, tokens] = one.first_position + np.arange(one.end - one.start)
+            first[row, tokens] = one.visible_from
+    ancestors, of, at, earliest = (
+        torch.from_numpy(array).to(device) for array in (above, segment, position, first)
+    )
+
+    def sees(batch: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
+        seen = ancestors[batch, of[batch, query], of[batch, key]]
+        seen = seen & (at[batch, key] <= at[batch, query])
+        seen = seen & (at[batch, key] >= earliest[batch, query])
+        if window is not None:
+            seen = seen & (at[batch, query] - at[batch, key] < window)
+        return seen | (query == key)
+
+    return sees
+
+
+def _pairs(
+    segments: Sequence[PieceRun], count: int, window: int | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return two bool arrays [query blocks, key blocks] of a row: block pairs in which some token
+    pairs may be visible, and block pairs in which all token pairs are visible. The diagonal of the
+    first array is set, because padding attends to itself.
+    """
+    numbers = np.arange(count)
+    seen = np.zeros((count, count), dtype=np.int64)
+    some = np.eye(count, dtype=bool)
+    for segment in segments:
+        queries = _overlap(segment.start, segment.end, numbers)
+        own = np.outer(queries, queries)
+        some |= (own > 0) & (numbers[:, None] >= numbers)
+        if segment.visible_from <= segment.first_position:
+            seen += np.where(numbers[:, None] > numbers, own, 0)
+            seen[numbers, numbers] += queries * (queries + 1) // 2
+        above = segment.parent
+        while above >= 0:
+            read = segments[above]
+            start = read.start + max(0, segment.visible_from - read.first_position)
+            pairs = np.outer(queries, _overlap(start, read.end, numbers))
+            some |= pairs > 0
+            seen += pairs
+            above = read.parent
+    whole = seen == BLOCK * BLOCK
+    return some, whole if window is None else np.zeros_like(whole)
+
+
+def _overlap(start: int, end: int, numbers: np.ndarray) -> np.ndarray:
+    """Number of tokens of the range [start, end) that are in each block."""
+    return np.clip(
+        np.minimum(end, (numbers + 1) * BLOCK) - np.maximum(start, numbers * BLOCK), 0, None
+    )
+
+
+def _listed(pairs: np.ndarray, device: torch.device) -> tuple[Tensor, Tensor]:
+    """Return the number [B, 1, query blocks] and the indices [B, 1, query blocks, key blocks] of
+    the selected key blocks of each query block. Indices of selected key blocks come first."""
+    number = pairs.sum(-1, dtype=np.int32)
+    order = np.argsort(~pairs, axis=-1, kind="stable").astype(np.int32)
+    return (
+        torch.from_numpy(number[:, None]).to(device),
+        torch.from_numpy(order[:, None]).to(device),
+    )

@@ -9,9 +9,9 @@ from dataclasses import replace
 from colearn.config import ResolvedRun
 from colearn.contract import NetworkKey
 
-from .base_digests import Bases
+from .digests import Bases
 from .embedded import EMBEDDED, embedded_model, embedded_with_digests
-from .merged_folder import merged_folder
+from .merging import merged_folder
 
 
 def base_folders(

@@ -21,7 +21,7 @@ from colearn.text.notes import note_once
 
 from .adapter_folder import WEIGHTS, adapter_config, bottom, is_adapter, tokenizer_path
 from .base import Base
-from .digest import SETTINGS, model_folder, settings_digests
+from .digests import SETTINGS, model_folder, settings_digests
 from .logit_check import check_logits
 from .missing_folder import refuse_missing_folder
 from .quantized import keep_layout, nf4

@@ -11,7 +11,7 @@ from colearn.agents import ChatFormat, QuotingChat
 from colearn.contract import Sampling
 from colearn.export import AgentManifest, read_manifest, verify
 from colearn.models.load import load_base, load_end_ids, load_tokenizer, resolve_device
-from colearn.models.threads import use_threads
+from colearn.models.torch_settings import use_threads
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase

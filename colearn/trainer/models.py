@@ -58,7 +58,7 @@ def _saved(model: Any, tokenizer: Any, field: str) -> dict[str, Any]:
     if this type is not float32."""
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-    from colearn.models.digest import file_digests
+    from colearn.models.digests import file_digests
 
     if not isinstance(model, PreTrainedModel) or not isinstance(tokenizer, PreTrainedTokenizerBase):
         raise ConfigError(

@@ -19,8 +19,7 @@ from colearn.models.adapter_folder import WEIGHTS, adapter_config
 from colearn.models.base import Base
 from colearn.models.critic_folder import CriticManifest, TurnWorth, load_head, read_critic
 from colearn.models.load import load_base, load_tokenizer, resolve_device
-from colearn.models.network import Network
-from colearn.models.value_head import ValueHead
+from colearn.models.network import Network, ValueHead
 from colearn.text.notes import note
 from colearn.types import Tree
 

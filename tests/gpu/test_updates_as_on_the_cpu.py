@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from colearn.generate.transformers import TransformersEngine
-from colearn.models.precision import use_tf32
+from colearn.models.torch_settings import use_tf32
 from tests.rehearsal.decoding_cases import said, team
 from tests.rehearsal.tree_cases import large_tree
 from tests.rehearsal.update_cases import groups_of, learner_of

@@ -28,8 +28,7 @@ from colearn.experiment.update.updater import Updater
 from colearn.learn.local_learner import LocalLearner
 from colearn.learn.minibatch import UpdateSchedule
 from colearn.models.base import Base
-from colearn.models.network import Network
-from colearn.models.value_head import ValueHead
+from colearn.models.network import Network, ValueHead
 
 
 def new_updater(

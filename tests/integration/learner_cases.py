@@ -36,8 +36,7 @@ from colearn.contract.rows import Outputs, RowBatch
 from colearn.errors import CheckpointError
 from colearn.learn import checkpoint_files
 from colearn.models.base import Base
-from colearn.models.network import Network
-from colearn.models.value_head import ValueHead
+from colearn.models.network import Network, ValueHead
 
 
 def policy(make: Make) -> Result:

@@ -17,8 +17,7 @@ from colearn.learn.local_learner import LocalLearner
 from colearn.loss.policy_gradient import PolicyGradient
 from colearn.loss.value import value_loss
 from colearn.models.base import Base
-from colearn.models.network import Network
-from colearn.models.value_head import ValueHead
+from colearn.models.network import Network, ValueHead
 
 Make = Callable[..., Learner]
 """(name, network, token budget of a micro-batch) to a learner."""

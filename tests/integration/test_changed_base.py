@@ -18,7 +18,7 @@ from colearn.config import load_config, resolve
 from colearn.errors import CheckpointError
 from colearn.experiment.loop import Experiment
 from colearn.export import export_run
-from colearn.models.base_digests import bases_of, check_bases
+from colearn.models.digests import bases_of, check_bases
 from colearn.record import RunFolder
 
 LORA = {"rank": 2}

@@ -11,8 +11,7 @@ from tiny import Notes, byte_tokenizer, cast, play
 from transformers import TopKLogitsWarper, TopPLogitsWarper
 
 from colearn.contract import Sampling, TokenHistory, TokenRequest
-from colearn.generate.decoding_row import DecodingRow
-from colearn.generate.job import Job
+from colearn.generate.job import DecodingRow, Job
 from colearn.generate.sampling import TokenDrawing
 from colearn.rollout.shapes import KaryTree
 

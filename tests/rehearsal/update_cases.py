@@ -10,8 +10,7 @@ from colearn.contract.rows import Row
 from colearn.generate.transformers import TransformersEngine
 from colearn.learn.batch import micro_batches
 from colearn.learn.local_learner import LocalLearner
-from colearn.models.network import Network
-from colearn.models.value_head import ValueHead
+from colearn.models.network import Network, ValueHead
 from tests.helpers.one_turn_trees import one_turn_trees, prompts, rows_with_actions
 
 from . import costs

@@ -21,8 +21,7 @@ from colearn.models.base import Base
 from colearn.models.build_networks import TeamBuilder
 from colearn.models.load import Tokenizers, check_vocabulary
 from colearn.models.network import Network
-from colearn.models.precision import use_tf32
-from colearn.models.threads import use_threads
+from colearn.models.torch_settings import use_tf32, use_threads
 from colearn.models.weight_update import weight_update
 
 

@@ -20,7 +20,7 @@ from colearn.models.load import (
     resolve_device,
 )
 from colearn.models.merging import merged
-from colearn.models.threads import use_threads
+from colearn.models.torch_settings import use_threads
 from colearn.record.place import named_folder
 
 from .dialogues import Dialogue, read_dialogues, token_row

@@ -97,7 +97,7 @@ class _Encoder:
 
 class _DenseIndex:
     def __init__(self, retriever: Dense) -> None:
-        from colearn.models.digest import file_digests
+        from colearn.models.digests import file_digests
 
         self.retriever = retriever
         self.encoder = _Encoder(retriever)

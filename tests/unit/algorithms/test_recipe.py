@@ -22,7 +22,7 @@ from colearn.learn.frozen_copy import NetworkCopy
 from colearn.learn.local_learner import LocalLearner
 from colearn.learn.minibatch import minibatches
 from colearn.loss.policy_gradient import PolicyGradient
-from colearn.models.value_head import ValueHead
+from colearn.models.network import ValueHead
 
 
 def test_kl_and_entropy_fall_over_their_share_of_the_budget():

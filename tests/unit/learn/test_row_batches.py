@@ -16,8 +16,7 @@ from colearn.errors import ConfigError
 from colearn.learn.batch import make_batch, micro_batches
 from colearn.learn.packed_rows import actor_rows
 from colearn.models.base import Base
-from colearn.models.network import Network
-from colearn.models.value_head import ValueHead
+from colearn.models.network import Network, ValueHead
 from colearn.types import Action, Observation
 
 CPU = torch.device("cpu")

@@ -23,10 +23,10 @@ from colearn.errors import ConfigError
 from colearn.estimate import estimate
 from colearn.experiment.loop import Experiment
 from colearn.export import export_run
-from colearn.models.digest import file_digests
+from colearn.models.digests import file_digests
 from colearn.models.folders import with_folders
 from colearn.models.load import check_model
-from colearn.models.merged_folder import merged_folder
+from colearn.models.merging import merged_folder
 
 IDS = torch.arange(5, 25)[None]
 FIELD = "models.ada.path"

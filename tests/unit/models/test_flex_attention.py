@@ -10,8 +10,7 @@ from torch.nn.attention.flex_attention import flex_attention
 from torch.nn.functional import scaled_dot_product_attention
 
 from colearn.contract.rows import Piece
-from colearn.models.flex import LARGEST_DENSE, too_large
-from colearn.models.segment_mask import BLOCK, block_mask
+from colearn.models.flex import BLOCK, LARGEST_DENSE, block_mask, too_large
 from colearn.models.tree_mask import TreeMask
 
 CPU = torch.device("cpu")

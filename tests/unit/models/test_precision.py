@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from colearn.config import load_config
-from colearn.models.precision import rounds_to_tf32, use_tf32
+from colearn.models.torch_settings import rounds_to_tf32, use_tf32
 
 
 @pytest.fixture(autouse=True)

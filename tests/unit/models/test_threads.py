@@ -11,7 +11,7 @@ from tiny import save_model
 from colearn.config import load_config, resolve
 from colearn.experiment.hosts.local import LocalHost
 from colearn.models.load import Tokenizers
-from colearn.models.threads import use_threads
+from colearn.models.torch_settings import use_threads
 
 
 @pytest.fixture(autouse=True)

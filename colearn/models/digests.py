@@ -1,9 +1,13 @@
-"""Digests of the files that a checkpoint depends on. The digests are saved with the checkpoint, and
-compared when the checkpoint is used."""
+"""SHA-256 digests of the files of models and of other files that a run reads. Digests are saved
+with a checkpoint and compared when the checkpoint is used; a copy of a folder has equal digests."""
 
 from __future__ import annotations
 
+import hashlib
+import json
+import os
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +15,82 @@ from colearn.config import ResolvedRun
 from colearn.contract import NetworkKey
 from colearn.errors import CheckpointError
 
-from .adapter_folder import is_adapter
-from .digest import digest, file_digests
+from .adapter_folder import CONFIG, adapter_base, adapter_config, is_adapter
+
+SETTINGS = (
+    "config.json",
+    "generation_config.json",
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "added_tokens.json",
+    "chat_template.jinja",
+    "chat_template.json",
+    "vocab.json",
+    "vocab.txt",
+    "merges.txt",
+    "tokenizer.model",
+    "spiece.model",
+)
+"""Names of the files, other than weights, that transformers reads for a causal language model."""
+
+
+def settings_digests(folder: Path) -> dict[str, str]:
+    """Return the digests of the settings and tokenizer files at the top level of a model's folder,
+    keyed by file name."""
+    return {name: digest(folder / name) for name in SETTINGS if (folder / name).is_file()}
+
+
+def file_digests(path: str, field: str, *, weights: bool = True) -> dict[str, str]:
+    """Return the digests of a model's files, keyed by file name. Without `weights`, only settings
+    and tokenizer files are included. For an adapter, the base's files are included as base/NAME.
+    The result is empty if `path` is a hub name that is not in the cache.
+
+    Errors: ConfigError naming `field` for an adapter whose base is not known.
+    """
+    folder = model_folder(path)
+    if folder is None:
+        return {}
+    digests = settings_digests(folder)
+    if weights:
+        digests |= {file.name: digest(file) for file in sorted(folder.glob("*.safetensors"))}
+    if is_adapter(path):
+        config = adapter_config(path, field)
+        config.pop("base_model_name_or_path", None)  # the base may be moved
+        plain = json.dumps(config, sort_keys=True).encode()
+        digests[CONFIG] = hashlib.sha256(plain).hexdigest()
+        base = file_digests(adapter_base(path, field), field, weights=weights)
+        digests |= {f"base/{name}": digest for name, digest in base.items()}
+    return digests
+
+
+def model_folder(path: str) -> Path | None:
+    """Return a path's folder, or the cached snapshot of a hub name."""
+    if os.path.isdir(path):
+        return Path(path)
+    from huggingface_hub import try_to_load_from_cache
+    from huggingface_hub.errors import HFValidationError
+
+    try:
+        known = try_to_load_from_cache(path, "config.json")
+    except HFValidationError:
+        return None
+    return Path(known).parent if isinstance(known, str) else None
+
+
+def digest(path: Path) -> str:
+    """SHA-256 of a file; each process reads the file once."""
+    status = path.stat()
+    return _content(path, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+
+
+@lru_cache(maxsize=4096)
+def _content(path: Path, *status: int) -> str:
+    """Return the digest of a file's content, cached in this process under the file's status. The
+    status includes ctime, which a program cannot set to an earlier time."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
 
 Bases = Mapping[str, Mapping[str, str]]
 """Digests of the files at each path in the config, keyed by config field and then by file name."""
