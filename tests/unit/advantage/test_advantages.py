@@ -4,6 +4,7 @@ from credited import credited
 from trees import chain, tree
 
 from colearn.advantage.expectile import expectile, weighted
+from colearn.advantage.finish import normalized
 from colearn.advantage.gae import GAE
 from colearn.advantage.group_baseline import GroupExpectile, GroupMax, GroupMean, LeaveOneOut
 from colearn.advantage.heterogeneous import Heterogeneous
@@ -338,6 +339,7 @@ def test_what_is_added_to_a_deviation_makes_it_larger():
     # deviation 1e-6: a half each way
     close = tree([(0, 0.0), (0, 2e-6)])
     assert of(GroupMean(normalize_std=True)(credited([close]))[0]) == pytest.approx([-0.5, 0.5])
+    assert of(normalized([({}, {"alice": 0.0}, {"alice": 2e-6})])[0]) == pytest.approx([-0.5, 0.5])
 
 
 def test_dividing_by_the_deviation_is_an_option():

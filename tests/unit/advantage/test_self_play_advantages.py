@@ -56,6 +56,13 @@ def test_marshal_weighs_trajectories_alike(batch):
     assert advantages["b"] == pytest.approx([-1.95, 0.525, 0.45])
 
 
+def test_games_of_two_items_are_weighed_apart():
+    """Each game is one trajectory of its own group, so that every turn weighs 1: b's two turns of
+    the longer one return 1.1 and 1.0."""
+    advantages = by_player(SumThenNormalize(), game(SHORT, item="tic"), game(LONG, item="tac"))
+    assert advantages["b"] == pytest.approx([0.0, 0.05, -0.05])
+
+
 def test_marshal_divides_by_the_deviation_where_asked(batch):
     advantages = by_player(SumThenNormalize(normalize_std=True, equal_trajectories=False), *batch)
     assert advantages["a"] == pytest.approx(np.array([1.0, 0.9, -0.9, -1.0]) / 0.905**0.5, abs=1e-5)

@@ -182,6 +182,14 @@ def test_lambda_follows_the_length_of_an_action():
     assert after["ada"] == pytest.approx(expected["ada"])
 
 
+def test_between_actions_of_an_agent_lambda_is_the_plain_one():
+    """Ada's actions of two tokens: lambda = 1 - 1 / 2. Ben's in between has no length for her."""
+    episode, values = two_calls(discount=1.0)
+    (advantages,) = TokenGAE(lam=0.5, length_lam=1.0)([episode], [values])
+    last = 0.5 + 0.5 * 0.3
+    assert advantages[1]["ada"] == pytest.approx((0.2 + 0.5 * last, last))
+
+
 def test_a_short_action_has_no_negative_lambda_and_targets_keep_their_own():
     episode, values = one_call()
     told = [{"ada": values}]

@@ -13,6 +13,7 @@ from tiny import save_model
 from transformers import AutoModelForCausalLM
 
 from colearn.config import LoRASettings
+from colearn.errors import ServerLost
 from colearn.generate.served_adapters import ServedAdapters
 from colearn.models.base import Base
 from colearn.models.weight_update import adapter_weights
@@ -89,3 +90,24 @@ def test_nothing_is_left_on_the_server_or_the_disk(base: Base, tmp_path: Path) -
     served.unload()
     assert server.loaded == {}
     assert not list((tmp_path / "adapters").glob("adapter-*"))
+
+
+def test_what_was_unloaded_is_served_no_more(base: Base, tmp_path: Path) -> None:
+    served, _ = begun(base, tmp_path, zeros=True)
+    served.unload()
+    assert served.served(None) is None and served.loaded == {}
+
+
+def test_adapters_of_a_server_that_is_gone_are_gone_with_it(
+    base: Base, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    served, server = begun(base, tmp_path)
+    asked: list[str] = []
+
+    def gone(method: str, path: str, body: Mapping[str, str]) -> None:
+        asked.append(path)
+        raise ServerLost("the server is gone")
+
+    monkeypatch.setattr(server, "call", gone)
+    served.unload()
+    assert asked == ["/v1/unload_lora_adapter"] and served.loaded == {}

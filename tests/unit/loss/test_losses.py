@@ -353,6 +353,26 @@ def test_the_penalty_on_samples_of_other_weights_is_the_divergence_of_the_policy
     assert float(loss) == pytest.approx(0.5 * 0.143841, abs=1e-6)
 
 
+def test_with_a_ratio_of_tokens_each_token_of_an_action_weighs_its_own_penalty():
+    """As above, with both tokens in one action: 2/3 of 1/2 - ln(1/2) - 1 = 0.193147, and 2 times
+    3/2 - ln(3/2) - 1 = 0.094535."""
+    policy = torch.full((2,), math.log(1 / 2))
+    _, metrics = PolicyGradient(ratio="token", importance_cap=2.0, kl=0.5)(
+        batch(
+            policy,
+            torch.zeros(1),
+            action_of=torch.zeros(2, dtype=torch.long),
+            old_logprobs=policy,
+            behaviour=torch.tensor([3 / 4, 1 / 4]).log(),
+            ref_logprobs=torch.tensor([1 / 4, 3 / 4]).log(),
+            total_samples=1,
+            total_tokens=2,
+        )
+    )
+    expected = (2 / 3 * 0.193147 + 2 * 0.094535) / 2
+    assert metrics["kl"] == pytest.approx(expected, abs=1e-6)
+
+
 def test_an_importance_at_the_cap_is_not_cut():
     _, _, metrics = gradient(PolicyGradient(importance_cap=1.0), OLD)
     assert metrics["importance_capped"] == 0.0
