@@ -1,94 +1,122 @@
-"""Mutation score of the core: the share of mutants that the fast tests detect.
+"""Mutation score of the core: the share of small breaks that the tests notice.
 
     pip install "mutmut>=3.8.1"
-    python benchmarks/mutations.py [--share 0.2] [--seed 0] [advantage loss learn ...]
+    python benchmarks/mutations.py [--count 60] [--seed 0] [--seconds 20] [advantage loss learn ...]
 
-mutmut makes the mutants of a package and runs on each the tests that reach its function, of those
-named in PACKAGES. What an error says, and what only types need, is not mutated. With `--share` a
-random part of each package's mutants is tried, and the score is an estimate with its interval.
-Verdicts are kept under mutants/, so that this command may be stopped and said again.
+mutmut makes the mutants, in a copy of the repository under mutants/; what an error says, and what
+only types need, is not mutated. Every test that PACKAGES names runs once on the unchanged code, to
+see which functions it reaches, in processes that it starts, too. Then mutants are tried in a drawn
+order, each in a forked process, on the tests that reach its function, the quickest first; one test
+that fails, or an end that does not come, is enough.
+
+What is known is kept under mutants/. Said again, the command takes new tests from the working tree
+and tries what was missed on them and on those that the seconds did not suffice for.
 """
 
 from __future__ import annotations
 
 import argparse
+import ast
+import contextlib
+import difflib
 import json
-import math
+import os
 import random
+import runpy
+import shutil
+import signal
 import subprocess
-from collections import Counter
-from collections.abc import Mapping, Sequence
+import sys
+import time
+from collections.abc import Callable, Sequence, Set
 from pathlib import Path
+from typing import Any
 
+import pytest
 from scipy import stats
 
 ROOT = Path(__file__).parents[1]
+TREE = ROOT / "mutants" / "tree"
 PACKAGES: dict[str, tuple[str, str]] = {
     "advantage": (
-        "advantage/*",
-        "unit/advantage/test_advantages unit/advantage/test_at_grpo unit/credit/test_credit "
-        "unit/advantage/test_mhgpo unit/algorithms/test_recipe "
-        "unit/advantage/test_self_play_advantages unit/advantage/test_token_gae "
-        "unit/critic/test_counterfactual unit/test_unscored",
+        "advantage",
+        "unit/advantage unit/algorithms unit/credit unit/critic unit/test_unscored.py "
+        "integration/test_updater.py",
     ),
-    "loss": ("loss/*", "unit/loss/test_losses unit/algorithms/test_recipe"),
+    "loss": ("loss", "unit/loss unit/algorithms integration/test_updater.py"),
     "critic": (
-        "critic/*",
-        "unit/critic/test_critics unit/advantage/test_token_gae integration/test_updater "
-        "integration/test_workflow_training",
+        "critic",
+        "unit/critic unit/advantage/test_token_gae.py integration/test_updater.py "
+        "integration/test_workflow_training.py",
     ),
     "learn": (
-        "learn/*",
-        "unit/algorithms/test_recipe unit/learn/test_row_batches unit/learn/test_ridge "
-        "unit/learn/test_grad_signal unit/estimate/test_estimate unit/sft/test_dialogues "
-        "integration/test_fresh_prompts integration/test_gradients integration/test_logprobs "
-        "integration/test_references integration/test_updater "
-        "integration/test_workflow_training",
+        "learn",
+        "unit/learn unit/algorithms unit/sft unit/experiment unit/estimate/test_estimate.py "
+        "integration/test_updater.py integration/test_continuing.py "
+        "integration/test_fresh_prompts.py integration/test_gradients.py "
+        "integration/test_logprobs.py integration/test_references.py integration/test_sft.py "
+        "integration/test_values.py integration/test_who_learns.py "
+        "integration/test_workflow_training.py",
     ),
     "rollout": (
-        "rollout/*",
-        "unit/advantage/test_at_grpo unit/rollout/test_draws unit/rollout/test_grow "
-        "unit/advantage/test_mhgpo unit/rollout/test_rollout_shapes contract/test_check_task "
-        "unit/rollout/test_barrier unit/rollout/test_calling_thread "
-        "unit/rollout/test_cut_branches unit/rollout/test_greedy_tree "
-        "unit/rollout/test_huge_numbers unit/rollout/test_turn_steps "
-        "unit/tasks/test_misbehaving_tasks integration/test_free_order integration/test_overflow",
+        "rollout",
+        "unit/rollout unit/advantage unit/tasks/test_misbehaving_tasks.py "
+        "contract/test_check_task.py integration/test_free_order.py integration/test_overflow.py",
     ),
     "generate": (
-        "generate/*",
-        "unit/generate/test_device_transfer unit/generate/test_inverse "
-        "unit/generate/test_prefix_cache unit/generate/test_sampling_cut "
-        "unit/generate/test_served_adapters unit/generate/test_server_link "
-        "unit/generate/test_slabs unit/generate/test_step_graphs unit/generate/test_vllm_executor "
-        "unit/generate/test_vllm_worker unit/generate/test_whole_action "
-        "integration/test_continuous_batching integration/test_sampling",
+        "generate",
+        "unit/generate unit/serve integration/test_continuous_batching.py "
+        "integration/test_end_tokens.py integration/test_generations.py "
+        "integration/test_sampling.py integration/test_serve_engine.py "
+        "integration/test_serve_generated.py integration/test_several_servers.py "
+        "integration/test_shared_servers.py integration/test_token_engine.py "
+        "integration/test_vllm_server.py integration/test_vllm_server_answers.py "
+        "integration/test_vllm_server_checks.py integration/test_vllm_server_engine.py "
+        "integration/test_vllm_server_faults.py integration/test_vllm_server_requests.py "
+        "integration/test_vllm_server_start.py integration/test_vllm_signatures.py",
     ),
-    "statistics": ("statistics/*", "unit/test_statistics"),
+    "statistics": ("statistics", "unit/test_statistics.py"),
     "update": (
-        "experiment/update/*",
-        "unit/algorithms/test_recipe unit/experiment/test_similarity "
-        "unit/experiment/test_value_scale unit/test_item_means unit/test_unscored "
-        "integration/test_gradients integration/test_references integration/test_update_schedules "
-        "integration/test_updater integration/test_values integration/test_who_learns "
-        "integration/test_workflow_training",
+        "experiment/update",
+        "unit/algorithms unit/experiment unit/test_item_means.py unit/test_unscored.py "
+        "integration/test_gradients.py integration/test_references.py "
+        "integration/test_update_schedules.py integration/test_updater.py "
+        "integration/test_values.py integration/test_who_learns.py "
+        "integration/test_workflow_training.py",
     ),
 }
-"""What is mutated, below colearn/, and the files of tests by which it is judged."""
-MORE = {
-    "critic": ["-k", "not workflow_training or token_values"],
-    "learn": ["-k", "not (references or workflow_training) or shares_no_weight or token_values"],
-    "rollout": ["-k", "not check_task or broken"],
-    "statistics": ["-k", "not seldom and not covers_the_mean"],
-    "update": ["-k", "not (references or workflow_training) or shares_no_weight or token_values"],
-}
-"""Arguments of pytest: whole runs, every registered task, and what draws thousands of samples would
-take most of the time."""
-LEFT_OUT = ["colearn/learn/deepspeed*"]
-KILLED, SURVIVED, UNREACHED = {1, 3}, {0}, {5, 33}
-"""Exit codes that mutmut keeps; all others are runs that did not end, and count as noticed."""
+"""What is mutated, below colearn/, and the tests by which it is judged."""
+LEFT_OUT = "deepspeed"
+"""Files that need an extra, by how their names begin."""
+ENDLESS = "does not end"
 
-Verdicts = Mapping[str, int | None]
-"""Of each mutant the exit code of its tests, None where it was not tried."""
+RECORDER = '''\
+"""In every process of a recorded test: each function that is reached is written down once."""
+
+import os
+
+if os.environ.get("MUTANT_UNDER_TEST") == "stats":
+    import mutmut.mutation.trampoline as trampoline
+
+    written = set()
+
+    def record(function, caller=None):
+        path = os.environ["MUTANT_REACHED"]
+        if (path, function) not in written:
+            written.add((path, function))
+            with open(path, "a", encoding="utf-8") as file:
+                file.write(function + "\\n")
+
+    trampoline.record_trampoline_hit = record
+'''
+SETTINGS = r"""
+[tool.mutmut]
+source_paths = ["colearn"]
+do_not_mutate_patterns = ['^\s*(raise|assert)\b']
+"""
+
+Line = dict[str, Any]
+"""Of a test: `test`, `seconds`, `failed`, `functions`. Of a mutant: `mutant`, `tried`, `by`."""
 
 
 def main() -> None:
@@ -96,93 +124,236 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("packages", nargs="*", default=[*PACKAGES], help=", ".join(PACKAGES))
-    parser.add_argument("--share", type=float, default=1.0, help="of each package's mutants")
-    parser.add_argument("--seed", type=int, default=0, help="of the draw")
+    parser.add_argument("--count", type=int, default=60, help="mutants to try of each package")
+    parser.add_argument("--seed", type=int, default=0, help="of the drawn order")
+    parser.add_argument("--seconds", type=float, default=20.0, help="of tests on one mutant")
     chosen = parser.parse_args()
-    head = ("package", "mutants", "tried", "noticed", "of these never ended", "missed", "score")
-    rows, missed = ["|".join(["", *head, ""]), "|---" * len(head) + "|"], []
-    for package in chosen.packages:
-        place = prepare(package)
-        if chosen.share >= 1.0:
-            mutmut(place)  # those without a verdict
-        elif not (place / "mutants" / "mutmut-stats.json").is_file():
-            make(place)
-        names = draw(verdicts(place), chosen.share, random.Random(f"{chosen.seed} {package}"))
-        todo = [name for name in names if verdicts(place)[name] is None]
-        if todo:
-            mutmut(place, *todo)
-        known = verdicts(place)
-        rows.append(row(package, len(known), [known[name] for name in names]))
-        missed += [name for name in names if known[name] in SURVIVED | UNREACHED]
-    print("\n".join([*rows, "", *missed]))
+    if not (TREE.parent / "mutants.json").is_file():
+        shutil.rmtree(TREE, ignore_errors=True)
+        copy_repository()
+        make_mutants()
+    shutil.copytree(ROOT / "tests", TREE / "tests", dirs_exist_ok=True)
+    os.chdir(TREE)
+    sys.path.insert(0, str(TREE))
+    os.environ |= {"PYTHONPATH": str(TREE), "MUTANT_UNDER_TEST": "stats"}
+    runpy.run_path("sitecustomize.py")
+    os.environ["MUTANT_UNDER_TEST"] = ""  # while tests are collected
+    tests = {f"tests/{path}" for name in chosen.packages for path in PACKAGES[name][1].split()}
+    told = ["-q", "-s", "-p", "no:cacheprovider", "--no-header", *sorted(tests)]
+    judge = Judge(chosen.packages, chosen.count, chosen.seed, chosen.seconds)
+    if pytest.main(told, plugins=[judge]):
+        raise SystemExit("the mutants were not tried to the end")
+    print("\n".join([*judge.rows, "", *judge.missed]))
 
 
-def prepare(package: str) -> Path:
-    """A folder with links to the repository, in which mutmut works on this package alone."""
-    place = ROOT / "mutants" / package
-    place.mkdir(parents=True, exist_ok=True)
-    for name in ("algorithms", "colearn", "configs", "tasks", "tests"):
-        if not (place / name).is_symlink():
-            (place / name).symlink_to(ROOT / name)
-    code, tests = PACKAGES[package]
-    settings = {
-        "source_paths": ["colearn"],
-        "only_mutate": [f"colearn/{path}" for path in code.split()],
-        "do_not_mutate": LEFT_OUT,
-        "do_not_mutate_patterns": [r"^\s*(raise|assert)\b"],
-        "also_copy": [
-            *("algorithms", "colearn/algorithms", "colearn/configs", "colearn/tasks"),
-            *("configs", "tasks"),
-        ],
-        "timeout_constant": 2.0,
-        "timeout_multiplier": 5.0,
-        "use_git_change_detection": False,
-        "pytest_add_cli_args": ["-p", "no:cacheprovider", *MORE.get(package, [])],
-        "pytest_add_cli_args_test_selection": [f"tests/{path}.py" for path in tests.split()],
-    }
-    # as JSON writes them, TOML reads lists, numbers and texts
-    lines = [f"{key} = {json.dumps(value)}" for key, value in settings.items()]
-    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
-    (place / "pyproject.toml").write_text("\n".join([text, "[tool.mutmut]", *lines, ""]))
-    return place
-
-
-def make(place: Path) -> None:
-    """Make the mutants and note which tests reach them: told to try none of them, mutmut stops
-    there, which it takes for a mistake."""
-    told = ["mutmut", "run", "--max-children", "1", "none"]
-    made = subprocess.run(told, check=False, cwd=place, capture_output=True, text=True)
-    if "nothing matches" not in made.stderr:
-        raise SystemExit(f"{place.name}: no mutants\n{made.stdout[-2000:]}{made.stderr[-2000:]}")
-
-
-def mutmut(place: Path, *names: str) -> None:
-    subprocess.run(["mutmut", "run", "--max-children", "1", *names], check=True, cwd=place)
-
-
-def verdicts(place: Path) -> Verdicts:
-    exit_codes: dict[str, int | None] = {}
-    for path in sorted((place / "mutants").rglob("*.py.meta")):
-        exit_codes |= json.loads(path.read_text(encoding="utf-8"))["exit_code_by_key"]
-    return exit_codes
-
-
-def draw(mutants: Verdicts, share: float, rng: random.Random) -> list[str]:
-    return sorted(rng.sample(sorted(mutants), min(len(mutants), math.ceil(share * len(mutants)))))
-
-
-def row(package: str, mutants: int, codes: Sequence[int | None]) -> str:
-    kinds = Counter(
-        "missed" if code in SURVIVED | UNREACHED else "killed" if code in KILLED else "endless"
-        for code in codes
+def copy_repository() -> None:
+    listed = subprocess.run(
+        ["git", "ls-files"], check=True, cwd=ROOT, capture_output=True, text=True
     )
-    noticed = len(codes) - kinds["missed"]
-    score = f"{100 * noticed / len(codes):.1f}%"
-    if len(codes) < mutants:
-        bounds = stats.binomtest(noticed, len(codes)).proportion_ci(0.95, method="wilson")
+    for name in listed.stdout.splitlines():
+        (TREE / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, TREE / name, follow_symlinks=False)
+    (TREE / "sitecustomize.py").write_text(RECORDER, encoding="utf-8")
+    with (TREE / "pyproject.toml").open("a", encoding="utf-8") as file:
+        file.write(SETTINGS)
+
+
+def make_mutants() -> None:
+    """Write every mutant of every package beside its function; `mutants.json` lists their names."""
+    from mutmut.mutation.file_mutation import mutate_file_contents
+
+    os.chdir(TREE)  # where mutmut reads its settings
+    names: dict[str, list[str]] = {}
+    for package, (folder, _) in PACKAGES.items():
+        names[package] = []
+        for path in sorted(Path("colearn", folder).rglob("*.py")):
+            if not path.name.startswith(LEFT_OUT):
+                mutated = mutate_file_contents(str(path), path.read_text(encoding="utf-8"))
+                path.write_text(mutated.code, encoding="utf-8")
+                module = ".".join(path.with_suffix("").parts).removesuffix(".__init__")
+                names[package] += [f"{module}.{name}" for name in mutated.mutant_names]
+    (TREE.parent / "mutants.json").write_text(json.dumps(names), encoding="utf-8")
+
+
+class Judge:
+    """A plugin of pytest that runs the collected tests on one mutant after the other."""
+
+    def __init__(self, packages: Sequence[str], count: int, seed: int, seconds: float) -> None:
+        self.packages, self.count, self.seed, self.seconds = packages, count, seed, seconds
+        self.rows, self.missed = [cells(HEAD), cells(["---"] * len(HEAD))], list[str]()
+        self.failed = False
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self.failed |= report.failed
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        if session.testsfailed:
+            raise session.Interrupted("tests cannot be imported")
+        items = session.items
+        record_reach(items, self.run)
+        fast = {item.nodeid for item in items if item.get_closest_marker("fast")}
+        mutants = json.loads((TREE.parent / "mutants.json").read_text(encoding="utf-8"))
+        for package in self.packages:
+            names = drawn(mutants[package], self.count, f"{self.seed} {package}")
+            verdicts = [self.verdict(name, items) for name in names]
+            self.rows.append(row(package, len(mutants[package]), verdicts, fast))
+            self.missed += [
+                change(name) for name, by in zip(names, verdicts, strict=True) if by is None
+            ]
+        return True
+
+    def run(self, item: pytest.Item, following: pytest.Item | None) -> bool:
+        """Whether the test fails."""
+        self.failed = False
+        item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+        return self.failed
+
+    def verdict(self, mutant: str, items: Sequence[pytest.Item]) -> str | None:
+        """The test that notices the mutant, ENDLESS, or None."""
+        known = read("verdicts", "mutant").get(mutant, {"tried": [], "by": None})
+        if known["by"] is not None:
+            return known["by"]
+        function, here = mutant.rpartition("__mutmut_")[0], {item.nodeid: item for item in items}
+        reaching = [
+            test
+            for test in sorted(read("reach", "test").values(), key=lambda test: test["seconds"])
+            if function in test["functions"] and not test["failed"] and test["test"] in here
+        ]
+        chosen, spent = [], 0.0
+        for test in (test for test in reaching if test["test"] not in known["tried"]):
+            if chosen and spent + test["seconds"] > self.seconds:
+                break
+            chosen.append(test["test"])
+            spent += test["seconds"]
+        limit = 30 + 6 * spent
+        by = first_failing([here[test] for test in chosen], mutant, limit, self.run)
+        while by in here and first_failing([here[by]], "", limit, self.run):  # fails by itself
+            rest = chosen[chosen.index(by) + 1 :]
+            by = first_failing([here[test] for test in rest], mutant, limit, self.run)
+        tried = [*known["tried"], *chosen]
+        write("verdicts", {"mutant": mutant, "tried": tried, "of": len(reaching), "by": by})
+        print(f"\n{mutant}: {by}, {len(tried)} of {len(reaching)}", file=sys.stderr, flush=True)
+        return by
+
+
+def record_reach(items: Sequence[pytest.Item], run: Callable[..., bool]) -> None:
+    """Write down which functions each test reaches, of the tests that are not recorded yet."""
+    known = read("reach", "test")
+    by_file: dict[Path, list[pytest.Item]] = {}
+    for item in items:
+        if item.nodeid not in known:
+            by_file.setdefault(item.path, []).append(item)
+    for path, tests in by_file.items():
+
+        def record(tests: Sequence[pytest.Item] = tests) -> None:
+            os.environ["MUTANT_UNDER_TEST"] = "stats"
+            for number, item in enumerate(tests):
+                reached = TREE.parent / f"reached_{number}.txt"
+                reached.write_text("")
+                os.environ["MUTANT_REACHED"] = str(reached)
+                start = time.perf_counter()
+                failed = run(item, next(iter(tests[number + 1 :]), None))
+                line: Line = {"test": item.nodeid, "seconds": time.perf_counter() - start}
+                functions = sorted(set(reached.read_text(encoding="utf-8").split()))
+                write("reach", line | {"failed": failed, "functions": functions})
+                reached.unlink()
+
+        if not forked(record, 400.0):
+            print(f"\n{path}: not all of its tests end", file=sys.stderr, flush=True)
+
+
+def first_failing(
+    items: Sequence[pytest.Item], mutant: str, seconds: float, run: Callable[..., bool]
+) -> str | None:
+    """The first of the tests that fails on a mutant, ENDLESS after the seconds."""
+    found = TREE.parent / "failing.txt"
+    found.write_text("")
+
+    def look() -> None:
+        os.environ["MUTANT_UNDER_TEST"] = mutant
+        for number, item in enumerate(items):
+            if run(item, next(iter(items[number + 1 :]), None)):
+                found.write_text(item.nodeid, encoding="utf-8")
+                return
+
+    return found.read_text(encoding="utf-8") or None if forked(look, seconds) else ENDLESS
+
+
+def forked(work: Callable[[], None], seconds: float) -> bool:
+    """Whether the work comes to its end, in a process and a group of processes of its own."""
+    child = os.fork()
+    if child == 0:
+        os.setsid()
+        code = 1
+        try:
+            log = os.open(TREE.parent / "output.txt", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+            os.dup2(log, 1)
+            os.dup2(log, 2)
+            work()
+            code = 0
+        finally:
+            os._exit(code)
+    end = time.monotonic() + seconds
+    ended, status = 0, 0
+    while not ended and time.monotonic() < end:
+        time.sleep(0.02)
+        ended, status = os.waitpid(child, os.WNOHANG)
+    with contextlib.suppress(ProcessLookupError):  # what a test left running, too
+        os.killpg(child, signal.SIGKILL)
+    if not ended:
+        os.waitpid(child, 0)
+    return bool(ended) and status == 0
+
+
+def read(name: str, key: str) -> dict[str, Line]:
+    path = TREE.parent / f"{name}.jsonl"
+    text = path.read_text(encoding="utf-8") if path.is_file() else ""
+    return {line[key]: line for line in map(json.loads, text.splitlines())}
+
+
+def write(name: str, line: Line) -> None:
+    with (TREE.parent / f"{name}.jsonl").open("a", encoding="utf-8") as file:
+        file.write(json.dumps(line) + "\n")
+
+
+def drawn(mutants: Sequence[str], count: int, seed: str) -> list[str]:
+    """The beginning of a drawn order, so that a longer draw contains a shorter one."""
+    return random.Random(seed).sample(mutants, len(mutants))[:count]
+
+
+def change(mutant: str) -> str:
+    """What differs between a function and its mutant."""
+    module, _, name = mutant.rpartition(".")
+    path = TREE / module.replace(".", "/")
+    path = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+    original = name.rpartition("__mutmut_")[0] + "__mutmut_orig"
+    body = {
+        node.name: ast.unparse(node).splitlines()[1:]
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        if node.name in (original, name)
+    }
+    lines = difflib.unified_diff(body[original], body[name], mutant, lineterm="", n=1)
+    return "\n".join(lines)
+
+
+HEAD = ("package", "mutants", "tried", "noticed", "by the fast tier", "never ended", "score")
+
+
+def row(package: str, mutants: int, verdicts: Sequence[str | None], fast: Set[str]) -> str:
+    """A line of the table; of a draw the score has its 95% interval, by Wilson."""
+    noticed = sum(by is not None for by in verdicts)
+    score = f"{100 * noticed / len(verdicts):.1f}%"
+    if len(verdicts) < mutants:
+        bounds = stats.binomtest(noticed, len(verdicts)).proportion_ci(0.95, method="wilson")
         score += f" [{100 * bounds.low:.1f}, {100 * bounds.high:.1f}]"
-    cells = (package, mutants, len(codes), noticed, kinds["endless"], kinds["missed"], score)
-    return f"| {' | '.join(map(str, cells))} |"
+    quick, endless = sum(by in fast for by in verdicts), sum(by == ENDLESS for by in verdicts)
+    return cells((package, mutants, len(verdicts), noticed, quick, endless, score))
+
+
+def cells(texts: Sequence[object]) -> str:
+    return f"| {' | '.join(map(str, texts))} |"
 
 
 if __name__ == "__main__":
