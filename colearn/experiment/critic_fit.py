@@ -257,7 +257,6 @@ def _train(
     settings: FitSettings,
     report: Callable[[int], None],
 ) -> None:
-    trees = list(episodes)
     targets = _returns(episodes, of_state=critics.critic.of_state)
     for name, learner in critics.learners.items():
         reached = [
@@ -270,11 +269,11 @@ def _train(
             if value is not None and value == value  # scored
         ]
         learner.observe(reached, float(np.mean(reached)))
-    rows = critics.rows(trees)
-    critics.add("targets", rows, trees, targets)
+    rows = critics.rows(episodes)
+    critics.add("targets", rows, episodes, targets)
     value_loss, rng = ValueLoss(), derive_rng(settings.seed, "fit")
-    orders = [rng.permutation(len(trees)).tolist() for _ in range(settings.epochs)]
-    cut = [list(minibatches(trees, settings.minibatch, order)) for order in orders]
+    orders = [rng.permutation(len(episodes)).tolist() for _ in range(settings.epochs)]
+    cut = [list(minibatches(episodes, settings.minibatch, order)) for order in orders]
     steps, total = 0, sum(map(len, cut))
     for epoch, batches in enumerate(cut, start=1):
         some = {name: _of_one_agent(model_rows, rng) for name, model_rows in rows.items()}

@@ -70,13 +70,10 @@ class ItemMeans:
     errors with one of `PRIORS`. Entries with the keys "reader, turn, , product" and "reader, turn,
     , square" are for f (G - m) and f^2."""
 
-    def offsets(self, critic: Critic, episodes: Episodes, trees: Sequence[Tree[Any]]) -> Offsets:
+    def offsets(self, critic: Critic, trees: Episodes) -> Offsets:
         """Update the means with the returns of an iteration. Return the means for every tree.
-        The means for a tree exclude the returns of that tree.
-
-        The items are read from `trees`, because the trees of `episodes` may lack them.
-        """
-        told = [_returns(critic, *pair) for pair in zip(episodes, trees, strict=True)]
+        The means for a tree exclude the returns of that tree."""
+        told = [_returns(critic, tree) for tree in trees]
         self.state = {
             key: (KEPT * total, KEPT * n)
             for key, (total, n) in self.state.items()
@@ -89,8 +86,8 @@ class ItemMeans:
                     self.state[key] = (total + actual, n + 1.0)
         offsets = []
         errors: dict[str, tuple[float, float]] = {}
-        for episode, one in zip(episodes, told, strict=True):
-            readers = critic.readers(episode.agents)
+        for tree, one in zip(trees, told, strict=True):
+            readers = critic.readers(tree.agents)
             by_reader: dict[str, dict[int, float]] = {reader: {} for reader in readers}
             for (of_turn, of_item), actual in one.items():
                 reader, turn, _ = of_item.split(_BETWEEN, 2)
@@ -148,8 +145,7 @@ class ItemMeans:
     def compare(
         self,
         critic: Critic,
-        episodes: Episodes,
-        trees: Sequence[Tree[Any]],
+        trees: Episodes,
         values: Sequence[AgentValues],
         offsets: Offsets,
     ) -> None:
@@ -159,7 +155,7 @@ class ItemMeans:
         for reader, agents in critic.readers(trees[0].agents).items() if trees else ():
             own, by_mean = (
                 pairs(
-                    episodes,
+                    trees,
                     [{a: series for a, series in one.items() if a in agents} for one in some],
                     of_state=critic.of_state,
                     single=True,
@@ -214,13 +210,13 @@ def _shrunk(total: float, n: float, prior: float, usual: float) -> float:
     return (total + prior * usual) / (n + prior)
 
 
-def _returns(critic: Critic, episode: Tree[Any], tree: Tree[Any]) -> dict[tuple[str, str], float]:
+def _returns(critic: Critic, tree: Tree[Any]) -> dict[tuple[str, str], float]:
     """Compute the mean return of one tree after each turn, keyed by (key of the turn's mean, key of
     the item's mean)."""
     by_turn: dict[tuple[str, int], list[float]] = {}
     for reader, agents in critic.readers(tree.agents).items():
         for agent in agents:
-            returns = episode.returns_of(agent)
+            returns = tree.returns_of(agent)
             for node in tree.nodes:
                 if agent in node.actions and not isnan(returns[node.index]):
                     by_turn.setdefault((reader, node.turn - 1), []).append(returns[node.index])

@@ -192,7 +192,7 @@ def test_a_solved_head_is_the_regression_of_the_returns_on_the_trunk_s_states(
     returns = torch.tensor([tree.returns(1.0)[1:] for tree in trees]).flatten()
     if baseline == "item":
         parts = experiment.assembly.run.parts
-        means = ItemMeans().offsets(updater.critic.critic, parts.credited(trees), trees)
+        means = ItemMeans().offsets(updater.critic.critic, parts.credited(trees))
         returns -= torch.tensor([one["ada"][turn] for one in means for turn in (0, 1)])
     values = network.head(read)
     weights, bias = ridge(read.double(), returns.double())

@@ -165,7 +165,7 @@ def test_with_item_means_every_epoch_has_values_with_the_share_of_earlier_iterat
     critics = updater.critic
     assert critics is not None
     episodes = updater.parts.credited(trees)
-    usual = ItemMeans().offsets(critics.critic, episodes, trees)
+    usual = ItemMeans().offsets(critics.critic, episodes)
     read = critics.read(trees, baselines=usual)
     first, second = advantages_of(updater, "ben", trees)
     assert first == second

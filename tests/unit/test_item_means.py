@@ -31,7 +31,7 @@ def of(item: str, *rewards: float) -> Tree[Any]:
 
 
 def offsets_of(means: ItemMeans, *trees: Tree[Any]) -> list[dict[int, float]]:
-    return [dict(one["alice"]) for one in means.offsets(V, credited(*trees), trees)]
+    return [dict(one["alice"]) for one in means.offsets(V, credited(*trees))]
 
 
 def test_an_episode_is_compared_with_the_others_of_its_iteration_alone() -> None:
@@ -113,7 +113,7 @@ def compared(means: ItemMeans, residuals: Sequence[float], returns: Sequence[flo
     trees = [of("a", one) for one in returns]
     values = [dict.fromkeys(("alice", "bob"), (10.0 + f, None)) for f in residuals]
     offsets = [{agent: {0: 10.0} for agent in ("alice", "bob")} for _ in trees]
-    means.compare(V, credited(*trees), trees, values, offsets)
+    means.compare(V, credited(*trees), values, offsets)
 
 
 def test_the_share_of_the_residual_is_the_slope_of_what_the_mean_left_on_it() -> None:
@@ -151,9 +151,9 @@ def test_each_reader_has_the_means_of_its_agents() -> None:
     one = of("a", 0.0)
     rewards = ({}, {"alice": 1.0, "bob": 7.0})
     means = ItemMeans()
-    means.offsets(Decentralized(), [one.credited(rewards)], [one])
+    means.offsets(Decentralized(), [one.credited(rewards)])
     episodes = [one.credited(({}, {"alice": 0.0, "bob": 0.0}))]
-    (told,) = means.offsets(Decentralized(), episodes, [one])
+    (told,) = means.offsets(Decentralized(), episodes)
     assert told == {"alice": {0: pytest.approx(1.0)}, "bob": {0: pytest.approx(7.0)}}
 
 

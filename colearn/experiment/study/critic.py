@@ -106,11 +106,10 @@ def _shape(horizon: int, branches: int, *, forks: bool) -> Rollout:
 def _studied(
     critic: LoadedCritic, episodes: Sequence[Tree[Any]], noise: float | None
 ) -> CriticStudy:
-    trees = episodes
-    values = dict(enumerate(critic.values(trees)))
-    item_means = ItemMeans().offsets(critic.critic, episodes, trees)
-    line = critic_line(critic.critic, 0, values, episodes, trees, item_means)
-    known = {one.turn: one for one in ceilings(episodes, [item_name(tree.item) for tree in trees])}
+    values = dict(enumerate(critic.values(episodes)))
+    item_means = ItemMeans().offsets(critic.critic, episodes)
+    line = critic_line(critic.critic, 0, values, episodes, item_means)
+    known = {one.turn: one for one in ceilings(episodes, [item_name(one.item) for one in episodes])}
     turns = tuple(
         replace(
             turn,
@@ -125,6 +124,6 @@ def _studied(
         name=name,
         turns=turns,
         line=line,
-        joint_actions=sum(len(tree.nodes) - 1 for tree in trees),
+        joint_actions=sum(len(tree.nodes) - 1 for tree in episodes),
         sentence=judged(name, turns, noise),
     )

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
 from colearn.contract import AgentValues, Critic, Episodes
 from colearn.contract.task_errors import item_name
 from colearn.record.fields import CriticLine, CriticTurn
-from colearn.types import Tree
 from colearn.value_model.ceiling import return_groups
 from colearn.value_model.explained_variance import Pair, pairs
 from colearn.value_model.item_means import Offsets, scaled
@@ -22,20 +20,18 @@ def critic_line(
     critic: Critic,
     iteration: int,
     values: Mapping[int, AgentValues],
-    episodes: Episodes,
-    trees: Sequence[Tree[Any]],
+    trees: Episodes,
     item_means: Offsets,
 ) -> CriticLine:
     """Returns the line of the update that ends at `iteration`. `values` are the values that the
     update has read, by tree number; `item_means` are the mean returns by item and turn for every
     tree."""
-    read, of_state = [episodes[number] for number in values], critic.of_state
-    read_trees = [trees[number] for number in values]
+    read, of_state = [trees[number] for number in values], critic.of_state
     offsets = [item_means[number] for number in values]
-    means = scaled(critic, read_trees, list(values.values()), offsets, [{}] * len(read))
+    means = scaled(critic, read, list(values.values()), offsets, [{}] * len(read))
     by_critic = list(pairs(read, list(values.values()), of_state=of_state, single=True))
     by_item = list(pairs(read, means, of_state=of_state, single=True))
-    groups = return_groups(read, [item_name(tree.item) for tree in read_trees])
+    groups = return_groups(read, [item_name(tree.item) for tree in read])
     turns = sorted({pair.turn for pair in by_critic})
     return CriticLine(
         iteration=iteration,

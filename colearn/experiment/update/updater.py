@@ -132,13 +132,13 @@ class Updater:
         if self.parts.loss.needs_reference:  # also after its coefficient has annealed to 0
             self.actors.add_reference_logprobs(rows, self.references)
         # 4
-        episodes = [without_states(episode) for episode in parts.credited(trees)]
+        trees = parts.credited(trees)
         # 5
         means: Offsets = ()
         shares: Shares = ()
         baselines: Offsets | None = None
         if parts.critic is not None:
-            means = self.item_means.offsets(parts.critic, episodes, trees)
+            means = self.item_means.offsets(parts.critic, trees)
             if self.item_baseline:
                 baselines, shares = means, self.item_means.shares(parts.critic, trees)
         critic_rows: Mapping[str, ModelRows] = {}
@@ -147,9 +147,9 @@ class Updater:
         read = partial(self._read, trees, rows, critic_rows, baselines)
         if self.given is not None and self.critic is not None and iteration == 0:
             self.changing()
-            self.given.recentre(self.critic, episodes, read())
+            self.given.recentre(self.critic, trees, read())
         elif parts.critic is not None and parts.value_loss.rescale and not still:
-            returns = head_returns(parts.critic, self.critic, self.actors, episodes, baselines)
+            returns = head_returns(parts.critic, self.critic, self.actors, trees, baselines)
             for learner, earned in returns:
                 self.changing()
                 learner.observe(earned, expectile(earned, parts.value_loss.expectile))
@@ -171,8 +171,7 @@ class Updater:
                 some = [trees[number] for number in numbers]
                 offsets = [baselines[number] for number in numbers]
                 if values_read.keys().isdisjoint(numbers):
-                    batch = [episodes[number] for number in numbers]
-                    self.item_means.compare(parts.critic, batch, some, values, offsets)
+                    self.item_means.compare(parts.critic, some, values, offsets)
                 factors = [shares[number] for number in numbers]
                 values = scaled(parts.critic, some, values, offsets, factors)
             for number, by_agent in zip(numbers, values, strict=True):
@@ -186,10 +185,11 @@ class Updater:
             if values is not None:
                 values = used(every, values)
                 if self.critic is not None:
-                    targets = parts.advantage.targets(episodes, values)
+                    targets = parts.advantage.targets(trees, values)
                     self.critic.add("targets", critic_rows, trees, targets)
-            fixed, statistics = self.actors.with_advantages(rows, parts, episodes, every, values)
+            fixed, statistics = self.actors.with_advantages(rows, parts, trees, every, values)
             by_metric = {key: [value] for key, value in statistics.items()}
+        current = None if fixed is not None else [without_states(tree) for tree in trees]
 
         def minibatch(
             numbers: Sequence[int],
@@ -202,16 +202,13 @@ class Updater:
             ready, values, metrics = fixed, None, dict[str, float]()
             # 9
             if critic is not None:
-                current = episodes if fixed is None else None
                 values, metrics = critic.fit(critic_rows, numbers, parts, current, fit)
             elif fixed is None and self.actors.value is not None:
                 values = self.actors.read(trees, rows, numbers)
             # 10
             if ready is None:
                 values = None if values is None else used(numbers, values)
-                ready, statistics = self.actors.with_advantages(
-                    rows, parts, episodes, numbers, values
-                )
+                ready, statistics = self.actors.with_advantages(rows, parts, trees, numbers, values)
                 metrics |= statistics
             # 11
             return metrics | self.actors.fit(learners, ready, numbers, parts, fit)
@@ -244,11 +241,9 @@ class Updater:
 
         self.critic_line = None
         if parts.critic is not None:
-            self.critic_line = critic_line(
-                parts.critic, iteration + 1, values_read, episodes, trees, means
-            )
+            self.critic_line = critic_line(parts.critic, iteration + 1, values_read, trees, means)
         result = {key: float(np.mean(some)) for key, some in by_metric.items()}
-        result |= similarity_metrics(parts.advantage.answer_groups(episodes))
+        result |= similarity_metrics(parts.advantage.answer_groups(trees))
         result["optimizer_steps"] = float(steps)
         if self.parts.if_deterministic:
             result["random_rewards"] = float(self.random_rewards)

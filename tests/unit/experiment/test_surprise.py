@@ -92,7 +92,7 @@ def test_item_means_of_earlier_iterations_are_part_of_the_values() -> None:
     """Returns 4 and 6 at turn 0, 1 and 3 at turn 1: means 5 and 2. A network that has predicted
     nothing yet has no share. 3 + 2 - 5 = 0; 1 - 2 = -1."""
     means, earlier = ItemMeans(), [chain([3.0, 1.0]), chain([3.0, 3.0])]
-    means.offsets(Centralized(), credited(earlier), earlier)
+    means.offsets(Centralized(), credited(earlier))
     network = Network()
     (found,) = surprise(network, means)([chain([3.0, 1.0])])
     assert network.baselines == [{agent: {0: 5.0, 1: 2.0, 2: 0.0} for agent in ("alice", "bob")}]
