@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from colearn.config import OptimizerSettings
 from colearn.contract.timeline import updates
 from colearn.models.network import Network
+from colearn.models.torch_settings import LARGE
 
 from . import checkpoint_files
 from .grad_signal import grad_signal
@@ -73,6 +74,20 @@ class LocalLearner(NetworkLearner):
         signal = grad_signal(self.optimizer, self.settings.betas, self.steps)
         signals = {} if signal is None else {"grad_signal": signal}
         return {"grad_norm": norm, "learning_rate": rate, **signals}
+
+    def _backward(self, loss: Tensor) -> None:
+        """The first backward pass of a step allocates gradients among the activations that it
+        frees. On the CPU, the gradients of a large network then move to one tensor, because the C
+        library would not reuse the gaps between them for the activations of the next pass."""
+        first = all(parameter.grad is None for parameter in self.parameters.values())
+        super()._backward(loss)
+        if first and self.device.type == "cpu":
+            gradients = [one for one in self.parameters.values() if one.grad is not None]
+            sizes = [one.numel() for one in gradients]
+            if sum(sizes) >= LARGE:
+                parts = torch.empty(sum(sizes)).split(sizes)
+                for one, part in zip(gradients, parts, strict=True):
+                    one.grad = part.view_as(one).copy_(one.grad)
 
     def save(self, folder: Path) -> None:
         if self._state.is_main_process:
