@@ -1,4 +1,4 @@
-"""Loads a model's architecture and tokenizer without loading its weights."""
+"""Loads models' architectures and tokenizers, and agent specs, without loading weights."""
 
 from __future__ import annotations
 
@@ -9,19 +9,20 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from colearn.contract import DecPOMDP
+from colearn.agents import AgentSpec, ChatFormat
+from colearn.contract import DecPOMDP, NetworkKey
+from colearn.contract.rotary import steady_positions
 from colearn.errors import ConfigError
 from colearn.models.adapter_folder import bottom, is_adapter, tokenizer_path
 from colearn.models.embedded import EMBEDDED, embedded_parts, embedded_recipe
-from colearn.models.load import load_tokenizer, read_config
+from colearn.models.load import check_vocabulary, load_tokenizer, read_config
 
-from .published import published_config
-from .stand_in import CHARACTERS_PER_TOKEN, stand_in_tokenizer
+from .stand_ins import CHARACTERS_PER_TOKEN, published_config, stand_in_tokenizer
 
 if TYPE_CHECKING:
     from transformers import PretrainedConfig, PreTrainedTokenizerBase
 
-    from colearn.config import Config
+    from colearn.config import Config, ResolvedRun
 
 
 class NotHere(Exception):
@@ -40,7 +41,7 @@ class Architectures:
     def __init__(self, task: DecPOMDP[Any, Any], config: Config) -> None:
         self.task = task
         chosen = config.model_dump(mode="json", include={"task", "wrapper"})
-        self.tokenizer_bytes: dict[str, int] = {}
+        self._bytes: dict[str, int] = {}
         """Number of resident bytes of each tokenizer, measured as the growth of this process when
         the tokenizer was loaded. The key is the tokenizer's path."""
         self.without_tokenizer: set[str] = set()
@@ -56,7 +57,6 @@ class Architectures:
         return {field: "; ".join(texts) for field, texts in self._assumed.items()}
 
     def assume(self, field: str, text: str) -> None:
-        """Record an assumption about a field, once."""
         self._assumed.setdefault(field, {})[text] = None
 
     def config(self, path: str, field: str) -> PretrainedConfig:
@@ -105,12 +105,36 @@ class Architectures:
         if path not in self._tokenizers:
             before = _resident()
             self._tokenizers[path] = load_tokenizer(path, field=field)
-            self.tokenizer_bytes[path] = max(0, _resident() - before)
+            self._bytes[path] = max(0, _resident() - before)
         return self._tokenizers[path]
+
+    def tokenizer_bytes(self, run: ResolvedRun) -> int:
+        """Number of resident bytes of a run's tokenizers. Each path counts once. The tokenizers of
+        embedded models are negligible."""
+        return sum(self._bytes.get(path, 0) for path in {run.path(key) for key in run.networks})
 
     def _embedded(self, name: str, field: str) -> tuple[PretrainedConfig, PreTrainedTokenizerBase]:
         embedded_recipe(self.task, name, field)
         return _embedded(_Hidden(self.task), self._task_key, name)
+
+
+def read_specs(run: ResolvedRun, architectures: Architectures) -> dict[str, AgentSpec] | None:
+    """Return the spec of each language-model agent; None if a model's files are not on this
+    machine."""
+    specs = {}
+    for agent, settings in run.config.language_agents.items():
+        key = NetworkKey("actor", settings.model)
+        path, field = run.path(key), f"{key.section}.path"
+        try:
+            tokenizer = architectures.tokenizer(path, field)
+            architecture = architectures.config(path, field).get_text_config()
+        except NotHere:
+            return None
+        check_vocabulary(tokenizer, architecture.vocab_size, field)
+        chat = ChatFormat(tokenizer, **settings.chat_format)
+        positions = steady_positions(architecture)
+        specs[agent] = AgentSpec(**settings.spec_fields, chat=chat, positions=positions)
+    return specs
 
 
 def _has_tokenizer(path: str) -> bool:

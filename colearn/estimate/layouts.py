@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from math import floor
 from typing import Any
 
-from colearn.config import LearnerChoice
+from colearn.config import LearnerChoice, ModelSettings, ResolvedRun
+from colearn.contract import NetworkKey
 from colearn.errors import ConfigError
 from colearn.generate.kinds import Transformers
 
 from .proposal import Proposal
 from .run_estimate import Estimate
-from .spread import spread
 
 _STAGES = {"zero2": "ZeRO 2", "zero3": "ZeRO 3", "zero3_offload": "ZeRO 3 with offload"}
+_Base = tuple[str | None, ...]
+"""Identity of a frozen base that adapters share: its path, type and quantization."""
 _LEAST_CACHE = 1
 """Initial size in GiB of a vLLM engine's cache, before the cache receives the remaining memory."""
 _FILLED = 0.9
@@ -35,7 +37,7 @@ def layouts(estimated: Estimate) -> Iterator[Proposal]:
     if named or machine.count == 1 or processes > 1:
         yield start
     else:
-        placed = start.changed({"placement": spread(estimated)})
+        placed = start.changed({"placement": _spread(estimated)})
         yield replace(placed, layout="one process, a device for each base")
     if named or not run.algorithm.learns or run.config.run.learner != LearnerChoice():
         return
@@ -94,3 +96,40 @@ def _cached(layout: Proposal, gib: int) -> Proposal:
 def _useful(proposal: Proposal) -> int:
     """Size in GiB of a KV cache that is large enough for all rows of any turn."""
     return -(-proposal.estimate.wanted // 2**30)
+
+
+def _spread(estimated: Estimate) -> dict[str, str]:
+    """Compute a placement: starting with the largest network, place each network on the device with
+    the fewest bytes so far. Networks that share a base are placed on the same device."""
+    machine = estimated.machine
+    assert machine is not None
+    names = _names(estimated.run)
+    units: dict[_Base | str, dict[str, int]] = {}
+    for network in estimated.networks:
+        name = names[network.key]
+        unit = units.setdefault(_unit(estimated.run, network.key, name), {})
+        size = network.weights + network.gradients + network.adam
+        unit[name] = unit.get(name, 0) + size
+    used = [0] * machine.count
+    placement: dict[str, str] = {}
+    for unit in sorted(units.values(), key=lambda unit: -sum(unit.values())):
+        device = used.index(min(used))
+        used[device] += sum(unit.values())
+        placement |= dict.fromkeys(unit, f"cuda:{device}")
+    return placement
+
+
+def _names(run: ResolvedRun) -> Mapping[NetworkKey, str]:
+    """Name of each network in a placement; reference policies and past selves have the name of
+    their model."""
+    critics = [key for key in run.networks if key.kind == "critic"]
+    names = {key: key.model for key in run.networks}
+    return names | {key: "critic" if len(critics) == 1 else str(key) for key in critics}
+
+
+def _unit(run: ResolvedRun, key: NetworkKey, name: str) -> _Base | str:
+    settings = run.settings(key)
+    frozen = isinstance(settings, ModelSettings) and not settings.trained
+    if settings.lora is None and not frozen:
+        return name
+    return run.stored(key)

@@ -36,7 +36,6 @@ class Work:
 
     @property
     def several(self) -> bool:
-        """Whether there is more than one micro-batch."""
         return self.micro_batches > 1
 
     @property

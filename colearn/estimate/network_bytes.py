@@ -65,7 +65,7 @@ def count_networks(
         settings = run.learners.get(key)
         weights = list(network.base.causal.named_parameters())
         trained = 0 if settings is None else sum(p.numel() for p in network.trained().values())
-        others = {id(p): p for name, p in weights if not _is_adapter(name)}
+        others = {id(p): p for name, p in weights if ".lora_" not in name}
         if id(network.base) in bases or (settings is not None and network.adapter is None):
             others = {}
         base = bases.setdefault(id(network.base), len(bases))
@@ -91,7 +91,3 @@ def count_networks(
             )
         )
     return tuple(counted)
-
-
-def _is_adapter(name: str) -> bool:
-    return ".lora_" in name

@@ -20,13 +20,13 @@ from colearn.models.load import resolve_device
 from colearn.rollout.shapes import Chain
 from colearn.value_model.given import with_given_critic
 
+from .architecture import read_specs
 from .duration import Clock, Seconds
 from .fake_team import FakeTeamBuilder
 from .machine import Machine
 from .network_bytes import NetworkMemory, count_networks
 from .phases import PhasePlay, Phases, Rehearsed
 from .script import Script, check_lengths, overflows, rehearse
-from .specs import read_specs, tokenizer_bytes
 from .work import Updates
 from .workload import Workload, read_workload
 
@@ -183,7 +183,7 @@ def estimate(
             plays["rollout"] = PhasePlay(scripts, parts.rollout, rolled)
         phases, workers, seconds = None, {}, None
         if specs is not None and not builder.missing:
-            resident = tokenizer_bytes(run, architectures)
+            resident = architectures.tokenizer_bytes(run)
 
             def counted(keys: Collection[NetworkKey]) -> Phases:
                 own = {key: network for key, network in networks.items() if key in keys}

@@ -203,16 +203,6 @@ def _equally_unsure(trees: Sequence[Tree[Any]]) -> list[dict[tuple[int, ...], fl
     return [{node.path: 1.0 for node in tree.nodes} for tree in trees]
 
 
-def live_nodes(shape: Rollout, script: Script) -> list[int]:
-    """Number of histories of one episode at each turn, if the episode does not end early."""
-    agents = {agent for turn in script for agent in turn.seen}
-    rehearsed = rehearse(0, script, shape, dict.fromkeys(agents, ONE_TOKEN))
-    return [
-        max(rehearsed.asked[turn, agent] for agent in texts.seen)
-        for turn, texts in enumerate(script)
-    ]
-
-
 @dataclass(frozen=True, slots=True)
 class _ScriptPlace:
     """A script and the current turn in it."""
@@ -307,8 +297,3 @@ def limit_tokens(tokenize: Tokenize) -> Tokenize:
         return (*tokenize(text.replace(_WORD, "")), *[0] * text.count(_WORD))
 
     return ids
-
-
-def prompt(tree: Tree[Any], agent: str, turn: int) -> Observation | None:
-    """Return the observation of `agent` at the first node of a turn."""
-    return next((node.observations.get(agent) for node in tree.nodes if node.turn == turn), None)

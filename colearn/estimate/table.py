@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Iterable, Mapping
 
 from rich.console import Group
+from rich.filesize import decimal
 from rich.table import Table
 from rich.text import Text
 
@@ -14,7 +15,6 @@ from .duration import Seconds
 from .machine import Machine, known_devices
 from .proposal import Proposal
 from .run_estimate import Estimate, IterationBounds
-from .size import size_text
 from .workers_table import workers_table, workers_too_large
 
 
@@ -152,9 +152,9 @@ def _networks(estimate: Estimate) -> Table:
     for network in estimate.networks:
         cells: Iterable[str] = (
             f"{network.trained:,}",
-            size_text(network.weights),
-            size_text(network.gradients),
-            size_text(network.adam),
+            decimal(network.weights),
+            decimal(network.gradients),
+            decimal(network.adam),
         )
         if network.missing is not None:
             cells = ("not here", "-", "-", "-")
@@ -167,9 +167,9 @@ def _phases(estimate: Estimate) -> Table:
     table = Table("device", "phase", "peak memory, one process")
     for device, phases in estimate.phases.items():
         for phase, size in phases.items():
-            table.add_row(device, phase, size_text(size))
+            table.add_row(device, phase, decimal(size))
         if estimate.caches[device]:
-            table.add_row(device, "keys and values in it", size_text(estimate.caches[device]))
+            table.add_row(device, "keys and values in it", decimal(estimate.caches[device]))
         if phases:
             table.add_row(device, "most", _peak(estimate, device), end_section=True)
     return table
@@ -177,8 +177,8 @@ def _phases(estimate: Estimate) -> Table:
 
 def _peak(estimate: Estimate, device: str) -> str:
     capacity = estimate.capacity(device)
-    peak = size_text(estimate.peak(device))
-    return peak if capacity is None else f"{peak} of {size_text(capacity)}"
+    peak = decimal(estimate.peak(device))
+    return peak if capacity is None else f"{peak} of {decimal(capacity)}"
 
 
 def _verdict(estimate: Estimate, *, good: bool = True) -> list[str]:

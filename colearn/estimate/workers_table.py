@@ -6,12 +6,12 @@ from __future__ import annotations
 from math import ceil, floor
 
 from rich.console import Group
+from rich.filesize import decimal
 from rich.table import Table
 from rich.text import Text
 
 from .machine import Machine
 from .run_estimate import Estimate
-from .size import size_text
 
 
 def workers_table(estimate: Estimate) -> Group:
@@ -22,7 +22,7 @@ def workers_table(estimate: Estimate) -> Group:
         for device, phases in devices.items():
             if phases:
                 highest = max(phases, key=lambda phase: phases[phase])
-                table.add_row(worker.name, device, size_text(phases[highest]), highest)
+                table.add_row(worker.name, device, decimal(phases[highest]), highest)
     first = next(iter(estimate.workers))
     cpus = "an equal share of the cluster's" if first.cpus is None else f"{first.cpus:g}"
     each = "worker" if first.processes == 1 else "process"
@@ -52,7 +52,7 @@ def workers_too_large(estimate: Estimate) -> list[str]:
             if device != "cpu" and phases and max(phases.values()) > most:
                 lines.append(
                     f"does not fit: the worker of {worker.name} needs "
-                    f"{size_text(max(phases.values()))} of its {size_text(most)}"
+                    f"{decimal(max(phases.values()))} of its {decimal(most)}"
                 )
     return [*lines, _remedy(estimate, machine)] if lines else []
 
@@ -70,7 +70,7 @@ def _remedy(estimate: Estimate, machine: Machine) -> str:
         return f"proposed: --set run.host.gpus={share:g}"
     return (
         f"no share is proposed: {len(estimate.workers)} workers on {machine.count} GPUs have at "
-        f"most {size_text(int(machine.memory * share))} each; lower train.at_once, "
+        f"most {decimal(int(machine.memory * share))} each; lower train.at_once, "
         "evaluation.at_once or train.token_budget, set checkpointing, or run.host: local, for "
         "which settings are proposed"
     )

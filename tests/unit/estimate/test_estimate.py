@@ -16,11 +16,10 @@ from colearn.errors import ConfigError
 from colearn.estimate import Estimate
 from colearn.estimate.learning import plan_work
 from colearn.estimate.ledger import rehearsal
-from colearn.estimate.script import ONE_TOKEN, Script, live_nodes, read_script, rehearse
+from colearn.estimate.script import ONE_TOKEN, Rehearsed, Script, read_script, rehearse
 from colearn.learn.kinds import Local
 from colearn.learn.zero_memory import kept_by_zero
 from colearn.registry import task_class
-from colearn.rollout.counts import Counts
 from colearn.rollout.forked_chain import ForkedChain
 from colearn.rollout.shapes import Chain, Cross, KaryTree, Parallel
 from colearn.tasks.wrappers import Discussion, Pipeline
@@ -236,9 +235,9 @@ def test_a_pass_needs_its_activations_also_where_gradients_are_divided(
     assert needed[1] >= needed[0]
 
 
-def rehearsed(shape: Any, script: Script) -> Counts:
-    """Of one episode whose actions have one token each."""
-    return rehearse(0, script, shape, dict.fromkeys(script[0].seen, ONE_TOKEN)).counts
+def rehearsed(shape: Any, script: Script) -> Rehearsed:
+    """One episode whose actions have one token each."""
+    return rehearse(0, script, shape, dict.fromkeys(script[0].seen, ONE_TOKEN))
 
 
 @pytest.mark.parametrize(
@@ -260,15 +259,16 @@ def test_a_shape_costs_what_it_says(
     register(monkeypatch, notes="tiny:Notes")
     task = task_class("notes")(horizon=2)
     script = read_script(task, task.items("train")[0], 0)
-    counts = rehearsed(shape, script)
-    assert (live_nodes(shape, script), counts.joint_actions) == (nodes, joint)
+    episode = rehearsed(shape, script)
+    asked = {(turn, agent): nodes[turn] for turn in (0, 1) for agent in script[turn].seen}
+    assert (episode.asked, episode.counts.joint_actions) == (asked, joint)
 
 
 def test_generations_are_actions_of_all_agents(monkeypatch: pytest.MonkeyPatch) -> None:
     register(monkeypatch, notes="tiny:Notes")
     task = task_class("notes")(agents=3, horizon=2)
     script = read_script(task, task.items("train")[0], 0)
-    assert rehearsed(KaryTree(3), script).generations == 36  # 3 agents x 12
+    assert rehearsed(KaryTree(3), script).counts.generations == 36  # 3 agents x 12
 
 
 def test_new_tokens_are_actions_at_their_limit(estimated: Any) -> None:

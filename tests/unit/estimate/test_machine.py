@@ -19,8 +19,7 @@ from colearn.config import load_config, shipped_configs
 from colearn.errors import ConfigError
 from colearn.estimate import estimate
 from colearn.estimate.machine import Machine, read_machine
-from colearn.estimate.published import published_config
-from colearn.estimate.stand_in import stand_in_tokenizer
+from colearn.estimate.stand_ins import published_config, stand_in_tokenizer
 
 
 @pytest.fixture(scope="module")
