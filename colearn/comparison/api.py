@@ -12,10 +12,9 @@ from colearn.record.place import check_place, held_folder, named_folder
 
 from .check import check_plans
 from .claim import check_claim, claim
-from .display import watch
-from .launch import Command, Failure, early_forks, launch, launched_runs, raise_failures
+from .launch import Command, Failure, early_forks, launch_jobs, launched_runs, raise_failures
 from .plan import Plan, make_plan
-from .progress import Watcher
+from .progress import Watcher, watch
 
 Make = Callable[[Plan, Path, Watcher], tuple[Failure, ...]]
 """A function that executes the unfinished runs of a plan in a folder and returns the failures."""
@@ -51,10 +50,13 @@ def compare(
         check_plans([plan])
         with held_folder(folder):
             claim(plan, folder, command_line)
-            goals = {job.name: job.goal for job in launched_runs(plan, folder)}
-            with watch(console or Console(), goals) as watcher:
+            jobs = launched_runs(plan, folder)
+            with watch(console or Console(), {job.name: job.goal for job in jobs}) as watcher:
                 if make is None:
-                    failures = launch(plan, folder, watcher, command=command, forks=forks)
+                    workers = config.compare.workers
+                    failures = launch_jobs(
+                        jobs, watcher, workers=workers, command=command, forks=forks
+                    )
                 else:
                     failures = make(plan, folder, watcher)
             if len(failures) == len(plan.runs):

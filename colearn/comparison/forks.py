@@ -11,7 +11,6 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import IO
 
 from colearn.errors import ColearnError
@@ -57,12 +56,7 @@ class Forks:
     def __enter__(self) -> Forks:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        exception: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         """Close the server; unfinished runs stop as if their parent had died. A server that has
         started no run may still be importing, so it is killed."""
         if self._server is not None:

@@ -68,26 +68,6 @@ class _Process:
     notes: NotesTail
 
 
-def launch(
-    plan: Plan,
-    out: Path,
-    watcher: Watcher,
-    *,
-    command: Command | None = None,
-    forks: Forks | None = None,
-    poll_seconds: float = 0.2,
-) -> tuple[Failure, ...]:
-    """Call `launch_jobs` on every run of a plan, with the plan's `compare.workers`."""
-    return launch_jobs(
-        launched_runs(plan, out),
-        watcher,
-        workers=plan.config.compare.workers,
-        command=command,
-        forks=forks,
-        poll_seconds=poll_seconds,
-    )
-
-
 @contextmanager
 def early_forks(
     config: Config,

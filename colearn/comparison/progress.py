@@ -1,11 +1,12 @@
-"""Progress displays of runs: bars on a terminal, lines of text elsewhere."""
+"""Progress displays of runs: bars on a terminal, widgets in a notebook, lines of text elsewhere."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from types import TracebackType
+from importlib.util import find_spec
 from typing import Protocol
 
 from rich.console import Console
@@ -188,12 +189,7 @@ class Bars:
         self._progress.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        exception: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self._progress.stop()
 
     def started(self, name: str, how: str) -> None:
@@ -216,23 +212,13 @@ class Bars:
         self._progress.stop_task(self._bars[name])
 
 
-class Silence:
-    """Shows nothing, for the ranks of a distributed run that do not print."""
+def watch(console: Console, goals: Goals) -> AbstractContextManager[Watcher]:
+    """Returns a watcher that shows bars on a terminal, widgets in a notebook if ipywidgets is
+    installed, and lines of text elsewhere."""
+    if console.is_jupyter:
+        if find_spec("ipywidgets") is None:
+            return Lines(Console(force_jupyter=False), goals)
+        from .widgets import Widgets
 
-    def __enter__(self) -> Silence:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        return None
-
-    def started(self, name: str, how: str) -> None:
-        return None
-
-    def advanced(self, name: str, status: Status) -> None:
-        return None
-
-    def noted(self, name: str, text: str) -> None:
-        return None
-
-    def ended(self, name: str, outcome: str) -> None:
-        return None
+        return Widgets(goals)
+    return Bars(console, goals) if console.is_terminal else Lines(console, goals)

@@ -17,9 +17,9 @@ from colearn.report.suite_report import print_suite_table, write_suite_report
 
 from .check import check_plans
 from .claim import check_claim, claim
-from .display import watch
 from .launch import Command, LaunchedRun, launch_jobs, raise_failures
 from .plan import Plan, make_plan
+from .progress import watch
 
 
 def compare_suite(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from html import escape
-from types import TracebackType
 
 import ipywidgets
 from IPython.display import display
@@ -36,12 +35,7 @@ class Widgets:
         display(self.box)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        exception: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         return None
 
     def started(self, name: str, how: str) -> None:

@@ -7,8 +7,7 @@ from typing import Self
 
 from rich.console import Console
 
-from colearn.comparison.display import watch
-from colearn.comparison.progress import Goal, Silence, Watcher
+from colearn.comparison.progress import Goal, Watcher, watch
 from colearn.config import Config
 from colearn.experiment.loop import Experiment, Report
 from colearn.record import Progress
@@ -40,7 +39,7 @@ class RunProgress:
         self.headline, train = run.headline, run.config.train
         if self._watcher is None:
             goal = Goal(train.environment_steps, train.iterations, self.headline.metric)
-            shown = watch(Console(), {self._name: goal}) if speaks() else Silence()
+            shown = watch(Console(quiet=not speaks()), {self._name: goal})
             self._watcher = self._stack.enter_context(shown)
         self._watcher.started(self._name, f"resumed at iteration {at}" if at else "started")
         self._meter = Meter(self.headline.metric)

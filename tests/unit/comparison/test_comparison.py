@@ -21,8 +21,8 @@ from rich.console import Console
 
 from colearn.comparison import compare
 from colearn.comparison.claim import claim
-from colearn.comparison.launch import launch
-from colearn.comparison.plan import make_plan
+from colearn.comparison.launch import Failure, launch_jobs, launched_runs
+from colearn.comparison.plan import Plan, make_plan
 from colearn.config import Config, EvaluationSettings, load_config
 from colearn.errors import CheckpointError, ColearnError, ConfigError
 from colearn.record import ComparisonFolder
@@ -39,6 +39,12 @@ def _registered(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def run(settings: Config, out: Path) -> Path:
     return compare(settings, out, console=Console(file=io.StringIO()), command=fabricated.command)
+
+
+def launch(plan: Plan, out: Path, watcher: Silent, **more: Any) -> tuple[Failure, ...]:
+    """All runs of a plan, by its own number of workers."""
+    jobs = launched_runs(plan, out)
+    return launch_jobs(jobs, watcher, workers=plan.config.compare.workers, **more)
 
 
 class Silent:

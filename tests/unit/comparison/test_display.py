@@ -7,8 +7,7 @@ import sys
 import pytest
 from rich.console import Console
 
-from colearn.comparison.display import watch
-from colearn.comparison.progress import Bars, Goal, Lines
+from colearn.comparison.progress import Bars, Goal, Lines, watch
 from colearn.record.meter import Status
 
 GOALS = {"a-s0": Goal(400, metric="solved"), "<b>": Goal(400)}
