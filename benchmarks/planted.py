@@ -176,14 +176,14 @@ FAULTS = (
     ),
     Fault(
         "export: generate stops at one of the end tokens",
-        "colearn/export/generation.py",
+        "colearn/export/agent_folders.py",
         "eos_token_id=sorted(chat.end_ids),",
         "eos_token_id=min(chat.end_ids),",
         "export",
     ),
     Fault(
         "export: top-k is left out, which is 50 in transformers",
-        "colearn/export/generation.py",
+        "colearn/export/agent_folders.py",
         '            "top_k": sampling.top_k or 0,  # 0 is off; left out it would be 50\n',
         "",
         "export",

@@ -1,8 +1,9 @@
 """Exports each trained agent to a folder that can be loaded without colearn, and pushes such
 folders to a hub."""
 
+from colearn.record.checksums import verify
+
 from .agent_folders import export_run
-from .checksums import verify
 from .critics import export_critics, write_fit
 from .hub import PushedTeam, push_agents, push_critics
 from .manifest import AgentManifest, read_manifest

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from colearn.config import SamplingSettings
 from colearn.errors import ConfigError
 from colearn.record.checkpoints import Step
 from colearn.record.checksums import write_checksums
@@ -14,6 +15,8 @@ from .manifest import MANIFEST, AgentManifest
 from .staging import staged
 
 if TYPE_CHECKING:
+    from colearn.agents import ChatFormat
+
     from .run_reader import Trained
 
 Dtype = Literal["float32", "bfloat16", "float16"]
@@ -55,19 +58,20 @@ def export_run(
             manifest = _manifest(trained, agent, adapter, dtype)
             exact = _write_agent(trained, manifest, folder)
             card = model_card(trained, manifest, comparison=comparison_folder, exact=exact)
-            (folder / "README.md").write_text(card, encoding="utf-8")
             manifest.write(folder)
-            share_files(folder)
-            write_checksums(folder)
+            finish_folder(folder, card)
     return {agent: Path(to) / agent for agent in trained.agents}
 
 
-def share_files(folder: Path, manifest: str = MANIFEST) -> None:
-    """Make the folder's files readable for other users. Files that safetensors writes are readable
-    only for their owner, but a server often runs as another user."""
+def finish_folder(folder: Path, card: str, manifest: str = MANIFEST) -> None:
+    """Write README.md and SHA256SUMS, and make the files readable for other users: files that
+    safetensors writes are readable only for their owner, but a server often runs as another
+    user."""
+    (folder / "README.md").write_text(card, encoding="utf-8")
     mode = (folder / manifest).stat().st_mode
     for path in folder.glob("*.safetensors"):
         path.chmod(mode)
+    write_checksums(folder)
 
 
 def _manifest(trained: Trained, agent: str, adapter: bool, dtype: Dtype | None) -> AgentManifest:
@@ -99,7 +103,6 @@ def _write_agent(trained: Trained, manifest: AgentManifest, folder: Path) -> boo
     from colearn.agents import ChatFormat
     from colearn.models.load import load_end_ids, load_tokenizer
 
-    from .generation import save_generation_config
     from .template import spells_training, write_template
     from .weights import load_actor, save_adapter, save_merged
 
@@ -119,3 +122,29 @@ def _write_agent(trained: Trained, manifest: AgentManifest, folder: Path) -> boo
     tokenizer.chat_template = template
     tokenizer.save_pretrained(folder)
     return spells_training(tokenizer, chat)
+
+
+def save_generation_config(sampling: SamplingSettings, chat: ChatFormat, folder: Path) -> None:
+    """Write `folder/generation_config.json`.
+
+    For greedy sampling, the file contains no temperature, as transformers requires. Stop strings
+    are stored only in agent.json. If generation_config.json contained stop strings, `generate`
+    would require the tokenizer as an argument.
+    """
+    from transformers import GenerationConfig
+
+    drawn: dict[str, Any] = {"do_sample": False}
+    if sampling.temperature > 0:
+        drawn = {
+            "do_sample": True,
+            "temperature": sampling.temperature,
+            "top_p": sampling.top_p,
+            "top_k": sampling.top_k or 0,  # 0 is off; left out it would be 50
+        }
+    GenerationConfig(
+        max_new_tokens=sampling.max_tokens,
+        eos_token_id=sorted(chat.end_ids),
+        pad_token_id=chat.tokenizer.pad_token_id,
+        bos_token_id=chat.tokenizer.bos_token_id,
+        **drawn,
+    ).save_pretrained(folder)

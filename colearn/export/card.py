@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
 from collections.abc import Mapping
+from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +23,6 @@ from .manifest import AgentManifest
 from .run_reader import Trained
 from .scores import Scores, read_scores
 from .usage import usage
-from .version import commit
 
 
 def model_card(
@@ -90,8 +92,13 @@ def _training(trained: Trained, manifest: AgentManifest, model: ModelSettings) -
         "window": f"{manifest.window} tokens" if manifest.window else "the whole history",
         "trained with": f"colearn {trained.record.version}",
         "exported with": f"colearn {colearn.__version__}"
-        + (f", commit `{revision}`" if (revision := commit()) else ""),
+        + (f", commit `{revision}`" if (revision := _commit()) else ""),
     }
+    return training_section(rows)
+
+
+def training_section(rows: Mapping[str, str]) -> str:
+    """Facts about the training, by name, as a Markdown section."""
     lines = [f"| {name} | {text} |" for name, text in rows.items()]
     return "\n".join(["## Training\n", "| | |", "|---|---|", *lines, ""])
 
@@ -162,12 +169,14 @@ def _optimiser(model: ModelSettings, epochs: int) -> str:
 
 
 def _choice(name: str, settings: Mapping[str, Any]) -> str:
-    listed = ", ".join(f"{key}: {_cell(value)}" for key, value in masked_settings(settings).items())
+    listed = ", ".join(
+        f"{key}: {json_cell(value)}" for key, value in masked_settings(settings).items()
+    )
     named = f"`{name}`" if name else ""
     return f"{named} ({listed})" if named and listed else named or listed
 
 
-def _cell(value: Any) -> str:
+def json_cell(value: Any) -> str:
     """Formats a value for a table cell as JSON on one line, which a config also accepts."""
     return f"`{json.dumps(value, ensure_ascii=False, default=str)}`".replace("|", "\\|")
 
@@ -187,3 +196,24 @@ def _estimate(value: MeanEstimate | None) -> str:
     if value.low is None or value.high is None:
         return f"{value.mean:.4g} (one seed)"
     return f"{value.mean:.4g} [{value.low:.4g}, {value.high:.4g}]"
+
+
+def _commit() -> str | None:
+    """The commit of the checkout from which colearn runs (with `-dirty` if it has changes) or was
+    installed; None for a release."""
+    root = Path(colearn.__file__).parents[1]
+    git = shutil.which("git")
+    if git is not None and (root / ".git").exists():
+        result = subprocess.run(
+            [git, "-C", str(root), "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"],
+            capture_output=True,
+            text=True,
+        )
+        if result.returncode == 0:
+            return result.stdout.strip()
+    try:
+        origin = distribution("colearn-llm").read_text("direct_url.json")
+    except PackageNotFoundError:
+        return None
+    commit_id: str | None = json.loads(origin or "{}").get("vcs_info", {}).get("commit_id")
+    return commit_id

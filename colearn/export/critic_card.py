@@ -13,6 +13,8 @@ from colearn.models.critic_folder import CriticManifest, TurnWorth
 from colearn.text.masking import masked_settings
 from colearn.value_model.item_means import PRIORS
 
+from .card import json_cell, training_section
+
 _KINDS = {
     "v": "V of the history before a joint action",
     "q": "Q of the history and the joint action after it",
@@ -56,18 +58,17 @@ def worth_table(explained: tuple[TurnWorth, ...]) -> str:
 def _table(manifest: CriticManifest, origin: Mapping[str, str]) -> str:
     rows = {
         "values": _KINDS.get(str(manifest.reads.get("value")), _KINDS.get(manifest.part.value, "")),
-        "reads": _cell({"critic": manifest.critic, **manifest.reads}),
-        "task": f"`{manifest.task}` {_cell(masked_settings(manifest.task_settings))}",
+        "reads": json_cell({"critic": manifest.critic, **manifest.reads}),
+        "task": f"`{manifest.task}` {json_cell(masked_settings(manifest.task_settings))}",
         "turns": f"at most {manifest.horizon}",
-        "rewards": f"{_cell(manifest.credit)}, discount {manifest.discount:g}",
+        "rewards": f"{json_cell(manifest.credit)}, discount {manifest.discount:g}",
         "returns": f"centre {manifest.centre:.4g}, deviation {manifest.deviation:.4g}",
         **({"baseline": "means by item and turn"} if manifest.item_means else {}),
         "trained on": f"{manifest.joint_actions} joint actions",
         **origin,
         "exported with": f"colearn {colearn.__version__}",
     }
-    lines = [f"| {name} | {text} |" for name, text in rows.items()]
-    return "\n".join(["## Training\n", "| | |", "|---|---|", *lines, ""])
+    return training_section(rows)
 
 
 def _use(manifest: CriticManifest) -> str:
@@ -77,10 +78,6 @@ def _use(manifest: CriticManifest) -> str:
         loading = _PEFT.format(base=json.dumps(manifest.base))
     means = _MEANS.format(priors=[f"{prior:g}" for prior in PRIORS]) if manifest.item_means else ""
     return _USE.format(loading=loading, numbers=numbers) + means
-
-
-def _cell(value: Any) -> str:
-    return f"`{json.dumps(value, ensure_ascii=False, default=str)}`".replace("|", "\\|")
 
 
 def _number(value: float | None) -> str:

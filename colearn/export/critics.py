@@ -10,10 +10,9 @@ from colearn.config import resolve
 from colearn.contract import NetworkKey
 from colearn.errors import ConfigError
 from colearn.record.checkpoints import Checkpoint, Step
-from colearn.record.checksums import write_checksums
 from colearn.record.place import named_folder
 
-from .agent_folders import Dtype, share_files
+from .agent_folders import Dtype, finish_folder
 from .staging import staged
 
 if TYPE_CHECKING:
@@ -79,9 +78,7 @@ def export_critics(
                 update={"explained": load_critic(folder, device="cpu").worth(episodes)}
             )
             manifest.write(folder)
-            (folder / "README.md").write_text(critic_card(manifest, origin), encoding="utf-8")
-            share_files(folder, CRITIC)
-            write_checksums(folder)
+            finish_folder(folder, critic_card(manifest, origin), CRITIC)
     return {key.model: Path(to) / str(key) for key in keys}
 
 
@@ -123,7 +120,5 @@ def write_fit(fitted: Fitted, out: str | Path, *, overwrite: bool = False) -> di
         for key, name in zip(keys, names, strict=True):
             manifest = write_fitted(fitted, key, folders[name])
             card = critic_card(manifest, {"trained": "alone, on recorded episodes"})
-            (folders[name] / "README.md").write_text(card, encoding="utf-8")
-            share_files(folders[name], CRITIC)
-            write_checksums(folders[name])
+            finish_folder(folders[name], card, CRITIC)
     return {key.model: to / name for key, name in zip(keys, names, strict=True)}

@@ -8,11 +8,15 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from colearn.errors import ConfigError, reason_of
 
 from .manifest import read_manifest
 from .team_card import team_card
+
+if TYPE_CHECKING:
+    from huggingface_hub import HfApi
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,13 +56,7 @@ def push_agents(
             *((at[agent], folders[agent]) for agent in folders),
             (team, Path(scratch)),
         ]:
-            api.create_repo(repository, private=private, exist_ok=True)
-            api.upload_folder(
-                repo_id=repository,
-                folder_path=folder,
-                delete_patterns="*",
-                commit_message=f"Export by colearn: {name}",
-            )
+            _upload(api, repository, folder, name, private)
         collection = api.create_collection(
             name,
             namespace=namespace,
@@ -89,14 +87,19 @@ def push_critics(
     api = HfApi()
     with _one_line_errors(namespace):
         for model, repository in at.items():
-            api.create_repo(repository, private=private, exist_ok=True)
-            api.upload_folder(
-                repo_id=repository,
-                folder_path=folders[model],
-                delete_patterns="*",
-                commit_message=f"Export by colearn: {name}",
-            )
+            _upload(api, repository, folders[model], name, private)
     return at
+
+
+def _upload(api: HfApi, repository: str, folder: Path, name: str, private: bool) -> None:
+    """Create a repository if it is new, and replace its files by those of a folder."""
+    api.create_repo(repository, private=private, exist_ok=True)
+    api.upload_folder(
+        repo_id=repository,
+        folder_path=folder,
+        delete_patterns="*",
+        commit_message=f"Export by colearn: {name}",
+    )
 
 
 def _check_bases(bases: Mapping[str, str | None], namespace: str) -> None:

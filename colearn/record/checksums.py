@@ -8,6 +8,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
+from colearn.errors import ConfigError
+
 SUMS = "SHA256SUMS"
 
 _LINE = re.compile(r"([0-9a-f]{64}) [ *]((?:[^/\\\x00]+/)*[^/\\\x00]+)")
@@ -44,6 +46,15 @@ def damages(folder: Path) -> Iterator[str]:
     for name in _names(folder):
         if name not in sums:
             yield f"{folder / name}: not in {SUMS}; if it is yours, remove it"
+
+
+def verify(folder: str | Path) -> None:
+    """Check that an exported folder contains exactly its files, all undamaged.
+
+    Errors: ConfigError naming the first file that is damaged, missing or unknown.
+    """
+    for damage in damages(Path(folder)):
+        raise ConfigError(f"{damage}; copy or export the agent again")
 
 
 def _inside(name: str) -> bool:

@@ -14,7 +14,7 @@ from transformers import AutoTokenizer, GenerationConfig, PreTrainedTokenizerFas
 from colearn.agents import ChatFormat
 from colearn.config import SamplingSettings
 from colearn.errors import ConfigError
-from colearn.export.generation import save_generation_config
+from colearn.export.agent_folders import save_generation_config
 from colearn.export.template import spells_training, write_template
 from colearn.types import Action
 
