@@ -34,9 +34,7 @@ class Causes:
         return tuple(sorted(seen - covered))
 
     def asked(self, number: int, after: Iterable[int]) -> None:
-        """Registers a call and its sources."""
         self._past[number] = frozenset(after).union(*(self._past[earlier] for earlier in after))
 
     def received(self, task: Task, number: int) -> None:
-        """Registers that a branch has received a call's result."""
         self._seen[task].add(number)

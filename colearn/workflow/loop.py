@@ -53,13 +53,11 @@ class Loop(asyncio.AbstractEventLoop):
     def call_soon(  # type: ignore[override]
         self, callback: Callable[..., object], *args: Any, context: Context | None = None
     ) -> asyncio.Handle:
-        """Appends a callback to the queue."""
         handle = asyncio.Handle(callback, args, self, context)
         self._ready.append(handle)
         return handle
 
     def create_future(self) -> asyncio.Future[Any]:
-        """Creates a future for an external result."""
         return asyncio.Future(loop=self)
 
     def create_task(
@@ -74,7 +72,6 @@ class Loop(asyncio.AbstractEventLoop):
         return task
 
     def start(self, main: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
-        """Starts the workflow itself."""
         return self.create_task(main)
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:
@@ -84,11 +81,9 @@ class Loop(asyncio.AbstractEventLoop):
             self._failed = error
 
     def get_debug(self) -> bool:
-        """Returns False."""
         return False
 
     def is_running(self) -> bool:
-        """Returns whether `run_ready` is active."""
         return asyncio.events._get_running_loop() is self
 
     def is_closed(self) -> bool:
@@ -103,9 +98,7 @@ class Loop(asyncio.AbstractEventLoop):
         """Raises TaskError: the loop has no clock."""
         raise _no_clock()
 
-    def call_at(self, *_: Any, **__: Any) -> Any:  # type: ignore[override]
-        """Raises TaskError: the loop has no clock."""
-        raise _no_clock()
+    call_at = call_later  # type: ignore[assignment]
 
     def run_in_executor(self, *_: Any, **__: Any) -> Any:  # type: ignore[override]
         """Raises TaskError: slow work belongs in a tool, whose result is recorded."""

@@ -106,15 +106,12 @@ class Replay:
         self._settle()
 
     def open_tools(self) -> list[Call]:
-        """Returns the unanswered tool calls."""
         return [self.calls[number] for number in self.waiting if self.calls[number].tool]
 
     def open_roles(self) -> tuple[Call, ...]:
-        """Returns the unanswered role calls, in order."""
         return tuple(self.calls[n] for n in sorted(self.waiting) if not self.calls[n].tool)
 
     def actions_of(self, role: str) -> Sources:
-        """Returns the actions of a role so far."""
         return tuple(
             (event.turn, role)
             for event in self.events
@@ -122,7 +119,6 @@ class Replay:
         )
 
     def pay(self, payment: Payment) -> None:
-        """Records a reward."""
         self.payments.append(payment)
 
     async def use(self, tool: str, arguments: Mapping[str, Any] | ToolError) -> Any:

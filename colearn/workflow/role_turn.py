@@ -7,12 +7,15 @@ answer from the record or waits for the trained agent.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from colearn.types import Sources
 
-from .recorder import Recorder
 from .tool import Tool
 from .tool_calls import find_call, use_as_asked
+
+if TYPE_CHECKING:
+    from .replay import Replay
 
 
 class Answer(str):
@@ -32,7 +35,7 @@ class Answer(str):
 
 
 async def play_turn(
-    recorder: Recorder,
+    recorder: Replay,
     role: str,
     prompt: str,
     *,

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from colearn.client.protocol.tool_call_text import TOOL_CALL, write_response
 from colearn.text.json_value import read_json
 from colearn.text.reasoning import without_reasoning
 
-from .recorder import Recorder
 from .tool import LONGEST_LINE, Tool, ToolError, plain
+
+if TYPE_CHECKING:
+    from .replay import Replay
 
 _FORM = "a tool call is JSON with a name and arguments"
 
@@ -34,7 +36,7 @@ def find_call(text: str) -> tuple[str, Mapping[str, Any]] | ToolError | None:
 
 
 async def use_as_asked(
-    recorder: Recorder,
+    recorder: Replay,
     wanted: tuple[str, Mapping[str, Any]] | ToolError,
     offered: Mapping[str, Tool],
 ) -> str:

@@ -6,7 +6,6 @@ import shutil
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -50,7 +49,7 @@ class BM25(Retriever):
 
 class _WordIndex:
     def __init__(self, retriever: BM25) -> None:
-        self.engine = _engine()
+        self.engine: Any = required("bm25s", "search")
         self.passages = retriever.corpus.passages()
         digest = retriever.corpus.digest
         if digest is None:
@@ -64,7 +63,7 @@ class _WordIndex:
                 shutil.rmtree(aside, ignore_errors=True)
                 self._built(retriever).save(str(aside), show_progress=False)
                 aside.rename(folder)
-        self.table = self._read(folder)
+        self.table = self.engine.BM25.load(str(folder), mmap=True)
 
     def find(self, query: str, k: int) -> tuple[Passage, ...]:
         words = self._words([query])[0]
@@ -84,18 +83,11 @@ class _WordIndex:
         table.index(self._words(texts), show_progress=False)
         return table
 
-    def _read(self, folder: Path) -> Any:
-        return self.engine.BM25.load(str(folder), mmap=True)
-
     def _words(self, texts: list[str]) -> list[list[str]]:
         words: list[list[str]] = self.engine.tokenize(
             texts, stopwords="en", return_ids=False, show_progress=False
         )
         return words
-
-
-def _engine() -> Any:
-    return required("bm25s", "search")
 
 
 @lru_cache(maxsize=8)

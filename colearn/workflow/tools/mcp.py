@@ -99,7 +99,6 @@ class _ToolServer:
             task.cancel()
 
     def call(self, name: str, arguments: Mapping[str, Any]) -> Future[str]:
-        """Calls a tool."""
         return asyncio.run_coroutine_threadsafe(self._call(name, dict(arguments)), self.loop)
 
     async def _call(self, name: str, arguments: dict[str, Any]) -> str:
