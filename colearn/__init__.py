@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from .report import write_report
     from .trainer.api import train
     from .trainer.compare import compare
-    from .trainer.comparison_result import ComparisonResult
-    from .trainer.result import Result
+    from .trainer.result import ComparisonResult, Result
     from .trainer.trainer import Trainer
     from .types import Tree
     from .value_model.loaded import LoadedCritic, load_critic
@@ -40,7 +39,7 @@ _HOMES = {
     "Config": "config",
     "load_config": "config",
     "Experiment": "experiment.loop",
-    "ComparisonResult": "trainer.comparison_result",
+    "ComparisonResult": "trainer.result",
     "compare": "trainer.compare",
     "write_report": "report",
     "open_run": "record",

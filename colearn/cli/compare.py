@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from colearn.errors import ConfigError, nearest
 from colearn.text.masking import masked
 
 from .options import ConfigName, Devices, Out, Sets, read_devices, tell_own_code
@@ -50,7 +51,6 @@ def compare(
     an interruption, run the same command again."""
     from colearn.comparison import compare as run_comparison
     from colearn.config import first_seeds, is_suite, load_config
-    from colearn.errors import ConfigError
 
     machine = read_devices(devices, dry_run)
     chosen_seeds = None if seeds is None else first_seeds(seeds, "--seeds")
@@ -112,7 +112,6 @@ def _suite(
     workers: int | None,
 ) -> SuiteSettings:
     from colearn.config import load_suite
-    from colearn.errors import ConfigError, nearest
 
     suite = load_suite(config, sets)
     changes: dict[str, Any] = {}

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from colearn.errors import ConfigError
+
 from .options import Out, Sets
 
 if TYPE_CHECKING:
@@ -41,7 +43,6 @@ def fit(
 ) -> None:
     """Train a critic, for use in `critic.from`, on the recorded episodes of runs of any
     algorithm."""
-    from colearn.errors import ConfigError
     from colearn.experiment.critic_fit import FitSettings, fit_config, fit_critic
     from colearn.export import write_fit
     from colearn.record import open_run

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from .options import Sets, read_step, tell_own_code
+from .options import Sets, checkpoint_assembly
 
 
 def evaluate(
@@ -19,20 +19,10 @@ def evaluate(
     sets: Sets = [],  # noqa: B006 - typer reads the default, nobody changes it
 ) -> None:
     """Evaluate a checkpoint of a run; accepts settings such as --set evaluation.split=train."""
-    from colearn.record import open_run
+    parts, checkpoint = checkpoint_assembly(run, step, sets)
 
-    folder = open_run(run)
-    config = folder.config(sets)
-    tell_own_code(config)
-    checkpoint = folder.checkpoints.choose(read_step(step))
-    checkpoint.say_passed()
-
-    from colearn.experiment.assemble import assemble
     from colearn.experiment.evaluation.evaluate import evaluate_weights
-    from colearn.models.digests import check_bases
 
-    parts = assemble(config)
-    check_bases(checkpoint.path, checkpoint.bases, parts.bases)
     metrics = evaluate_weights(
         parts, {key: checkpoint.path / str(key) for key in parts.host.learners}
     )

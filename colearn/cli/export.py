@@ -10,6 +10,8 @@ from typing import Annotated, Any
 
 import typer
 
+from colearn.errors import ConfigError
+
 from .options import place
 
 
@@ -58,7 +60,6 @@ def export(
     """Write each agent of a run to a folder that transformers, vLLM, peft and `colearn serve` can
     load. With --critics, write each critic to a folder that transformers, `critic.from` and
     `colearn.load_critic` can load."""
-    from colearn.errors import ConfigError
     from colearn.export import export_critics, export_run, push_agents, push_critics
 
     from .options import read_step

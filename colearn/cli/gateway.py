@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .options import Sets, read_step, tell_own_code
+from colearn.errors import ConfigError
+
+from .options import Sets, checkpoint_assembly, tell_own_code
 
 if TYPE_CHECKING:
     from colearn.experiment.assemble import Assembly
@@ -34,7 +36,6 @@ def gateway(
     Prints each episode's URLs as `export` lines, and the episode's reward once the program has
     ended the episode.
     """
-    from colearn.errors import ConfigError
     from colearn.play.trial import Trial
 
     if out is not None and (out.exists() or not out.parent.is_dir()):
@@ -50,20 +51,12 @@ def _assembled(source: str, step: str, sets: list[str]) -> Assembly:
     from colearn.config import load_config
     from colearn.experiment.assemble import assemble
     from colearn.experiment.checkpoint_manager import load_learners
-    from colearn.models.digests import check_bases
-    from colearn.record import open_run
 
     if not Path(source).is_dir():
         config = load_config(source, sets)
         tell_own_code(config)
         return assemble(config)
-    folder = open_run(source)
-    config = folder.config(sets)
-    tell_own_code(config)
-    checkpoint = folder.checkpoints.choose(read_step(step))
-    checkpoint.say_passed()
-    parts = assemble(config)
-    check_bases(checkpoint.path, checkpoint.bases, parts.bases)
+    parts, checkpoint = checkpoint_assembly(source, step, sets)
     load_learners(checkpoint.path, parts.host.learners)
     parts.host.publish()
     return parts

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from colearn.errors import ConfigError, nearest
+
 from .options import Sets
 
 if TYPE_CHECKING:
@@ -50,7 +52,6 @@ def algorithms(name: Wanted = None) -> None:
 def configs(name: Wanted = None) -> None:
     """List the shipped configs, or print one config."""
     from colearn.config import shipped_configs
-    from colearn.errors import ConfigError, nearest
 
     known = shipped_configs()
     if name is not None:
@@ -70,7 +71,6 @@ def settings(
 ) -> None:
     """List the settings of a config, or of one section, with types and defaults."""
     from colearn.config.setting_table import model_settings, sections
-    from colearn.errors import ConfigError, nearest
 
     known = sections()
     tops = {path.partition(".")[0] for path in known} - {""}
@@ -95,13 +95,9 @@ def check(
     from colearn.testing import check_task
 
     data: dict[str, Any] = {"task": {"name": task}, "models": {}}
-    check_task(build_task(load_config(data, [_of_task(pair) for pair in sets])))
+    changes = [pair if pair.startswith("task.") else f"task.{pair}" for pair in sets]
+    check_task(build_task(load_config(data, changes)))
     print(f"{task}: holds the contract")
-
-
-def _of_task(pair: str) -> str:
-    """Returns `key=value` with the section `task`, which may be left out."""
-    return pair if pair.startswith("task.") else f"task.{pair}"
 
 
 def _list(kind: Kind) -> None:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from colearn.errors import ConfigError
+
 if TYPE_CHECKING:
     from colearn.config import Config
     from colearn.estimate.machine import Machine
-    from colearn.record.checkpoints import Step
+    from colearn.experiment.assemble import Assembly
+    from colearn.record.checkpoints import Checkpoint, Step
 
 
 def place(context: typer.Context, option: typer.CallbackParam, given: Path | None) -> Path | None:
@@ -45,7 +49,6 @@ def read_devices(devices: str | None, dry_run: bool) -> Machine | None:
 
     Errors: ConfigError if the form is invalid, or if --dry-run is missing.
     """
-    from colearn.errors import ConfigError
 
     if devices is None:
         return None
@@ -59,7 +62,6 @@ def read_devices(devices: str | None, dry_run: bool) -> Machine | None:
 def read_step(text: str) -> Step:
     """Converts the value of `--step`. Errors: ConfigError for a text that is not `last`, `best` or
     an iteration."""
-    from colearn.errors import ConfigError
 
     if text == "last":
         return "last"
@@ -68,6 +70,27 @@ def read_step(text: str) -> Step:
     if text.isascii() and text.isdigit():
         return int(text)
     raise ConfigError(f"--step {text}: give last, best or a checkpoint's iteration")
+
+
+def checkpoint_assembly(
+    run: str | Path, step: str, sets: Sequence[str]
+) -> tuple[Assembly, Checkpoint]:
+    """Assembles a run and returns it with the chosen checkpoint, on whose base models it stands.
+    The checkpoint's weights are not loaded yet."""
+    from colearn.record import open_run
+
+    folder = open_run(run)
+    config = folder.config(sets)
+    tell_own_code(config)
+    checkpoint = folder.checkpoints.choose(read_step(step))
+    checkpoint.say_passed()
+
+    from colearn.experiment.assemble import assemble
+    from colearn.models.digests import check_bases
+
+    parts = assemble(config)
+    check_bases(checkpoint.path, checkpoint.bases, parts.bases)
+    return parts, checkpoint
 
 
 def tell_own_code(config: Config) -> None:

@@ -26,7 +26,6 @@ class CommandOutput:
         self._stream = stream
 
     def write(self, text: str) -> int:
-        """Writes a text. Errors: OutputLost."""
         self._check_open()
         try:
             return self._stream.write(text)
@@ -34,7 +33,6 @@ class CommandOutput:
             raise self._lost(error) from None
 
     def flush(self) -> None:
-        """Writes the buffered text. Errors: OutputLost."""
         self._check_open()
         try:
             self._stream.flush()
@@ -75,12 +73,10 @@ class Errors:
         return len(text)
 
     def writelines(self, lines: Any) -> None:
-        """Writes several texts."""
         for line in lines:
             self.write(line)
 
     def flush(self) -> None:
-        """Writes the buffered text."""
         if not self._stream.closed:
             try:
                 self._stream.flush()

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from colearn.errors import ConfigError
+
 from .options import Sets, place, tell_own_code
 
 if TYPE_CHECKING:
@@ -66,7 +68,6 @@ def play(
     from multiprocessing import get_context
 
     from colearn.config import build_algorithm, build_task
-    from colearn.errors import ConfigError
     from colearn.experiment.step_workers import step_workers
     from colearn.play import Person, load_source, make_team
     from colearn.play import play as run

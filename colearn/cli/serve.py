@@ -9,6 +9,8 @@ from typing import Annotated
 
 import typer
 
+from colearn.errors import MissingExtra
+
 TOKEN = "COLEARN_TOKEN"
 
 
@@ -57,7 +59,6 @@ def serve(
     grace: Annotated[float, typer.Option(min=0, help="Seconds to finish at the end.")] = 30.0,
 ) -> None:
     """Serve one exported agent: chat completions, sessions, metrics. Ends on SIGTERM."""
-    from colearn.errors import MissingExtra
     from colearn.serve.access import read_token
 
     token = read_token(token_file, os.environ.get(TOKEN), host=host, insecure=insecure)

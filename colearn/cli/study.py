@@ -8,6 +8,8 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from colearn.errors import ConfigError
+
 _TEAMS = "teams"
 
 
@@ -36,7 +38,6 @@ def teams(
 ) -> None:
     """Evaluate a trained team with swapped policies, and a team of agents that were trained alone;
     plot each role's reward."""
-    from colearn.errors import ConfigError
     from colearn.experiment.study import write_study
 
     pairs = [pair.partition("=") for pair in alone]
@@ -67,19 +68,16 @@ def critic(
 
     from .options import read_step
 
-    def shown(value: float | None) -> str:
-        return "-" if value is None else show_number(value)
-
     for study in study_critic(
         run, critic=given, step=read_step(step), repeats=repeats, branches=branches
     ):
         print(f"{study.name}, on {study.joint_actions} fresh joint actions")
         for turn in study.turns:
             found = (turn.explained, turn.r2, turn.item_mean)
-            explained, r2, item = (shown(None if one is None else one.mean) for one in found)
-            bounds = (
-                "-" if turn.ceiling is None else "{} [{}, {}]".format(*map(shown, turn.ceiling))
-            )
+            explained, r2, item = (show_number(None if one is None else one.mean) for one in found)
+            bounds = "-"
+            if turn.ceiling is not None:
+                bounds = "{} [{}, {}]".format(*map(show_number, turn.ceiling))
             print(
                 f"  turn {turn.turn}: explains {explained} (R^2 {r2}); means by item {item}; "
                 f"can be explained: {bounds}"

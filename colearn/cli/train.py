@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from colearn.errors import ConfigError
 from colearn.text.masking import SECRETS
 
 from .options import Devices, Sets, place, read_devices, tell_own_code
@@ -68,7 +69,6 @@ def train(
     ] = False,
 ) -> None:
     """Train one algorithm on one task with one seed."""
-    from colearn.errors import ConfigError
 
     if seed is not None:
         sets = [*sets, f"run.seed={seed}"]
@@ -96,7 +96,6 @@ def train(
 
 def _settings(config: str | None, out: Path | None, sets: Sequence[str], resume: bool) -> Config:
     from colearn.config import load_config
-    from colearn.errors import ConfigError
     from colearn.record import open_run
 
     if config is not None:
@@ -132,7 +131,6 @@ def _estimate(settings: Config, out: Path | None, processes: int, machine: Machi
 
 
 def _train(settings: Config, out: Path, resume: bool, watch: bool) -> None:
-    from colearn.errors import ConfigError
     from colearn.experiment.interruption import Interrupted, end_with
     from colearn.experiment.restarts import run_with_restarts
 

@@ -28,7 +28,6 @@ class Remote(Player):
         return await asyncio.wrap_future(self.agent.start(self._act(request)))
 
     def close(self) -> None:
-        """Closes the connections."""
         self.agent.close()
 
     async def _act(self, request: ActionRequest) -> list[TokenAnswer]:

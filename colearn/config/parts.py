@@ -67,7 +67,7 @@ def build_dataclass(cls: type[Built], settings: Mapping[str, Any]) -> Built:
     missing = [
         field.name
         for field in fields(cls)  # type: ignore[arg-type] # every part and algorithm is one
-        if field.init and field.name not in settings and _default(field) is MISSING
+        if field.init and field.name not in settings and field_default(field) is MISSING
     ]
     if missing:
         raise ConfigError(f"{missing[0]}: missing; it has no default")
@@ -118,7 +118,7 @@ def _values(cls: type[Any], settings: Mapping[str, Any], current: Any) -> dict[s
     for key, value in settings.items():
         if key not in known:
             raise ConfigError(f"{key}: unknown setting; {_remedy(cls, key, known)}")
-        default = _default(known[key]) if current is None else getattr(current, key)
+        default = field_default(known[key]) if current is None else getattr(current, key)
         try:
             values[key] = _value(hints[key], value, default)
         except NumberError as error:
@@ -176,7 +176,8 @@ def _value(hint: Any, value: Any, default: Any) -> Any:
     return replace(default, **_values(type(default), settings, default))
 
 
-def _default(field: Field[Any]) -> Any:
+def field_default(field: Field[Any]) -> Any:
+    """The default of a dataclass's field; MISSING if it has none."""
     return field.default if field.default_factory is MISSING else field.default_factory()
 
 
@@ -204,7 +205,7 @@ def known_settings(cls: type[Any], names: Mapping[str, str]) -> dict[str, Any]:
     for field in fields(cls):
         if not field.init:
             continue
-        kind, default = _kind(hints[field.name]), _default(field)
+        kind, default = _kind(hints[field.name]), field_default(field)
         known[field.name] = None
         if kind is not None:
             part = type(default)

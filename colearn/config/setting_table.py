@@ -20,7 +20,8 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from .parts import part_name
+from .elsewhere import settings_class
+from .parts import field_default, part_name
 from .settings import Config
 from .strict_section import Named
 
@@ -159,16 +160,7 @@ def part_settings(cls: type[Any], given: Mapping[str, str] | None = None) -> lis
     """
     if is_dataclass(cls):
         sentences, hints = attribute_sentences(cls), get_type_hints(cls, include_extras=True)
-        pairs = [
-            (
-                one.name,
-                one.default_factory()
-                if one.default is MISSING is not one.default_factory
-                else one.default,
-            )
-            for one in fields(cls)
-            if one.init
-        ]
+        pairs = [(one.name, field_default(one)) for one in fields(cls) if one.init]
     else:
         sentences = listed_sentences(cls)
         hints = get_type_hints(cls.__init__, include_extras=True)
@@ -217,8 +209,8 @@ def sections() -> dict[str, type[BaseModel]]:
         hints = get_type_hints(cls)
         for name in cls.model_fields:
             hint = hints[name]
-            inside = next((one for one in _flattened(hint) if _is_section(one)), None)
-            if inside is not None:
+            inside = settings_class(hint)
+            if inside is not None and not issubclass(inside, Named):
                 below = f"{path}{name}" + (".NAME" if get_origin(hint) is dict else "")
                 if inside not in found.values():
                     found[below] = inside
@@ -226,13 +218,3 @@ def sections() -> dict[str, type[BaseModel]]:
 
     walk(Config, "")
     return found
-
-
-def _flattened(hint: Any) -> Iterator[Any]:
-    yield hint
-    for one in get_args(hint):
-        yield from _flattened(one)
-
-
-def _is_section(hint: Any) -> bool:
-    return isinstance(hint, type) and issubclass(hint, BaseModel) and not issubclass(hint, Named)

@@ -41,7 +41,9 @@ def number_problem(hint: Any, value: Any) -> str | None:
     options = _options(hint)
     if isinstance(value, bool) or (isinstance(value, str) and not EXPONENT.fullmatch(value)):
         numbers = any(one in (int, float) for one in options)
-        if numbers and not any(one in (str, bool, Any) or _is_literal(one) for one in options):
+        if numbers and not any(
+            one in (str, bool, Any) or get_origin(one) is Literal for one in options
+        ):
             shown = repr(value)
             cut = shown if len(shown) <= _ROOM else f"{shown[:_ROOM]} ..."
             return f"must be {'a number' if float in options else 'an integer'}, got {cut}"
@@ -64,10 +66,6 @@ def _options(hint: Any) -> list[Any]:
     if get_origin(hint) in (Union, UnionType):
         return [one for part in get_args(hint) for one in _options(part)]
     return [] if hint is type(None) else [hint]
-
-
-def _is_literal(hint: Any) -> bool:
-    return get_origin(hint) is Literal
 
 
 class Section(BaseModel):

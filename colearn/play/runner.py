@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 from colearn.client.async_agent import AsyncRemoteAgent
@@ -45,33 +45,20 @@ async def play(
     lost later ends only its episode); TaskError if the task breaks its contract.
     """
     items, split_size = evaluation_items(task, settings)
-    async with AsyncExitStack() as stack:
-        for agent in agents.values():
-            await stack.enter_async_context(agent)
+    evaluation = derive_seed(seed, "evaluation")
+    async with _opened(
+        task, agents, seed=evaluation, greedy=settings.greedy, pool=pool, tell=tell
+    ) as room:
         if tell is not None:
             shown = {name: agent.endpoint.shown for name, agent in agents.items()}
             tell({"kind": "planned", "agents": shown, "items": [str(item) for item in items]})
-        # stack.enter_context would wait for a hanging step when the play session is interrupted
-        thread = ThreadPoolExecutor(1)
-        try:
-            room = PlaySetting(
-                task=task,
-                agents=agents,
-                seed=derive_seed(seed, "evaluation"),
-                greedy=settings.greedy,
-                thread=thread,
-                steps=thread if pool is None else pool,
-                tell=tell,
-            )
-            played = Played(
-                await _all(room, items, at_once),
-                settings,
-                split_size,
-                RewardStructure.of(task).pays,
-                credit,
-            )
-        finally:
-            thread.shutdown(wait=False, cancel_futures=True)
+        played = Played(
+            await _all(room, items, at_once),
+            settings,
+            split_size,
+            RewardStructure.of(task).pays,
+            credit,
+        )
     if tell is not None:
         tell({"kind": "finished", "metrics": played.metrics, "lost": len(played.lost)})
     return played
@@ -91,21 +78,36 @@ async def play_item(
 
     Errors: as for `play`; an agent lost during the episode is reported in `PlayedEpisode.lost`.
     """
+    async with _opened(task, agents, seed=seed, greedy=greedy) as room:
+        return await play_episode(room, 0, item)
+
+
+@asynccontextmanager
+async def _opened(
+    task: DecPOMDP[Any, Any],
+    agents: Mapping[str, AsyncRemoteAgent | Person],
+    *,
+    seed: int,
+    greedy: bool,
+    pool: Executor | None = None,
+    tell: Tell | None = None,
+) -> AsyncIterator[PlaySetting]:
+    """Context in which the agents are open and a thread executes the task's functions."""
     async with AsyncExitStack() as stack:
         for agent in agents.values():
             await stack.enter_async_context(agent)
+        # stack.enter_context would wait for a hanging step when the play session is interrupted
         thread = ThreadPoolExecutor(1)
         try:
-            room = PlaySetting(
+            yield PlaySetting(
                 task=task,
                 agents=agents,
                 seed=seed,
                 greedy=greedy,
                 thread=thread,
-                steps=thread,
-                tell=None,
+                steps=thread if pool is None else pool,
+                tell=tell,
             )
-            return await play_episode(room, 0, item)
         finally:
             thread.shutdown(wait=False, cancel_futures=True)
 

@@ -6,24 +6,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import Field
 
 from colearn.config import SuiteSettings, load_suite
 from colearn.config.renamed import current_suite
 from colearn.errors import CheckpointError, ConfigError
 from colearn.text.masking import masked_settings
 
+from .fields import RecordFields
 from .files import read_fields, read_yaml, write_text
 from .folder import COMPARISON, RUN, RUNS, RunFolder
 
 SUITE = "suite.json"
 
 
-class _EntryFields(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="ignore", use_attribute_docstrings=True)
-
-
-class ComparisonEntry(_EntryFields):
+class ComparisonEntry(RecordFields):
     """One planned run."""
 
     run: str
@@ -33,12 +30,12 @@ class ComparisonEntry(_EntryFields):
     seed: int
 
 
-class ComparisonRecord(_EntryFields):
+class ComparisonRecord(RecordFields):
     """compare.json: the plan of a comparison."""
 
     digest: str
     """Digest of the settings shared by all algorithms."""
-    digests: dict[str, str] = {}
+    digests: dict[str, str] = Field(default_factory=dict)
     """Digest of each algorithm's resolved settings. The digests identify the comparison."""
     version: str
     command: str | None = None
@@ -47,7 +44,7 @@ class ComparisonRecord(_EntryFields):
     runs: tuple[ComparisonEntry, ...]
 
 
-class SuiteRecord(_EntryFields):
+class SuiteRecord(RecordFields):
     """suite.json: the plan of a suite."""
 
     command: str | None = None
@@ -62,7 +59,6 @@ class ComparisonFolder:
     path: Path
 
     def exists(self) -> bool:
-        """Whether the folder contains a comparison."""
         return (self.path / COMPARISON).is_file()
 
     def record(self) -> ComparisonRecord:

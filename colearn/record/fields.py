@@ -23,14 +23,14 @@ Count = Annotated[int, Field(ge=0)]
 Metrics = Annotated[dict[str, Number], BeforeValidator(current_metrics)]
 
 
-class _Fields(BaseModel):
+class RecordFields(BaseModel):
     """Base class of all records; unknown fields, which a later version may have written, are
     ignored."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", use_attribute_docstrings=True)
 
 
-class Best(_Fields):
+class Best(RecordFields):
     """The evaluation with the best headline metric so far. If several evaluations are equal, the
     first counts."""
 
@@ -65,7 +65,7 @@ class Progress(BaseModel):
     """Mean return for each item and turn. A critic is compared with this baseline."""
 
 
-class RunRecord(_Fields):
+class RunRecord(RecordFields):
     """run.json: a run's description, progress and results."""
 
     status: Literal["running", "interrupted", "finished"]
@@ -109,7 +109,7 @@ class RunRecord(_Fields):
     last: Metrics
 
 
-class Line(_Fields):
+class Line(RecordFields):
     """A line of metrics.jsonl: the metrics of an update or an evaluation, with the run's total
     training cost so far."""
 
@@ -123,7 +123,7 @@ class Line(_Fields):
     """Value of each metric; None if the value was not finite."""
 
 
-class RecordedTurn(_Fields):
+class RecordedTurn(RecordFields):
     """One turn of a recorded episode."""
 
     reward: Number = None
@@ -140,7 +140,7 @@ class RecordedTurn(_Fields):
         return list(dict.fromkeys([*self.observations, *self.actions]))
 
 
-class Episode(_Fields):
+class Episode(RecordFields):
     """A line of episodes.jsonl: a complete evaluation episode."""
 
     iteration: Count
@@ -155,7 +155,7 @@ class Episode(_Fields):
     turns: tuple[RecordedTurn, ...] = ()
 
 
-class CriticTurn(_Fields):
+class CriticTurn(RecordFields):
     """Variance of the returns after one turn in one update, and the part of this variance that the
     critic explained."""
 
@@ -180,7 +180,7 @@ class CriticTurn(_Fields):
     groups."""
 
 
-class CriticLine(_Fields):
+class CriticLine(RecordFields):
     """A line of critic.jsonl: the variance that the critic explained in one update."""
 
     iteration: Count
@@ -190,7 +190,7 @@ class CriticLine(_Fields):
     of value."""
 
 
-class RecordedNode(_Fields):
+class RecordedNode(RecordFields):
     """A node of a recorded tree, without token ids: a joint history, and the edge that leads to the
     node."""
 
@@ -208,7 +208,7 @@ class RecordedNode(_Fields):
     cut: bool = False
 
 
-class RecordedTree(_Fields):
+class RecordedTree(RecordFields):
     """A line of trees.jsonl: one training episode."""
 
     iteration: Count

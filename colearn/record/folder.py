@@ -67,7 +67,6 @@ class RunFolder:
         return "finished" if self.record().status == "finished" else "unfinished"
 
     def record(self) -> RunRecord:
-        """Read run.json."""
         return read_fields(RunRecord, self.path / RUN)
 
     def lines(self) -> list[Line]:
@@ -99,7 +98,6 @@ class RunFolder:
             )
 
     def episodes(self) -> list[Episode]:
-        """Read episodes.jsonl."""
         return list(read_lines(Episode, self.path / EPISODES))
 
     def critic_lines(self) -> list[CriticLine]:

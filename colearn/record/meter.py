@@ -48,7 +48,6 @@ class Meter:
         """Generated tokens and training seconds after each update."""
 
     def evaluated(self, environment_steps: int, iteration: int, metrics: Metrics) -> None:
-        """Record an evaluation."""
         self._steps, self._iteration = environment_steps, iteration
         if self.metric in metrics:
             self._evaluation, self._evaluated_at = metrics[self.metric], environment_steps

@@ -37,7 +37,7 @@ def _environment() -> Environment:
         "commas": "{:,}".format,
         "darkened": darkened,
         "data_uri": _data_uri,
-        "number": _number,
+        "number": show_number,
         "setting": show,
         "svg_height": _svg_height,
     }
@@ -46,10 +46,6 @@ def _environment() -> Environment:
 
 def _printable(value: Any) -> Any:
     return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
-
-
-def _number(value: float | None) -> str:
-    return "-" if value is None else show_number(value)
 
 
 def _svg_height(svg: str) -> int:

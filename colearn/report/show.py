@@ -7,9 +7,11 @@ import math
 from colearn.statistics.over_seeds import MeanEstimate
 
 
-def show_number(value: float) -> str:
+def show_number(value: float | None) -> str:
     """Formats a number with three significant digits and no exponent; from 1000 on, as a whole
-    number with thousands separators."""
+    number with thousands separators. None is a dash."""
+    if value is None:
+        return "-"
     if abs(value) >= 999.5:
         return f"{value:,.0f}"
     if abs(value) < 5e-5:

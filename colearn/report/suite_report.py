@@ -12,7 +12,6 @@ from rich.table import Table as TerminalTable
 
 import colearn
 from colearn.config import SuiteSettings
-from colearn.statistics.over_seeds import MeanEstimate
 from colearn.text.masking import masked, masked_settings
 
 from .page import render
@@ -79,7 +78,7 @@ def _terminal_table(suite: SuiteSettings, figures: Figures, tasks: list[str]) ->
         table.add_row(
             escape(printed),
             *(
-                f"{_bold(cell.text) if cell.best else cell.text} {cell.note}".strip()
+                f"{f'[bold]{cell.text}[/bold]' if cell.best else cell.text} {cell.note}".strip()
                 for cell in cells
             ),
         )
@@ -108,18 +107,10 @@ def _cell(figures: Figures, label: str, number: int) -> ResultCell:
     value = figures.values[label][number]
     mark = figures.marks.get((label, number))
     return ResultCell(
-        text="-" if value is None else _shown(value),
+        text=show_number(None if value is None else value.mean),
         note="" if mark is None else f"({mark})",
         best=label in figures.best(number),
     )
-
-
-def _bold(text: str) -> str:
-    return f"[bold]{text}[/bold]"
-
-
-def _shown(value: MeanEstimate) -> str:
-    return show_number(value.mean)
 
 
 def _caption(suite: SuiteSettings, figures: Figures) -> str:

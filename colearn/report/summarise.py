@@ -114,7 +114,7 @@ def _summarise_algorithm(
             **_costs(runs),
         },
         curves=_curves(runs, {axis: (axis, _evaluated(judged)) for axis in AXES}),
-        training=curve(runs, "environment_steps", _trained("return")),
+        training=curve(runs, "environment_steps", lambda run: _values(run.updates, "return")),
         metrics_curves=_curves(
             runs,
             {
@@ -168,19 +168,12 @@ Points = Callable[[Run], list[tuple[Line, float]]]
 
 
 def _evaluated(metric: str) -> Points:
-    def read(run: Run) -> list[tuple[Line, float]]:
-        points = ((line, line.metrics.get(metric)) for line in run.evaluations)
-        return [(line, value) for line, value in points if value is not None]
-
-    return read
+    return lambda run: _values(run.evaluations, metric)
 
 
-def _trained(metric: str) -> Points:
-    def read(run: Run) -> list[tuple[Line, float]]:
-        points = ((line, line.metrics.get(metric)) for line in run.updates)
-        return [(line, value) for line, value in points if value is not None]
-
-    return read
+def _values(lines: Sequence[Line], metric: str) -> list[tuple[Line, float]]:
+    points = ((line, line.metrics.get(metric)) for line in lines)
+    return [(line, value) for line, value in points if value is not None]
 
 
 def _diagnosed(name: str) -> Points:

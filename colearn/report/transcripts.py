@@ -43,7 +43,6 @@ class TranscriptPair:
 
     @property
     def same_item(self) -> bool:
-        """Whether both transcripts are of the same item."""
         if self.after is None:
             return False
         return self.before.record.item == self.after.record.item

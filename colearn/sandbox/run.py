@@ -154,7 +154,7 @@ def _run_once(
             bury(ours)
             raise
     supervise([ours, theirs], ours, began + limits.seconds)
-    for report in _reports(ours):
+    for report in frames(bytes(ours.output)):
         match report:
             case ["test", number, passed, kind, message]:
                 findings.passed[number] = passed
@@ -171,10 +171,6 @@ def _run_once(
         findings.fail_rest("timeout", f"not finished within {limits.seconds:g} seconds")
     elif ours.process.returncode != 0:
         findings.fail_rest(*lost_by(ours))
-
-
-def _reports(watched: Watched) -> list[Any]:
-    return list(frames(bytes(watched.output)))
 
 
 def _loss(how: str, program: Watched) -> tuple[ErrorKind, str]:

@@ -49,13 +49,13 @@ def start(side: Side, mechanism: Mechanism, limits: Limits, channel: Sequence[in
         }
         return start_forked(settings, with_errors=side != "program", channel=channel)
     command = [*words, numbers, *limit_words]
-    filter_fd = None
-    folder = None
+    filter_fd, folder, environment = None, None, ENVIRONMENT
     if mechanism == "bwrap":
         filter_fd = filter_file(code)
         command = bwrap_command(command, limits, place, filter_fd)
     else:
         folder = tempfile.TemporaryDirectory(prefix="colearn-sandbox-", ignore_cleanup_errors=True)
+        environment = ENVIRONMENT | {"HOME": folder.name, "TMPDIR": folder.name}
     try:
         child = subprocess.Popen(
             command,
@@ -64,17 +64,13 @@ def start(side: Side, mechanism: Mechanism, limits: Limits, channel: Sequence[in
             stderr=subprocess.STDOUT if side == "program" else subprocess.PIPE,
             pass_fds=[*channel, *([] if filter_fd is None else [filter_fd])],
             cwd="/" if folder is None else folder.name,
-            env=ENVIRONMENT if folder is None else _on_disk(folder.name),
+            env=environment,
             start_new_session=True,
         )
     finally:
         if filter_fd is not None:
             os.close(filter_fd)
     return Spawned(child, folder, limits.files if mechanism == "bwrap" else None)
-
-
-def _on_disk(folder: str) -> dict[str, str]:
-    return ENVIRONMENT | {"HOME": folder, "TMPDIR": folder}
 
 
 def _limit_words(limits: Limits, mechanism: Mechanism) -> Sequence[str]:

@@ -62,7 +62,6 @@ class ServedAgent:
 
     @property
     def name(self) -> str:
-        """The agent's name."""
         return self.manifest.agent
 
     def _chat(self, system: str | None) -> ServedChat:

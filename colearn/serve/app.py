@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import mimetypes
 from collections.abc import AsyncIterator
+from functools import cache
+from importlib.resources import files
 
 from fastapi import FastAPI
 from starlette.exceptions import HTTPException
@@ -19,7 +22,6 @@ from colearn.generate.job import ChoiceEnd, Done, TokenDrawn
 
 from .completion import ChatAnswer, failure
 from .guard import refuse
-from .page_files import INDEX, PageFiles
 from .service import ServedTurn, Service
 from .waiting import JobEvents
 
@@ -27,7 +29,6 @@ from .waiting import JobEvents
 def build_app(service: Service) -> FastAPI:
     """Builds the server's ASGI application. The `Guard` middleware is not included."""
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
-    page = PageFiles()
 
     @app.post("/v1/chat/completions")
     async def chat(request: Request) -> Response:
@@ -64,11 +65,11 @@ def build_app(service: Service) -> FastAPI:
 
     @app.get("/")
     async def index() -> Response:
-        return page.response(INDEX)
+        return _page_file("index.html")
 
     @app.get("/page/{name}")
     async def part(name: str) -> Response:
-        return page.response(name)
+        return _page_file(name)
 
     @app.exception_handler(ServeError)
     async def refused(_: Request, error: ServeError) -> Response:
@@ -85,6 +86,24 @@ def build_app(service: Service) -> FastAPI:
         return refuse(ServeError(500, "internal error"))  # the guard reports it
 
     return app
+
+
+@cache
+def _page_files() -> dict[str, bytes]:
+    """The files of the chat page by name, so that no path is built from a request."""
+    folder = files("colearn.serve") / "page"
+    entries = folder.iterdir() if folder.is_dir() else ()
+    return {entry.name: entry.read_bytes() for entry in entries if entry.is_file()}
+
+
+def _page_file(name: str) -> Response:
+    """Errors: ServeError 404."""
+    content = _page_files().get(name)
+    if content is None:
+        raise ServeError(404, "no such page", code="not_found")
+    kind = mimetypes.guess_type(name)[0] or "application/octet-stream"
+    headers = {"x-content-type-options": "nosniff", "cache-control": "no-cache"}
+    return Response(content, media_type=kind, headers=headers)
 
 
 async def _chat(service: Service, request: Request) -> Response:

@@ -98,11 +98,9 @@ class Service:
         )
 
     def start(self) -> None:
-        """Starts the engine's thread."""
         self.worker.start()
 
     def close(self) -> None:
-        """Stops the engine's thread and the encoding thread."""
         self.worker.close()
         self._encoding.shutdown()
 

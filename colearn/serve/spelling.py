@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from transformers.convert_slow_tokenizer import bytes_to_unicode
+
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
@@ -23,7 +25,8 @@ class Spelling:
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase) -> None:
         self._tokenizer = tokenizer
-        self._bytes = _byte_alphabet()
+        self._bytes = {letter: byte for byte, letter in bytes_to_unicode().items()}
+        """The byte for each letter of byte-level vocabularies."""
         self._spell = lru_cache(maxsize=65536)(self._spelt)
 
     def entry(self, token: int, logprob: float, top: Sequence[tuple[int, float]]) -> dict[str, Any]:
@@ -48,12 +51,3 @@ class Spelling:
         if all(letter in self._bytes for letter in piece):
             return text, bytes(self._bytes[letter] for letter in piece)
         return text, None
-
-
-def _byte_alphabet() -> dict[str, int]:
-    """Returns the byte for each letter of byte-level vocabularies. Printable Latin-1 characters map
-    to their own codes; the other bytes map to letters from U+0100 on."""
-    plain = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
-    others = [byte for byte in range(256) if byte not in plain]
-    letters = {chr(byte): byte for byte in plain}
-    return letters | {chr(0x100 + number): byte for number, byte in enumerate(others)}

@@ -20,7 +20,6 @@ class JobEvents:
         self.job: Job | None = None
 
     def receive(self, event: Event) -> None:
-        """Queues an event."""
         assert self.job is not None
         if self._queue.qsize() >= _HELD and not isinstance(event, Done | Failed):
             self.job.cancelled = True

@@ -13,7 +13,6 @@ from colearn.contract import Callback
 from colearn.errors import ConfigError, ShortTraceback
 from colearn.record.place import named_folder
 
-from .comparison_result import ComparisonResult
 from .kinds import (
     AlgorithmGiven,
     CriticGiven,
@@ -24,6 +23,7 @@ from .kinds import (
     TaskGiven,
 )
 from .named import Names
+from .result import ComparisonResult
 from .settings import settings_from
 
 AlgorithmsGiven: TypeAlias = Sequence[AlgorithmGiven] | Mapping[str, AlgorithmGiven]

@@ -28,17 +28,15 @@ class RewardOfColumns(Protocol):
     """A reward function whose parameters include columns of the data: `f(prompts, completions,
     answer, **kwargs)`."""
 
-    def __call__(self, prompts: Any, completions: Any, /, *args: Any, **columns: Any) -> Rewards:
-        """Compute the rewards of completions."""
-        ...
+    def __call__(
+        self, prompts: Any, completions: Any, /, *args: Any, **columns: Any
+    ) -> Rewards: ...
 
 
 class RewardByName(Protocol):
     """A reward function that names only the arguments that it reads: `f(completions, **kwargs)`."""
 
-    def __call__(self, *, prompts: Any, completions: Any, **columns: Any) -> Rewards:
-        """Compute the rewards of completions."""
-        ...
+    def __call__(self, *, prompts: Any, completions: Any, **columns: Any) -> Rewards: ...
 
 
 OneReward: TypeAlias = RewardFunction | RewardOfColumns | RewardByName | str

@@ -6,12 +6,12 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import MISSING, Field, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
 from colearn.config import Named, build_part, part_name
-from colearn.config.parts import KINDS, build_dataclass
+from colearn.config.parts import KINDS, build_dataclass, field_default
 from colearn.contract import Algorithm, Callback, DecPOMDP, RewardFunction
 from colearn.errors import ConfigError
 from colearn.registry import name_of
@@ -206,17 +206,12 @@ def _changed(value: Any, default: Any) -> dict[str, Any]:
     for field in fields(value):
         if not field.init:
             continue
-        own, usual = getattr(value, field.name), _default(field, default)
+        usual = field_default(field) if default is None else getattr(default, field.name)
+        own = getattr(value, field.name)
         if type(own) is type(usual) and own == usual:
             continue
         changed[field.name] = _plain(own, usual)
     return changed
-
-
-def _default(field: Field[Any], default: Any) -> Any:
-    if default is not None:
-        return getattr(default, field.name)
-    return field.default if field.default_factory is MISSING else field.default_factory()
 
 
 def _plain(value: Any, usual: Any) -> Any:

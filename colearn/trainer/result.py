@@ -1,9 +1,13 @@
-"""Result of a run: the run's folder, its record and the metrics of its evaluations."""
+"""Results of a run and of a comparison: folder, record, metrics and report."""
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+from markupsafe import Markup
 
 from colearn.record import Run, open_run, read_run
 from colearn.registry.given import PREFIX
@@ -50,6 +54,41 @@ class Result:
         from .result_html import result_html  # draws with matplotlib
 
         return result_html(self.run, str(self), self.run.record.headline.label, self.curve())
+
+
+@dataclass(frozen=True)
+class ComparisonResult:
+    """A finished comparison. A notebook displays the comparison's curves, its table and an
+    episode."""
+
+    folder: Path
+    """Folder that `colearn report` reads. A call of `compare` with the same arguments adds runs to
+    this folder."""
+
+    @property
+    def report(self) -> Path:
+        """Path of the page with the curves and the transcripts."""
+        return self.folder / "report.html"
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """The content of summary.json, which lists every metric of each algorithm at the start and
+        at the end of training."""
+        read: dict[str, Any] = json.loads((self.folder / "summary.json").read_text())
+        return read
+
+    def __fspath__(self) -> str:
+        return str(self.report)
+
+    def __str__(self) -> str:
+        table = (self.folder / "table.md").read_text().strip()
+        return f"{self.summary['headline']}\n\n{table}\n\nreport: {self.report}"
+
+    def _repr_html_(self) -> str:
+        from .result_html import comparison_html  # draws with matplotlib
+
+        shown = comparison_html(self.folder, self.summary["headline"])
+        return f"{shown}{Markup('<p>report: {}</p>').format(self.report)}"
 
 
 def read_result(folder: Path) -> Result:
