@@ -1,4 +1,4 @@
-"""Progress displays of runs: bars on a terminal, widgets in a notebook, lines of text elsewhere."""
+"""Progress displays of runs: bars on a terminal or in a notebook, lines of text elsewhere."""
 
 from __future__ import annotations
 
@@ -167,6 +167,8 @@ class Bars:
             TextColumn("{task.fields[latest]}", markup=False),
             TextColumn("{task.fields[state]}", markup=False),
             console=console,
+            redirect_stdout=not console.is_jupyter,  # what a cell prints is its output
+            redirect_stderr=not console.is_jupyter,
         )
         self._many = len(goals) > _MANY
         self._runs = self._progress.add_task(
@@ -190,6 +192,7 @@ class Bars:
         return self
 
     def __exit__(self, *exception: object) -> None:
+        self._progress.refresh()  # in a notebook, rich does not draw the last state itself
         self._progress.stop()
 
     def started(self, name: str, how: str) -> None:
@@ -213,12 +216,9 @@ class Bars:
 
 
 def watch(console: Console, goals: Goals) -> AbstractContextManager[Watcher]:
-    """Returns a watcher that shows bars on a terminal, widgets in a notebook if ipywidgets is
-    installed, and lines of text elsewhere."""
-    if console.is_jupyter:
-        if find_spec("ipywidgets") is None:
-            return Lines(Console(force_jupyter=False), goals)
-        from .widgets import Widgets
-
-        return Widgets(goals)
-    return Bars(console, goals) if console.is_terminal else Lines(console, goals)
+    """Returns a watcher that shows bars on a terminal and, if ipywidgets is installed, in a
+    notebook, and lines of text elsewhere."""
+    if console.is_jupyter and find_spec("ipywidgets") is None:
+        return Lines(Console(force_jupyter=False), goals)
+    bars = console.is_terminal or console.is_jupyter
+    return Bars(console, goals) if bars else Lines(console, goals)

@@ -8,9 +8,24 @@ import pytest
 from rich.console import Console
 
 from colearn.comparison.progress import Bars, Goal, Lines, watch
-from colearn.record.meter import Status
 
 GOALS = {"a-s0": Goal(400, metric="solved"), "<b>": Goal(400)}
+
+CELL = """
+from rich.console import Console
+from colearn.comparison.progress import Goal, watch
+from colearn.record.meter import Status
+
+goals = {"a-s0": Goal(400, metric="solved"), "<b>": Goal(400)}
+with watch(Console(), goals) as shown:
+    shown.started("a-s0", "started")
+    shown.advanced("a-s0", Status(environment_steps=100, evaluation=0.25))
+    print("between")
+    shown.ended("a-s0", "finished")
+    shown.started("<b>", "started")
+    shown.advanced("<b>", Status(environment_steps=8))
+    shown.ended("<b>", "failed: <i>")
+"""
 
 
 @pytest.fixture
@@ -33,16 +48,16 @@ def test_a_notebook_without_ipywidgets_has_plain_lines(
 
 
 @pytest.mark.notebooks
-def test_a_notebook_with_ipywidgets_has_a_bar_for_each_run(in_notebook: Console) -> None:
+def test_a_notebook_with_ipywidgets_has_a_bar_for_each_run() -> None:
+    nbclient, nbformat = pytest.importorskip("nbclient"), pytest.importorskip("nbformat")
     pytest.importorskip("ipywidgets")
-    shown = watch(in_notebook, GOALS)
-    shown.started("a-s0", "started")
-    shown.advanced("a-s0", Status(environment_steps=100, evaluation=0.25))
-    shown.ended("a-s0", "finished")
-    shown.advanced("<b>", Status(environment_steps=8))
-    shown.ended("<b>", "failed: <i>")
-    (_, bar, text), (name, other, failure) = (row.children for row in shown.box.children)
-    assert (bar.value, bar.max, bar.bar_style) == (100, 400, "success")
-    assert text.value == "100/400 steps, evaluation solved 0.250, finished"
-    assert (name.value, other.bar_style) == ("&lt;b&gt;", "danger")
-    assert failure.value == "failed: &lt;i&gt;"
+    cell = nbformat.v4.new_code_cell(CELL)
+    notebook = nbformat.v4.new_notebook(cells=[cell])
+    nbclient.NotebookClient(notebook, timeout=120).execute()
+    (widgets,) = notebook.metadata["widgets"].values()
+    outputs = [o for one in widgets["state"].values() for o in one["state"].get("outputs", ())]
+    first, second = outputs[-1]["data"]["text/plain"].splitlines()
+    assert first.startswith("a-s0") and "100/400 steps" in first and "solved 0.250" in first
+    assert second.startswith("<b>") and "8/400 steps" in second and "failed: <i>" in second
+    printed = [output["text"] for output in cell["outputs"] if output["output_type"] == "stream"]
+    assert printed == ["between\n"]
