@@ -53,23 +53,21 @@ def compare(
     from colearn.config import first_seeds, is_suite, load_config
 
     machine = read_devices(devices, dry_run)
-    chosen_seeds = None if seeds is None else first_seeds(seeds, "--seeds")
+    changes: dict[str, Any] = {}
+    if seeds is not None:
+        changes["seeds"] = first_seeds(seeds, "--seeds")
+    if workers is not None:
+        changes["workers"] = workers
     chosen = _names(algorithms) if algorithms else None
     if is_suite(config):
         if tasks:
             sets = [*sets, f"tasks=[{','.join(tasks)}]"]
-        suite = _suite(config, sets, chosen=chosen, seeds=chosen_seeds, workers=workers)
-        _run_suite(suite, out, dry_run, machine)
+        _run_suite(_suite(config, sets, chosen, changes), out, dry_run, machine)
         return
     if tasks:
         raise ConfigError(f"--tasks: {config} has one task; name a suite such as stronger_mas")
     settings = load_config(config, sets)
     tell_own_code(settings)
-    changes: dict[str, Any] = {}
-    if chosen_seeds is not None:
-        changes["seeds"] = chosen_seeds
-    if workers is not None:
-        changes["workers"] = workers
     if changes:
         comparison = settings.compare.model_copy(update=changes)
         settings = settings.model_copy(update={"compare": comparison})
@@ -104,27 +102,16 @@ def _names(given: Sequence[str]) -> list[str]:
 
 
 def _suite(
-    config: str,
-    sets: Sequence[str],
-    *,
-    chosen: Sequence[str] | None,
-    seeds: tuple[int, ...] | None,
-    workers: int | None,
+    config: str, sets: Sequence[str], chosen: Sequence[str] | None, changes: Mapping[str, Any]
 ) -> SuiteSettings:
     from colearn.config import load_suite
 
     suite = load_suite(config, sets)
-    changes: dict[str, Any] = {}
-    if chosen is not None:
-        for name in chosen:
-            if name not in suite.rows:
-                raise ConfigError(f"--algorithms: no row '{name}'; {nearest(name, suite.rows)}")
-        changes["rows"] = {name: title for name, title in suite.rows.items() if name in chosen}
-    if seeds is not None:
-        changes["seeds"] = seeds
-    if workers is not None:
-        changes["workers"] = workers
-    return suite.model_copy(update=changes)
+    for name in chosen or ():
+        if name not in suite.rows:
+            raise ConfigError(f"--algorithms: no row '{name}'; {nearest(name, suite.rows)}")
+    rows = {name: title for name, title in suite.rows.items() if chosen is None or name in chosen}
+    return suite.model_copy(update={**changes, "rows": rows})
 
 
 def _run_suite(suite: SuiteSettings, out: Path, dry_run: bool, machine: Machine | None) -> None:
@@ -170,7 +157,11 @@ def _command_line() -> str:
 def _show(folder: Path) -> None:
     """Print the main finding and the main numbers; table.md contains all numbers."""
     from rich.console import Console
+    from rich.markup import escape
     from rich.table import Table
+
+    from colearn.report.show import show_estimate
+    from colearn.statistics.over_seeds import MeanEstimate
 
     summary = json.loads((folder / "summary.json").read_text())
     judged = summary["compared"]["headline"]["metric"]
@@ -178,17 +169,9 @@ def _show(folder: Path) -> None:
     for name, algorithm in summary["algorithms"].items():
         change = algorithm["metrics"][judged]
         seconds = [run["wall_seconds"] for run in summary["runs"] if run["algorithm"] == name]
-        cells = (_estimate(change[key]) for key in ("first", "last"))
+        ends = (change[key] for key in ("first", "last"))
+        cells = (escape(show_estimate(end and MeanEstimate(**end))) for end in ends)
         table.add_row(name, *cells, f"{sum(seconds) / len(seconds):.0f}")
     console = Console()
     console.print(table)
     console.print(summary["headline"], highlight=False)
-
-
-def _estimate(value: Mapping[str, float | None] | None) -> str:
-    """Returns a mean with its 95% interval; a single seed has no interval."""
-    if value is None:
-        return "-"
-    if value["low"] is None:
-        return f"{value['mean']:.2f} (one seed)"
-    return f"{value['mean']:.2f} \\[{value['low']:.2f}, {value['high']:.2f}]"

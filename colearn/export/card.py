@@ -16,7 +16,7 @@ import colearn
 from colearn.config import ModelSettings
 from colearn.errors import printable
 from colearn.models.embedded import EMBEDDED
-from colearn.statistics.over_seeds import MeanEstimate
+from colearn.report.show import show_estimate, show_number
 from colearn.text.masking import masked_settings
 
 from .manifest import AgentManifest
@@ -122,11 +122,11 @@ def _evaluation(trained: Trained, scores: Scores) -> str:
     for name in metrics:
         cells = [
             one_cell(name),
-            *(_number(e.metrics.get(name)) for e in (scores.before, scores.after)),
+            *(show_number(e.metrics.get(name)) for e in (scores.before, scores.after)),
         ]
         if scores.seeds:
             change = scores.changes.get(name)
-            cells += [_estimate(getattr(change, end, None)) for end in ("first", "last")]
+            cells += [show_estimate(getattr(change, end, None)) for end in ("first", "last")]
         rows.append(cells)
     text = (
         f"The whole team on the split `{settings.split}`"
@@ -184,18 +184,6 @@ def json_cell(value: Any) -> str:
 def one_cell(name: str) -> str:
     """Format a metric's name for one cell of a table. Callbacks may choose arbitrary names."""
     return printable(name).replace("|", "\\|")
-
-
-def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:.4g}"
-
-
-def _estimate(value: MeanEstimate | None) -> str:
-    if value is None:
-        return "-"
-    if value.low is None or value.high is None:
-        return f"{value.mean:.4g} (one seed)"
-    return f"{value.mean:.4g} [{value.low:.4g}, {value.high:.4g}]"
 
 
 def _commit() -> str | None:
