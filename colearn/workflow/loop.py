@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from contextvars import Context
 from typing import Any
 
@@ -70,9 +70,6 @@ class Loop(asyncio.AbstractEventLoop):
         parent = asyncio.current_task(self) if asyncio.events._get_running_loop() else None
         self._spawned(task, parent)
         return task
-
-    def start(self, main: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
-        return self.create_task(main)
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:
         """Stores the first error of a branch that is not awaited."""

@@ -4,77 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import copy
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any
 
 from colearn.errors import TaskError
-from colearn.text.reasoning import without_reasoning
 from colearn.types import Sources
 
 from .causes import Causes
 from .loop import Loop
-from .record import Call, CallResult, Payment, WorkflowState
-from .team import Team
-from .tool import Tool, ToolError, run_tools
-
-Run = Callable[[Team, Any], Coroutine[Any, Any, None]]
-
-
-def advance(
-    run: Run,
-    roles: tuple[str, ...],
-    tools: Mapping[str, Tool],
-    measures: tuple[str, ...],
-    before: WorkflowState[Any],
-    answers: Mapping[str, str],
-) -> WorkflowState[Any]:
-    """Replays the record, delivers the answers in the order of the calls, and runs tools.
-
-    Returns the state in which only calls of roles are unanswered, or the run has ended.
-    Errors: TaskError if the run's calls differ from the record, or the run waits for something
-    other than a role or tool.
-    """
-    replay = Replay(run, roles, tools, measures, before.item)
-    try:
-        for event in before.events:
-            replay.tell(event)
-        due = before.next_calls()
-        for call in sorted((due[role] for role in answers), key=lambda call: call.number):
-            said = without_reasoning(answers[call.name])
-            replay.tell(CallResult(call=call, result=said, turn=before.turn))
-        while replay.open_tools():
-            for event in run_tools(replay.open_tools(), tools):
-                replay.tell(event)
-        finished = replay.main.done()
-        waiting = () if finished else replay.open_roles()
-        if not finished and not waiting:
-            raise TaskError(
-                "workflow.run: waits for something other than a role or a tool; await only these"
-            )
-        return WorkflowState(
-            item=before.item,
-            turn=before.turn + (1 if answers else 0),
-            events=tuple(replay.events),
-            waiting=waiting,
-            finished=finished,
-            payments=tuple(replay.payments),
-            measured=dict(replay.measured),
-        )
-    finally:
-        replay.loop.close()
+from .record import Call, CallResult, Payment
+from .tool import Tool, ToolError
 
 
 class Replay:
     """A run in progress: its calls, and the branch that waits for each result."""
 
-    def __init__(
-        self,
-        run: Run,
-        roles: tuple[str, ...],
-        tools: Mapping[str, Tool],
-        measures: tuple[str, ...],
-        item: Any,
-    ) -> None:
+    main: asyncio.Task[Any]
+
+    def __init__(self, tools: Mapping[str, Tool]) -> None:
         self.causes = Causes()
         # asyncio's base class raises NotImplementedError for every method that a run cannot use
         self.loop = Loop(self.causes.spawned)  # type: ignore[abstract]
@@ -84,7 +31,10 @@ class Replay:
         self.events: list[CallResult] = []
         self.payments: list[Payment] = []
         self.measured: dict[str, float] = {}
-        self.main = self.loop.start(run(Team(self, roles, tools, measures), item))
+
+    def start(self, main: Coroutine[Any, Any, None]) -> None:
+        """Starts the run, up to its first calls."""
+        self.main = self.loop.create_task(main)
         self._settle()
 
     def tell(self, event: CallResult) -> None:

@@ -7,15 +7,12 @@ answer from the record or waits for the trained agent.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from colearn.types import Sources
 
+from .replay import Replay
 from .tool import Tool
 from .tool_calls import find_call, use_as_asked
-
-if TYPE_CHECKING:
-    from .replay import Replay
 
 
 class Answer(str):

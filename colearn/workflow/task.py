@@ -12,12 +12,13 @@ from typing import TypeVar
 import numpy as np
 
 from colearn.errors import TaskError
+from colearn.text.reasoning import without_reasoning
 
-from .record import WorkflowState
+from .record import CallResult, WorkflowState
 from .recorded import RecordedTask
-from .replay import advance
+from .replay import Replay
 from .team import Team, role_problem
-from .tool import Tool
+from .tool import Tool, run_tools
 
 Item = TypeVar("Item")
 
@@ -66,11 +67,52 @@ class Workflow(RecordedTask[Item, WorkflowState[Item]]):
     def _advance(
         self, state: WorkflowState[Item], answers: Mapping[str, str]
     ) -> WorkflowState[Item]:
-        arguments = (self.run, self.agents, self._named_tools(), self.measures, state, answers)
         if asyncio.events._get_running_loop() is None:
-            return advance(*arguments)
+            return self._replayed(state, answers)
         with ThreadPoolExecutor(1) as thread:  # a nested event loop needs another thread
-            return thread.submit(advance, *arguments).result()
+            return thread.submit(self._replayed, state, answers).result()
+
+    def _replayed(
+        self, before: WorkflowState[Item], answers: Mapping[str, str]
+    ) -> WorkflowState[Item]:
+        """Replays the record, delivers the answers in the order of the calls, and runs tools.
+
+        Returns the state in which only calls of roles are unanswered, or the run has ended.
+        Errors: TaskError if the run's calls differ from the record, or the run waits for something
+        other than a role or tool.
+        """
+        tools = self._named_tools()
+        replay = Replay(tools)
+        team = Team(replay, self.agents, tools, self.measures)
+        try:
+            replay.start(self.run(team, before.item))
+            for event in before.events:
+                replay.tell(event)
+            due = before.next_calls()
+            for call in sorted((due[role] for role in answers), key=lambda call: call.number):
+                said = without_reasoning(answers[call.name])
+                replay.tell(CallResult(call=call, result=said, turn=before.turn))
+            while replay.open_tools():
+                for event in run_tools(replay.open_tools(), tools):
+                    replay.tell(event)
+            finished = replay.main.done()
+            waiting = () if finished else replay.open_roles()
+            if not finished and not waiting:
+                raise TaskError(
+                    "workflow.run: waits for something other than a role or a tool; await only "
+                    "these"
+                )
+            return WorkflowState(
+                item=before.item,
+                turn=before.turn + (1 if answers else 0),
+                events=tuple(replay.events),
+                waiting=waiting,
+                finished=finished,
+                payments=tuple(replay.payments),
+                measured=dict(replay.measured),
+            )
+        finally:
+            replay.loop.close()
 
     @property
     def tool_names(self) -> tuple[str, ...]:  # type: ignore[override]

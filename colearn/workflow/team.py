@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from colearn.errors import TaskError, nearest
 from colearn.text.real_number import real_number
 from colearn.types import Sources
 
 from .record import Payment
+from .replay import Replay
 from .role_turn import Answer, play_turn
 from .tool import Tool
-
-if TYPE_CHECKING:
-    from .replay import Replay
 
 _METHODS = ("ask", "use", "reward", "measure")
 _SHOWN = 60

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from colearn.client.protocol.tool_call_text import TOOL_CALL, write_response
 from colearn.text.json_value import read_json
 from colearn.text.reasoning import without_reasoning
 
+from .replay import Replay
 from .tool import LONGEST_LINE, Tool, ToolError, plain
-
-if TYPE_CHECKING:
-    from .replay import Replay
 
 _FORM = "a tool call is JSON with a name and arguments"
 
