@@ -160,7 +160,7 @@ def _show(folder: Path) -> None:
     from rich.markup import escape
     from rich.table import Table
 
-    from colearn.report.show import show_estimate
+    from colearn.report.show import show_over_seeds
     from colearn.statistics.over_seeds import MeanEstimate
 
     summary = json.loads((folder / "summary.json").read_text())
@@ -170,7 +170,7 @@ def _show(folder: Path) -> None:
         change = algorithm["metrics"][judged]
         seconds = [run["wall_seconds"] for run in summary["runs"] if run["algorithm"] == name]
         ends = (change[key] for key in ("first", "last"))
-        cells = (escape(show_estimate(end and MeanEstimate(**end))) for end in ends)
+        cells = (escape(show_over_seeds(end and MeanEstimate(**end))) for end in ends)
         table.add_row(name, *cells, f"{sum(seconds) / len(seconds):.0f}")
     console = Console()
     console.print(table)

@@ -3,7 +3,6 @@ results."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 
 from rich.console import Console
@@ -48,35 +47,25 @@ def compare_suite(
     for task, plan in plans.items():
         check_claim(plan, folder / task)
     check_plans(plans.values())
+    console = console or Console()
     with held_folder(folder):
-        return _compare(suite, plans, folder, command_line, console or Console(), command)
-
-
-def _compare(
-    suite: SuiteSettings,
-    plans: Mapping[str, Plan],
-    folder: Path,
-    command_line: str | None,
-    console: Console,
-    command: Command | None,
-) -> Path:
-    for task, plan in plans.items():
-        claim(plan, folder / task, command_line)
-    suite = _with_earlier(suite, SuiteFolder(folder))
-    SuiteFolder(folder).write(suite, command_line)
-    jobs = [
-        LaunchedRun(run=run, out=folder / task, name=f"{task}/{run.name}")
-        for task, plan in plans.items()
-        for run in plan.runs
-    ]
-    with watch(console, {job.name: job.goal for job in jobs}) as watcher:
-        failures = launch_jobs(jobs, watcher, workers=suite.workers, command=command)
-    if len(failures) == len(jobs):
+        for task, plan in plans.items():
+            claim(plan, folder / task, command_line)
+        suite = _with_earlier(suite, SuiteFolder(folder))
+        SuiteFolder(folder).write(suite, command_line)
+        jobs = [
+            LaunchedRun(run=run, out=folder / task, name=f"{task}/{run.name}")
+            for task, plan in plans.items()
+            for run in plan.runs
+        ]
+        with watch(console, {job.name: job.goal for job in jobs}) as watcher:
+            failures = launch_jobs(jobs, watcher, workers=suite.workers, command=command)
+        if len(failures) == len(jobs):
+            raise_failures(failures, len(jobs))
+        index = report_suite(folder)
+        print_suite_table(suite, folder, console)
         raise_failures(failures, len(jobs))
-    index = report_suite(folder)
-    print_suite_table(suite, folder, console)
-    raise_failures(failures, len(jobs))
-    return index
+        return index
 
 
 def _with_earlier(suite: SuiteSettings, folder: SuiteFolder) -> SuiteSettings:

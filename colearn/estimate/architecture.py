@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import resource
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +22,11 @@ if TYPE_CHECKING:
     from transformers import PretrainedConfig, PreTrainedTokenizerBase
 
     from colearn.config import Config, ResolvedRun
+
+
+_EMBEDDED: dict[tuple[str, str], tuple[PretrainedConfig, PreTrainedTokenizerBase]] = {}
+"""Configs and tokenizers of embedded models by task and name, since playing the warm-start episodes
+takes seconds."""
 
 
 class NotHere(Exception):
@@ -115,7 +119,10 @@ class Architectures:
 
     def _embedded(self, name: str, field: str) -> tuple[PretrainedConfig, PreTrainedTokenizerBase]:
         embedded_recipe(self.task, name, field)
-        return _embedded(_Hidden(self.task), self._task_key, name)
+        key = self._task_key, name
+        if key not in _EMBEDDED:
+            _EMBEDDED[key] = embedded_parts(self.task, name, "path")
+        return _EMBEDDED[key]
 
 
 def read_specs(run: ResolvedRun, architectures: Architectures) -> dict[str, AgentSpec] | None:
@@ -156,25 +163,3 @@ def _resident() -> int:
     except OSError:
         return 0
     return pages * resource.getpagesize()
-
-
-class _Hidden:
-    """Wraps a task so that a cached function ignores the task in its cache key."""
-
-    def __init__(self, task: Any) -> None:
-        self.task = task
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Hidden)
-
-    def __hash__(self) -> int:
-        return 0
-
-
-@lru_cache(maxsize=8)
-def _embedded(
-    hidden: _Hidden, task_key: str, name: str
-) -> tuple[PretrainedConfig, PreTrainedTokenizerBase]:
-    """Return the config and tokenizer of an embedded model. Results are cached by task and name,
-    since playing the warm-start episodes takes seconds."""
-    return embedded_parts(hidden.task, name, "path")

@@ -24,7 +24,7 @@ from colearn.models.network import Network
 
 from .accelerators import Accelerator
 from .network_bytes import NetworkMemory
-from .speaking import GeneratorCall, Speaking, position_bytes
+from .speaking import GeneratorCall, Speaking, head_width, position_bytes
 from .work import Totals
 
 PRODUCTS = 0.25
@@ -100,9 +100,6 @@ class Sizes:
     @classmethod
     def of(cls, base: Base, card: Accelerator, *, tf32: bool = True) -> Sizes:
         config = base.config
-        width = getattr(config, "head_dim", None) or (
-            config.hidden_size // config.num_attention_heads
-        )
         words = base.causal.get_input_embeddings().weight
         head = base.causal.get_output_embeddings()
         apart = {id(words), id(getattr(head, "weight", words))}
@@ -115,7 +112,7 @@ class Sizes:
             head=config.vocab_size * config.hidden_size,
             weights=(body + config.vocab_size * config.hidden_size) * base.compute.itemsize,
             position=position_bytes(base),
-            pair=4 * config.num_attention_heads * width * config.num_hidden_layers,
+            pair=4 * config.num_attention_heads * head_width(config) * config.num_hidden_layers,
             rate=card.half if base.compute != torch.float32 else single,
         )
 

@@ -148,8 +148,13 @@ def position_bytes(base: Base) -> int:
     """KV cache bytes of one position: 2 x layers x heads x width x bytes."""
     config = base.config
     heads = getattr(config, "num_key_value_heads", None) or config.num_attention_heads
-    width = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
-    return 2 * config.num_hidden_layers * heads * width * base.compute.itemsize
+    layers = config.num_hidden_layers
+    return 2 * layers * heads * head_width(config) * base.compute.itemsize
+
+
+def head_width(config: Any) -> int:
+    """Width of an attention head of a model with this transformers config."""
+    return getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
 
 
 def cache_bytes(base: Base, call: GeneratorCall) -> int:

@@ -16,7 +16,7 @@ import colearn
 from colearn.config import ModelSettings
 from colearn.errors import printable
 from colearn.models.embedded import EMBEDDED
-from colearn.report.show import show_estimate, show_number
+from colearn.report.show import show_number, show_over_seeds
 from colearn.text.masking import masked_settings
 
 from .manifest import AgentManifest
@@ -126,7 +126,7 @@ def _evaluation(trained: Trained, scores: Scores) -> str:
         ]
         if scores.seeds:
             change = scores.changes.get(name)
-            cells += [show_estimate(getattr(change, end, None)) for end in ("first", "last")]
+            cells += [show_over_seeds(getattr(change, end, None)) for end in ("first", "last")]
         rows.append(cells)
     text = (
         f"The whole team on the split `{settings.split}`"

@@ -40,3 +40,9 @@ def show_estimate(value: MeanEstimate | None) -> str:
         for number in (value.mean, value.low, value.high)
     )
     return f"{mean} [{low}, {high}]"
+
+
+def show_over_seeds(value: MeanEstimate | None) -> str:
+    """Formats an estimate as `show_estimate` does, and says where one seed gives no interval."""
+    alone = value is not None and value.low is None
+    return f"{show_estimate(value)} (one seed)" if alone else show_estimate(value)
