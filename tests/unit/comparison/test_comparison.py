@@ -292,7 +292,7 @@ def test_a_single_run_and_a_bare_folder_can_be_reported(tmp_path):
         write_report(tmp_path)
 
 
-@pytest.mark.parametrize(("seeds", "shown"), [([0], r"\(one seed\)"), ([0, 1], r"\[-?\d+(\.\d+)?, ")])
+@pytest.mark.parametrize(("seeds", "shown"), [([0], r"\(one seed\)"), ([0, 1], r"\[-?\d+\.\d+, ")])
 def test_the_terminal_shows_an_interval_or_says_that_one_seed_has_none(
     tmp_path, capsys, seeds, shown
 ):
