@@ -142,8 +142,8 @@ FAULTS = (
     Fault(
         "counterfactual: an alternative is read where its answer begins",
         "colearn/critic/counterfactual.py",
-        "Mark(node.index, packer.last_index(answer), inside, agent)",
-        "Mark(node.index, packer.last_index(shared if number else answer), inside, agent)",
+        "packer.read(node.index, answer, inside, agent)",
+        "packer.read(node.index, shared if number else answer, inside, agent)",
         "critic",
     ),
     Fault(

@@ -4,12 +4,12 @@ packer concatenates the pieces of a tree's histories into a single row."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
-from colearn.types import Node, Tree
+from colearn.types import Action, Node, Tree
 
-from .rows import Mark, Piece, Row
+from .rows import ActionTokens, Mark, Piece, Row
 
 
 def contexts(tree: Tree[Any], agent: str) -> list[list[Node[Any]]]:
@@ -43,37 +43,67 @@ def contexts(tree: Tree[Any], agent: str) -> list[list[Node[Any]]]:
     return found
 
 
-@dataclass(slots=True)
 class Packer:
-    """Builds the tokens and pieces of one row."""
+    """Builds a row from pieces. A piece is named by its number, and -1 is the empty history."""
 
-    tokens: list[int] = field(default_factory=list)
-    pieces: list[Piece] = field(default_factory=list)
+    def __init__(self) -> None:
+        self._tokens: list[int] = []
+        self._pieces: list[Piece] = []
+        self._spans: list[ActionTokens] = []
+        self._marks: list[Mark] = []
+        self._behaviour: list[float] = []
 
     def add(self, tokens: Sequence[int], parent: int, visible_from: int = 0) -> int:
-        """Append a piece after piece `parent` (-1 at the root) and return its number."""
-        first = self.position_after(parent)
-        start = len(self.tokens)
-        self.tokens.extend(tokens)
-        self.pieces.append(Piece(start, len(self.tokens), parent, first, visible_from))
-        return len(self.pieces) - 1
+        """Append a piece after piece `parent` and return its number."""
+        start = len(self._tokens)
+        self._tokens.extend(tokens)
+        first = self.length(parent)
+        self._pieces.append(Piece(start, len(self._tokens), parent, first, visible_from))
+        return len(self._pieces) - 1
 
-    def position_after(self, piece: int) -> int:
-        """Number of tokens in the history that ends with this piece."""
+    def train(self, node: int, action: Action, piece: int) -> None:
+        """Train the tokens of the action that led to `node`, which are this piece."""
+        start, end, parent, _, _ = self._pieces[piece]
+        self._spans.append(ActionTokens(node, start, end, self._last_index(parent)))
+        self._behaviour += action.logprobs
+
+    def read(
+        self, node: int, piece: int, inside: int | None = None, agent: str | None = None
+    ) -> None:
+        """Read a value at the last token of the history that ends with a piece. The other arguments
+        are those of `Mark`."""
+        self._marks.append(Mark(node, self._last_index(piece), inside, agent))
+
+    def read_within(self, node: int, piece: int) -> None:
+        """Read a value before every token of an action, except the first."""
+        start, end, *_ = self._pieces[piece]
+        self._marks += [Mark(node, index, index - start) for index in range(start, end - 1)]
+
+    def length(self, piece: int) -> int:
+        """Number of tokens in the history that ends with a piece."""
         if piece < 0:
             return 0
-        before = self.pieces[piece]
+        before = self._pieces[piece]
         return before.first_position + before.end - before.start
 
-    def last_index(self, piece: int) -> int:
-        """Row index of the last token in the history that ends with this piece."""
-        while self.pieces[piece].end == self.pieces[piece].start:
-            piece = self.pieces[piece].parent
-        return self.pieces[piece].end - 1
+    def row(self, *, temperature: float = 1.0, tree: int = 0, reader: str = "") -> Row:
+        """The row of all pieces. The arguments are fields of `Row`."""
+        return Row(
+            tokens=tuple(self._tokens),
+            pieces=tuple(self._pieces),
+            spans=tuple(self._spans),
+            marks=tuple(self._marks),
+            temperature=temperature,
+            tree=tree,
+            reader=reader,
+            behaviour=tuple(self._behaviour),
+        )
 
-    def marked(self, marks: Sequence[Mark]) -> Row:
-        """The row of a critic, whose values are read at the marks."""
-        return Row(tokens=tuple(self.tokens), pieces=tuple(self.pieces), marks=tuple(marks))
+    def _last_index(self, piece: int) -> int:
+        """Row index of the last token in the history that ends with a piece."""
+        while self._pieces[piece].end == self._pieces[piece].start:
+            piece = self._pieces[piece].parent
+        return self._pieces[piece].end - 1
 
 
 def with_marks(row: Row, kept: Sequence[int]) -> Row:

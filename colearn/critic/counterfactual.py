@@ -82,7 +82,7 @@ class Counterfactual(Critic):
         *,
         alternatives: bool,
     ) -> Row:
-        packer, marks = Packer(), list[Mark]()
+        packer = Packer()
         piece_of: dict[int | None, int] = {None: -1}
         paired_at: dict[int | None, Mapping[str, str]] = {None: {}}
         for node in tree.nodes:
@@ -103,8 +103,8 @@ class Counterfactual(Critic):
                 for number, text in enumerate(answers):
                     answer = packer.add(_answer(node, agent, text, tokenize), shared)
                     inside = number - 1 if number else None
-                    marks.append(Mark(node.index, packer.last_index(answer), inside, agent))
-                    check_length(packer.position_after(answer), limit)
+                    packer.read(node.index, answer, inside, agent)
+                    check_length(packer.length(answer), limit)
                     if not number:
                         executed = answer  # the joint action with the last agent's answer last
             everything = self._joint.seen(node, reader)
@@ -112,8 +112,8 @@ class Counterfactual(Critic):
             paired_at[node.index] = paired
             seen = [(role, text) for role, text in everything if role not in paired]
             piece_of[node.index] = packer.add(tokens_of(seen, node.turn, tokenize), executed)
-            check_length(packer.position_after(piece_of[node.index]), limit)
-        return packer.marked(marks)
+            check_length(packer.length(piece_of[node.index]), limit)
+        return packer.row()
 
     def _paired(self, node: Node[Any], seen: Texts) -> Mapping[str, str]:
         """Return, for each agent, the observation that precedes the agent's action. The result is

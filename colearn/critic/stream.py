@@ -41,7 +41,7 @@ class StreamCritic(Critic):
 
     def row(self, tree: Tree[Any], reader: str, tokenize: Tokenize, *, limit: int) -> Row:
         stream = text_stream(tree, self, reader, tokenize)
-        packer, marks = Packer(), []
+        packer = Packer()
         piece_of: dict[int | None, int] = {None: -1}
         needed = _above_values(tree, stream)
         for node in tree.nodes:
@@ -52,10 +52,10 @@ class StreamCritic(Critic):
                 if tokens:
                     piece = packer.add(tokens, piece)
                 if self.value == read and stream.reads[node.index]:
-                    marks.append(Mark(node.index, packer.last_index(piece)))
+                    packer.read(node.index, piece)
             piece_of[node.index] = piece
-            check_length(packer.position_after(piece), limit)
-        return packer.marked(marks)
+            check_length(packer.length(piece), limit)
+        return packer.row()
 
 
 def check_length(tokens: int, limit: int) -> None:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from colearn.contract import AgentValues, Critic, Tokenize, TokenValues
 from colearn.contract.packing import Packer, contexts
-from colearn.contract.rows import Mark, Row
+from colearn.contract.rows import Row
 from colearn.types import Tree
 
 from .stream import by_node, check_length
@@ -42,21 +42,20 @@ class Tokenwise(Critic):
         """Return one row with the agent's history over the whole tree. The agent's contexts are
         packed side by side, and a mark precedes every token of the agent's actions. Actions without
         token ids have no marks."""
-        packer, marks = Packer(), []
+        packer = Packer()
         for context in contexts(tree, reader):
             piece_of: dict[int | None, int] = {None: -1}
             for node in context:
                 piece = piece_of[node.parent]
                 if reader in node.actions and (tokens := node.actions[reader].tokens):
                     piece = packer.add(tokens, piece)
-                    start = packer.pieces[piece].start
-                    marks += [Mark(node.index, start + k, inside=k) for k in range(len(tokens) - 1)]
+                    packer.read_within(node.index, piece)
                 if reader in node.observations and (tokens := node.observations[reader].tokens):
                     piece = packer.add(tokens, piece)
-                    marks.append(Mark(node.index, packer.last_index(piece)))
+                    packer.read(node.index, piece)
                 piece_of[node.index] = piece
-                check_length(packer.position_after(piece), limit)
-        return packer.marked(marks)
+                check_length(packer.length(piece), limit)
+        return packer.row()
 
     def values(
         self, tree: Tree[Any], reader: str, row: Row, numbers: Sequence[float]

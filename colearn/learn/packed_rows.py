@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from colearn.contract import ReadAt
 from colearn.contract.packing import Packer, contexts
-from colearn.contract.rows import ActionTokens, Mark, Row
+from colearn.contract.rows import Row
 from colearn.types import Node, Tree
 
 
@@ -49,29 +49,20 @@ def actor_rows(
         bunch for context in contexts(tree, agent) for bunch in _bunches(context, agent, budget)
     )
     for bunch in bunches:
-        packer, spans, marks, behaviour = (
-            Packer(),
-            list[ActionTokens](),
-            list[Mark](),
-            list[float](),
-        )
+        packer = Packer()
         piece_of: dict[int | None, int] = {None: -1}
         start_of: dict[int | None, int] = {None: 0}
         for node in bunch:
             action, observation = node.actions.get(agent), node.observations.get(agent)
-            before = piece_of[node.parent]
-            start = start_of[node.parent]
-            piece = before
+            piece, start = piece_of[node.parent], start_of[node.parent]
             if action is not None:
-                piece = packer.add(action.tokens, before, start)
+                piece = packer.add(action.tokens, piece, start)
                 if node.index not in trained and action.tokens and node.samples(agent):
                     trained.add(node.index)
-                    first, end = packer.pieces[piece].start, packer.pieces[piece].end
-                    spans.append(ActionTokens(node.index, first, end, packer.last_index(before)))
-                    behaviour += action.logprobs
+                    packer.train(node.index, action, piece)
             acted = piece
             if observation is not None:
-                end = packer.position_after(piece) + len(observation.tokens)
+                end = packer.length(piece) + len(observation.tokens)
                 start = window_start(start, end, window)
                 piece = packer.add(observation.tokens, piece, start)
             if node.index not in valued and (
@@ -80,22 +71,9 @@ def actor_rows(
                 or value == "next"
             ):
                 valued.add(node.index)
-                marks.append(
-                    Mark(node.index, packer.last_index(acted if value == "action" else piece))
-                )
+                packer.read(node.index, acted if value == "action" else piece)
             piece_of[node.index], start_of[node.index] = piece, start
-        rows.append(
-            Row(
-                tokens=tuple(packer.tokens),
-                pieces=tuple(packer.pieces),
-                spans=tuple(spans),
-                marks=tuple(marks),
-                temperature=temperature or 1.0,
-                tree=number,
-                reader=agent,
-                behaviour=tuple(behaviour),
-            )
-        )
+        rows.append(packer.row(temperature=temperature or 1.0, tree=number, reader=agent))
     return rows
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from colearn.advantage.q_value import QValue
 from colearn.contract import Critic, Tokenize
 from colearn.contract.packing import Packer
-from colearn.contract.rows import Mark, Row
+from colearn.contract.rows import Row
 from colearn.types import Tree
 
 TEAM = "team"
@@ -27,7 +27,7 @@ class OwnLast(Critic):
         return {TEAM: tuple(agents)}
 
     def row(self, tree: Tree[Any], reader: str, tokenize: Tokenize, *, limit: int) -> Row:
-        packer, marks = Packer(), []
+        packer = Packer()
         ends: dict[int | None, int] = {None: -1}
         for node in tree.nodes:
             here = ends[node.parent]
@@ -36,12 +36,12 @@ class OwnLast(Critic):
                 piece = here
                 for speaker in sorted(said, key=lambda one: one == agent):
                     piece = packer.add(said[speaker], piece)
-                marks.append(Mark(node.index, packer.last_index(piece), agent=agent))
+                packer.read(node.index, piece, agent=agent)
             shown = [tokenize(f"[{a}] {seen.text}") for a, seen in node.observations.items()]
             for ids in (*said.values(), *shown):
                 here = packer.add(ids, here)
             ends[node.index] = here
-        return Row(tokens=tuple(packer.tokens), pieces=tuple(packer.pieces), marks=tuple(marks))
+        return packer.row()
 
 
 @dataclass(frozen=True, kw_only=True)
