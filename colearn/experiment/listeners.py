@@ -76,6 +76,8 @@ class Listeners:
                 callback.on_end()
 
     def rollout(self, trees: Sequence[Tree[Any]]) -> None:
+        if not self._started:
+            return
         event = RolloutEvent(**self._place, trees=trees)
         for callback in self._started:
             callback.on_rollout(event)

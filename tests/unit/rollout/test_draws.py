@@ -65,6 +65,29 @@ class Twice(KaryTree):
 
 
 @dataclass(frozen=True)
+class Scored(KaryTree):
+    """Scores ada's candidates and then goes on from the first; notes what is drawn."""
+
+    drawn: list[int] = field(default_factory=list)
+
+    def next_round(
+        self,
+        at: Node[Any],
+        counts: Mapping[str, int],
+        tried: Sequence[Round],
+        rng: np.random.Generator,
+    ) -> Round | None:
+        self.drawn.append(number(rng))
+        return None if tried else Round(self.joint_actions(at, counts), "ada")
+
+    def continues(
+        self, at: Node[Any], tried: Sequence[Round], rng: np.random.Generator
+    ) -> Sequence[int]:
+        self.drawn.append(number(rng))
+        return [0]
+
+
+@dataclass(frozen=True)
 class Thrown(Own):
     """Notes what is drawn."""
 
@@ -107,6 +130,14 @@ def test_every_draw_of_a_tree_has_its_own_name(order: Order) -> None:
             for agent in tree.agents:
                 assert node.actions[agent].text == str(action_seed(SEED, name, (), agent, k))
     assert set(SHAPE.nodes_drawn) == {expected("shape", name) for name in names}
+
+
+def test_after_a_round_a_shape_draws_for_the_agent_that_was_scored() -> None:
+    shape, task = Scored(2), Dice(horizon=2, items=1)
+    grow(task, task.items("train"), dict.fromkeys(task.agents, Seeds()), shape, seed=SEED)
+    before = [expected("shape", 0), expected("shape", 0, 0)]
+    after = [expected("shape", 0, "ada"), expected("shape", 0, 0, "ada")]
+    assert shape.drawn == [before[0], after[0], after[0], before[1], after[1], after[1]]
 
 
 def test_shapes_and_casts_draw_once_for_an_episode() -> None:
