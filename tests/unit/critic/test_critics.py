@@ -3,11 +3,12 @@ import dataclasses
 import pytest
 from trees import chain, tree
 
+from colearn.contract.rows import Mark
 from colearn.critic.centralized import TEAM, Centralized
 from colearn.critic.decentralized import Decentralized
 from colearn.critic.stream import text_stream
 from colearn.critic.tokenwise import Tokenwise
-from colearn.types import Observation
+from colearn.types import Action, Node, Observation, Tree
 
 TURN = chain([1.0], global_info="turn 1 of 1")
 ROOT, END = TURN.nodes
@@ -130,6 +131,18 @@ def test_values_before_tokens_lie_inside_their_action():
         (),
         tuple(float(n + 1) for n in range(inside)),
     )
+
+
+def test_a_token_critic_reads_after_an_observation_and_before_each_later_token_of_an_action():
+    seen, acted = Observation("", (1, 2)), Action("", (7, 8, 9))
+    nodes = (
+        Node(index=0, parent=None, path=(), state=None, observations={"alice": seen}),
+        Node(index=1, parent=0, path=(0,), state=None, observations={}, actions={"alice": acted}),
+    )
+    turns = Tree(item="", episode=0, agents=("alice",), nodes=nodes)
+    row = Tokenwise().row(turns, "alice", list, limit=99)
+    assert row.tokens == (1, 2, 7, 8, 9)
+    assert row.marks == (Mark(0, 1), Mark(1, 2, inside=0), Mark(1, 3, inside=1))
 
 
 def whole(text):
