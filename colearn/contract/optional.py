@@ -184,6 +184,19 @@ class ProgramEpisodes(TaskOption):
     """Whether `step` works only in the run's own process, for example because connections are open
     there. `run.step_workers` then has no effect."""
 
+    def prepare(self, item: Any) -> Any:
+        """Starts an episode of the item without waiting for it, and returns the object with which
+        `reset` continues this episode. The rollout calls this method for all items before the first
+        `reset`, so that programs start concurrently."""
+        return item
+
+    def send(self, state: Any, actions: Mapping[str, Any]) -> Any:
+        """Passes a joint action to the episode without waiting for what follows, and returns the
+        state from which `step` then executes the same joint action. The rollout calls this method
+        as soon as the actions are known, so that episodes continue concurrently even if their
+        steps run one after another."""
+        return state
+
     def listener(self, state: Any, agent: str) -> Listener | None:
         """The function that receives the text of the agent's answer in `state` during sampling;
         None: no function. The default generator calls this function only if a request samples a

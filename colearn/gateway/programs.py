@@ -103,6 +103,10 @@ def item_text(item: Any) -> str:
 class ProgramRunner(ABC):
     """Base class of strategy objects that run the program of each episode."""
 
+    concurrent = False
+    """Whether the rollout may start all episodes at once, and pass them their answers at once. If
+    false, in lockstep only one program runs at a time; the others wait for answers."""
+
     def begin(self, server: Employer) -> None:  # noqa: B027 - most start nothing before an episode
         """Called once, when the server listens."""
 
@@ -191,6 +195,8 @@ class WorkerProgram(ProgramRunner):
     die. A worker that ends at each start before it asks for an episode ends the episodes that wait
     for it. Without a command, the runner prints a URL for workers that are started elsewhere, and
     passes the URLs of each episode to `opened`."""
+
+    concurrent = True
 
     def __init__(self, command: Sequence[str], workers: int, opened: Opened | None = None) -> None:
         self.command, self.workers, self.opened = tuple(command), workers, opened

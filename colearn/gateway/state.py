@@ -43,5 +43,8 @@ class GatewayState(WorkflowState[Item], Generic[Item]):
     episode: str = ""
     contexts: Mapping[str, Context] = field(default_factory=dict)
     """The last context of each agent."""
+    sent: Mapping[str, str] | None = None
+    """The answers, in the form of the agents' contexts, that the program already has at this state;
+    None if it waits for them."""
     failure: str | None = None
     """The reason why the program failed; None if it did not fail."""

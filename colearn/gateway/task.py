@@ -6,10 +6,10 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -46,6 +46,13 @@ State = GatewayState[Any]
 
 _FAILURES = 32
 """Number of consecutive program failures after which the run ends with an error."""
+
+
+class _Prepared(NamedTuple):
+    """An item whose program has been started."""
+
+    item: Any
+    live: ProgramRun
 
 
 class Gateway(RecordedTask[Any, State], LegalActions, ProgramEpisodes, ReadsActions, Services):
@@ -167,9 +174,25 @@ class Gateway(RecordedTask[Any, State], LegalActions, ProgramEpisodes, ReadsActi
         return self._items[split]
 
     def reset(self, item: Any, rng: np.random.Generator) -> State:
-        """Starts a program and waits for its first request."""
-        live = self.server.open(item)
+        """Starts a program, unless it is prepared, and waits for its first request."""
+        if isinstance(item, _Prepared):
+            item, live = item
+        else:
+            live = self.server.open(item)
         return self._collect(GatewayState(item=item, episode=live.name), live)
+
+    def prepare(self, item: Any) -> Any:
+        """Starts a program, if programs may run concurrently."""
+        if not self.server.program.concurrent:
+            return item
+        return _Prepared(item, self.server.open(item))
+
+    def send(self, state: State, actions: Mapping[str, Any]) -> State:
+        """Answers the program's requests, if programs may run concurrently."""
+        live = self.server.at(state.episode)
+        if not self.server.program.concurrent or live is None or not live.claim(state.turn):
+            return state
+        return replace(state, sent=self._answer(state, live, actions))
 
     def legal_action(self, state: State, agent: str, rng: np.random.Generator) -> str | None:
         """Draws one of the agent's `words`."""
@@ -213,16 +236,12 @@ class Gateway(RecordedTask[Any, State], LegalActions, ProgramEpisodes, ReadsActi
 
     def _advance(self, state: State, answers: Mapping[str, Any]) -> State:
         state, live = self._run_at(state, frozenset(answers))
-        due = state.next_calls()
+        texts = self._answer(state, live, answers) if state.sent is None else state.sent
         events, contexts = list(state.events), dict(state.contexts)
-        for call in sorted((due[agent] for agent in answers), key=lambda call: call.number):
-            assert isinstance(call, GatewayCall)
-            sampled = SampledAction.of(answers[call.name])
-            self._compare(call, sampled)
-            body, text = completion(call, sampled)
-            contexts[call.name] = call.context.answered(text)
-            events.append(CallResult(call=call, result=sampled.text, turn=state.turn))
-            live.answer(call.request, body)
+        for call in _due(state, answers):
+            contexts[call.name] = call.context.answered(texts[call.name])
+            result = SampledAction.of(answers[call.name]).text
+            events.append(CallResult(call=call, result=result, turn=state.turn))
         rest = tuple(call for call in state.waiting if call.name not in answers)
         after = replace(
             state,
@@ -230,15 +249,27 @@ class Gateway(RecordedTask[Any, State], LegalActions, ProgramEpisodes, ReadsActi
             events=tuple(events),
             contexts=contexts,
             waiting=rest,
+            sent=None,
         )
         return self._collect(after, live)
+
+    def _answer(self, state: State, live: ProgramRun, answers: Mapping[str, Any]) -> dict[str, str]:
+        """Answers the program's requests, in their order. Returns each agent's answer in the form
+        of its context."""
+        texts = {}
+        for call in _due(state, answers):
+            sampled = SampledAction.of(answers[call.name])
+            self._compare(call, sampled)
+            body, texts[call.name] = completion(call, sampled)
+            live.answer(call.request, body)
+        return texts
 
     def _run_at(self, state: State, asking: frozenset[str]) -> tuple[State, ProgramRun]:
         """Returns a run of the program that is at this state, and the state of that run. The run is
         the state's live episode or, at the root, possibly a new run that has reached the same
         requests."""
         live = self.server.at(state.episode)
-        if live is not None and live.claim(state.turn):
+        if live is not None and (state.sent is not None or live.claim(state.turn)):
             return state, live
         if state.turn:
             raise TaskError(
@@ -354,6 +385,14 @@ class Gateway(RecordedTask[Any, State], LegalActions, ProgramEpisodes, ReadsActi
         task.play, task.command, task.workers, task.timeout = None, (), 0, timeout
         task._opened = opened
         return task
+
+
+def _due(state: State, agents: Collection[str]) -> list[GatewayCall]:
+    """Returns the requests to the agents that are answered next, in order of arrival."""
+    calls = [call for call in state.next_calls().values() if call.name in agents]
+    return sorted(
+        (call for call in calls if isinstance(call, GatewayCall)), key=lambda call: call.number
+    )
 
 
 def _counted(reason: Reason) -> Sequence[str]:

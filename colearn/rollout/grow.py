@@ -159,6 +159,9 @@ class Driver:
         before = len(growths)  # roots are no joint actions
         if resumed is not None:
             before = sum(len(growth.nodes) for growth in growths)
+        else:
+            for growth in growths:
+                growth.prepare()
         with (
             ThreadPoolExecutor(AT_ONCE, thread_name_prefix="task") as threads,
             ThreadPoolExecutor(AT_ONCE, thread_name_prefix="step") as steps,

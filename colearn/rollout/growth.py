@@ -33,7 +33,15 @@ from colearn.types import Node, Observation, Outcome, Tree
 
 from .context_limit import context_tokens, overlong
 from .shapes import check_size
-from .task_calls import begin, global_information, measured, observations, privileged
+from .task_calls import (
+    begin,
+    global_information,
+    measured,
+    observations,
+    prepared,
+    privileged,
+    sent,
+)
 from .validate import validate_at_once, validate_earned
 
 StepArguments = tuple[DecPOMDP[Any, Any], Any, dict[str, Any], tuple[Key, ...], str]
@@ -60,6 +68,8 @@ class Growth:
     ) -> None:
         self.task, self.item, self.shape, self.credit = task, item, shape, credit
         self.item_name = item_name(item)
+        self._prepared = item
+        """The argument of the task's `reset`."""
         self.seats = {seat: players[name] for seat, name in cast.items()}
         self.programs = frozenset(
             seat for seat, player in self.seats.items() if not player.draws_candidates
@@ -86,10 +96,14 @@ class Growth:
         actions, or to choose the children that continue."""
         return self.shape.cuts or type(self.shape).next_round is not Rollout.next_round
 
+    def prepare(self) -> None:
+        """Start the episode's program, if there is one, before the root is added."""
+        self._prepared = prepared(self.task, self.item, self.item_name)
+
     def start(self) -> list[Branch]:
         """Add the root. Returns the root unless the root is terminal."""
         rng = derive_rng(self.seed, "reset", self.episode)
-        state = begin(self.task, self.item, rng, self.item_name)
+        state = begin(self.task, self._prepared, rng, self.item_name)
         root = Node(
             index=0, parent=None, path=(), state=state, observations={}, programs=self.programs
         )
@@ -188,13 +202,15 @@ class Growth:
         return children
 
     def step_arguments(self, child: Branch) -> StepArguments:
-        """Return the arguments with which `transition` executes a joint action."""
+        """Return the arguments with which `transition` executes a joint action. A program receives
+        the joint action at once."""
         node, answers = child
         assert node.parent is not None, "the root has no joint action"
         parent = self.nodes[node.parent]
         actions = self._as_read(parent, {seat: answers[seat] for seat in node.actions})
         keys = (self.seed, "step", self.key, *node.path)
-        return self.task, parent.state, actions, keys, self.item_name
+        state = sent(self.task, parent.state, actions, self.item_name)
+        return self.task, state, actions, keys, self.item_name
 
     def with_outcome(self, child: Branch, outcome: Outcome[Any]) -> Branch:
         """Return a child with the outcome of its joint action."""

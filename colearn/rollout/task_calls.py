@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from colearn.contract import DecPOMDP, Drawable, LegalActions, PrivilegedInfo
+from colearn.contract import DecPOMDP, Drawable, LegalActions, PrivilegedInfo, ProgramEpisodes
 from colearn.contract.seeding import Key, derive_rng
 from colearn.contract.task_errors import asking
 from colearn.types import Observation, Outcome
@@ -32,6 +32,12 @@ def items_of(task: Task, split: str) -> Sequence[Any]:
     with asking(task, "items", f"of split {split}"):
         items = validate_items(task.items(split), split)
         return items if isinstance(items, Sequence) else list(items)
+
+
+def prepared(task: Task, item: Any, name: str) -> Any:
+    """Start an episode of a program; return the item with which `begin` continues it."""
+    with asking(task, "prepare", name):
+        return ProgramEpisodes.of(task).prepare(item)
 
 
 def begin(task: Task, item: Any, rng: np.random.Generator, name: str) -> Any:
@@ -65,6 +71,12 @@ def measured(task: Task, state: Any, item: str) -> dict[str, float | None]:
     """The metrics of a terminal state."""
     with asking(task, "metrics", item):
         return dict(validate_metrics(task.metrics(state)))
+
+
+def sent(task: Task, state: Any, actions: Mapping[str, Any], item: str) -> Any:
+    """Pass a joint action to a program; return the state from which `step` executes it."""
+    with asking(task, "send", item):
+        return ProgramEpisodes.of(task).send(state, actions)
 
 
 def step(

@@ -117,6 +117,37 @@ def test_parallel_branches_are_runs_of_their_own():
     assert len({end.episode for end in ends}) == 3
 
 
+def test_a_program_goes_on_with_an_answer_that_is_sent_before_its_step(monkeypatch):
+    monkeypatch.setattr(programs.FunctionProgram, "concurrent", True)
+    task = gateway("relay")
+    root = task.reset(task.prepare("owl"), RNG)
+    sent = task.send(root, {"one": "owl"})
+    task.server.at(root.episode).wait(20)
+    (request,) = task.server.at(root.episode)._queue
+    assert (request.agent, request.body.messages[-1].text) == ("two", "heard owl")
+    state = task.step(sent, {"one": "owl"}, RNG).state
+    assert (state.item, state.contexts["one"].said[-1]) == ("owl", ("assistant", "owl"))
+    while not state.finished:
+        state = task.step(state, {"two": "owl"}, RNG).state
+    assert (state.episode, state.measured["reward"]) == (root.episode, 1.0)
+
+
+def test_only_the_first_of_parallel_branches_sends_its_answer_to_the_prepared_run(monkeypatch):
+    monkeypatch.setattr(programs.FunctionProgram, "concurrent", True)
+    task = gateway("relay")
+    root = task.reset(task.prepare("owl"), RNG)
+    ends = []
+    first, second = (task.send(root, {"one": text}) for text in ("owl", "bee"))
+    assert second is root
+    for sent, text in ((first, "owl"), (second, "bee")):
+        state = task.step(sent, {"one": text}, RNG).state
+        while not state.finished:
+            state = task.step(state, {"two": "owl"}, RNG).state
+        ends.append(state)
+    assert [end.measured["reward"] for end in ends] == [1.0, 0.0]
+    assert (ends[0].episode == root.episode, ends[1].episode == root.episode) == (True, False)
+
+
 def test_a_parallel_run_may_ask_another_agent_first(monkeypatch):
     monkeypatch.setitem(gateway_programs.FIRST, "owl", "one")
     task = gateway("takes_turns")
