@@ -86,8 +86,7 @@ class RemoteAgent:
         return self._agent.conversation(session=False, system=system)
 
     def close(self) -> None:
-        """Closes the connections. After this call, the agent and its conversations cannot be
-        used."""
+        """Closes the connections; the agent and its conversations cannot be used any more."""
         if self._thread.is_alive():
             self.run(self._agent.__aexit__())
             self._stop()
@@ -130,8 +129,7 @@ class Conversation:
 
     @property
     def recovered(self) -> int:
-        """1 if the server lost the session and the conversation continued without a session, else
-        0."""
+        """1 if the server lost the session and the conversation continued without one, else 0."""
         return self._inner.recovered
 
     def act(self, observation: str, *, greedy: bool = False, seed: int | None = None) -> Reply:

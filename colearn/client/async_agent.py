@@ -21,8 +21,7 @@ from .endpoint import Endpoint, Refused, RemoteError
 TOKEN = "COLEARN_TOKEN"
 """Environment variable with the default key."""
 SESSION_HEADER = "X-Session-Id"
-"""Name of the header that identifies a conversation for load balancers, which do not read request
-bodies."""
+"""Header that identifies a conversation for load balancers, which read no request bodies."""
 LONGEST_ACTION = 2**20
 """Maximum number of characters in an action."""
 _FORGOTTEN = ("session_conflict", "session_not_found")
@@ -34,8 +33,7 @@ class Reply:
 
     text: str
     tokens: int | None
-    """Number of sampled tokens, including the end token; None if the endpoint does not report this
-    number."""
+    """Number of sampled tokens with the end token; None if the endpoint does not report it."""
     seconds: float
     """Seconds from the first attempt to the answer, including waits between attempts."""
     finish: Finish

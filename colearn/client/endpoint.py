@@ -90,8 +90,7 @@ class Endpoint:
         self._client: httpx.AsyncClient | None = None
 
     async def open(self) -> None:
-        """Errors: ConfigError for proxies or certificates of the environment that cannot be
-        used."""
+        """Errors: ConfigError for proxies or certificates of the environment that do not work."""
         self._client = http_client(
             self._url,
             headers={

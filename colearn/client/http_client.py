@@ -1,5 +1,4 @@
-"""Creates HTTP clients that follow the environment's proxies and certificates, except on this
-machine."""
+"""Creates HTTP clients with the environment's proxies and certificates, except on this machine."""
 
 from __future__ import annotations
 

@@ -59,8 +59,7 @@ def main() -> None:
 
 
 def _end_with_parent() -> None:
-    """Let the operating system end this process when its parent process has ended, even during
-    imports."""
+    """Let the operating system end this process with its parent, even during imports."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         if _input_is_closed():  # the parent had ended before the system was asked

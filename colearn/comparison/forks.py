@@ -1,5 +1,4 @@
-"""Client of the fork server: starts runs as forks of a process that has already imported all
-modules."""
+"""Client of the fork server, which starts runs as forks of a process with all imports made."""
 
 from __future__ import annotations
 

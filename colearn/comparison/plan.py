@@ -37,8 +37,7 @@ class PlannedRun:
     """A planned run of one algorithm with one seed."""
 
     algorithm: str
-    """Label of the algorithm: a registered name, or any name whose settings contain
-    `algorithm.name`."""
+    """Label: a registered name, or any name whose settings contain `algorithm.name`."""
     config: Config
     budget: int
     """Budget in environment steps; 0 if the algorithm does not learn."""
@@ -215,8 +214,7 @@ def _entries(config: Config) -> Mapping[str, Mapping[str, Any]]:
 
 
 def _known(config: Config, name: str, overrides: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the settings that exist for an algorithm and for the parts that the algorithm's runs
-    use."""
+    """Returns the settings that an algorithm and the parts of its runs have."""
     sections = config.algorithm.settings.items()
     chosen = {key: named for key, value in sections if (named := _part(value))}
     for key, value in overrides.items():
@@ -248,8 +246,7 @@ def _section(value: Any) -> Mapping[str, Any]:
 
 
 def _kept(settings: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the given settings, without settings that neither the algorithm nor its parts
-    have."""
+    """Returns the given settings without those that the algorithm and its parts lack."""
     kept: dict[str, Any] = {}
     for key, value in settings.items():
         if known.get(key) is not None and isinstance(value, Mapping):

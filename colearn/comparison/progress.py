@@ -45,8 +45,7 @@ class Goal:
     metric: str = "return"
 
     def fraction(self, status: Status) -> float:
-        """Used fraction of the budget, which is the larger of the fractions in steps and in
-        iterations."""
+        """Used fraction of the budget: the larger of those in steps and in iterations."""
         steps = status.environment_steps / max(1, self.environment_steps)
         iterations = status.iteration / self.iterations if self.iterations else 0.0
         return min(1.0, max(steps, iterations))

@@ -1,5 +1,4 @@
-"""Suites of comparisons on several tasks. A suite has one pool of workers and one table of
-results."""
+"""Suites of comparisons on several tasks, with one pool of workers and one table."""
 
 from __future__ import annotations
 
@@ -122,8 +121,7 @@ def plan_suite(suite: SuiteSettings) -> dict[str, Plan]:
 
 
 def suite_config(suite: SuiteSettings, name: str) -> Config:
-    """Returns a config of the suite, after the overrides in `each` and the suite's seeds are
-    applied."""
+    """Returns a config of the suite with the overrides in `each` and the suite's seeds."""
     config = load_config(name, suite.overrides)
     if suite.seeds is None:
         return config

@@ -1,5 +1,4 @@
-"""Settings of an agent, which select the player, the sampling of answers, and the content of the
-history."""
+"""Settings of an agent: its player, the sampling of answers, and its history."""
 
 from __future__ import annotations
 

@@ -9,8 +9,7 @@ from .resolved_run import ResolvedRun
 
 
 def check_run(run: ResolvedRun) -> None:
-    """Check a run. Errors: ConfigError for models, a critic or exact evaluation that do not fit the
-    run."""
+    """Errors: ConfigError for models, a critic or exact evaluation that do not fit the run."""
     if run.algorithm.learns:
         check_learning(run)
     if run.config.evaluation.exact:
@@ -68,8 +67,7 @@ def _check_critic_apart(run: ResolvedRun, *, fixed: bool) -> None:
 
 
 def check_quantized(run: ResolvedRun) -> None:
-    """Check quantisation. Errors: ConfigError for a quantised base that would be trained or
-    copied."""
+    """Errors: ConfigError for a quantised base that would be trained or copied."""
     for key in run.networks:
         settings = run.settings(key)
         if settings.quantization is None:

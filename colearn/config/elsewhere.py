@@ -1,5 +1,4 @@
-"""Finds remedies for settings that are in the wrong place of a config, or that have their TRL
-names."""
+"""Finds remedies for settings in the wrong place of a config, or under their TRL names."""
 
 from __future__ import annotations
 
@@ -78,8 +77,7 @@ def as_argument(key: str) -> str:
 
 @cache
 def _places() -> Mapping[str, tuple[str, ...]]:
-    """Returns dotted keys by their last part; omits `players`, which has the same settings as
-    `agents`."""
+    """Dotted keys by their last part; without `players`, whose settings are those of `agents`."""
     places: dict[str, list[str]] = {}
     for path in _keys(Config, ""):
         if not path.startswith("players."):

@@ -70,8 +70,7 @@ def resolve(
 
 
 def _untrained(config: Config) -> Config:
-    """Returns the config without a critic and adapters, and with `trained: false` for every
-    model."""
+    """Returns the config without critic and adapters, and with `trained: false` for all models."""
     models = {
         name: model.model_copy(update={"trained": False, "lora": None})
         for name, model in config.models.items()

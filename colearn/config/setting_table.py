@@ -58,8 +58,7 @@ def attribute_sentences(cls: type) -> dict[str, str]:
 
 
 def listed_sentences(cls: type) -> dict[str, str]:
-    """Returns the entries "- `name`, `other`: sentence" in the docstrings of a class and its
-    bases."""
+    """Returns the entries "- `name`, `other`: sentence" in the docstrings of a class and bases."""
     sentences: dict[str, str] = {}
     for owner in reversed(cls.__mro__):
         text = inspect.cleandoc(owner.__dict__.get("__doc__") or "")
@@ -184,8 +183,7 @@ def _of(hint: Any, default: Any) -> tuple[str, str, str]:
 
 
 def algorithm_settings(part: Any, prefix: str = "algorithm.") -> Iterator[SettingRow]:
-    """Returns the settings of an algorithm and of its parts, by dotted key, with this algorithm's
-    values."""
+    """Returns the settings of an algorithm and its parts, with their values, by dotted key."""
     sentences, hints = attribute_sentences(type(part)), get_type_hints(type(part))
     for one in fields(part):
         if not one.init:
@@ -201,8 +199,7 @@ def algorithm_settings(part: Any, prefix: str = "algorithm.") -> Iterator[Settin
 
 
 def sections() -> dict[str, type[BaseModel]]:
-    """Returns the settings class of each section of a config, by dotted path such as
-    `models.NAME.lora`."""
+    """Returns each section's settings class by dotted path, such as `models.NAME.lora`."""
     found: dict[str, type[BaseModel]] = {"": Config}
 
     def walk(cls: type[BaseModel], path: str) -> None:

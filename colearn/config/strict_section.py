@@ -107,8 +107,7 @@ class Named(BaseModel):
 
 
 class Chosen(Named):
-    """A `Named` that may be given as a plain string, which is the name of a part with default
-    settings."""
+    """A `Named` that may be given as a plain string: the name of a part with default settings."""
 
     @model_validator(mode="before")
     @classmethod

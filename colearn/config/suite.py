@@ -78,8 +78,7 @@ class SuiteSettings(Section):
 
     @property
     def configs(self) -> dict[str, str]:
-        """Returns the config of every chosen task at the chosen size, in the order of the
-        columns."""
+        """The config of every chosen task at the chosen size, in the order of the columns."""
         configs = self.sizes[self.size]
         chosen = configs if self.tasks is None else self.tasks
         return {task: configs[task] for task in self.columns if task in chosen}

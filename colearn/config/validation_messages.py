@@ -67,8 +67,7 @@ def _of_algorithm(path: KeyPath, given: Any, cls: type[BaseModel] | None) -> str
 
 
 def _key(text: str) -> str:
-    """Returns a key as written in the file if it fits on a line and is printable; otherwise its
-    repr."""
+    """Returns a key as written if it is printable and fits on a line; otherwise its repr."""
     return text if text.isprintable() and len(text) <= _ROOM else _shown(text)
 
 

@@ -56,16 +56,14 @@ class Architectures:
 
     @property
     def assumed(self) -> dict[str, str]:
-        """Assumptions made because files are missing on this machine. The keys are config
-        fields."""
+        """Assumptions made because files are missing here. The keys are config fields."""
         return {field: "; ".join(texts) for field, texts in self._assumed.items()}
 
     def assume(self, field: str, text: str) -> None:
         self._assumed.setdefault(field, {})[text] = None
 
     def config(self, path: str, field: str) -> PretrainedConfig:
-        """Errors: NotHere; ConfigError naming `field` for a folder or embedded size that does not
-        exist."""
+        """Errors: NotHere; ConfigError naming `field` for an unknown folder or embedded size."""
         if path.startswith(EMBEDDED):
             return self._embedded(path, field)[0]
         from huggingface_hub.errors import HFValidationError
@@ -126,8 +124,7 @@ class Architectures:
 
 
 def read_specs(run: ResolvedRun, architectures: Architectures) -> dict[str, AgentSpec] | None:
-    """Return the spec of each language-model agent; None if a model's files are not on this
-    machine."""
+    """The spec of each language-model agent; None if a model's files are not on this machine."""
     specs = {}
     for agent, settings in run.config.language_agents.items():
         key = NetworkKey("actor", settings.model)

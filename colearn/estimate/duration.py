@@ -88,8 +88,7 @@ class Sizes:
     """Number of weights that multiply every token: all except embeddings, head and adapters."""
     head: int
     weights: int
-    """Number of bytes of all weights that are read to decode a token. The weights have the compute
-    type."""
+    """Bytes of all weights that are read to decode a token, in the compute type."""
     position: int
     """Bytes of the cached keys and values per position."""
     pair: int

@@ -1,5 +1,4 @@
-"""Computes the memory of an update: a network's forward and backward pass over the largest
-micro-batch."""
+"""Computes the memory of an update: forward and backward pass over the largest micro-batch."""
 
 from __future__ import annotations
 

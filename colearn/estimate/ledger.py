@@ -1,5 +1,4 @@
-"""Memory accounting without allocation: code runs on fake tensors while a ledger counts live
-bytes."""
+"""Counts live bytes while code runs on fake tensors, which allocate nothing."""
 
 from __future__ import annotations
 

@@ -102,8 +102,7 @@ def _fewer_at_once(proposal: Proposal, phase: str, key: str) -> Proposal:
 
 
 def _smaller_updates(proposal: Proposal) -> Proposal:
-    """Reduce the token budget; if no token budget is small enough, also use activation
-    checkpointing."""
+    """Reduce the token budget; if that is not enough, also use activation checkpointing."""
     first = proposal
     proposal = _smaller_budget(proposal)
     if proposal.excess(_UPDATES) <= 1 or not (checkpointing := _checkpointing(proposal.estimate)):
@@ -139,8 +138,7 @@ def _micro_batches(estimated: Estimate, budget: int) -> dict[str, int]:
 
 
 def _checkpointing(estimated: Estimate) -> dict[str, bool]:
-    """Settings that enable activation checkpointing for each trained network that does not use it
-    yet."""
+    """Settings that enable activation checkpointing for the trained networks without it."""
     given, learners = estimated.given, estimated.run.learners
     keys = {
         f"models.{name}.checkpointing": True

@@ -33,8 +33,7 @@ from .workload import Workload, read_workload
 
 @dataclass(frozen=True, slots=True)
 class IterationBounds:
-    """Upper bounds for the work of one iteration. A bound is None if a tokenizer is not on this
-    machine."""
+    """Upper bounds for the work of one iteration; None without the tokenizer on this machine."""
 
     episodes: int
     generations: int
@@ -76,22 +75,18 @@ class Estimate:
     resident: Mapping[str, int] = field(default_factory=dict)
     """Number of bytes that are held in every phase on each device."""
     workers: Mapping[HostWorker, Mapping[str, Mapping[str, int]]] = field(default_factory=dict)
-    """Peak bytes of each worker of `run.host` on each device in each phase; empty without
-    workers."""
+    """Peak bytes of each worker of `run.host` by device and phase; empty without workers."""
     rehearsed: Rehearsed = field(default_factory=dict, repr=False, compare=False)
     engines: Mapping[str, int] = field(default_factory=dict)
     """Number of engines on each device that hold a separate copy of the weights."""
     wanted: int = 0
-    """Number of bytes in the KV cache that the rows of a turn need. The value is the maximum over
-    turns."""
+    """Bytes in the KV cache that the rows of a turn need, at most."""
     seconds: Seconds | None = None
-    """Duration of each phase in seconds; None if nothing is learned or the devices' rates are not
-    known."""
+    """Seconds of each phase; None if nothing is learned or the devices' rates are not known."""
 
     @property
     def iterations(self) -> int:
-        """Number of iterations in the whole run if no episode ends early; 0 if nothing is
-        learned."""
+        """Number of iterations of the run if no episode ends early; 0 if nothing is learned."""
         if self.steps is None or not self.steps.joint_actions:
             return 0
         train = self.run.config.train
@@ -108,8 +103,7 @@ class Estimate:
         return seconds / 3600
 
     def peak(self, device: str) -> int:
-        """Highest memory peak of any phase, in bytes. Errors: ValueError if a model was not
-        counted."""
+        """Highest peak of any phase in bytes. Errors: ValueError if a model was not counted."""
         if self.phases is None:
             raise ValueError("no peak: " + "; ".join(self.missing.values()))
         return max(self.phases[device].values())

@@ -27,8 +27,7 @@ class Simulated:
 
     @property
     def seconds(self) -> float:
-        """Mean time of an iteration; the first iteration is not counted, because it has no
-        predecessor."""
+        """Mean time of an iteration, without the first, which has no predecessor."""
         return (self.ends[-1] - self.ends[0]) / (len(self.ends) - 1)
 
     @property

@@ -61,8 +61,7 @@ Script = tuple[ScriptedTurn, ...]
 
 
 Readings = dict[tuple[str, str, bool], Observation]
-"""Tokenized prompts. The key is the agent, the prompt, and whether an action came before the
-prompt."""
+"""Tokenized prompts by agent, prompt, and whether an action came before it."""
 
 ONE_TOKEN = AgentSpec(sampling=Sampling(max_tokens=1))
 """Agent spec for rehearsals that only count calls."""
@@ -277,8 +276,7 @@ class _Silent(Player):
 
 @dataclass(frozen=True, slots=True)
 class _Program(Player):
-    """A player that acts like a program: all its actions for a request are equal and have no
-    tokens."""
+    """A player like a program: its actions for a request are equal and have no tokens."""
 
     said: Action
 

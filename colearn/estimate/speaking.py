@@ -1,5 +1,4 @@
-"""Computes the memory of each turn of a rollout: key/value caches, prefill and one step of
-decoding."""
+"""Computes the memory of each turn of a rollout: KV caches, prefill and one decoding step."""
 
 from __future__ import annotations
 
@@ -117,8 +116,7 @@ class PlacedEngine:
 
     device: str
     needs: EngineNeeds | None
-    """Memory needs; None if the engine decodes with the trained model itself or with a copy of the
-    model."""
+    """Memory needs; None if the engine decodes with the trained model or a copy of it."""
     held: int
     """Bytes that the engine holds in every phase."""
 
@@ -195,8 +193,7 @@ def _rehearse(
 
 
 def _owners(call: GeneratorCall) -> list[int]:
-    """Index of each row's history; an agent's rows are divided equally among the agent's
-    histories."""
+    """Index of each row's history; an agent's rows are divided equally among its histories."""
     owners: list[int] = []
     for agent in dict.fromkeys(call.rows):
         histories = [n for n, asked in enumerate(call.requests) if asked == agent]

@@ -88,8 +88,7 @@ _TEMPLATE = (
     "{% for message in messages %}<|im_start|>{{ message['role'] }}\n{{ message['content'] }}"
     "<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 )
-"""The ChatML template, which adds as many characters per turn as the templates of most published
-models."""
+"""The ChatML template, which adds as many characters per turn as most published ones."""
 
 
 @cache

@@ -19,8 +19,7 @@ from .workers_table import workers_table, workers_too_large
 
 
 def estimate_tables(estimate: Estimate) -> Group:
-    """Return tables of the networks, the peak memory by device and phase, and the work of one
-    iteration."""
+    """Return tables of the networks, peaks by device and phase, and the work of an iteration."""
     run = estimate.run
     title = f"{run.config.task.name}, {run.config.algorithm.name}, {len(run.agents)} agents"
     parts: list[Table | Text | Group] = [Text(title), _networks(estimate)]

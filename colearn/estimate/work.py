@@ -85,8 +85,7 @@ def plan_updates(run: ResolvedRun, trees: Trees, architectures: Architectures) -
 
 
 def _actor_rows(run: ResolvedRun, trees: Trees) -> dict[NetworkKey, list[list[Row]]]:
-    """Return the rows of each learner, with one group of rows per tree and agent, ordered by
-    tree."""
+    """Return each learner's rows, one group per tree and agent, ordered by tree."""
     groups: dict[NetworkKey, list[list[Row]]] = {}
     for number, tree in enumerate(trees):
         for agent, settings in run.config.language_agents.items():

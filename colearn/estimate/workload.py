@@ -1,5 +1,4 @@
-"""Workload of a run's task: texts, trees and updates. The workload is computed once for all
-estimates."""
+"""Workload of a run's task, computed once for all estimates: texts, trees and updates."""
 
 from __future__ import annotations
 
@@ -22,8 +21,7 @@ from .work import Updates, plan_updates
 _DATA = ("data", "test_data", "corpus", "encoder")
 """Task settings that name data, or models that read the data."""
 _PROBES = 4
-"""Number of items from which the lengths of observations are read, not counting the longest
-item."""
+"""Number of items from which lengths of observations are read, besides the longest."""
 
 
 @dataclass

@@ -35,8 +35,7 @@ class AgentManifest(BaseModel):
     """C, the number of most recent key/value pairs kept at the start of a turn; None keeps all."""
     sampling: SamplingSettings = SamplingSettings()
     dtype: Literal["float32", "bfloat16", "float16"] = "float32"
-    """Type of the merged weights. For an adapter, the type in which the base model computed in
-    training."""
+    """Type of the merged weights; for an adapter, the base's compute type in training."""
     weights: Literal["merged", "adapter"]
     base: str | None = None
     """Path or hub name of the base model if `weights` is an adapter."""

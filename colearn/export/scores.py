@@ -15,15 +15,13 @@ from .run_reader import Trained
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scores:
-    """A run's evaluations before training and at the checkpoint, and the results of the run's
-    comparison."""
+    """A run's evaluations before training and at the checkpoint, and its comparison's results."""
 
     before: Line
     after: Line
     """The last evaluation at or before the checkpoint."""
     seeds: list[int]
-    """Seeds of the finished runs of the same algorithm in the comparison; empty without a
-    comparison."""
+    """Seeds of the algorithm's finished runs in the comparison; empty without a comparison."""
     changes: dict[str, Change]
     """For each metric, the change from the first to the last evaluation of a run: mean over `seeds`
     and 95% interval."""

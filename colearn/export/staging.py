@@ -1,5 +1,4 @@
-"""Writes several folders atomically. All folders are staged first; then all or none of them are
-renamed."""
+"""Writes several folders atomically: all are staged, then all or none are renamed."""
 
 from __future__ import annotations
 

@@ -61,8 +61,7 @@ def _weights(manifest: AgentManifest) -> str:
 def _commands(
     folders: Mapping[str, Path], agents: Mapping[str, AgentManifest], at: Mapping[str, str]
 ) -> Iterator[str]:
-    """Returns one command for all adapters of a base, and one command for each agent with merged
-    weights."""
+    """Returns a command for all adapters of a base, and one for each agent with merged weights."""
     port = PORT
     bases: dict[tuple[str, str], list[str]] = {}
     for agent, manifest in agents.items():

@@ -149,8 +149,7 @@ def _ids(tokenizer: Any, messages: list[dict[str, str]]) -> tuple[int, ...]:
 
 
 def _own_system(opening: str) -> str:
-    """Jinja for the start of a conversation in which the first message's text replaces the role
-    prompt."""
+    """Jinja for the start of a conversation whose first message replaces the role prompt."""
     before, separator, behind = opening.partition(_SYSTEM)
     if not separator or _SYSTEM in behind:
         return 'raise_exception("this agent takes no system message")'
@@ -158,6 +157,5 @@ def _own_system(opening: str) -> str:
 
 
 def _literal(text: str) -> str:
-    """A Jinja string literal. Jinja understands JSON's escapes; other characters are written
-    unescaped."""
+    """A Jinja string literal, with JSON's escapes, which Jinja understands."""
     return json.dumps(text, ensure_ascii=False)

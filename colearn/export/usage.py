@@ -30,8 +30,7 @@ def usage(manifest: AgentManifest, *, rank: int | None, exact: bool) -> str:
 
 
 def rank_limit(rank: int) -> int:
-    """Return the smallest value of vLLM's --max-lora-rank that is sufficient for an adapter's
-    rank."""
+    """The smallest value of vLLM's --max-lora-rank that is sufficient for an adapter's rank."""
     return next((limit for limit in _RANKS if limit >= rank), rank)
 
 

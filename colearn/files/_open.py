@@ -51,8 +51,7 @@ _TEXT = (
     * 20
 )
 _ROOM = 20_000
-"""Maximum number of characters that are taken from a tokenizer's rules and added to the test
-text."""
+"""Maximum number of characters of a tokenizer's rules that are added to the test text."""
 
 
 class _TooMuch(Exception):
@@ -121,8 +120,7 @@ def _open_lists(path: Path, keys: Sequence[str]) -> None:
 
 
 def _counts(data: Any, found: dict[str, tuple[int, str]]) -> dict[str, tuple[int, str]]:
-    """Maps each kind (layers or experts) to the largest count in the config and the key of that
-    count."""
+    """Maps each kind (layers or experts) to its largest count in the config and the key."""
     items = data.items() if isinstance(data, dict) else enumerate(data)
     for key, value in items:
         if isinstance(value, dict | list):

@@ -36,6 +36,5 @@ def load_source(source: str, overrides: Sequence[str] = ()) -> Config:
 
 
 def agent_settings(config: Config, agent: str) -> AgentSettings:
-    """Return the settings of an agent, or the default settings if the config does not name the
-    agent."""
+    """Return the settings of an agent, or default ones if the config does not name it."""
     return config.agents.get(agent) or config.agents.get(EACH) or AgentSettings()

@@ -84,8 +84,7 @@ class Trial:
 
     @contextmanager
     def _interruptible(self) -> Iterator[None]:
-        """Let an interrupt end the open episode at once, without waiting for the episode's next
-        request."""
+        """Let an interrupt end the open episode at once, not at its next request."""
 
         def interrupt(*_: object) -> None:
             self._interrupted = True

@@ -47,8 +47,7 @@ class Checkpoint:
 
     @property
     def bases(self) -> dict[str, dict[str, str]]:
-        """Digests of the models' files; empty if an earlier version of colearn wrote the
-        checkpoint."""
+        """Digests of the models' files; empty in a checkpoint of an earlier version of colearn."""
         try:
             read: dict[str, dict[str, str]] = json.loads((self.path / BASES).read_text())
         except (FileNotFoundError, ValueError):  # a damaged file has another SHA-256

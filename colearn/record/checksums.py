@@ -1,5 +1,4 @@
-"""Writes and verifies a folder's SHA256SUMS, which has the format of `sha256sum` and includes
-subfolders."""
+"""Writes and verifies SHA256SUMS of a folder and its subfolders, as `sha256sum` does."""
 
 from __future__ import annotations
 
@@ -16,8 +15,7 @@ _LINE = re.compile(r"([0-9a-f]{64}) [ *]((?:[^/\\\x00]+/)*[^/\\\x00]+)")
 
 
 def write_checksums(folder: Path) -> None:
-    """Write the checksums of all files below `folder`. `sha256sum -c` can also verify these
-    checksums."""
+    """Write the checksums of all files below `folder`, for `sha256sum -c`, too."""
     lines = [f"{_sum(folder / name)}  {name}\n" for name in _names(folder)]
     (folder / SUMS).write_text("".join(lines), encoding="utf-8")
 

@@ -53,8 +53,7 @@ class SuiteRecord(RecordFields):
 
 @dataclass(frozen=True, slots=True)
 class ComparisonFolder:
-    """The folder of a comparison. An unreadable file raises a CheckpointError that names the
-    file."""
+    """The folder of a comparison. Errors: CheckpointError that names an unreadable file."""
 
     path: Path
 

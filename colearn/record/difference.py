@@ -40,8 +40,7 @@ def told_difference(key: str, one: Any, other: Any) -> str:
 
 
 def scheduled(config: Any) -> str | None:
-    """The dotted key of the first setting that is annealed over the whole budget; None if there is
-    none."""
+    """The dotted key of the first setting that is annealed over the whole budget, or None."""
     for part in ("loss", "advantage", "value_loss"):
         if value_at(config, f"algorithm.{part}.anneal_fraction") is not None:
             return f"algorithm.{part}.anneal_fraction"

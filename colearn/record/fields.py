@@ -24,8 +24,7 @@ Metrics = Annotated[dict[str, Number], BeforeValidator(current_metrics)]
 
 
 class RecordFields(BaseModel):
-    """Base class of all records; unknown fields, which a later version may have written, are
-    ignored."""
+    """Base class of all records. Unknown fields, perhaps of a later version, are ignored."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", use_attribute_docstrings=True)
 
@@ -91,8 +90,7 @@ class RunRecord(RecordFields):
     joint_actions: Count
     """Number of environment steps, equal to `environment_steps`, under the name that tables use."""
     critic_joint_actions: Count = 0
-    """Number of joint actions on which a loaded critic (`critic.from`) was trained before this
-    run."""
+    """Number of joint actions on which a loaded critic (`critic.from`) was trained before."""
     generations: Count = 0
     generated_tokens: Count
     updates: Count
@@ -161,8 +159,7 @@ class CriticTurn(RecordFields):
 
     turn: Count
     number: Count
-    """Number of single returns, one per joint action, that were compared with a value of the
-    critic."""
+    """Number of single returns, one per joint action, compared with a value of the critic."""
     variance: float
     """Variance of these returns."""
     error_variance: float
@@ -170,14 +167,12 @@ class CriticTurn(RecordFields):
     error_square: float
     """Mean (return - value)^2."""
     item_error_variance: float
-    """Variance of return - mean, where the mean return of the item and turn replaces the critic's
-    value."""
+    """Variance of return - mean, with the mean return of the item and turn as the value."""
     within: float = 0.0
     """Sum of squared deviations of returns from their group's mean. A group contains the returns
     after equal joint histories."""
     freedom: Count = 0
-    """Degrees of freedom of `within`: the number of returns in groups minus the number of
-    groups."""
+    """Degrees of freedom of `within`: returns in groups minus groups."""
 
 
 class CriticLine(RecordFields):
@@ -191,8 +186,7 @@ class CriticLine(RecordFields):
 
 
 class RecordedNode(RecordFields):
-    """A node of a recorded tree, without token ids: a joint history, and the edge that leads to the
-    node."""
+    """A joint history in a recorded tree, without token ids, and the edge that leads to it."""
 
     parent: Count | None = None
     observations: dict[str, str] = {}

@@ -45,8 +45,7 @@ class RunFolder:
         return self.path / LOG
 
     def files(self) -> dict[str, Path]:
-        """Files of interest to users. The keys are descriptions. Some of the files may not
-        exist."""
+        """Files of interest to users, by description. Some of them may not exist."""
         names = {"config": CONFIG, "record": RUN, "metrics": METRICS, "episodes": EPISODES}
         return {
             "folder": self.path,

@@ -1,5 +1,4 @@
-"""Computes the time use of iterations: seconds per generator and model, and a line on the
-bottleneck."""
+"""Computes the seconds per generator and model in an iteration, and names the bottleneck."""
 
 from __future__ import annotations
 

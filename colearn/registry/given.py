@@ -1,5 +1,4 @@
-"""Table of objects that a program passed to its runs; a config refers to an object as
-`object:NAME`."""
+"""Table of objects that a program passed to its runs; `object:NAME` in a config."""
 
 from __future__ import annotations
 
@@ -14,8 +13,7 @@ PREFIX = "object:"
 """Prefix of every name in the table."""
 
 _given: dict[str, Any] = {}
-"""The objects of this process by name; a later object replaces an earlier object of the same
-name."""
+"""The objects of this process by name; a later one replaces an earlier one."""
 
 
 class _Here(threading.local):

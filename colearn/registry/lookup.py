@@ -172,8 +172,7 @@ def instance(name: str, where: str, base: type) -> Any:
 
 
 def name_of(kind: Kind, cls: type) -> str:
-    """Returns the name by which a config selects a class; `module:Class` if the class has no such
-    name."""
+    """The name by which a config selects a class, or `module:Class` if it has none."""
     for name, target in names(kind).items():
         module, _, attribute = target.partition(":")
         if getattr(sys.modules.get(module), attribute, None) is cls:

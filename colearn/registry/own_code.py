@@ -88,8 +88,7 @@ def folder() -> str | None:
 
 
 def find_in(folder: str | None) -> None:
-    """Makes this process find the user modules that a config names in `folder`; None changes
-    nothing."""
+    """Makes this process find the modules that a config names in `folder`; None: no change."""
     if folder is not None and _finder() is None:
         sys.meta_path.append(FolderFinder(folder))
 

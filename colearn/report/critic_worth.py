@@ -20,8 +20,7 @@ SIGNAL = "grad_signal"
 LEAST_EXPLAINED = 0.5
 """Minimum fraction of the explainable share that a critic must explain to count as fitted."""
 WORTHWHILE = 0.2
-"""Threshold on the explainable share of the variance of returns. Below it, there is little to
-explain."""
+"""Explainable share of the variance of returns below which there is little to explain."""
 _RESAMPLES = 400
 
 
@@ -54,8 +53,7 @@ class CriticSummary:
     """Ratio of the norm of the noise in an actor's gradient to the norm of the gradient, per
     optimiser step; None if not measured."""
     calibration: tuple[tuple[float, float], ...]
-    """Mean value and mean return for each tenth of the critic's values, in the second half of the
-    updates."""
+    """Mean value and mean return by tenth of the values, in the second half of the updates."""
     sentence: str
     """Sentence that states whether the three conditions for a useful critic hold in these runs."""
 

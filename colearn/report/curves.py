@@ -47,8 +47,7 @@ def write_curves(summary: Summary, path: Path) -> None:
 
 
 def panel_svg(summary: Summary, axis: str) -> str:
-    """Plot the headline metric over one axis as a self-contained SVG that is legible at a phone's
-    width."""
+    """Plot the headline metric over one axis as an SVG that is legible at a phone's width."""
     figure = Figure(figsize=(4.2, 3.4), layout="constrained", facecolor="none")
     panel = figure.subplots()
     _draw(panel, summary, axis)
@@ -57,8 +56,7 @@ def panel_svg(summary: Summary, axis: str) -> str:
 
 
 def training_svg(summary: Summary) -> str | None:
-    """Plot the training return in the format of the evaluation panels; None if no run has
-    updates."""
+    """Plot the training return as the evaluation panels; None if no run has updates."""
     trained = {n: a.training for n, a in enumerate(summary.algorithms.values()) if a.training}
     if not trained:
         return None
@@ -84,8 +82,7 @@ def small_svg(curves: Mapping[int, Curve]) -> str:
 
 
 def calibration_svg(points: Sequence[tuple[float, float]], index: int) -> str:
-    """Plot mean return against mean value as a small SVG, with the diagonal of a calibrated
-    critic."""
+    """Plot mean return against mean value as a small SVG, with a calibrated critic's diagonal."""
     figure = Figure(figsize=(3.4, 2.6), layout="constrained", facecolor="none")
     panel = figure.subplots()
     values, returns = zip(*points, strict=True)

@@ -11,8 +11,7 @@ from colearn.text.printable import escape
 SIDE = 24
 """Side length of a cell in SVG units, and also in pixels if the panel is small."""
 _SMALL = 4
-"""Maximum number of columns or rows of a small panel; in larger panels a cell is _DENSE pixels
-wide."""
+"""Maximum number of columns or rows of a small panel; larger ones have _DENSE cells."""
 _DENSE = 16
 _KINDS = ("#4c9f70", "#c2703d", "#5b7fbf", "#b65f8f", "#a39b3b", "#5fa8ad", "#8a6fb0", "#9a9a9a")
 """Colours for kinds to which the task assigns none."""
@@ -139,8 +138,7 @@ def changed(panel: Panel, earlier: Panel) -> list[At]:
 
 
 def _same_panel(panel: Panel, place: int, known: Sequence[Panel]) -> Panel | None:
-    """Returns the panel of `known` at position `place` if both grids have the same size; otherwise
-    None."""
+    """Returns the panel at position `place` of `known` if its grid has the same size, or None."""
     if place < len(known) and (known[place].columns, known[place].rows) == (
         panel.columns,
         panel.rows,

@@ -1,5 +1,4 @@
-"""Summarises a comparison in one sentence that states only what the confidence intervals
-support."""
+"""Summarises a comparison in a sentence that states only what the intervals support."""
 
 from __future__ import annotations
 
@@ -18,8 +17,7 @@ from colearn.statistics.over_seeds import (
 from .show import show_estimate
 
 Ends = tuple[MeanEstimate | None, MeanEstimate | None, MeanEstimate | None]
-"""Estimates of the headline metric's first value, of its last value, and of the gain within each
-seed."""
+"""Estimates of the headline metric's first and last value, and of the gain within seeds."""
 
 _SPELLED_OUT = 4
 RETURN = Headline()

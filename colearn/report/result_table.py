@@ -11,8 +11,7 @@ from dataclasses import dataclass
 class ResultCell:
     text: str
     note: str = ""
-    """Text in small print below the cell's main text: the interval, or a remark on missing
-    seeds."""
+    """Text in small print below the main text: the interval, or a remark on missing seeds."""
     best: bool = False
     blank: bool = False
     """Whether the cell is empty, as for an algorithm compared with itself."""
@@ -38,8 +37,7 @@ class ResultTable:
         return "\n".join([f"## {self.title}", "", self.note, "", head, rule, *body, ""])
 
     def csv(self) -> str:
-        """The table as CSV, with one row per algorithm or quantity and separate columns for
-        intervals."""
+        """The table as CSV, with a row per name and separate columns for intervals."""
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\n")
         noted = [any(cells[n].note for _, cells in self.rows) for n in range(len(self.columns))]

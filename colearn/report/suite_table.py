@@ -39,14 +39,12 @@ class Figures:
     notes: tuple[str, ...]
     """Notes on cells that have no value, or fewer seeds than planned."""
     marks: dict[tuple[str, int], int]
-    """Number of each cell's note, counted from 1. The key is the row label and the column
-    number."""
+    """Number of each cell's note, counted from 1, by row label and column number."""
     seeds: tuple[int, ...]
     """The seeds for which at least one value exists."""
 
     def best(self, column: int) -> set[str]:
-        """Labels of the rows with the best displayed mean in a column; empty if all means are
-        equal."""
+        """Labels of the rows with the best displayed mean in a column; empty if all are equal."""
         means = {
             label: value.mean
             for label, row in self.values.items()

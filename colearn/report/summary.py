@@ -65,8 +65,7 @@ class Curve:
     low: list[float]
     high: list[float]
     seeds: dict[str, tuple[list[float], list[float]]]
-    """For each seed, the x values and smoothed metric values at the seed's evaluations or
-    updates."""
+    """By seed, the x values and smoothed metric values at its evaluations or updates."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

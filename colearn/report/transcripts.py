@@ -1,5 +1,4 @@
-"""Selects transcripts: episodes of the same item before and after training, not the best
-episodes."""
+"""Selects transcripts: of the same item before and after training, not the best ones."""
 
 from __future__ import annotations
 
@@ -24,8 +23,7 @@ class PicturedEpisode:
     """The picture after each turn; None if the task provides no picture."""
 
     def drawn(self, turn: int, drawing: Drawing) -> str:
-        """Returns the picture after turn number `turn` as HTML with changes marked; "" if there is
-        none."""
+        """Returns the picture after a turn as HTML with changes marked; "" if there is none."""
         picture = self.pictures[turn] if turn < len(self.pictures) else None
         earlier = self.pictures[turn - 1] if turn else None
         return "" if picture is None else drawing.draw(picture, earlier)

@@ -13,8 +13,7 @@ from .place import ENVIRONMENT, FOLDER, VisiblePaths
 def bwrap_command(
     words: Sequence[str], limits: Limits, place: VisiblePaths, filter_fd: int | None
 ) -> list[str]:
-    """Returns the command that runs `words` in a sandbox; `filter_fd` holds the system call
-    filter."""
+    """Returns the command that runs `words` in a sandbox; `filter_fd` is the filter's file."""
     command = [shutil.which("bwrap") or "bwrap"]
     if os.geteuid() == 0:
         # root gets no user namespace: _apply_limits.py switches to an unprivileged user

@@ -20,8 +20,7 @@ _CLONE_FILES, _CLONE_THREAD = 0x00000400, 0x00010000
 _NEW_NAMESPACES = 0x7E020080
 _X32 = 0x40000000
 _UNKNOWN = 471
-"""First system call number that is newer than this list; this call and all later ones get
-ENOSYS."""
+"""First system call number newer than this list; it and all later ones get ENOSYS."""
 
 _MACHINES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
 """Machine -> (column in the tables below, audit number)."""

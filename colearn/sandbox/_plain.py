@@ -37,8 +37,7 @@ _SEQUENCES: dict[bytes, type] = {
 
 
 class NotPlain(Exception):
-    """Raised for malformed bytes, and for a value that is too deeply nested or too large to be
-    sent."""
+    """Raised for malformed bytes, and for a value that is too deep or too large to be sent."""
 
 
 class Opaque:

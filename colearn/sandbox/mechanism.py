@@ -46,8 +46,7 @@ def choose_mechanism(wanted: Mechanism | Literal["auto"] = "auto") -> Mechanism:
 
 @functools.cache
 def works(mechanism: Mechanism) -> bool:
-    """Whether a probe program runs under `mechanism`, without root privileges and with an empty
-    folder."""
+    """Whether a probe runs under `mechanism`, without root privileges, in an empty folder."""
     if mechanism == "bwrap" and shutil.which("bwrap") is None:
         return False
     probe = "import os\nprint(os.getuid() != 0, os.listdir('.'))"

@@ -47,8 +47,7 @@ class SandboxPool:
         return self._threads.submit(run_tests, program, entry_point, tests, **settings)
 
     def run_tests(self, jobs: Iterable[Mapping[str, Any]]) -> list[Verdict]:
-        """Returns one verdict per job, in order; a job maps argument names of `run_tests` to
-        values."""
+        """Returns one verdict per job, in order; a job maps arguments of `run_tests` to values."""
         return [future.result() for future in [self.submit_tests(**job) for job in jobs]]
 
     def run_programs(self, jobs: Iterable[tuple[str, str]]) -> list[Output]:

@@ -174,8 +174,7 @@ def _run_once(
 
 
 def _loss(how: str, program: Watched) -> tuple[ErrorKind, str]:
-    """Returns why the program's process could not answer; `how` is the failure that the tests
-    observed."""
+    """Returns why the program's process gave no answer; `how`: what the tests observed."""
     if program.ended in ("output", "files"):
         return lost_by(program)
     if how == "timeout":

@@ -14,8 +14,7 @@ from .process import Process
 from .verdict import ErrorKind
 
 _GOODBYE = 1.0
-"""Seconds that the other processes get to exit by themselves, so that their exit status states the
-reason."""
+"""Seconds for the other processes to exit by themselves, with a status that says why."""
 _GRACE = 5.0
 """Seconds that the kernel has to end a killed process."""
 _TICK = 0.002
@@ -34,11 +33,9 @@ class Watched:
     feed: memoryview
     """Bytes to write to the process's standard input, which is closed afterwards."""
     most_output: int
-    """Limit in bytes of standard output and error together; a process that writes more is
-    killed."""
+    """Limit in bytes of standard output and error together, above which it is killed."""
     last_words: bytes = b""
-    """Final bytes that a successful process writes; if they arrive, the exit status is not
-    needed."""
+    """Final bytes of a successful process; if they arrive, the exit status is not needed."""
     greeted: bool = False
     """Whether the process has reported that it is ready for input."""
     output: bytearray = field(default_factory=bytearray)

@@ -84,5 +84,4 @@ class ServedChat(ChatFormat):
 
 
 class ClientChat(ServedChat, QuotingChat):
-    """The chat format with a client's system text, in which special tokens are treated as plain
-    text."""
+    """The chat format with a client's system text, whose special tokens are plain text."""

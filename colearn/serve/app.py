@@ -138,8 +138,7 @@ async def _chat(service: Service, request: Request) -> Response:
 
 
 class _Stream(StreamingResponse):
-    """Streams an answer as server-sent events, and ends the answer's turn even if the stream
-    fails."""
+    """Streams an answer as server-sent events; its turn ends even if the stream fails."""
 
     def __init__(
         self,

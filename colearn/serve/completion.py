@@ -56,8 +56,7 @@ class ChatAnswer:
         return {**head, "choices": choices, "usage": self.usage()}
 
     def usage(self) -> dict[str, Any]:
-        """Returns token counts; `cached_tokens` is the number of prompt tokens reused from the KV
-        cache."""
+        """Returns token counts; `cached_tokens` are the prompt's tokens in the KV cache."""
         prompt = len(self.job.request.history)
         completion = sum(len(choice.tokens) for choice in self.job.choices)
         return {

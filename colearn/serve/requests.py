@@ -1,5 +1,4 @@
-"""Checks chat completion requests. Converts each request to a token history, sampling settings and
-seeds."""
+"""Checks chat completion requests, and converts them to histories, sampling and seeds."""
 
 from __future__ import annotations
 
@@ -21,8 +20,7 @@ from .sessions import ServedSession
 
 
 def check_request(asked: ChatRequest, limits: ServerLimits) -> None:
-    """Check a request. Errors: ServeError 400 for values over a limit and for unsupported
-    combinations."""
+    """Errors: ServeError 400 for values over a limit and for unsupported combinations."""
     if len(asked.messages) > limits.max_messages:
         raise ServeError(
             400,
@@ -117,8 +115,7 @@ def sampling_of(asked: ChatRequest, agent: ServedAgent, history: TokenHistory) -
 
 
 def seeds_of(asked: ChatRequest) -> tuple[int, ...]:
-    """Return one seed per choice. The first is the request's seed, or random if the request has no
-    seed."""
+    """Return one seed per choice; the first is the request's or, without one, random."""
     first = secrets.randbits(63) if asked.seed is None else asked.seed % 2**64
     others = (derive_seed(first, "choice", number) for number in range(1, asked.n or 1))
     return (first, *others)

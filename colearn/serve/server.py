@@ -112,8 +112,7 @@ async def _end(server: _DrainingServer, service: Service, failed: asyncio.Event)
 
 
 class _DrainingServer(uvicorn.Server):
-    """Starts the graceful shutdown on a signal; uvicorn's default handler would close /health at
-    once."""
+    """Shuts down gracefully on a signal; uvicorn's handler would close /health at once."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)

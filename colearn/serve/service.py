@@ -30,8 +30,7 @@ PIECE = 512
 sequences that are being decoded."""
 
 FAILURES = 3
-"""Number of failed steps after which the server stops, if no answer is completed between the
-failures."""
+"""Number of failed steps, without an answer between them, after which the server stops."""
 
 _PATHS = {
     "/v1/chat/completions": "chat",

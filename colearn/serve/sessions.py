@@ -89,8 +89,7 @@ class Sessions:
     def commit(
         self, session: ServedSession, conversation: SentConversation, choice: Choice, sent: str
     ) -> None:
-        """Adds an answered turn to the history; `sent` is the answer's text as the client received
-        it."""
+        """Adds an answered turn to the history; `sent` is the text that the client received."""
         assert choice.history is not None, "the answer is not complete"
         session.history = choice.history
         session.said = digest(session.said, conversation.said, sent)

@@ -1,5 +1,4 @@
-"""Parser for the header of a `.dpomdp` file: agents, discount, states, start, actions,
-observations."""
+"""Parses a `.dpomdp` file's header: agents, discount, states, start, actions, observations."""
 
 from __future__ import annotations
 
@@ -158,8 +157,7 @@ def _names_state(token: Token) -> bool:
 
 
 def _start_among(entry: Entry, words: Sequence[Token], states: Sequence[str]) -> Array:
-    """Return a uniform distribution over the listed states, or over all states that are not
-    listed."""
+    """Return a uniform distribution over the listed states, or over all others."""
     chosen = np.zeros(len(states), dtype=bool)
     for token in words:
         number = entry.find(token, "state", states)

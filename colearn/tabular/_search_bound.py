@@ -1,5 +1,4 @@
-"""Upper bound on the value to go: the value of the POMDP in which a single agent sees all
-observations."""
+"""Upper bound on the value to go: that of the POMDP of one agent with all observations."""
 
 from __future__ import annotations
 

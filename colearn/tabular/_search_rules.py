@@ -125,8 +125,7 @@ def _push(
     decided: Array,
     bound: Array,
 ) -> None:
-    """Push partial rules in chunks, in increasing order of bounds: the best chunk is popped
-    first."""
+    """Push partial rules in chunks by increasing bound, so that the best is popped first."""
     size = max(1, CHUNK // (rule.shape[1] + decided[0].size))
     order = np.argsort(-bound, kind="stable")
     for first in reversed(range(0, len(order), size)):

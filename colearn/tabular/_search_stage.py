@@ -30,8 +30,7 @@ class Stage:
     weights: Array
     """P(s, cells), shape [cells of agent 1, .., cells of agent n, S]."""
     update: tuple[Index, ...]
-    """By agent: the cell that follows (previous cell, observation); -1 if the pair is
-    impossible."""
+    """By agent: the cell after (previous cell, observation); -1 if the pair is impossible."""
 
 
 def first_stage(model: TabularModel) -> Stage:

@@ -1,5 +1,4 @@
-"""Tokenizer for `.dpomdp` files: splits a file into entries, which are lists of tokens with line
-numbers."""
+"""Splits a `.dpomdp` file into entries, which are lists of tokens with line numbers."""
 
 from __future__ import annotations
 

@@ -176,8 +176,7 @@ class _Search:
         return self.best + margin - earned
 
     def _game(self, stage: Stage, turn: int) -> Array:
-        """Compute bounds on the value to go, shape [cells of every agent.., actions of every
-        agent..]."""
+        """Compute bounds on the value to go, shape [cells by agent.., actions by agent..]."""
         at = np.nonzero(stage.weights.sum(axis=-1))
         game = np.zeros((*stage.weights.shape[:-1], len(self.model.transition)))
         game[at] = self.bound.action_values(stage.weights[at], self.horizon - turn)

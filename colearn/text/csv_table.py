@@ -13,8 +13,7 @@ from colearn.text.json_value import read_json
 LARGEST_FIELD = 1 << 24
 """Maximum number of characters of a field."""
 _FIELD = re.compile(r'(?:"[^"]*+(?:""[^"]*+)*+"|[^",\r\n]*+)(?:,|\r\n?|\n|\Z)')
-"""Matches a field and the comma or line end that follows it. Quotes may occur only in a quoted
-field."""
+"""A field and the comma or line end after it. Quotes occur in a quoted field only."""
 _LINE_END = re.compile(r"\r\n?|\n")
 
 

@@ -11,8 +11,7 @@ from typing import Any
 from .printable import is_unicode
 
 DEEPEST = 64
-"""Maximum nesting depth. It is limited because copying, checking and writing a value are
-recursive."""
+"""Maximum nesting depth, since copying, checking and writing a value are recursive."""
 
 
 def numbered_lines(text: str) -> Iterator[tuple[int, str]]:

@@ -16,8 +16,7 @@ _NUMBERS = {
     "MASTER_PORT": 1,
     "TORCHELASTIC_RESTART_COUNT": 0,
 }
-"""Environment variables that torch or accelerate read as integers, and the minimum value of
-each."""
+"""Variables that torch or accelerate read as integers, with the minimum of each."""
 _REMEDY = "start with torchrun or accelerate launch, which set it, or unset it"
 _LARGEST_PORT = 65535
 

@@ -91,13 +91,11 @@ _TOKEN_OF = frozenset(
         "unk",
     ]
 )
-"""Words that precede `token` in the names of a tokenizer's special tokens. Special tokens are not
-secrets."""
+"""Words before `token` in the names of a tokenizer's special tokens, which are no secrets."""
 _IN_QUERY = frozenset(
     ("auth", "jsessionid", "jwt", "key", "pass", "session", "sessionid", "sig", "signature")
 )
-"""Words that indicate a secret in the name of a query parameter. In a query, `key` denotes a
-credential."""
+"""Words for a secret in a query parameter's name. In a query, `key` is a credential."""
 _LONG_CODE = 16
 """Minimum number of characters of a query's `code` that is a credential."""
 
@@ -164,8 +162,7 @@ _PEM = re.compile(
 
 
 def masked(text: str) -> str:
-    """Return the text with all secrets replaced by `MASK`. A text that is already masked does not
-    change."""
+    """Return the text with all secrets replaced by `MASK`; applying it again changes nothing."""
     for value in _secrets_of_environment():
         text = text.replace(value, MASK)
     text = _URL_USER.sub(rf"\g<1>{MASK}@", text)

@@ -1,5 +1,4 @@
-"""Locates the invalid value that a pydantic validation error reports, and text that is not valid
-Unicode."""
+"""Locates the invalid value of a pydantic validation error, and text that is no Unicode."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Argument types of `train` and `compare`: tasks, algorithms, models, rewards, rows and
-settings."""
+"""Types of `train`'s and `compare`'s arguments: tasks, algorithms, models, rewards, rows."""
 
 from __future__ import annotations
 
@@ -64,8 +63,7 @@ DataGiven: TypeAlias = Rows | Mapping[str, Any]
 
 
 class Sections(TypedDict, total=False):
-    """The other sections of a config, as objects or as mappings that have the form of the YAML
-    sections."""
+    """The other sections of a config, as objects or as mappings like the YAML sections."""
 
     agents: Mapping[str, AgentSettings | Mapping[str, Any]]
     """Settings by agent; `*` stands for all agents that are not named."""

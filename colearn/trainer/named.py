@@ -71,8 +71,7 @@ class Names:
         return section
 
     def reward(self, reward: Any) -> Any:
-        """The value of `task.reward`. Errors: ConfigError for a value that is not a reward
-        function."""
+        """The value of `task.reward`. Errors: ConfigError for a value that is no reward."""
         if isinstance(reward, Mapping):
             if "name" in reward:
                 return dict(reward)
@@ -157,8 +156,7 @@ class Names:
         return {"name": self._class(given, kind, base)}
 
     def _setting(self, value: Any) -> Any:
-        """Returns a section's setting as written in YAML, with functions replaced by their
-        names."""
+        """Returns a section's setting as in YAML, with functions replaced by their names."""
         if isinstance(value, Mapping):
             return {key: self._setting(one) for key, one in value.items()}
         if isinstance(value, list | tuple):

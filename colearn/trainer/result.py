@@ -58,8 +58,7 @@ class Result:
 
 @dataclass(frozen=True)
 class ComparisonResult:
-    """A finished comparison. A notebook displays the comparison's curves, its table and an
-    episode."""
+    """A finished comparison. A notebook displays its curves, its table and an episode."""
 
     folder: Path
     """Folder that `colearn report` reads. A call of `compare` with the same arguments adds runs to
@@ -92,8 +91,7 @@ class ComparisonResult:
 
 
 def read_result(folder: Path) -> Result:
-    """Returns the result in a run's folder. Errors: CheckpointError for a folder without an
-    evaluation."""
+    """The result in a run's folder. Errors: CheckpointError for one without an evaluation."""
     return Result(read_run(open_run(folder)))
 
 

@@ -137,8 +137,7 @@ def _task(
 
 
 def _check_takes(name: str, given: Mapping[str, Any]) -> None:
-    """Errors: ConfigError if `reward` or `data` is passed for a task that does not take this
-    argument."""
+    """Errors: ConfigError if the task does not take `reward` or `data`."""
     built = registry.instance(name, "task", DecPOMDP) is not None
     known = {} if built else inspect.signature(registry.task_class(name, "task")).parameters
     for key in given:

@@ -93,8 +93,7 @@ class GraphNode(_Section):
     next: str | None = None
     """Name of the next node. None: the following node; `end`: the run ends."""
     at_most: int | None = Field(default=None, ge=1, le=1000)
-    """Maximum number of times that `next` is taken in an episode; afterwards the following node
-    runs."""
+    """Maximum number of times that `next` is taken; afterwards the following node runs."""
 
     @property
     def reads(self) -> set[str]:

@@ -75,8 +75,7 @@ def _ways(node: GraphNode, number: int, place: dict[str, int], end: int) -> set[
 def _known_fields(
     nodes: Sequence[GraphNode], ways: Sequence[set[int]], given: set[str]
 ) -> list[set[str] | None]:
-    """Returns, by node, the fields that are set on every path to the node; None for an unreachable
-    node."""
+    """Returns, by node, the fields that are set on every path to it; None if there is no path."""
     known: list[set[str] | None] = [None] * (len(nodes) + 1)
     known[0] = set(given)
     open_nodes = [0]

@@ -1,5 +1,4 @@
-"""Base task of recorded programs: takes prompts, rewards, metrics and renderings from the
-record."""
+"""Base task of recorded programs: prompts, rewards, metrics and renderings of the record."""
 
 from __future__ import annotations
 

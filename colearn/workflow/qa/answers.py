@@ -13,8 +13,7 @@ _PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
 def normalized(text: str) -> str:
-    """Returns the text in lower case with single spaces, without ASCII punctuation or English
-    articles."""
+    """Returns the text in lower case, without ASCII punctuation, articles and double spaces."""
     return " ".join(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split())
 
 

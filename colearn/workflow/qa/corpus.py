@@ -24,8 +24,7 @@ class Passage:
 
 
 class Corpus(ABC):
-    """A source of passages. It is hashable and small to pickle: every process reads the passages
-    itself."""
+    """A source of passages, hashable and small to pickle: every process reads them itself."""
 
     @abstractmethod
     def passages(self) -> tuple[Passage, ...]:

@@ -42,8 +42,7 @@ class BM25(Retriever):
     b: float = 0.75
 
     def search(self, query: str, k: int) -> tuple[Passage, ...]:
-        """Returns up to k passages in decreasing order of scores. Ties keep the order of the
-        corpus."""
+        """Returns up to k passages by decreasing score. Ties keep the order of the corpus."""
         return _answer(self, query, k)
 
 
