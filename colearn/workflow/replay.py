@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import copy
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from typing import Any
 
 from colearn.errors import TaskError
 from colearn.types import Sources
 
-from .causes import Causes
 from .loop import Loop
 from .record import Call, CallResult, Payment
 from .tool import Tool, ToolError
+
+Task = asyncio.Task[Any]
 
 
 class Replay:
     """A run in progress: its calls, and the branch that waits for each result."""
 
-    main: asyncio.Task[Any]
+    main: Task
 
     def __init__(self, tools: Mapping[str, Tool]) -> None:
         self.causes = Causes()
@@ -27,7 +28,7 @@ class Replay:
         self.loop = Loop(self.causes.spawned)  # type: ignore[abstract]
         self.tools = tools
         self.calls: list[Call] = []
-        self.waiting: dict[int, tuple[asyncio.Future[Any], asyncio.Task[Any]]] = {}
+        self.waiting: dict[int, tuple[asyncio.Future[Any], Task]] = {}
         self.events: list[CallResult] = []
         self.payments: list[Payment] = []
         self.measured: dict[str, float] = {}
@@ -113,3 +114,34 @@ class Replay:
             error = self.main.exception()
             assert error is not None
             raise error
+
+
+class Causes:
+    """Tracks the results that each branch (an asyncio task) has received, directly or indirectly.
+
+    A branch inherits its parent's results when it starts, and passes all its results to the parent
+    when it ends. The sources of a call are the branch's maximal results: those that no other result
+    of the branch depends on.
+    """
+
+    def __init__(self) -> None:
+        self._seen: dict[Task, set[int]] = {}
+        self._past: dict[int, frozenset[int]] = {}
+
+    def spawned(self, task: Task, parent: Task | None) -> None:
+        """Registers a branch; when the branch ends, its parent receives its results."""
+        self._seen[task] = set(self._seen[parent]) if parent is not None else set()
+        if parent is not None:
+            task.add_done_callback(lambda ended: self._seen[parent].update(self._seen[ended]))
+
+    def latest(self, task: Task) -> tuple[int, ...]:
+        """Returns the sources of the branch's next call, as call numbers."""
+        seen = self._seen[task]
+        covered = {number for later in seen for number in self._past[later]}
+        return tuple(sorted(seen - covered))
+
+    def asked(self, number: int, after: Iterable[int]) -> None:
+        self._past[number] = frozenset(after).union(*(self._past[earlier] for earlier in after))
+
+    def received(self, task: Task, number: int) -> None:
+        self._seen[task].add(number)

@@ -7,12 +7,17 @@ answer from the record or waits for the trained agent.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
+from colearn.client.protocol.tool_call_text import TOOL_CALL, write_response
+from colearn.text.json_value import read_json
+from colearn.text.reasoning import without_reasoning
 from colearn.types import Sources
 
 from .replay import Replay
-from .tool import Tool
-from .tool_calls import find_call, use_as_asked
+from .tool import LONGEST_LINE, Tool, ToolError, plain
+
+_FORM = "a tool call is JSON with a name and arguments"
 
 
 class Answer(str):
@@ -32,7 +37,7 @@ class Answer(str):
 
 
 async def play_turn(
-    recorder: Replay,
+    replay: Replay,
     role: str,
     prompt: str,
     *,
@@ -46,7 +51,7 @@ async def play_turn(
     spoken: list[tuple[int, str]] = []
     for attempt in range(tool_calls + 1 if offered else 1):
         opens = fresh and attempt == 0
-        event = await recorder.call(
+        event = await replay.call(
             role, prompt, after, fresh=opens, system=system if opens else None
         )
         assert event.turn is not None, "roles speak in turns"
@@ -54,5 +59,40 @@ async def play_turn(
         wanted = find_call(event.result) if attempt < tool_calls and offered else None
         if wanted is None:
             break
-        prompt, after = await use_as_asked(recorder, wanted, offered), None
+        prompt, after = await use_as_asked(replay, wanted, offered), None
     return Answer.of(event.result, tuple(spoken), event.call.number)
+
+
+def find_call(text: str) -> tuple[str, Mapping[str, Any]] | ToolError | None:
+    """Returns name and arguments of the first tool call in an answer; None without a call.
+
+    Calls inside reasoning do not count. For a call that cannot be parsed, returns a ToolError.
+    """
+    call = TOOL_CALL.search(without_reasoning(text))
+    if call is None:
+        return None
+    try:
+        asked = read_json(call[1], finite=True)
+    except ValueError as error:
+        return ToolError(f"{_FORM}; this {error}")
+    match asked:
+        case {"name": str(name), "arguments": dict(arguments)}:
+            return name, arguments
+    return ToolError(_FORM)
+
+
+async def use_as_asked(
+    replay: Replay,
+    wanted: tuple[str, Mapping[str, Any]] | ToolError,
+    offered: Mapping[str, Tool],
+) -> str:
+    """Runs the tool that a role calls. Returns the role's next observation: the result, or the
+    error in the call."""
+    if isinstance(wanted, ToolError):
+        return write_response(wanted)
+    name, arguments = wanted
+    if name not in offered:
+        said = " ".join(name.split())[:LONGEST_LINE]
+        return write_response(f"no tool '{said}'; there is {', '.join(offered)}")
+    result = await replay.use(name, offered[name].bind((), arguments))
+    return write_response(plain(result))

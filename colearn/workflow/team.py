@@ -40,12 +40,12 @@ class Team:
 
     def __init__(
         self,
-        recorder: Replay,
+        replay: Replay,
         roles: tuple[str, ...],
         tools: Mapping[str, Tool],
         measures: tuple[str, ...],
     ) -> None:
-        self._recorder, self._roles, self._tools, self._measures = recorder, roles, tools, measures
+        self._replay, self._roles, self._tools, self._measures = replay, roles, tools, measures
 
     def __getattr__(self, name: str) -> Callable[..., Awaitable[Any]]:
         if name.startswith("__"):
@@ -100,7 +100,7 @@ class Team:
             given = (after,) if isinstance(after, Answer) else tuple(after)
             made_from = tuple(sorted({answer.call for answer in given}))
         return await play_turn(
-            self._recorder,
+            self._replay,
             role,
             prompt,
             after=made_from,
@@ -117,7 +117,7 @@ class Team:
         """
         if tool not in self._tools:
             raise TaskError(f"workflow.run: no tool '{tool}'; {nearest(tool, self._tools)}")
-        return await self._recorder.use(tool, self._tools[tool].bind(args, arguments))
+        return await self._replay.use(tool, self._tools[tool].bind(args, arguments))
 
     def reward(self, value: float, to: Answer | str | Iterable[Answer] | None = None) -> None:
         """Pays `value` to the team, to each of the given answers, or to all answers of a role.
@@ -136,7 +136,7 @@ class Team:
         if isinstance(to, Answer):
             actions = to.actions
         elif isinstance(to, str):
-            actions = self._recorder.actions_of(to)
+            actions = self._replay.actions_of(to)
             if not actions:
                 raise TaskError(
                     f"workflow.run: reward for role '{to}', which has no answer yet; "
@@ -144,7 +144,7 @@ class Team:
                 )
         elif to is not None:
             actions = tuple(action for answer in to for action in answer.actions)
-        self._recorder.pay(Payment(value=float(value), actions=actions))
+        self._replay.pay(Payment(value=float(value), actions=actions))
 
     def measure(self, **values: float) -> None:
         """Sets metrics of this episode; the others keep their values.
@@ -158,6 +158,6 @@ class Team:
                     f"{nearest(name, self._measures)}"
                 )
             try:
-                self._recorder.measured[name] = real_number(value)
+                self._replay.measured[name] = real_number(value)
             except TypeError as error:
                 raise TaskError(f"workflow.run: measure '{name}' is {error}, no number") from None

@@ -23,7 +23,7 @@ from colearn.tasks.search.reading import read_queries, read_ranking, read_tagged
 from colearn.text.reasoning import AnswerStream, without_reasoning
 from colearn.types import Action
 from colearn.workflow import Tool, Workflow
-from colearn.workflow.tool_calls import find_call
+from colearn.workflow.role_turn import find_call
 from tests.helpers.scripted_voice import Scripted
 from tests.helpers.tiny import byte_tokenizer
 

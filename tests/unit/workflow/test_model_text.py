@@ -29,8 +29,8 @@ from colearn.text.json_value import DEEPEST
 from colearn.text.printable import is_unicode, printable
 from colearn.workflow import Tool, ToolError, Workflow
 from colearn.workflow.declared import DeclaredWorkflow
+from colearn.workflow.role_turn import find_call
 from colearn.workflow.tool import plain
-from colearn.workflow.tool_calls import find_call
 from colearn.workflow.tools.calculator import calculate
 from tests.helpers.complete_tasks import COMPLETE_TASKS
 
