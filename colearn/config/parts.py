@@ -18,19 +18,7 @@ from typing import Any, TypeVar, get_args, get_type_hints
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
-from colearn.contract import (
-    Advantage,
-    Callback,
-    Cast,
-    Credit,
-    Critic,
-    GeneratorKind,
-    HostKind,
-    LearnerKind,
-    PolicyLoss,
-    RewardFunction,
-    Rollout,
-)
+from colearn import contract, registry
 from colearn.errors import ConfigError
 from colearn.registry import Kind, is_target, load, name_of, names
 
@@ -42,18 +30,11 @@ from .validation_messages import one_line
 Built = TypeVar("Built")
 _FINITE = ConfigDict(allow_inf_nan=False)
 
+_NO_PARTS = ("algorithms", "programs", "tasks", "trackers", "wrappers")
 KINDS: dict[type, Kind] = {
-    Advantage: "advantages",
-    Callback: "callbacks",
-    Cast: "casts",
-    Credit: "credits",
-    Critic: "critics",
-    GeneratorKind: "generators",
-    HostKind: "hosts",
-    LearnerKind: "learners",
-    PolicyLoss: "losses",
-    RewardFunction: "rewards",
-    Rollout: "rollouts",
+    getattr(contract, one.base.partition(":")[2]): kind
+    for kind, one in registry.KINDS.items()
+    if kind not in _NO_PARTS
 }
 """Interfaces whose implementations may be fields of an algorithm or a section."""
 
@@ -105,7 +86,7 @@ def part_class(kind: type, name: str) -> type[Any]:
 
 def part_name(part: object) -> str | None:
     """The name by which a config selects this part; None if the object is not a part."""
-    kind = next((kind for contract, kind in KINDS.items() if isinstance(part, contract)), None)
+    kind = next((kind for base, kind in KINDS.items() if isinstance(part, base)), None)
     return None if kind is None else name_of(kind, type(part))
 
 
@@ -135,7 +116,7 @@ def _remedy(cls: type[Any], key: str, known: Iterable[str]) -> str:
     name is near, the remedy lists the name and the settings of this part, and the other parts that
     have a setting `key`."""
     hint = remedy(key, known)
-    kind = next((kind for contract, kind in KINDS.items() if issubclass(cls, contract)), None)
+    kind = next((kind for base, kind in KINDS.items() if issubclass(cls, base)), None)
     name = None if kind is None else name_of(kind, cls)
     if kind is None or name is None or not hint.startswith("known: "):
         return hint
