@@ -11,8 +11,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from .results import hand_over
-from .worker import Worker
+from .worker import Worker, hand_over
 
 Request = TypeVar("Request")
 Answer = TypeVar("Answer")

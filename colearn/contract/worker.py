@@ -1,15 +1,22 @@
-"""The worker thread that runs an engine in training, evaluation and serving."""
+"""The worker thread that runs an engine, and the transfer of results to awaiting futures."""
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from concurrent.futures import Future
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 from weakref import WeakValueDictionary
 
 Job = TypeVar("Job")
 Event = TypeVar("Event")
+
+Answer = asyncio.Future[Any] | Future[Any]
+"""A future of an event loop or of a waiting thread."""
+Ended = tuple[Answer, Any, BaseException | None]
+"""A tuple of a future, its result, and its error (None if there is no error)."""
 
 IDLE = 2.0
 """Number of seconds without work after which a trainer's worker thread ends; the next job starts
@@ -262,3 +269,37 @@ class Worker(Generic[Job, Event]):
             self._deliver(events)
         if dropped := [*self.engine.drop_all(), *arrived]:
             self._failed(dropped, None)
+
+
+def hand_over(ended: Iterable[Ended]) -> None:
+    """Complete futures with their results or errors, waking each event loop only once.
+
+    Futures that were cancelled, or whose event loop has closed, are not changed.
+    """
+    by_loop: dict[asyncio.AbstractEventLoop, list[Ended]] = {}
+    for one in ended:
+        future = one[0]
+        if isinstance(future, asyncio.Future):
+            by_loop.setdefault(future.get_loop(), []).append(one)
+        elif future.set_running_or_notify_cancel():
+            _end(one)
+    for loop, several in by_loop.items():
+        try:
+            loop.call_soon_threadsafe(_end_open, several)
+        except RuntimeError:
+            if not loop.is_closed():
+                raise
+
+
+def _end_open(ended: Iterable[Ended]) -> None:
+    for one in ended:
+        if not one[0].done():
+            _end(one)
+
+
+def _end(ended: Ended) -> None:
+    future, result, error = ended
+    if error is None:
+        future.set_result(result)
+    else:
+        future.set_exception(error)

@@ -22,7 +22,7 @@ from colearn.record import Best, Progress, RunFolder, RunRecord, RunWriter
 from colearn.record.place import named_folder
 from colearn.record.recorded_tree import recorded_tree
 from colearn.record.transcript import transcript
-from colearn.rollout.counts import Counts
+from colearn.rollout.grow import Counts
 from colearn.rollout.task_calls import items_of
 from colearn.types import Tree
 

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from colearn.agents import ChatFormat
 from colearn.contract import TokenHistory, TokenRequest
-from colearn.contract.results import Answer
+from colearn.contract.worker import Answer
 from colearn.types import Finish
 
 from .growing_text import GrowingText

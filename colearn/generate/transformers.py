@@ -16,9 +16,8 @@ import torch
 from colearn.agents import AgentSpec
 from colearn.contract import Listener, TokenAnswer, TokenEngine, TokenRequest, WeightUpdate
 from colearn.contract.batches import Tick
-from colearn.contract.results import Answer, hand_over
 from colearn.contract.weight_sync import LoadedWeights, Publish
-from colearn.contract.worker import Worker
+from colearn.contract.worker import Answer, Worker, hand_over
 from colearn.models.base import Base
 from colearn.models.torch_settings import LARGE, parameter_count
 from colearn.models.weight_update import plain_weights

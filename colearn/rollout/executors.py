@@ -13,7 +13,7 @@ from functools import partial
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
-from colearn.contract.results import Ended, hand_over
+from colearn.contract.worker import Ended, hand_over
 from colearn.errors import TaskError
 
 Result = TypeVar("Result")

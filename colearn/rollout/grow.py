@@ -1,4 +1,4 @@
-"""Grows trees for training, evaluation, play and the dry run.
+"""Grows trees for training, evaluation, play and the dry run, and counts what they cost.
 
 The `Driver` requests actions and executes joint actions for all trees that grow together.
 """
@@ -6,9 +6,9 @@ The `Driver` requests actions and executes joint actions for all trees that grow
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal
 
@@ -28,9 +28,7 @@ from colearn.contract.seeding import derive_rng
 from colearn.credit.shared_reward import SharedReward
 from colearn.types import Tree
 
-from .barrier import Barrier
-from .branches import advance, first_error
-from .counts import Counts
+from .branches import Barrier, advance, first_error
 from .executors import Beside, CallingThread, TurnSteps, run_in
 from .growth import Branch, Growth
 
@@ -39,6 +37,42 @@ Order = Literal["lockstep", "free"]
 AT_ONCE = 256
 """Maximum number of threads. The number can be large, because nearly all threads wait for slow
 calls."""
+
+
+@dataclass(slots=True)
+class Counts:
+    """Counters summed over the trees of one or several rollouts."""
+
+    generations: int = 0
+    """Number of actions sampled, summed over agents. Proposition 4.3 counts these model calls."""
+    joint_actions: int = 0
+    """Number of joint actions executed, that is, environment steps."""
+    tokens: int = 0
+    """Number of tokens sampled, summed over agents."""
+    response_seconds: list[float] = field(default_factory=list)
+    """Durations of requests in seconds. In lockstep order, only the slowest request of each turn is
+    listed, because engines run concurrently. In free order, every request is listed with the time
+    from joining a batch to the answer."""
+
+    @property
+    def tokens_per_action(self) -> float:
+        """Mean number of tokens per action. The mean is 0 if no action was sampled, for example
+        because a task's program called no agent."""
+        return self.tokens / max(self.generations, 1)
+
+    def answered(self, answers: Iterable[TokenAnswer]) -> None:
+        """Count the answers that one agent's player gave."""
+        for answer in answers:
+            self.generations += 1
+            self.tokens += len(answer.action.tokens)
+
+    def add(self, other: Counts) -> None:
+        """Add the counts of another collection, and append the response times of that
+        collection."""
+        self.generations += other.generations
+        self.joint_actions += other.joint_actions
+        self.tokens += other.tokens
+        self.response_seconds += other.response_seconds
 
 
 def grow(

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from colearn.contract.results import hand_over
+from colearn.contract.worker import hand_over
 
 
 def from_a_thread(*ended: Any) -> None:
