@@ -120,7 +120,7 @@ class Stand:
         seconds = time.perf_counter() - started
         return one_turn_trees("a", asked, answers), seconds
 
-    def rows_of(self, trees: list[Any], **packing: Any) -> list[list[Any]]:
+    def rows_of(self, trees: list[Any], **packing: Any) -> list[Any]:
         from tests.helpers.one_turn_trees import rows_with_actions
 
         return rows_with_actions(trees, "a", **packing)
@@ -131,7 +131,7 @@ class Stand:
         if self.device.type == "cuda" and not self.small:
             torch.cuda.synchronize()
 
-    def updated(self, groups: list[list[Any]], times: int = 3) -> tuple[Any, float]:
+    def updated(self, rows: list[Any], times: int = 3) -> tuple[Any, float]:
         """A learner and the best seconds of an update: accumulate and step."""
         from colearn.config import OptimizerSettings
         from colearn.learn.local_learner import LocalLearner
@@ -145,14 +145,14 @@ class Stand:
         for _ in range(times):
             self.wait()
             started = time.perf_counter()
-            update(learner, groups)
+            update(learner, rows)
             self.wait()
             best = min(best, time.perf_counter() - started)
         return learner, best
 
 
-def update(learner: Any, groups: list[list[Any]]) -> None:
-    learner.accumulate(groups, lambda outputs, _: (-outputs.logprobs.sum(), {}))
+def update(learner: Any, rows: list[Any]) -> None:
+    learner.accumulate(rows, lambda outputs, _: (-outputs.logprobs.sum(), {}))
     learner.step(0.0)
 
 
@@ -239,9 +239,9 @@ def update_share(small: bool) -> dict[str, Any]:
 
     stand = Stand(small)
     trees, _ = stand.generated(TransformersEngine(stand.base, {"a": stand.voice}))
-    groups = stand.rows_of(trees)
-    tokens = sum(len(row.tokens) for group in groups for row in group)
-    _, seconds = stand.updated(groups)
+    rows = stand.rows_of(trees)
+    tokens = sum(len(row.tokens) for row in rows)
+    _, seconds = stand.updated(rows)
     rate = matrix_rate(stand)
     return {
         "tokens": tokens,
@@ -284,12 +284,12 @@ def blocks_of_logits(small: bool) -> dict[str, Any]:
 
     stand = Stand(small)
     trees, _ = stand.generated(TransformersEngine(stand.base, stand.voices))
-    groups = stand.rows_of(trees)
+    rows = stand.rows_of(trees)
     sizes = (LEAST, logits_at_once(stand.device))
     seconds = []
     for size in sizes:
         with patch.object(Base, "logits_at_once", new_callable=PropertyMock, return_value=size):
-            seconds.append(round(stand.updated(groups)[1], 4))
+            seconds.append(round(stand.updated(rows)[1], 4))
     return {"elements": list(sizes), "seconds": seconds}
 
 
@@ -417,7 +417,7 @@ def zero3(config: str) -> Callable[[bool], dict[str, Any]]:
 
         stand = Stand(small)
         trees, _ = stand.generated(TransformersEngine(stand.base, {"a": stand.voice}))
-        groups = stand.rows_of(trees)
+        rows = stand.rows_of(trees)
         learner = DeepSpeedLearner(
             "actor",
             Network(stand.base),
@@ -429,7 +429,7 @@ def zero3(config: str) -> Callable[[bool], dict[str, Any]]:
         for _ in range(3):
             stand.wait()
             started = time.perf_counter()
-            update(learner, groups)
+            update(learner, rows)
             stand.wait()
             best = min(best, time.perf_counter() - started)
         peak = torch.cuda.max_memory_allocated() if stand.device.type == "cuda" else 0

@@ -57,8 +57,8 @@ class FrozenCopy(ABC):
         """Copy the model's current weights."""
 
     @abstractmethod
-    def evaluate(self, groups: Sequence[Sequence[Row]]) -> list[list[Outputs]]:
-        """Returns teacher-forced outputs without gradient, in the form of `Learner.evaluate`."""
+    def evaluate(self, rows: Sequence[Row]) -> list[Outputs]:
+        """Returns teacher-forced outputs without gradient, one per row."""
 
     @abstractmethod
     def save(self, folder: Path) -> None:

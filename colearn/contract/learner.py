@@ -33,9 +33,8 @@ class Accumulated:
 
     metrics: Mapping[str, float]
     """Sums over the micro-batches."""
-    values: Mapping[tuple[int, int], tuple[float, ...]]
-    """The value head's outputs at the marks of each row that has marks. A key is the pair (index of
-    the group, index of the row within the group)."""
+    values: Mapping[int, tuple[float, ...]]
+    """The value head's outputs at the marks of each row that has marks, by the row's index."""
 
 
 class WeightCopy(ABC):
@@ -76,19 +75,16 @@ class Learner(Timed, ABC):
     """Number of optimiser steps so far, which is the version of the learner's weights."""
 
     @abstractmethod
-    def evaluate(
-        self, groups: Sequence[Sequence[Row]], *, reference: bool = False
-    ) -> list[list[Outputs]]:
-        """Returns teacher-forced outputs without gradient, one output per row. Every process
+    def evaluate(self, rows: Sequence[Row], *, reference: bool = False) -> list[Outputs]:
+        """Returns teacher-forced outputs without gradient, one per row. Every process
         receives all outputs, on the CPU.
 
         `reference`: evaluate the reference policy, which is the base model without the adapter.
         """
 
     @abstractmethod
-    def accumulate(self, groups: Sequence[Sequence[Row]], objective: Objective) -> Accumulated:
-        """Run the forward and backward passes over rows and add their gradient. The rows of a group
-        are in the same micro-batch if they fit.
+    def accumulate(self, rows: Sequence[Row], objective: Objective) -> Accumulated:
+        """Run the forward and backward passes over the rows of a minibatch and add their gradient.
 
         Errors: FloatingPointError if a loss is not finite; raised in every process, and names the
         loss.

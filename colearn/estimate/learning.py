@@ -17,8 +17,6 @@ from colearn.models.network import Network
 from .depth import marked_layers, peak_of
 from .ledger import Ledger
 
-Groups = Sequence[Sequence[Row]]
-
 
 @dataclass(frozen=True, slots=True)
 class Work:
@@ -43,15 +41,13 @@ class Work:
         return _padded(self.largest)
 
 
-def plan_work(groups: Groups, token_budget: int) -> Work:
+def plan_work(rows: Sequence[Row], token_budget: int) -> Work:
     """Cut rows into micro-batches as a learner does, but treat all rows as distinct. Rows that
     differ in the run may be equal here: scripted actions, and texts under a stand-in tokenizer,
     have equal tokens."""
     numbers = itertools.count()
-    distinct = [
-        [replace(row, tokens=(next(numbers), *row.tokens[1:])) for row in group] for group in groups
-    ]
-    cut = [tuple(row for *_, row in micro) for micro in micro_batches(distinct, token_budget)]
+    distinct = [replace(row, tokens=(next(numbers), *row.tokens[1:])) for row in rows]
+    cut = [tuple(row for _, row in micro) for micro in micro_batches(distinct, token_budget)]
     return Work(
         max(cut, key=_padded),
         len(cut),

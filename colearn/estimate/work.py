@@ -4,8 +4,8 @@ as the run does."""
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from colearn.config import ResolvedRun
@@ -63,11 +63,11 @@ def plan_updates(run: ResolvedRun, trees: Trees, architectures: Architectures) -
     except NotHere:
         return None
     works, totals = {}, {}
-    for key, groups in rows.items():
+    for key, own in rows.items():
         epochs, minibatch = run.schedule_of(key)
         batches = (
-            [groups[number] for number in batch if groups[number]]
-            for batch in _groups_of(minibatch, trees, len(groups))
+            [row for row in own if row.tree in numbers]
+            for numbers in map(set, minibatches(trees, minibatch, range(len(trees))))
         )
         planned = [plan_work(batch, run.token_budget) for batch in batches if batch]
         if not planned:  # its agents act in none of the items that were read
@@ -84,9 +84,9 @@ def plan_updates(run: ResolvedRun, trees: Trees, architectures: Architectures) -
     return Updates(works, totals)
 
 
-def _actor_rows(run: ResolvedRun, trees: Trees) -> dict[NetworkKey, list[list[Row]]]:
-    """Return each learner's rows, one group per tree and agent, ordered by tree."""
-    groups: dict[NetworkKey, list[list[Row]]] = {}
+def _actor_rows(run: ResolvedRun, trees: Trees) -> dict[NetworkKey, list[Row]]:
+    """Return the rows of each learner, ordered by tree."""
+    by_learner: dict[NetworkKey, list[Row]] = {}
     for number, tree in enumerate(trees):
         for agent, settings in run.config.language_agents.items():
             key = NetworkKey("actor", settings.model)
@@ -100,14 +100,14 @@ def _actor_rows(run: ResolvedRun, trees: Trees) -> dict[NetworkKey, list[list[Ro
                 budget=None if run.heads else run.token_budget,
                 value=run.parts.critic.on_actor if run.parts.critic and run.heads else None,
             )
-            kept = [row for row in rows if row.spans or row.marks]
-            groups.setdefault(key, []).append(kept)
-    return groups
+            kept = (row for row in rows if row.spans or row.marks)
+            by_learner.setdefault(key, []).extend(kept)
+    return by_learner
 
 
 def _critic_rows(
     run: ResolvedRun, trees: Trees, architectures: Architectures
-) -> dict[NetworkKey, list[list[Row]]]:
+) -> dict[NetworkKey, list[Row]]:
     critic, settings = run.parts.critic, run.config.critic
     if critic is None or settings is None or settings.path is None:
         return {}
@@ -117,8 +117,8 @@ def _critic_rows(
         return tuple(tokenizer(text, add_special_tokens=False)["input_ids"])
 
     limit = settings.longest_stream(architectures.config(settings.path, "critic.path"))
-    groups: dict[NetworkKey, list[list[Row]]] = {}
-    for tree in trees:
+    by_learner: dict[NetworkKey, list[Row]] = {}
+    for number, tree in enumerate(trees):
         for reader, value_model in run.value_models.items():
             try:
                 row = critic.row(tree, reader, limit_tokens(ids), limit=limit)
@@ -131,12 +131,5 @@ def _critic_rows(
             if not row.marks:
                 continue
             key = NetworkKey("critic", value_model)
-            groups.setdefault(key, []).append([row])
-    return groups
-
-
-def _groups_of(minibatch: int | None, trees: Trees, groups: int) -> Iterator[list[int]]:
-    """Indices of the groups in each minibatch; `groups` are ordered by tree."""
-    each = groups // len(trees)
-    for numbers in minibatches(trees, minibatch, range(len(trees))):
-        yield [group for n in numbers for group in range(n * each, (n + 1) * each)]
+            by_learner.setdefault(key, []).append(replace(row, tree=number))
+    return by_learner

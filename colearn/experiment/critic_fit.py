@@ -279,9 +279,9 @@ def _train(
         some = {name: _of_one_agent(model_rows, rng) for name, model_rows in rows.items()}
         for numbers in batches:
             for name, model_rows in some.items():
-                if groups := rows_of(model_rows, numbers):
-                    objective = critics.objective(advantage, value_loss, groups, None)
-                    critics.learners[name].accumulate(groups, objective)
+                if drawn := rows_of(model_rows, numbers):
+                    objective = critics.objective(advantage, value_loss, drawn, None)
+                    critics.learners[name].accumulate(drawn, objective)
                     critics.learners[name].step(steps / total)
             steps += 1
         report(epoch)

@@ -11,8 +11,8 @@ from torch import Tensor
 from colearn.contract.rows import Row, RowBatch
 from colearn.models.tree_mask import TreeMask
 
-Micro = list[tuple[int, int, Row]]
-"""A micro-batch: a list of (group, index in the group, row)."""
+Micro = list[tuple[int, Row]]
+"""A micro-batch: a list of (index in the minibatch, row)."""
 Numbered = tuple[int, Micro]
 """A micro-batch with its index in the minibatch."""
 Round = list[Numbered]
@@ -106,54 +106,26 @@ def _positions(row: Row, width: int) -> list[int]:
     return positions + [0] * (width - len(positions))
 
 
-def micro_batches(groups: Sequence[Sequence[Row]], token_budget: int) -> Iterator[Micro]:
-    """Cut groups, starting with the widest, into lists of (group, index in the group, row). Each
-    list fits the token budget, padding included.
-
-    Rows of one group stay together if the group fits the budget. A larger group is cut between
-    rows, and a row that exceeds the budget becomes a separate micro-batch. Rows with equal passages
-    (model inputs) are adjacent, and their passage counts once.
-    """
-    units = [
-        unit
-        for number, group in enumerate(groups)
-        for unit in _units([(number, place, row) for place, row in enumerate(group)], token_budget)
-    ]
+def micro_batches(rows: Sequence[Row], token_budget: int) -> Iterator[Micro]:
+    """Cut rows, starting with the longest, into micro-batches that fit the token budget, padding
+    included. Equal passages (model inputs) in a micro-batch count once. A passage that exceeds the
+    budget has a separate micro-batch."""
     current: Micro = []
-    distinct: set[Hashable] = set()
+    passages: set[Hashable] = set()
     width = 0
-    for unit in sorted(units, key=lambda unit: (-unit.width, unit.tokens)):
-        if current and width * len(distinct | unit.passages) > token_budget:
+    for number, row in sorted(
+        enumerate(rows), key=lambda one: (-len(one[1].tokens), one[1].tokens)
+    ):
+        fits = row.passage in passages or width * (len(passages) + 1) <= token_budget
+        if current and not fits:
             yield current
-            current, distinct = [], set()
+            current, passages = [], set()
         if not current:
-            width = unit.width
-        current += unit.rows
-        distinct |= unit.passages
+            width = len(row.tokens)
+        current.append((number, row))
+        passages.add(row.passage)
     if current:
         yield current
-
-
-class _Unit:
-    """Rows that stay in the same micro-batch."""
-
-    def __init__(self, rows: Micro) -> None:
-        self.rows = rows
-        self.tokens = [row.tokens for *_, row in rows]
-        self.width = max(map(len, self.tokens), default=0)
-        self.passages = {row.passage for *_, row in rows}
-
-
-def _units(rows: Micro, token_budget: int) -> list[_Unit]:
-    """Return a group's rows as one unit if they fit the budget, else one unit for each distinct
-    row."""
-    whole = _Unit(rows)
-    if whole.width * len(whole.passages) <= token_budget:
-        return [whole]
-    alike: dict[Hashable, Micro] = {}
-    for one in rows:
-        alike.setdefault(one[2].passage, []).append(one)
-    return [_Unit(some) for some in alike.values()]
 
 
 def rounds(micros: Iterable[Numbered], processes: int, *, alike: bool) -> Iterator[Round]:
@@ -175,6 +147,6 @@ def rounds(micros: Iterable[Numbered], processes: int, *, alike: bool) -> Iterat
 def contents(micro: Micro) -> tuple[bool, bool]:
     """Whether any row has actions, and whether any has marks."""
     return (
-        any(row.action_tokens for _, _, row in micro),
-        any(row.marks for _, _, row in micro),
+        any(row.action_tokens for _, row in micro),
+        any(row.marks for _, row in micro),
     )

@@ -75,9 +75,9 @@ class DeepSpeedLearner(NetworkLearner):
         if not self.engine.zero_optimization():
             self.engine.optimizer.register_step_pre_hook(self._clip)
 
-    def accumulate(self, groups: Sequence[Sequence[Row]], objective: Objective) -> Accumulated:
+    def accumulate(self, rows: Sequence[Row], objective: Objective) -> Accumulated:
         with self._divided():
-            return super().accumulate(groups, objective)
+            return super().accumulate(rows, objective)
 
     @contextmanager
     def _divided(self) -> Iterator[None]:

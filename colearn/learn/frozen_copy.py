@@ -25,8 +25,8 @@ class NetworkCopy(FrozenCopy):
         self.learner, self.policy, self.network = learner, policy, network
         self.token_budget = token_budget
 
-    def evaluate(self, groups: Sequence[Sequence[Row]]) -> list[list[Outputs]]:
-        return evaluate(self.network, groups, token_budget=self.token_budget)
+    def evaluate(self, rows: Sequence[Row]) -> list[Outputs]:
+        return evaluate(self.network, rows, token_budget=self.token_budget)
 
     def copy_weights(self) -> None:
         weights = self._weights()

@@ -58,11 +58,9 @@ class NetworkLearner(Learner):
         return self.network.base.device
 
     @updates
-    def evaluate(
-        self, groups: Sequence[Sequence[Row]], *, reference: bool = False
-    ) -> list[list[Outputs]]:
+    def evaluate(self, rows: Sequence[Row], *, reference: bool = False) -> list[Outputs]:
         return evaluate(
-            self.network, groups, token_budget=self.token_budget, pad=self.pad, reference=reference
+            self.network, rows, token_budget=self.token_budget, pad=self.pad, reference=reference
         )
 
     def observe(self, returns: Sequence[float], centre: float) -> None:
@@ -87,17 +85,17 @@ class NetworkLearner(Learner):
         return {name: parameter.detach() for name, parameter in self.parameters.items()}
 
     @updates
-    def accumulate(self, groups: Sequence[Sequence[Row]], objective: Objective) -> Accumulated:
+    def accumulate(self, rows: Sequence[Row], objective: Objective) -> Accumulated:
         totals: dict[str, float] = {}
-        values: dict[tuple[int, int], tuple[float, ...]] = {}
+        values: dict[int, tuple[float, ...]] = {}
         failure: tuple[int, str] | None = None
-        numbered = enumerate(micro_batches(groups, self.token_budget))
+        numbered = enumerate(micro_batches(rows, self.token_budget))
         for turn in rounds(numbered, self.processes, alike=self.lockstep):
             spare = self.rank >= len(turn)
             if spare and not self.lockstep:
                 continue
             number, micro = turn[0 if spare else self.rank]
-            batch = make_batch([row for _, _, row in micro], self.pad, self.device)
+            batch = make_batch([row for _, row in micro], self.pad, self.device)
             outputs = self._forward(batch)
             loss = _nothing(outputs) if self.lockstep else None
             if not spare:
@@ -131,7 +129,7 @@ class NetworkLearner(Learner):
     def _merged(
         self,
         totals: dict[str, float],
-        values: dict[tuple[int, int], tuple[float, ...]],
+        values: dict[int, tuple[float, ...]],
         failure: tuple[int, str] | None,
     ) -> Accumulated:
         """Merge the results of all processes. If any process failed, all processes raise the first
@@ -145,7 +143,7 @@ class NetworkLearner(Learner):
             for key, value in part.items():
                 metrics[key] = metrics.get(key, 0.0) + value
         return Accumulated(
-            metrics, {place: value for _, read, _ in parts for place, value in read.items()}
+            metrics, {number: value for _, read, _ in parts for number, value in read.items()}
         )
 
     def _stop_together(self, turn: Round, loss: Tensor) -> None:
@@ -175,14 +173,14 @@ class NetworkLearner(Learner):
             )
 
 
-def _values(micro: Micro, outputs: Outputs) -> dict[tuple[int, int], tuple[float, ...]]:
-    """Values of each row, keyed by (group, index in the group)."""
+def _values(micro: Micro, outputs: Outputs) -> dict[int, tuple[float, ...]]:
+    """Values of each row that has marks, by the row's index."""
     if not contents(micro)[1]:
         return {}
-    by_row = outputs.values.detach().cpu().split([len(row.marks) for _, _, row in micro])
+    by_row = outputs.values.detach().cpu().split([len(row.marks) for _, row in micro])
     return {
-        (group, place): tuple(part.tolist())
-        for (group, place, row), part in zip(micro, by_row, strict=True)
+        number: tuple(part.tolist())
+        for (number, row), part in zip(micro, by_row, strict=True)
         if row.marks
     }
 

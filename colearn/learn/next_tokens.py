@@ -24,28 +24,28 @@ QueriedIds = Mapping[int, Sequence[int]]
 @torch.no_grad()
 def next_probabilities(
     network: Network,
-    groups: Sequence[Sequence[Row]],
+    rows: Sequence[Row],
     asked: Sequence[QueriedIds],
     *,
     temperatures: Sequence[float],
     token_budget: int,
 ) -> list[dict[int, Array]]:
-    """Return, for each group and node, the probabilities p(token | tokens up to the node's mark),
-    with shape [temperatures, ids].
+    """Return, for each tree of `asked` and each node, the probabilities p(token | tokens up to the
+    node's mark), with shape [temperatures, ids]. `Row.tree` is the index of a row's tree.
 
     All probabilities at a mark come from one float64 softmax, so they sum to at most 1, however
     peaked the distribution is. At temperature 0 (greedy decoding), the likeliest token has
     probability 1.
     """
-    tables_by_group: list[dict[int, Array]] = [{} for _ in groups]
-    for micro in micro_batches(groups, token_budget):
-        batch = make_batch([row for _, _, row in micro], 0, network.base.device)
-        nodes = [(group, mark.node) for group, _, row in micro for mark in row.marks]
-        wanted = [asked[group].get(node, ()) for group, node in nodes]
+    by_tree: list[dict[int, Array]] = [{} for _ in asked]
+    for micro in micro_batches(rows, token_budget):
+        batch = make_batch([row for _, row in micro], 0, network.base.device)
+        nodes = [(row.tree, mark.node) for _, row in micro for mark in row.marks]
+        wanted = [asked[tree].get(node, ()) for tree, node in nodes]
         tables = _tables(network, mark_states(network, batch), wanted, temperatures)
-        for (group, node), ids, table in zip(nodes, wanted, tables, strict=True):
-            tables_by_group[group][node] = table[:, : len(ids)]
-    return tables_by_group
+        for (tree, node), ids, table in zip(nodes, wanted, tables, strict=True):
+            by_tree[tree][node] = table[:, : len(ids)]
+    return by_tree
 
 
 def mark_states(network: Network, batch: RowBatch) -> Tensor:

@@ -69,9 +69,9 @@ class RidgeLearner(NetworkLearner):
         self._kept: deque[ScoredStates] = deque(maxlen=settings.replay)
 
     @torch.no_grad()
-    def accumulate(self, groups: Sequence[Sequence[Row]], objective: Objective) -> Accumulated:
+    def accumulate(self, rows: Sequence[Row], objective: Objective) -> Accumulated:
         self._seen.clear()
-        return super().accumulate(groups, objective)
+        return super().accumulate(rows, objective)
 
     def _forward(self, batch: RowBatch) -> Outputs:
         states: list[Tensor] = []

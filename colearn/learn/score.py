@@ -16,21 +16,20 @@ from .batch import make_batch, micro_batches
 @torch.no_grad()
 def evaluate(
     network: Network,
-    groups: Sequence[Sequence[Row]],
+    rows: Sequence[Row],
     *,
     token_budget: int,
     pad: int = 0,
     reference: bool = False,
-) -> list[list[Outputs]]:
-    """Compute the outputs of each row, in the given groups, and return the outputs in CPU memory.
-    `reference` disables adapters."""
-    outputs_by_group: list[list[Outputs | None]] = [[None] * len(group) for group in groups]
-    for micro in micro_batches(groups, token_budget):
-        batch = make_batch([row for _, _, row in micro], pad, network.base.device)
-        outputs = network(batch, reference=reference)
-        for (group, place, _), part in zip(micro, split(outputs, batch), strict=True):
-            outputs_by_group[group][place] = part
-    return [[part for part in group if part is not None] for group in outputs_by_group]
+) -> list[Outputs]:
+    """Compute the outputs of each row and return the outputs in CPU memory. `reference` disables
+    adapters."""
+    by_row: dict[int, Outputs] = {}
+    for micro in micro_batches(rows, token_budget):
+        batch = make_batch([row for _, row in micro], pad, network.base.device)
+        outputs = split(network(batch, reference=reference), batch)
+        by_row |= {number: part for (number, _), part in zip(micro, outputs, strict=True)}
+    return [by_row[number] for number in range(len(rows))]
 
 
 def split(outputs: Outputs, batch: RowBatch) -> list[Outputs]:

@@ -81,7 +81,7 @@ class LoadedCritic:
                 if offsets:
                     agents = self.critic.readers(tree.agents)[reader]
                     row = baselined(row, self.critic, tree, agents, offsets[number])
-                ((outputs,),) = evaluate(self.network, [[row]], token_budget=_TOKENS)
+                (outputs,) = evaluate(self.network, [row], token_budget=_TOKENS)
                 by_agent |= self.critic.values(tree, reader, row, outputs.values.tolist())
             by_tree.append(by_agent)
         if not offsets:

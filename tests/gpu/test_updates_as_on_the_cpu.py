@@ -9,7 +9,7 @@ from colearn.generate.transformers import TransformersEngine
 from colearn.models.torch_settings import use_tf32
 from tests.rehearsal.decoding_cases import said, team
 from tests.rehearsal.tree_cases import large_tree
-from tests.rehearsal.update_cases import groups_of, learner_of
+from tests.rehearsal.update_cases import learner_of, rows_of
 
 pytestmark = [
     pytest.mark.gpu,
@@ -27,7 +27,7 @@ def _exact_products():
 def gradients(device, adapters, forks, values, checkpointing):
     base, specs = team(adapters, "float32", layers=4, max_tokens=12)
     value = "observation" if values else None
-    groups = groups_of(TransformersEngine(base, specs), forks, value=value)
+    rows = rows_of(TransformersEngine(base, specs), forks, value=value)
     base.to(device)
     torch.manual_seed(0)
     learner = learner_of(base, specs["ada"], values, checkpointing)
@@ -36,7 +36,7 @@ def gradients(device, adapters, forks, values, checkpointing):
         loss = -1e-3 * outputs.logprobs.sum()
         return (loss + outputs.values.square().sum() if values else loss), {}
 
-    learner.accumulate(groups, objective)
+    learner.accumulate(rows, objective)
     return {name: weight.grad.cpu() for name, weight in learner.parameters.items()}
 
 

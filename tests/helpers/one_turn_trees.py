@@ -42,9 +42,11 @@ def one_turn_trees(
     return trees
 
 
-def rows_with_actions(trees: Sequence[Tree[Any]], agent: str, **packing: Any) -> list[list[Row]]:
-    """The rows of each tree that hold an action of `agent`."""
+def rows_with_actions(trees: Sequence[Tree[Any]], agent: str, **packing: Any) -> list[Row]:
+    """The rows of all trees that hold an action of `agent`."""
     return [
-        [row for row in actor_rows(tree, agent, number=number, **packing) if row.spans]
+        row
         for number, tree in enumerate(trees)
+        for row in actor_rows(tree, agent, number=number, **packing)
+        if row.spans
     ]

@@ -91,11 +91,11 @@ def value_gradients(
     values: dict[int, dict[str, Values]] = {number: {} for number in range(len(trees))}
     metrics: dict[str, float] = {}
     for name, rows in by_model.items():
-        groups = rows_of(rows, range(len(trees)))
+        every = rows_of(rows, range(len(trees)))
         current = None if settings.frozen_targets else dict(enumerate(episodes))
-        objective = critics.objective(advantage, settings, groups, current)
-        accumulated = critics.learners[name].accumulate(groups, objective)
-        critics.collect(groups, accumulated.values, dict(enumerate(episodes)), values)
+        objective = critics.objective(advantage, settings, every, current)
+        accumulated = critics.learners[name].accumulate(every, objective)
+        critics.collect(every, accumulated.values, dict(enumerate(episodes)), values)
         for key, value in accumulated.metrics.items():
             metrics[key] = metrics.get(key, 0.0) + value / len(by_model)
     return list(values.values()), metrics

@@ -97,7 +97,7 @@ def train(setup: Setup, steps: int) -> None:
     tree = play(setup.generator, setup.voices)[setup.learned]
     row = rows_of({setup.learned: tree}, setup.voices)[setup.learned]
     for _ in range(steps):
-        learner.accumulate([[row]], lambda outputs, _: (-outputs.logprobs.mean(), {}))
+        learner.accumulate([row], lambda outputs, _: (-outputs.logprobs.mean(), {}))
         learner.step(0.0)
 
 

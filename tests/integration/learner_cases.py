@@ -41,10 +41,10 @@ from colearn.models.network import Network, ValueHead
 
 def policy(make: Make) -> Result:
     """Several micro-batches per update, an odd number of them, clipping and decay at work."""
-    learner, groups = make("actor", network()), only(sampled(), "spans")
-    log = train(learner, groups, UPDATES)
+    learner, rows = make("actor", network()), only(sampled(), "spans")
+    log = train(learner, rows, UPDATES)
     record = result(learner, log=log)
-    record["logprobs"] = [part[0].logprobs for part in learner.evaluate(groups)]
+    record["logprobs"] = [part.logprobs for part in learner.evaluate(rows)]
     return record
 
 
@@ -64,18 +64,18 @@ def unreached(make: Make) -> Result:
 
 def mixed(make: Make) -> Result:
     """A value head on the actor, and micro-batches of one row: actions only, marks only, both."""
-    groups = sampled()
-    groups = only(groups[:2], "spans") + only(groups[2:4], "marks") + groups[4:]
+    rows = sampled()
+    rows = only(rows[:2], "spans") + only(rows[2:4], "marks") + rows[4:]
     learner = make("actor", network(head=True), 1)
-    return result(learner, log=train(learner, groups, UPDATES))
+    return result(learner, log=train(learner, rows, UPDATES))
 
 
 def alone(make: Make) -> Result:
     """One row has all the marks: one process alone reaches the head."""
-    groups = sampled()
-    groups = only(groups[:1], "marks") + only(groups[1:], "spans")
+    rows = sampled()
+    rows = only(rows[:1], "marks") + only(rows[1:], "spans")
     learner = make("actor", network(head=True), 1)
-    return result(learner, log=train(learner, groups, UPDATES))
+    return result(learner, log=train(learner, rows, UPDATES))
 
 
 def team(make: Make) -> Result:
@@ -89,8 +89,8 @@ def team(make: Make) -> Result:
     for name in ("one", "two", "critic"):
         head = ValueHead(base.config.hidden_size) if name == "critic" else None
         learners.append(make(name, Network(base, name, head)))
-    groups = sampled()
-    work = [only(groups, "spans"), only(groups[:3], "spans"), only(groups, "marks")]
+    rows = sampled()
+    work = [only(rows, "spans"), only(rows[:3], "spans"), only(rows, "marks")]
     log = []
     for _ in range(UPDATES):
         for learner, mine in zip(learners, work, strict=True):
@@ -101,41 +101,40 @@ def team(make: Make) -> Result:
 
 def accumulated(make: Make) -> Result:
     """Two calls of accumulate before a step are one minibatch, and nobody acted in the third."""
-    learner, groups = make("actor", network()), only(sampled(), "spans")
+    learner, rows = make("actor", network()), only(sampled(), "spans")
     log: list[dict[str, float]] = []
     for _ in range(3):
-        whole = objective(groups)
-        for part in (groups[:2], groups[2:]):
+        whole = objective(rows)
+        for part in (rows[:2], rows[2:]):
             log.append(metrics_of(learner, part, whole))
         log.append(learner.step(0.0))
     before = {name: weight.clone() for name, weight in learner.weights().items()}
-    log.append(metrics_of(learner, [[], []], objective(groups)) | learner.step(0.0))
+    log.append(metrics_of(learner, [], objective(rows)) | learner.step(0.0))
     assert all(torch.equal(before[name], weight) for name, weight in learner.weights().items())
-    log += train(learner, groups, 2)
+    log += train(learner, rows, 2)
     return result(learner, log=log)
 
 
 def shared(make: Make) -> Result:
     """What each process reads at its marks is everybody's."""
-    groups = only(sampled(), "marks")
+    rows = only(sampled(), "marks")
     learner = make("critic", network(head=True), 1)
     with torch.no_grad():
         learner.parameters["head.linear.weight"].fill_(0.1)  # type: ignore[attr-defined]
-    accumulated = learner.accumulate(groups, objective(groups))
+    accumulated = learner.accumulate(rows, objective(rows))
     return result(learner, log=[dict(accumulated.metrics)]) | {"values": dict(accumulated.values)}
 
 
 def bad_loss(make: Make) -> Result:
-    learner, groups = make("actor", network()), only(sampled(), "spans")
-    (row,) = groups[1]
-    groups[1] = [replace(row, advantages=(float("nan"),) * len(row.spans))]
-    return _failing(learner, lambda: train(learner, groups, 1))
+    learner, rows = make("actor", network()), only(sampled(), "spans")
+    rows[1] = replace(rows[1], advantages=(float("nan"),) * len(rows[1].spans))
+    return _failing(learner, lambda: train(learner, rows, 1))
 
 
 def bad_gradient(make: Make) -> Result:
     """The loss of one micro-batch is finite, its gradient is not."""
-    learner, groups = make("actor", network()), only(sampled(), "spans")
-    whole = objective(groups)
+    learner, rows = make("actor", network()), only(sampled(), "spans")
+    whole = objective(rows)
 
     def steep(outputs: Outputs, batch: RowBatch) -> tuple[Tensor, dict[str, float]]:
         loss, metrics = whole(outputs, batch)
@@ -144,7 +143,7 @@ def bad_gradient(make: Make) -> Result:
         return loss, metrics
 
     def update() -> None:
-        metrics_of(learner, groups, steep)
+        metrics_of(learner, rows, steep)
         learner.step(0.0)
 
     return _failing(learner, update)
@@ -164,32 +163,32 @@ def _failing(learner: Learner, update: Callable[[], object]) -> Result:
 def resumed(make: Make) -> Result:
     """Save after four updates and go on; a new learner loads and goes on alike."""
     folder = Path(os.environ["LEARNER_FOLDER"])
-    groups = only(sampled(), "spans")
+    rows = only(sampled(), "spans")
     one, two = make("actor", network()), make("actor", network(seed=6))
-    train(one, groups, 4)
+    train(one, rows, 4)
     one.save(folder)
     two.load(folder)
-    log = train(one, groups, 4)
-    again = train(two, groups, 4)
+    log = train(one, rows, 4)
+    again = train(two, rows, 4)
     return result(one, log=log) | {"again": result(two, log=again)}
 
 
 def unstepped(make: Make) -> Result:
     """Save before the first update, as a run does; both learners then train alike."""
     folder = Path(os.environ["LEARNER_FOLDER"]) / "unstepped"
-    groups = only(sampled(), "spans")
+    rows = only(sampled(), "spans")
     one, two = make("actor", network()), make("actor", network(seed=6))
     one.save(folder)
     two.load(folder)
-    log = train(one, groups, 4)
-    again = train(two, groups, 4)
+    log = train(one, rows, 4)
+    again = train(two, rows, 4)
     return result(one, log=log) | {"again": result(two, log=again)}
 
 
 def adapters(make: Make) -> Result:
     """Two adapters on one base: both saved after two updates, loaded, and trained on alike."""
     folder = Path(os.environ["LEARNER_FOLDER"]) / "adapters"
-    groups = only(sampled(), "spans")
+    rows = only(sampled(), "spans")
 
     def pair() -> list[Learner]:
         base = Base(tiny.tiny_model(seed=5))
@@ -201,21 +200,21 @@ def adapters(make: Make) -> Result:
 
     first, second = pair(), pair()
     for learner in first:
-        train(learner, groups, 2)
+        train(learner, rows, 2)
     for learner in first:
         learner.save(folder / learner.name)
     for learner in second:
         learner.load(folder / learner.name)
-    log = [line for learner in first for line in train(learner, groups, 2)]
-    again = [line for learner in second for line in train(learner, groups, 2)]
+    log = [line for learner in first for line in train(learner, rows, 2)]
+    again = [line for learner in second for line in train(learner, rows, 2)]
     return result(*first, log=log) | {"again": result(*second, log=again)}
 
 
 def continued(make: Make) -> Result:
     """From a checkpoint that another learner, or another number of processes, has written."""
-    learner, groups = make("actor", network(seed=6)), only(sampled(), "spans")
+    learner, rows = make("actor", network(seed=6)), only(sampled(), "spans")
     learner.load(Path(os.environ["LEARNER_FOLDER"]))
-    return result(learner, log=train(learner, groups, 4))
+    return result(learner, log=train(learner, rows, 4))
 
 
 def broken(make: Make) -> Result:

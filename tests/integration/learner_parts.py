@@ -54,38 +54,35 @@ def network(*, head: bool = False, seed: int = 5) -> Network:
     return Network(base, head=ValueHead(base.config.hidden_size) if head else None)
 
 
-def sampled() -> list[list[Row]]:
+def sampled() -> list[Row]:
     """Ragged rows of one agent, an episode in each group, with fixed advantages and targets."""
     team = tiny.cast()
     trees = tiny.play(tiny.Notes(items=EPISODES, ends=True), team, seed=3)
-    groups = []
+    rows = []
     for number, tree in enumerate(trees):
-        rows = team.rows(tree, "ada", number=number, value="observation")
-        groups.append(
-            [
-                replace(
-                    row,
-                    advantages=tuple((number * 7 + j) % 5 - 1.5 for j in range(len(row.spans))),
-                    targets=tuple((number * 3 + j) % 4 - 0.5 for j in range(len(row.marks))),
-                )
-                for row in rows
-            ]
-        )
-    return groups
+        made = team.rows(tree, "ada", number=number, value="observation")
+        rows += [
+            replace(
+                row,
+                advantages=tuple((number * 7 + j) % 5 - 1.5 for j in range(len(row.spans))),
+                targets=tuple((number * 3 + j) % 4 - 0.5 for j in range(len(row.marks))),
+            )
+            for row in made
+        ]
+    return rows
 
 
-def only(groups: list[list[Row]], *keep: str) -> list[list[Row]]:
+def only(rows: list[Row], *keep: str) -> list[Row]:
     """The same rows without spans, without marks, or with both."""
     empty: dict[str, Any] = {}
     if "spans" not in keep:
         empty |= {"spans": (), "advantages": (), "behaviour": ()}
     if "marks" not in keep:
         empty |= {"marks": (), "targets": ()}
-    return [[replace(row, **empty) for row in group] for group in groups]
+    return [replace(row, **empty) for row in rows]
 
 
-def objective(groups: list[list[Row]]) -> Objective:
-    rows = [row for group in groups for row in group]
+def objective(rows: list[Row]) -> Objective:
     samples, marks = sum(len(row.spans) for row in rows), sum(len(row.marks) for row in rows)
     tokens = sum(row.action_tokens for row in rows)
     loss_of = PolicyGradient()
@@ -122,16 +119,16 @@ def result(*learners: Learner, log: list[dict[str, float]]) -> Result:
     return {"weights": weights, "log": log}
 
 
-def accumulated(learner: Learner, groups: list[list[Row]], whole: Objective) -> dict[str, float]:
+def accumulated(learner: Learner, rows: list[Row], whole: Objective) -> dict[str, float]:
     """The metrics of one call."""
-    return dict(learner.accumulate(groups, whole).metrics)
+    return dict(learner.accumulate(rows, whole).metrics)
 
 
-def train(learner: Learner, groups: list[list[Row]], updates: int) -> list[dict[str, float]]:
+def train(learner: Learner, rows: list[Row], updates: int) -> list[dict[str, float]]:
     """The schedule goes down over twelve updates."""
     return [
         {
-            **learner.accumulate(groups, objective(groups)).metrics,
+            **learner.accumulate(rows, objective(rows)).metrics,
             **learner.step(number / 12),
         }
         for number in range(updates)

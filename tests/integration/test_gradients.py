@@ -70,24 +70,22 @@ def stage():
     rng = np.random.default_rng(0)
     trees = play(Notes(ends=True, items=3), team, KaryTree(2))
     trees += play(Notes(horizon=4), team)
-    groups = [
-        [scored(row, rng)] for tree in trees for a in tree.agents for row in team.rows(tree, a)
-    ]
-    return team, trees, groups
+    rows = [scored(row, rng) for tree in trees for a in tree.agents for row in team.rows(tree, a)]
+    return team, trees, rows
 
 
-def policy_gradient(network, groups, loss, budget, *, pad=0):
-    """Gradient of one policy loss over all groups, and the sizes of the micro-batches."""
+def policy_gradient(network, rows, loss, budget, *, pad=0):
+    """Gradient of one policy loss over all rows, and the sizes of the micro-batches."""
     learner = learner_of(network, budget=budget, entropy=loss.needs_entropy, pad=pad)
     parts = parts_of(loss)
-    objective = ActorObjective.of(parts.loss, parts.value_loss, groups)
+    objective = ActorObjective.of(parts.loss, parts.value_loss, rows)
     sizes = []
 
     def counted(outputs, batch):
         sizes.append(len(batch.rows))
         return objective(outputs, batch)
 
-    metrics = learner.accumulate(groups, counted).metrics
+    metrics = learner.accumulate(rows, counted).metrics
     return gradients(learner), sizes, metrics
 
 
@@ -106,14 +104,14 @@ LOSSES = {
 
 @pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES.keys())
 def test_the_policy_gradient_does_not_depend_on_the_micro_batches(stage, loss):
-    team, _, groups = stage
+    team, _, rows = stage
     network = Network(team.bases["ada"])
-    widest = max(len(row.tokens) for (row,) in groups)
-    whole, sizes, metrics = policy_gradient(network, groups, loss, widest * len(groups))
-    assert sizes == [len(groups)]
+    widest = max(len(row.tokens) for (row,) in rows)
+    whole, sizes, metrics = policy_gradient(network, rows, loss, widest * len(rows))
+    assert sizes == [len(rows)]
     for budget, most in ((1, 1), (3 * widest, 3)):
-        parts, sizes, others = policy_gradient(network, groups, loss, budget)
-        assert max(sizes) >= most and min(sizes) < len(groups)
+        parts, sizes, others = policy_gradient(network, rows, loss, budget)
+        assert max(sizes) >= most and min(sizes) < len(rows)
         assert relative(whole, parts) < SAME
         assert others == pytest.approx(metrics, rel=1e-5, abs=1e-6)
 
@@ -122,33 +120,33 @@ def test_the_policy_gradient_of_an_adapter_does_not_depend_on_the_micro_batches(
     team = cast(lora={"ada": "one", "ben": "two"}, dtype=torch.float64)
     rng = np.random.default_rng(0)
     trees = play(Notes(), team)
-    groups = [[scored(row, rng)] for tree in trees for row in team.rows(tree, "ada")]
+    rows = [scored(row, rng) for tree in trees for row in team.rows(tree, "ada")]
     network = team.network("ada")
-    whole, _, _ = policy_gradient(network, groups, PolicyGradient(), 10_000)
-    parts, _, _ = policy_gradient(network, groups, PolicyGradient(), 1)
+    whole, _, _ = policy_gradient(network, rows, PolicyGradient(), 10_000)
+    parts, _, _ = policy_gradient(network, rows, PolicyGradient(), 1)
     assert relative(whole, parts) < SAME
     assert all(".one." in name for name in whole)
 
 
 def test_the_padding_token_changes_nothing(stage):
-    team, _, groups = stage
+    team, _, rows = stage
     network = Network(team.bases["ada"])
-    one, _, _ = policy_gradient(network, groups, PolicyGradient(), 100_000, pad=0)
-    other, _, _ = policy_gradient(network, groups, PolicyGradient(), 100_000, pad=40)
+    one, _, _ = policy_gradient(network, rows, PolicyGradient(), 100_000, pad=0)
+    other, _, _ = policy_gradient(network, rows, PolicyGradient(), 100_000, pad=40)
     assert relative(one, other) == 0.0
 
 
 def test_a_minibatch_is_the_sum_of_its_rows(stage):
-    team, _, groups = stage
+    team, _, rows = stage
     network = Network(team.bases["ada"])
     parts = parts_of(PolicyGradient())
-    objective = ActorObjective.of(parts.loss, parts.value_loss, groups)
+    objective = ActorObjective.of(parts.loss, parts.value_loss, rows)
     learner = learner_of(network, budget=100_000)
-    learner.accumulate(groups, objective)
+    learner.accumulate(rows, objective)
     whole = gradients(learner)
     added: dict[str, torch.Tensor] = {}
-    for group in groups:
-        learner.accumulate([group], objective)
+    for row in rows:
+        learner.accumulate([row], objective)
         for name, value in gradients(learner).items():
             added[name] = added.get(name, 0.0) + value
     assert relative(whole, added) < SAME
@@ -166,13 +164,13 @@ def test_a_packed_tree_has_the_gradient_of_its_branches(stage):
             if row.spans
         ]
 
-    packed, _, _ = policy_gradient(network, [rows(None)], PolicyGradient(), 4096)
-    apart, _, _ = policy_gradient(network, [rows(1)], PolicyGradient(), 4096)
+    packed, _, _ = policy_gradient(network, rows(None), PolicyGradient(), 4096)
+    apart, _, _ = policy_gradient(network, rows(1), PolicyGradient(), 4096)
     assert relative(packed, apart) < SAME
 
 
 def test_the_end_token_lies_in_its_span_and_is_trained(stage):
-    team, trees, groups = stage
+    team, trees, rows = stage
     end = byte_tokenizer().eos_token_id
     ended = {
         (number, agent, node.index)
@@ -186,11 +184,11 @@ def test_the_end_token_lies_in_its_span_and_is_trained(stage):
         (row,) = team.rows(trees[number], agent)
         (span,) = [span for span in row.spans if span.node == node]
         assert row.tokens[span.end - 1] == end
-    batch = make_batch([row for (row,) in groups], 0, CPU)
+    batch = make_batch(rows, 0, CPU)
     outputs = Network(team.bases["ada"])(batch)
     logprobs = outputs.logprobs.detach().requires_grad_()
     parts = parts_of(PolicyGradient())
-    objective = ActorObjective.of(parts.loss, parts.value_loss, groups)
+    objective = ActorObjective.of(parts.loss, parts.value_loss, rows)
     loss, _ = objective(replace(outputs, logprobs=logprobs), batch)
     loss.backward()
     assert (batch.token_ids == end).sum() == len(ended)
@@ -198,8 +196,8 @@ def test_the_end_token_lies_in_its_span_and_is_trained(stage):
 
 
 def test_observations_are_not_trained(stage):
-    _, _, groups = stage
-    for (row,) in groups:
+    _, _, rows = stage
+    for (row,) in rows:
         batch = make_batch([row], 0, CPU)
         inside = [i for span in row.spans for i in range(span.start, span.end)]
         assert batch.token_ids.tolist() == [row.tokens[i] for i in inside]

@@ -183,7 +183,7 @@ def test_td_converges_to_the_mean_return_of_the_chains_through_a_history(central
 def scored(evaluator, network, agent):
     """pi(reply | history) of every legal reply, with its gradient, and dJ / dpi of each."""
     asked = evaluator._asked[agent]
-    [[row]] = asked.rows(None)
+    [row] = asked.rows(None)
     states = mark_states(network, make_batch([row], 0, torch.device("cpu")))
     after = network.base.logits(states).log_softmax(-1)
     place = {mark.node: number for number, mark in enumerate(row.marks)}

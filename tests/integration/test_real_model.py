@@ -68,18 +68,21 @@ def play(team, shape):
     return trees
 
 
+def rows_of(trees, agent):
+    return [row for n, tree in enumerate(trees) for row in actor_rows(tree, agent, number=n)]
+
+
 def largest_gap(team, trees):
     """Over all actions of all turns: the generator's log-probabilities against the learner's."""
     largest = {}
     for agent in AGENTS:
-        groups = [actor_rows(tree, agent, number=number) for number, tree in enumerate(trees)]
-        by_group = team.host.learners[NetworkKey("actor", agent)].evaluate(groups)
+        rows = rows_of(trees, agent)
+        outputs = team.host.learners[NetworkKey("actor", agent)].evaluate(rows)
         gaps = []
-        for rows, outputs in zip(groups, by_group, strict=True):
-            for row, part in zip(rows, outputs, strict=True):
-                behaviour = torch.tensor(row.behaviour)
-                assert len(behaviour) == row.action_tokens > 0
-                gaps.append(float((part.logprobs - behaviour).abs().max()))
+        for row, part in zip(rows, outputs, strict=True):
+            behaviour = torch.tensor(row.behaviour)
+            assert len(behaviour) == row.action_tokens > 0
+            gaps.append(float((part.logprobs - behaviour).abs().max()))
         largest[agent] = max(gaps)
     return largest
 
@@ -128,10 +131,10 @@ def test_generator_and_learner_agree_with_two_adapters_in_one_batch(team, shape)
     gaps = largest_gap(team, trees)
     assert max(gaps.values()) < 1e-4, gaps
     # the same rows under the other agent's adapter: the adapters do differ, and routing matters
-    rows = [actor_rows(tree, "builder_1", number=number) for number, tree in enumerate(trees)]
+    rows = rows_of(trees, "builder_1")
     own = team.host.learners[NetworkKey("actor", "builder_1")].evaluate(rows)
     other = team.host.learners[NetworkKey("actor", "builder_2")].evaluate(rows)
-    assert float((own[0][0].logprobs - other[0][0].logprobs).abs().max()) > 1e-2
+    assert float((own[0].logprobs - other[0].logprobs).abs().max()) > 1e-2
 
 
 def test_one_update_changes_the_adapters_and_the_value_head_alone(team):

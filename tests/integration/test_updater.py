@@ -202,8 +202,8 @@ def targets_of(frozen):
     targets, learner = [], updater.critic.learners["team"]
     real = learner.accumulate
 
-    def noted(groups, objective):
-        accumulated = real(groups, objective)
+    def noted(rows, objective):
+        accumulated = real(rows, objective)
         targets.append(accumulated.metrics["target_mean"])
         return accumulated
 
@@ -232,9 +232,9 @@ def advantages_by_epoch(frozen):
     by_epoch, learner = [], updater.actors.learners["ada"]
     real = learner.accumulate
 
-    def noted(groups, objective):
-        by_epoch.append([a for group in groups for row in group for a in row.advantages])
-        return real(groups, objective)
+    def noted(rows, objective):
+        by_epoch.append([a for row in rows for a in row.advantages])
+        return real(rows, objective)
 
     learner.accumulate = noted
     updater.update(trees, 0)
@@ -257,8 +257,8 @@ def test_only_one_model_has_gradients_at_a_time():
     learners = {**updater.actors.learners, **updater.critic.learners}
     passes = []
 
-    def noted(groups, objective, *, name, real):
-        accumulated = real(groups, objective)
+    def noted(rows, objective, *, name, real):
+        accumulated = real(rows, objective)
         holders = [
             other
             for other, learner in learners.items()
@@ -282,9 +282,9 @@ def test_minibatches_are_drawn_anew_in_every_epoch_and_iteration():
     learner = updater.actors.learners["ada"]
     real = learner.accumulate
 
-    def noted(groups, objective):
-        seen.append(sorted({row.tree for group in groups for row in group}))
-        return real(groups, objective)
+    def noted(rows, objective):
+        seen.append(sorted({row.tree for row in rows}))
+        return real(rows, objective)
 
     learner.accumulate = noted
     updater.update(trees, 0)
@@ -375,9 +375,9 @@ def expectiles_of(updater):
     levels, learner = [], updater.critic.learners["team"]
     real = learner.accumulate
 
-    def noted(groups, objective):
+    def noted(rows, objective):
         levels.append((objective.advantage.expectile, objective.settings.expectile))
-        return real(groups, objective)
+        return real(rows, objective)
 
     learner.accumulate = noted
     return levels
@@ -391,9 +391,9 @@ def optimism_at(done, **level):
     advantages, learner = [], updater.actors.learners["ada"]
     real = learner.accumulate
 
-    def noted(groups, objective):
-        advantages.extend(a for group in groups for row in group for a in row.advantages)
-        return real(groups, objective)
+    def noted(rows, objective):
+        advantages.extend(a for row in rows for a in row.advantages)
+        return real(rows, objective)
 
     learner.accumulate = noted
     levels = expectiles_of(updater)

@@ -75,9 +75,9 @@ def advantages_of(updater: Updater, agent: str, trees: Sequence[Tree[Any]]) -> l
     learner = updater.actors.learners[agent]
     real = learner.accumulate
 
-    def noted(groups: Any, objective: Any) -> Any:
-        advantages.append({row.tree: row.advantages for (row,) in groups})
-        return real(groups, objective)
+    def noted(rows: Any, objective: Any) -> Any:
+        advantages.append({row.tree: row.advantages for row in rows})
+        return real(rows, objective)
 
     learner.accumulate = noted  # type: ignore[method-assign]
     updater.update(trees, 0)

@@ -146,7 +146,7 @@ def test_token_values_are_those_of_every_prefix_read_alone(folder):
                 ids = (*prompt, *action.tokens[:k])
                 piece = Piece(0, len(ids), -1, 0, 0)
                 row = Row(tokens=ids, pieces=(piece,), marks=(Mark(0, len(ids) - 1),))
-                ((alone,),) = learner.evaluate([[row]])
+                (alone,) = learner.evaluate([row])
                 own = values[role]
                 here = own.inside[node.index][k - 1] if k else own[node.parent]
                 assert here == pytest.approx(alone.values.item(), abs=1e-4)

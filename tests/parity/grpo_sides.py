@@ -168,15 +168,15 @@ class Sides:
         self, loss: PolicyLoss, rows: Sequence[Row] | None = None
     ) -> tuple[float, Gradients, dict[str, float]]:
         """The library's loss, gradients and metrics, summed over micro-batches."""
-        groups = [[row] for row in rows or self.rows]
-        objective = ActorObjective.of(loss, ValueLoss(), groups)
+        rows = rows or self.rows
+        objective = ActorObjective.of(loss, ValueLoss(), rows)
         self.mine.entropy = loss.needs_entropy
 
         def counted(outputs: Any, batch: Any) -> Any:
             value, metrics = objective(outputs, batch)
             return value, metrics | {"loss": value.item()}
 
-        metrics = self.mine.accumulate(groups, counted).metrics
+        metrics = self.mine.accumulate(rows, counted).metrics
         gradients = {name: p.grad.clone() for name, p in self.mine.parameters.items()}
         self.mine.optimizer.zero_grad()
         return metrics["loss"], gradients, metrics
@@ -197,16 +197,16 @@ def both_sides(folder: Path, *, kind: str = "qwen3", **settings: Any) -> Sides:
         move(model, seed=9)
     inputs = batch_of(trl)
     trees = trees_of(inputs, reward.given)
-    groups = [actor_rows(tree, "solo", temperature=TEMPERATURE) for tree in trees]
+    read = [row for tree in trees for row in actor_rows(tree, "solo", temperature=TEMPERATURE)]
     learner = LocalLearner("solo", acting, OptimizerSettings(), token_budget=BUDGET)
-    old, ref = learner.evaluate(groups), evaluate(reference, groups, token_budget=BUDGET)
+    old, ref = learner.evaluate(read), evaluate(reference, read, token_budget=BUDGET)
     advantages = GroupMean()(credited(trees))
     rows = []
-    for place, (row,) in enumerate(groups):
+    for place, row in enumerate(read):
         row = replace(
             row,
-            old_logprobs=tuple(old[place][0].logprobs.tolist()),
-            ref_logprobs=tuple(ref[place][0].logprobs.tolist()),
+            old_logprobs=tuple(old[place].logprobs.tolist()),
+            ref_logprobs=tuple(ref[place].logprobs.tolist()),
         )
         rows.append(with_advantages(row, advantages[place]))
     for model in (trl.model, acting.base.causal):

@@ -60,14 +60,14 @@ def by_learner(trees, rows, folder, compute):
     network = Network(base)
     settings = OptimizerSettings(learning_rate=RATE)
     learner = LocalLearner("ada", network, settings, token_budget=4096)
-    groups = [
-        [replace(row, advantages=tuple(advantages_by_node[span.node]["ada"] for span in row.spans))]
+    rows = [
+        replace(row, advantages=tuple(advantages_by_node[span.node]["ada"] for span in row.spans))
         for row, advantages_by_node in zip(rows, RawReturn()(credited(trees)), strict=True)
     ]
-    objective = ActorObjective.of(PolicyGradient(), ValueLoss(), groups)
+    objective = ActorObjective.of(PolicyGradient(), ValueLoss(), rows)
 
     def step():
-        learner.accumulate(groups, objective)
+        learner.accumulate(rows, objective)
         learner.step(0.0)
 
     return changes(learner.parameters, step)

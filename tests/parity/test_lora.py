@@ -58,13 +58,13 @@ def stage(request):
 def learner_of(team, trees, agent):
     """A learner with what it trains on."""
     advantages = GroupMean()(credited(trees))
-    groups = [
-        [replace(row, advantages=tuple(advantages_by_node[span.node][agent] for span in row.spans))]
+    rows = [
+        replace(row, advantages=tuple(advantages_by_node[span.node][agent] for span in row.spans))
         for tree, advantages_by_node in zip(trees, advantages, strict=True)
         for row in team.rows(tree, agent)
     ]
     learner = LocalLearner(agent, team.network(agent), SETTINGS, token_budget=300)
-    return learner, groups, ActorObjective.of(PolicyGradient(), ValueLoss(), groups)
+    return learner, rows, ActorObjective.of(PolicyGradient(), ValueLoss(), rows)
 
 
 def peft_loss(model, trees, agent, temperature):

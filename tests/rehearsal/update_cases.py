@@ -17,9 +17,7 @@ from . import costs
 from .decoding_cases import DEVICE, request, team
 
 
-def groups_of(
-    generator: TransformersEngine, forks: int, items: int = 3, **packing: Any
-) -> list[list[Row]]:
+def rows_of(generator: TransformersEngine, forks: int, items: int = 3, **packing: Any) -> list[Row]:
     """Rows of one turn, `forks` answers each, to prompts of unequal length."""
     asked = prompts(24 + 3 * number for number in range(items))
     requests = [request("ada", generator.roles["ada"], prompt, forks) for prompt in asked]
@@ -35,7 +33,7 @@ def per_micro_batch(
     base, specs = team(adapters, compute, layers=4, max_tokens=12)
     base.to(DEVICE)
     value = "observation" if values else None
-    groups = groups_of(TransformersEngine(base, specs), forks, value=value)
+    rows = rows_of(TransformersEngine(base, specs), forks, value=value)
     learner = learner_of(base, specs["ada"], values, checkpointing)
 
     def objective(outputs: Any, batch: Any) -> Any:
@@ -43,10 +41,10 @@ def per_micro_batch(
         return (loss + outputs.values.sum() if values else loss), {}
 
     with costs.counted() as passes:
-        learner.accumulate(groups, objective)
+        learner.accumulate(rows, objective)
     with costs.counted() as step:
         learner.step(0.0)
-    count = len(list(micro_batches(groups, learner.token_budget)))
+    count = len(list(micro_batches(rows, learner.token_budget)))
     return {
         "passes": {k: {w: n / count for w, n in by.items()} for k, by in _plain(passes).items()},
         "step": _plain(step),

@@ -103,20 +103,20 @@ class QueriedHistories:
             for question in self._questions
         ]
 
-    def rows(self, token_budget: int | None) -> list[list[Row]]:
-        """The rows of each tree; every queried node is marked exactly once."""
-        by_tree = []
-        for nodes in self._trees:
+    def rows(self, token_budget: int | None) -> list[Row]:
+        """The rows of all trees; every queried node is marked exactly once."""
+        rows: list[Row] = []
+        for number, nodes in enumerate(self._trees):
             tree: Tree[Any] = Tree(item=None, episode=0, agents=(self.agent,), nodes=tuple(nodes))
-            rows = actor_rows(
+            rows += actor_rows(
                 tree,
                 self.agent,
+                number=number,
                 window=self.spec.window,
                 budget=token_budget,
                 value="next",
             )
-            by_tree.append([replace(row, spans=(), behaviour=()) for row in rows])
-        return by_tree
+        return [replace(row, spans=(), behaviour=()) for row in rows]
 
     def _reply(self, text: str) -> Action:
         if text not in self._replies:

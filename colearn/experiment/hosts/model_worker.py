@@ -105,15 +105,11 @@ class ModelWorker:
         learner = self.host.learners[key]
         return getattr(learner, method)(*args), learner.steps
 
-    def evaluate(
-        self, key: NetworkKey, groups: Sequence[Sequence[Row]], reference: bool
-    ) -> list[list[Outputs]]:
-        return self.host.learners[key].evaluate(groups, reference=reference)
+    def evaluate(self, key: NetworkKey, rows: Sequence[Row], reference: bool) -> list[Outputs]:
+        return self.host.learners[key].evaluate(rows, reference=reference)
 
-    def accumulate(
-        self, key: NetworkKey, groups: Sequence[Sequence[Row]], objective: Objective
-    ) -> Accumulated:
-        return self.host.learners[key].accumulate(groups, objective)
+    def accumulate(self, key: NetworkKey, rows: Sequence[Row], objective: Objective) -> Accumulated:
+        return self.host.learners[key].accumulate(rows, objective)
 
     def copy(self, key: NetworkKey) -> int:
         """Copy a learner's weights; returns the number under which the copy is stored."""

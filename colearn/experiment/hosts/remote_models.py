@@ -42,15 +42,13 @@ class RemoteLearner(Learner):
         return result
 
     @updates
-    def evaluate(
-        self, groups: Sequence[Sequence[Row]], *, reference: bool = False
-    ) -> list[list[Outputs]]:
-        evaluated: list[list[Outputs]] = self.link("evaluate", self.key, groups, reference)
+    def evaluate(self, rows: Sequence[Row], *, reference: bool = False) -> list[Outputs]:
+        evaluated: list[Outputs] = self.link("evaluate", self.key, rows, reference)
         return evaluated
 
     @updates
-    def accumulate(self, groups: Sequence[Sequence[Row]], objective: Objective) -> Accumulated:
-        result: Accumulated = self.link("accumulate", self.key, groups, objective)
+    def accumulate(self, rows: Sequence[Row], objective: Objective) -> Accumulated:
+        result: Accumulated = self.link("accumulate", self.key, rows, objective)
         return result
 
     @updates
@@ -125,8 +123,8 @@ class RemoteCopy(FrozenCopy):
     def copy_weights(self) -> None:
         self.link("frozen_copy", self.key, "copy_weights")
 
-    def evaluate(self, groups: Sequence[Sequence[Row]]) -> list[list[Outputs]]:
-        evaluated: list[list[Outputs]] = self.link("frozen_copy", self.key, "evaluate", groups)
+    def evaluate(self, rows: Sequence[Row]) -> list[Outputs]:
+        evaluated: list[Outputs] = self.link("frozen_copy", self.key, "evaluate", rows)
         return evaluated
 
     def save(self, folder: Path) -> None:

@@ -3,10 +3,9 @@ reads values with value heads on the policies."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain, groupby
 from typing import Any, Literal
 
 from colearn.agents import AgentSpec
@@ -76,7 +75,7 @@ class Actors:
         which are models that take several optimiser steps. `together` runs the passes of several
         models."""
         passes = {
-            NetworkKey("actor", name): partial(self.learners[name].evaluate, _groups(one, one))
+            NetworkKey("actor", name): partial(self.learners[name].evaluate, rows_of(one, one))
             for name, one in rows.items()
             if name in models
         }
@@ -89,11 +88,11 @@ class Actors:
         """Add the reference policies' log-probabilities. A model without an entry in `references`
         is an adapter, whose reference is its base model."""
         for name, one in rows.items():
-            groups = [[replace(row, marks=()) for row in group] for group in _groups(one, one)]
+            unmarked = [replace(row, marks=()) for row in rows_of(one, one)]
             outputs = (
-                references[name].evaluate(groups)
+                references[name].evaluate(unmarked)
                 if name in references
-                else self.learners[name].evaluate(groups, reference=True)
+                else self.learners[name].evaluate(unmarked, reference=True)
             )
             _add_logprobs("ref_logprobs", one, outputs)
 
@@ -116,9 +115,8 @@ class Actors:
                 for agent in trees[number].agents:
                     if self.model(trees[number], agent) == name:
                         series[number, agent] = [None] * len(trees[number].nodes)
-            groups = _groups(one, numbers)
-            outputs = self.learners[name].evaluate(groups)
-            for row, part in zip(chain(*groups), chain(*outputs), strict=True):
+            some = rows_of(one, numbers)
+            for row, part in zip(some, self.learners[name].evaluate(some), strict=True):
                 for mark, value in zip(row.marks, part.values.tolist(), strict=True):
                     series[row.tree, row.reader][mark.node] = value
         values: dict[int, dict[str, Values]] = {number: {} for number in numbers}
@@ -167,11 +165,11 @@ class Actors:
         """Take one step of each model in `learners` on its rows of the trees `numbers`, which
         contain advantages. Returns the metrics by model; a model takes no step if none of its
         actions has an advantage."""
-        fits: dict[NetworkKey, tuple[Learner, list[list[Row]], ActorObjective]] = {}
+        fits: dict[NetworkKey, tuple[Learner, list[Row], ActorObjective]] = {}
         for name, learner in learners.items():
-            if groups := rows_of(rows[name], numbers):
-                objective = ActorObjective.of(parts.loss, parts.value_loss, groups)
-                fits[NetworkKey("actor", name)] = learner, groups, objective
+            if some := rows_of(rows[name], numbers):
+                objective = ActorObjective.of(parts.loss, parts.value_loss, some)
+                fits[NetworkKey("actor", name)] = learner, some, objective
         return {
             f"{key.model}/{name}": value
             for key, (accumulated, stepped) in fit(fits).items()
@@ -192,22 +190,13 @@ class Actors:
         return spec if spec is not None and spec.model in self.learners else None
 
 
-def _groups(rows: ModelRows, numbers: Iterable[int]) -> list[list[Row]]:
-    """The rows of the trees `numbers`. One agent's rows of one tree are a group."""
-    return [
-        list(group)
-        for number in numbers
-        for _, group in groupby(rows.get(number, ()), key=lambda row: row.reader)
-    ]
-
-
 def _add_logprobs(
     field: Literal["old_logprobs", "ref_logprobs"],
     rows: ModelRows,
-    outputs: Sequence[Sequence[Outputs]],
+    outputs: Sequence[Outputs],
 ) -> None:
-    """Add one number per action token to all rows of a model; `outputs` are those of `_groups`."""
-    parts = chain(*outputs)
+    """Add one number per action token to all rows of a model; `outputs` are those of `rows_of`."""
+    parts = iter(outputs)
     for some in rows.values():
         for place, row in enumerate(some):
             added: dict[str, Any] = {field: tuple(next(parts).logprobs.tolist())}

@@ -90,9 +90,8 @@ class Critics:
             rows = self.rows(trees, learns, baselines, training=False)
         by_tree: list[dict[str, Values]] = [{} for _ in trees]
         for model, model_rows in rows.items():
-            groups = [[row] for some in model_rows.values() for row in some]
-            evaluated = self.learners[model].evaluate(groups)
-            for (row,), (outputs,) in zip(groups, evaluated, strict=True):
+            some = rows_of(model_rows, model_rows)
+            for row, outputs in zip(some, self.learners[model].evaluate(some), strict=True):
                 numbers = outputs.values.tolist()
                 by_tree[row.tree] |= self.critic.values(trees[row.tree], row.reader, row, numbers)
         return list(by_tree)
@@ -123,44 +122,44 @@ class Critics:
         """Take one step of every value model on the trees `numbers`. Returns metrics, and the
         values before the step, which the training pass reads. `episodes` are the iteration's
         credited trees; None: the rows already have targets, and no values are returned."""
-        some = None if episodes is None else {number: episodes[number] for number in numbers}
-        fits: dict[NetworkKey, tuple[Learner, list[list[Row]], CriticObjective]] = {}
+        current = None if episodes is None else {number: episodes[number] for number in numbers}
+        fits: dict[NetworkKey, tuple[Learner, list[Row], CriticObjective]] = {}
         for name, model_rows in rows.items():
-            if groups := rows_of(model_rows, numbers):  # a trained agent of its readers acted
-                objective = self.objective(parts.advantage, parts.value_loss, groups, some)
-                fits[NetworkKey("critic", name)] = self.learners[name], groups, objective
+            if some := rows_of(model_rows, numbers):  # a trained agent of its readers acted
+                objective = self.objective(parts.advantage, parts.value_loss, some, current)
+                fits[NetworkKey("critic", name)] = self.learners[name], some, objective
         values: dict[int, dict[str, Values]] = {number: {} for number in numbers}
         metrics: dict[str, float] = {}
         for key, (accumulated, stepped) in fit(fits).items():
-            if some is not None:
-                self.collect(fits[key][1], accumulated.values, some, values)
+            if current is not None:
+                self.collect(fits[key][1], accumulated.values, current, values)
             for name, value in accumulated.metrics.items():
                 total = metrics.get(f"critic/{name}", 0.0)
                 metrics[f"critic/{name}"] = total + value / len(self.learners)
             metrics |= {f"critic/{key.model}/{name}": value for name, value in stepped.items()}
-        return None if some is None else list(values.values()), metrics
+        return None if current is None else list(values.values()), metrics
 
     def objective(
         self,
         advantage: Advantage,
         settings: ValueLoss,
-        groups: Sequence[Sequence[Row]],
+        rows: Sequence[Row],
         episodes: Mapping[int, Tree[Any]] | None,
     ) -> CriticObjective:
-        """Returns the objective of one value model in a minibatch, whose rows are `groups`.
+        """Returns the objective of one value model in a minibatch, whose rows are `rows`.
         `episodes` maps tree numbers to credited trees; None if the rows already have targets."""
-        total = max(1, self._scored(advantage, groups, episodes))
+        total = max(1, self._scored(advantage, rows, episodes))
         return CriticObjective(settings, total, self.critic, advantage, episodes)
 
     def _scored(
         self,
         advantage: Advantage,
-        groups: Sequence[Sequence[Row]],
+        rows: Sequence[Row],
         episodes: Mapping[int, Tree[Any]] | None,
     ) -> int:
         """Number of values with a scored target; this does not depend on the values."""
         count = 0
-        for row in (row for group in groups for row in group):
+        for row in rows:
             targets: Sequence[float] = row.targets or (0.0,) * len(row.marks)
             if episodes is not None and _has_unscored(episodes[row.tree]):
                 episode = episodes[row.tree]
@@ -172,15 +171,15 @@ class Critics:
 
     def collect(
         self,
-        groups: Sequence[Sequence[Row]],
-        read: Mapping[tuple[int, int], Sequence[float]],
+        rows: Sequence[Row],
+        read: Mapping[int, Sequence[float]],
         episodes: Mapping[int, Tree[Any]],
         values: Mapping[int, dict[str, Values]],
     ) -> None:
         """Add values to `values`, by tree number. `read` is `Accumulated.values` from a pass over
-        the rows `groups` of one model."""
-        for (group, place), numbers in read.items():
-            row = groups[group][place]
+        the rows `rows` of one model."""
+        for number, numbers in read.items():
+            row = rows[number]
             tree = episodes[row.tree]
             values[row.tree].update(self.critic.values(tree, row.reader, row, numbers))
 

@@ -24,7 +24,7 @@ from colearn.contract.rows import Outputs, Row, RowBatch
 from colearn.loss.value import value_loss
 from colearn.types import Tree
 
-Fits = Mapping[NetworkKey, tuple[Learner, Sequence[Sequence[Row]], Objective]]
+Fits = Mapping[NetworkKey, tuple[Learner, Sequence[Row], Objective]]
 """Steps of several models: the learner, the rows and the objective of each model."""
 Fitted = Mapping[NetworkKey, tuple[Accumulated, dict[str, float]]]
 """The result of a step, by model: that of its passes, and the metrics of the optimiser step."""
@@ -52,11 +52,8 @@ class ActorObjective:
     """Number of scored values in the minibatch, for a value head on the actor."""
 
     @classmethod
-    def of(
-        cls, loss: PolicyLoss, value: ValueLoss, groups: Sequence[Sequence[Row]]
-    ) -> ActorObjective:
-        """The objective of a minibatch; `groups` are all rows of the minibatch for this actor."""
-        rows = [row for group in groups for row in group]
+    def of(cls, loss: PolicyLoss, value: ValueLoss, rows: Sequence[Row]) -> ActorObjective:
+        """The objective of a minibatch; `rows` are all rows of the minibatch for this actor."""
         return cls(
             loss,
             value,

@@ -17,9 +17,9 @@ ModelRows = dict[int, list[Row]]
 """The rows of an actor or of a value model, by tree number. A minibatch is a set of trees."""
 
 
-def rows_of(rows: ModelRows, numbers: Iterable[int]) -> list[list[Row]]:
-    """The rows of the trees `numbers`, as groups of one row."""
-    return [[row] for number in numbers for row in rows.get(number, ())]
+def rows_of(rows: ModelRows, numbers: Iterable[int]) -> list[Row]:
+    """The rows of the trees `numbers`."""
+    return [row for number in numbers for row in rows.get(number, ())]
 
 
 def without_states(episode: Tree[Any]) -> Tree[None]:

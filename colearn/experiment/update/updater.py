@@ -290,9 +290,9 @@ class Updater:
         """Take one optimiser step of each model."""
 
         def step(
-            learner: Learner, groups: Sequence[Sequence[Row]], objective: Objective
+            learner: Learner, rows: Sequence[Row], objective: Objective
         ) -> tuple[Accumulated, dict[str, float]]:
-            accumulated = learner.accumulate(groups, objective)
+            accumulated = learner.accumulate(rows, objective)
             self.changing()
             return accumulated, learner.step(done)
 

@@ -160,8 +160,7 @@ def test_a_gradient_that_is_not_finite_moves_nothing_and_is_one_line():
 
 
 def test_a_loss_that_is_not_finite_is_told_by_its_place():
-    rows = [[Row(tokens=(1,) * 40, pieces=(Piece(0, 40, -1, 0, 0),), tree=n)] for n in (0, 1)]
-    rows[1] = [Row(tokens=(2,) * 40, pieces=(Piece(0, 40, -1, 0, 0),), tree=1)]
+    rows = [Row(tokens=(n + 1,) * 40, pieces=(Piece(0, 40, -1, 0, 0),), tree=n) for n in (0, 1)]
 
     def objective(outputs, batch):
         bad = any(row.tree == 1 for row in batch.rows)
@@ -174,7 +173,7 @@ def test_a_loss_that_is_not_finite_is_told_by_its_place():
 
 
 def test_metrics_add_up_over_micro_batches():
-    rows = [[Row(tokens=(n,) * 40, pieces=(Piece(0, 40, -1, 0, 0),), tree=n)] for n in (1, 2)]
+    rows = [Row(tokens=(n,) * 40, pieces=(Piece(0, 40, -1, 0, 0),), tree=n) for n in (1, 2)]
 
     def objective(outputs, batch):
         return outputs.logprobs.sum(), {"keys": float(sum(row.tree for row in batch.rows))}
@@ -284,7 +283,7 @@ def said(*behaviour, old=()):
 
 def measured(rows, part, logprobs, values=(), settings=None):
     """Loss and metrics of the micro-batch `part` of the minibatch `rows`."""
-    objective = ActorObjective.of(PolicyGradient(), settings or ValueLoss(), [rows])
+    objective = ActorObjective.of(PolicyGradient(), settings or ValueLoss(), rows)
     outputs = Outputs(
         logprobs=torch.tensor(logprobs, requires_grad=True),
         entropy=None,

@@ -153,7 +153,7 @@ def test_checkpointing_needs_less_in_an_update(estimated: Any) -> None:
 
 def test_rows_of_equal_tokens_are_planned_as_different_ones() -> None:
     row = Row(tokens=(0,) * 5, pieces=(Piece(0, 5, -1, 0, 0),), spans=())
-    work = plan_work([[row], [row], [row]], token_budget=10)
+    work = plan_work([row, row, row], token_budget=10)
     assert (work.micro_batches, work.size, work.padded_tokens) == (2, 10, 15)
     assert len({one.passage for one in work.largest}) == 2
 

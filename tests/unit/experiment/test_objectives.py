@@ -99,7 +99,7 @@ def test_rows_with_targets_need_no_episodes() -> None:
 
 def test_objectives_are_frozen_and_the_same_behind_a_pickle() -> None:
     batch = read(spans=(ActionTokens(1, 2, 4, 1),), behaviour=(-1.0, -2.0), advantages=(3.0,))
-    actor = ActorObjective.of(PolicyGradient(), ValueLoss(), [[*batch.rows]])
+    actor = ActorObjective.of(PolicyGradient(), ValueLoss(), batch.rows)
     outputs = said(logprobs=(-1.0, -2.5))
     again = pickle.loads(pickle.dumps(actor))
     assert again == actor and (actor.samples, actor.tokens, actor.marks) == (1, 2, 0)

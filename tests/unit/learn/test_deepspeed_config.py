@@ -131,7 +131,7 @@ def test_the_micro_batches_of_a_round_are_of_one_kind() -> None:
         )
 
     kinds = [(True, True), (True, False), (True, True), (False, True), (True, True)]
-    micros = [(n, [(n, 0, row(acts=a, valued=v))]) for n, (a, v) in enumerate(kinds)]
+    micros = [(n, [(n, row(acts=a, valued=v))]) for n, (a, v) in enumerate(kinds)]
     numbers = [[number for number, _ in turn] for turn in rounds(micros, 2, alike=True)]
     assert numbers == [[0, 2], [4], [1], [3]]
     # learners that do not talk to each other in a pass take them as they come

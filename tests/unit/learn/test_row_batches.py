@@ -88,10 +88,10 @@ def test_a_row_whose_action_is_context_is_another_reading():
 
 
 def test_copies_do_not_fill_a_micro_batch():
-    copies = [[replace(ROWS[0], tree=n)] for n in range(100)]
-    (micro,) = micro_batches([*copies, [ROWS[1]]], token_budget=10)
-    assert [number for number, _, _ in micro] == list(range(101))
-    assert len(list(micro_batches([*copies, [ROWS[1]]], token_budget=9))) == 2
+    copies = [replace(ROWS[0], tree=n) for n in range(100)]
+    (micro,) = micro_batches([*copies, ROWS[1]], token_budget=10)
+    assert [number for number, _ in micro] == list(range(101))
+    assert len(list(micro_batches([*copies, ROWS[1]], token_budget=9))) == 2
 
 
 def test_a_window_begins_with_the_first_position_that_it_holds():
@@ -207,20 +207,14 @@ def test_a_head_on_an_actor_reads_states_or_actions_and_never_tokens():
     assert read == ["observation", "action", None]
 
 
-def places(groups, budget):
-    """By micro-batch: the group of each row, and its place in it."""
-    cut = micro_batches(groups, budget)
-    return [[(group, place) for group, place, _ in micro] for micro in cut]
+def numbers(rows, budget):
+    """The rows of each micro-batch, by their numbers."""
+    return [[number for number, _ in micro] for micro in micro_batches(rows, budget)]
 
 
-def test_a_group_beyond_the_budget_is_cut_between_its_rows():
+def test_rows_are_cut_by_the_budget_from_the_longest_and_what_is_read_alike_stays_together():
     # four distinct rows, of five tokens at most; the first and the third are one reading
-    assert places([ROWS], 20) == [[(0, 0), (0, 1), (0, 2), (0, 3), (0, 4)]]
-    assert places([ROWS], 19) == [[(0, 3), (0, 4), (0, 0), (0, 2)], [(0, 1)]]  # 15 and 4 tokens
-    assert places([ROWS], 10) == [[(0, 3), (0, 4)], [(0, 0), (0, 2), (0, 1)]]
-    assert places([ROWS], 1) == [[(0, 3)], [(0, 4)], [(0, 0), (0, 2)], [(0, 1)]]
-
-
-def test_a_group_within_the_budget_stays_together():
-    groups = [[ROWS[1]], [ROWS[0], ROWS[3]], [ROWS[4]]]
-    assert places(groups, 10) == [[(2, 0)], [(1, 0), (1, 1)], [(0, 0)]]
+    assert numbers(ROWS, 20) == [[0, 2, 3, 4, 1]]
+    assert numbers(ROWS, 19) == [[0, 2, 3, 4], [1]]  # 15 and 4 tokens
+    assert numbers(ROWS, 10) == [[0, 2, 3], [4, 1]]
+    assert numbers(ROWS, 1) == [[0, 2], [3], [4], [1]]

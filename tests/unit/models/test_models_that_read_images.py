@@ -43,7 +43,7 @@ def test_every_next_token_has_the_probability_of_its_own_forward_pass(base: Base
         marks=(Mark(node=7, index=3),),
     )
     (table,) = next_probabilities(
-        Network(base), [[row]], [{7: range(words)}], temperatures=[1.0], token_budget=64
+        Network(base), [row], [{7: range(words)}], temperatures=[1.0], token_budget=64
     )
     with torch.no_grad():
         own = base.causal(input_ids=torch.tensor([IDS])).logits[0, -1].double().softmax(-1)
