@@ -348,7 +348,7 @@ def packed_trees(small: bool) -> dict[str, Any]:
     together = stand.updated(packed)[1]  # the learner's state is freed before the next one's
     alone = stand.updated(apart)[1]
     return {
-        "rows": [sum(map(len, packed)), sum(map(len, apart))],
+        "rows": [len(packed), len(apart)],
         "seconds": [round(together, 4), round(alone, 4)],
     }
 

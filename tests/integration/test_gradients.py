@@ -106,7 +106,7 @@ LOSSES = {
 def test_the_policy_gradient_does_not_depend_on_the_micro_batches(stage, loss):
     team, _, rows = stage
     network = Network(team.bases["ada"])
-    widest = max(len(row.tokens) for (row,) in rows)
+    widest = max(len(row.tokens) for row in rows)
     whole, sizes, metrics = policy_gradient(network, rows, loss, widest * len(rows))
     assert sizes == [len(rows)]
     for budget, most in ((1, 1), (3 * widest, 3)):

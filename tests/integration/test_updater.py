@@ -23,6 +23,7 @@ from colearn.contract.algorithm import ValueLoss
 from colearn.learn.local_learner import LocalLearner
 from colearn.learn.rate_schedule import rate_factor
 from colearn.loss.policy_gradient import PolicyGradient
+from colearn.rollout.shapes import KaryTree
 from colearn.types import Tree
 
 PLAIN = {"advantage": GAE(), "loss": PolicyGradient(), "value_loss": ValueLoss()}
@@ -271,6 +272,39 @@ def test_only_one_model_has_gradients_at_a_time():
         learner.accumulate = partial(noted, name=name, real=learner.accumulate)
     updater.update(played(2), 0)
     assert passes == [("team", ["team"]), ("ada", ["ada"]), ("ben", ["ben"])]
+
+
+def test_old_logprobs_of_a_history_in_several_contexts_are_those_of_the_first_pass():
+    """Bit for bit, also where the rows of a tree do not fit one micro-batch."""
+    team = cast(shared=False)
+    shown = partial(replace, fresh=True)
+    trees = [
+        replace(
+            tree,
+            nodes=tuple(
+                replace(node, observations={a: shown(o) for a, o in node.observations.items()})
+                for node in tree.nodes
+            ),
+        )
+        for tree in play(Notes(items=3), team, KaryTree(2))
+    ]
+    updater = updater_of(MAGRPO(loss=PolicyGradient(clip=0.2)), team, epochs=2)
+    learner = updater.actors.learners["ada"]
+    learner.token_budget = 300
+    gaps, real = [], learner.accumulate
+
+    def noted(rows, objective):
+        def measured(outputs, batch):
+            gap = outputs.logprobs.detach() - batch.per_action("old_logprobs")
+            gaps.append(float(gap.abs().max()))
+            return objective(outputs, batch)
+
+        return real(rows, measured)
+
+    learner.accumulate = noted
+    updater.update(trees, 0)
+    first, second = gaps[: len(gaps) // 2], gaps[len(gaps) // 2 :]
+    assert len(first) > 1 and max(first) == 0.0 < min(second)
 
 
 def test_minibatches_are_drawn_anew_in_every_epoch_and_iteration():
