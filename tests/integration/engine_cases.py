@@ -86,7 +86,7 @@ def teacher_gap(setup: Setup) -> float:
     gaps = []
     for agent, row in rows_of(play(setup.generator, setup.voices, forks=3), setup.voices).items():
         network = Network(setup.base, setup.voices[agent].adapter)
-        ((outputs,),) = evaluate(network, [[row]], token_budget=4096)
+        (outputs,) = evaluate(network, [row], token_budget=4096)
         assert len(row.behaviour) == row.action_tokens > 0
         gaps.append((outputs.logprobs - torch.tensor(row.behaviour)).abs().max().item())
     return max(gaps)

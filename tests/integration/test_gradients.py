@@ -197,7 +197,7 @@ def test_the_end_token_lies_in_its_span_and_is_trained(stage):
 
 def test_observations_are_not_trained(stage):
     _, _, rows = stage
-    for (row,) in rows:
+    for row in rows:
         batch = make_batch([row], 0, CPU)
         inside = [i for span in row.spans for i in range(span.start, span.end)]
         assert batch.token_ids.tolist() == [row.tokens[i] for i in inside]
@@ -508,7 +508,7 @@ def test_agents_with_different_tokenizers_read_and_write_their_own_ids(tmp_path)
     assert len(seen["ben"].tokens) < len(seen["ada"].tokens)
     for agent in ("ada", "ben"):
         (row,) = team.rows(tree, agent)
-        ((outputs,),) = evaluate(team.network(agent), [[row]], token_budget=4096)
+        (outputs,) = evaluate(team.network(agent), [row], token_budget=4096)
         gap = (outputs.logprobs - torch.tensor(row.behaviour)).abs().max()
         assert gap < 1e-4
         for _, part in branch_parts(tree, tree.nodes[-1].index, agent):

@@ -255,7 +255,7 @@ def test_adapters_off_is_the_reference_policy():
     team = cast(lora={"ada": "one", "ben": "two"})
     (tree, *_) = play(Notes(), team)
     (row,) = team.rows(tree, "ada")
-    ((outputs,),) = evaluate(team.network("ada"), [[row]], token_budget=4096, reference=True)
+    (outputs,) = evaluate(team.network("ada"), [row], token_budget=4096, reference=True)
     base = plain_logprobs(merged(team.bases["ada"], None), tree, "ada")
     flat = torch.tensor([value for node in sorted(base) for value in base[node]])
     assert (outputs.logprobs - flat).abs().max() < CLOSE

@@ -194,13 +194,14 @@ def test_a_rollouts_caches_are_freed_before_models_update(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept: list[int] = []
-    whole = ModelWorker.accumulate
+    whole = ModelWorker.learner
 
-    def accumulate(self: ModelWorker, *args: Any) -> Any:
-        kept.append(len(self._kept))
-        return whole(self, *args)
+    def learner(self: ModelWorker, key: Any, method: str, *args: Any) -> Any:
+        if method == "step":
+            kept.append(len(self._kept))
+        return whole(self, key, method, *args)
 
-    monkeypatch.setattr(ModelWorker, "accumulate", accumulate)
+    monkeypatch.setattr(ModelWorker, "learner", learner)
     trained(tmp_path / "run", config_of(PICKLED))
     assert set(kept) == {0}
 
