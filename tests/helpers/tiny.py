@@ -344,7 +344,7 @@ def forced(
     """Teacher-forced log-probabilities of an agent's actions, by the node they led to."""
     rows = team.rows(tree, agent, budget=budget)
     by_node: dict[int, tuple[float, ...]] = {}
-    (outputs,) = evaluate(team.network(agent), [rows], token_budget=4096)
+    outputs = evaluate(team.network(agent), rows, token_budget=4096)
     for row, part in zip(rows, outputs, strict=True):
         cursor = 0
         for span in row.spans:

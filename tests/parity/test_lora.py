@@ -107,8 +107,8 @@ def test_the_rows_of_a_mixed_batch_have_the_logits_of_their_own_peft_model(kind)
 def test_each_adapters_gradient_is_that_of_its_own_peft_model(stage):
     team, trees, models = stage
     for agent, model in models.items():
-        learner, groups, objective = learner_of(team, trees, agent)
-        learner.accumulate(groups, objective)
+        learner, rows, objective = learner_of(team, trees, agent)
+        learner.accumulate(rows, objective)
         peft_loss(model, trees, agent, 0.8).backward()
         ours = {name.removeprefix("adapter."): p.grad for name, p in learner.parameters.items()}
         theirs = {name: p.grad for name, p in adapter_weights(model).items()}
@@ -129,8 +129,8 @@ def test_after_steps_of_adamw_in_turn_each_adapter_is_that_of_its_own_peft_model
     }
     clear = {}
     for _ in range(STEPS):
-        for learner, groups, objective in learners.values():
-            learner.accumulate(groups, objective)
+        for learner, rows, objective in learners.values():
+            learner.accumulate(rows, objective)
             assert learner.step(0.0)["grad_norm"] > NORM
         for agent, model in models.items():
             optimizers[agent].zero_grad()
