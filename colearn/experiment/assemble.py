@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import lru_cache
 
-from colearn.agents import AgentSpec, ChatFormat, Language
-from colearn.config import Config, ResolvedRun, resolve
-from colearn.contract import FrozenCopy, ModelHost, NetworkKey, Player
+from colearn.agents import AgentSpec, ChatFormat, Language, Program
+from colearn.agents.language import no_version
+from colearn.config import AgentSettings, Config, ResolvedRun, build_program, resolve
+from colearn.contract import FrozenCopy, Learner, ModelHost, NetworkKey, Player
 from colearn.contract.optional import QueriedTask
-from colearn.errors import ConfigError
+from colearn.errors import ConfigError, MissingExtra
 from colearn.learn.minibatch import UpdateSchedule
 from colearn.models.critic_folder import CriticManifest
 from colearn.models.digests import Bases, bases_of
 from colearn.models.folders import base_folders, with_folders
-from colearn.models.load import Tokenizers, read_config, resolve_device
+from colearn.models.load import Tokenizers, resolve_device
 from colearn.text.masking import check_unmasked
 from colearn.value_model.given import given_critics, with_given_critic
 from colearn.value_model.item_means import ItemMeans
+from colearn.value_model.loaded import text_ids
 
 from .evaluation.checked import check_evaluation
 from .evaluation.exact import ExactEvaluator
 from .evaluation.queried import QueriedEvaluator
-from .players import build_players
 from .update.actors import Actors
 from .update.critics import Critics
 from .update.given_critics import GivenCritics
@@ -78,7 +78,7 @@ def assemble(config: Config) -> Assembly:
     with ExitStack() as undo:
         host = run.host.build(run, tokenizers)
         undo.callback(host.close)
-        players = build_players(run, host)
+        players = _players(run, host)
         assembly = Assembly(
             run=resolved,
             players=players,
@@ -91,6 +91,48 @@ def assemble(config: Config) -> Assembly:
         )
         undo.pop_all()
     return assembly
+
+
+def _players(run: ResolvedRun, host: ModelHost) -> dict[str, Player]:
+    """Build all players; returns them by name."""
+    config, players = run.config, dict[str, Player]()
+    for name, hosted in host.players.items():
+        settings_of_seat = config.language_agents.get(name)
+        learner = (
+            None
+            if settings_of_seat is None
+            else host.learners.get(NetworkKey("actor", settings_of_seat.model))
+        )
+        players[name] = Language(
+            engine=hosted.engine,
+            agent=name,
+            spec=hosted.spec,
+            weights_version=_steps_of(learner),
+            truncates=config.language_agents[hosted.agent].overflow == "truncate",
+        )
+    everyone = {**config.agents, **config.players}
+    for name, settings in everyone.items():
+        if settings.program is not None:
+            players[name] = Program(build_program(settings.program, f"{name}.program"))
+        if settings.endpoint is not None:
+            players[name] = _remote(name, settings)
+    past = [name for name in players if name not in everyone]
+    return {name: players[name] for name in (*everyone, *past)}
+
+
+def _remote(name: str, settings: AgentSettings) -> Player:
+    try:
+        from colearn.client.agent import RemoteAgent
+        from colearn.client.player import Remote
+    except ModuleNotFoundError as error:
+        raise MissingExtra(str(error.name), "serve") from None
+    assert settings.endpoint is not None
+    agent = RemoteAgent(settings.endpoint, system=settings.system, sampling=settings.request_fields)
+    return Remote(agent)
+
+
+def _steps_of(learner: Learner | None) -> Callable[[], int]:
+    return no_version if learner is None else lambda: learner.steps
 
 
 def _state_copies(run: ResolvedRun, host: ModelHost) -> dict[NetworkKey, FrozenCopy]:
@@ -116,10 +158,14 @@ def _updater(
     given: Mapping[str, CriticManifest],
 ) -> Updater:
     config, parts = run.config, run.parts
-    critic = _critic_trainer(run, host, tokenizers)
     learners = {key.model: one for key, one in host.learners.items() if key.kind == "actor"}
-    if critic is not None and critic.critic.reads_ids:
-        _check_words(config, tokenizers)
+    critic = None
+    if len(learners) < len(host.learners):
+        assert config.critic is not None and config.critic.path is not None
+        tokenizer = tokenizers.load(config.critic.path, field="critic.path")
+        critic = Critics.of(run, host.learners, text_ids(tokenizer))
+        if critic.critic.reads_ids:
+            _check_words(config, tokenizers)
     return Updater(
         parts=parts,
         actors=Actors(
@@ -201,26 +247,3 @@ def _exact(
 def _chat(player: Player) -> ChatFormat:
     assert isinstance(player, Language), "resolving the run refuses other players"
     return player.spec.chat_format
-
-
-def _critic_trainer(run: ResolvedRun, host: ModelHost, tokenizers: Tokenizers) -> Critics | None:
-    learners = {
-        key.model: learner for key, learner in host.learners.items() if key.kind == "critic"
-    }
-    settings, critic = run.config.critic, run.parts.critic
-    if not learners:
-        return None
-    assert critic is not None and settings is not None and settings.path is not None
-    tokenizer = tokenizers.load(settings.path, field="critic.path")
-
-    @lru_cache(maxsize=4096)
-    def tokenize(text: str) -> tuple[int, ...]:
-        return tuple(tokenizer(text, add_special_tokens=False)["input_ids"])
-
-    return Critics(
-        critic=critic,
-        learners=learners,
-        value_model=run.value_models.__getitem__,
-        tokenize=tokenize,
-        max_length=settings.longest_stream(read_config(settings.path, "critic.path")),
-    )

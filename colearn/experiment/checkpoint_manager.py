@@ -12,13 +12,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from time import monotonic
 
-from colearn.config import RunSettings
-from colearn.contract import FrozenCopy, Learner, NetworkKey
-from colearn.models.digests import Bases, check_bases
+from colearn.contract import Learner, NetworkKey
+from colearn.models.digests import check_bases
 from colearn.record import Progress, RunWriter
 from colearn.record.checkpoints import BASES
 from colearn.record.files import write_text
 
+from .assemble import Assembly
 from .experience import Experience
 from .processes import Processes
 
@@ -26,22 +26,11 @@ from .processes import Processes
 class CheckpointManager:
     """Writes a run's checkpoints and restores the newest undamaged one."""
 
-    def __init__(
-        self,
-        writer: RunWriter,
-        learners: Mapping[NetworkKey, Learner],
-        settings: RunSettings,
-        processes: Processes,
-        copies: Mapping[NetworkKey, FrozenCopy],
-        bases: Bases,
-    ) -> None:
-        self.writer = writer
+    def __init__(self, writer: RunWriter, assembly: Assembly, processes: Processes) -> None:
+        self.writer, self.processes = writer, processes
         self.checkpoints = writer.folder.checkpoints
-        self.learners = learners
-        self.copies = copies
-        self.bases = bases
-        self.settings = settings
-        self.processes = processes
+        self.learners, self.copies = assembly.host.learners, assembly.copies
+        self.bases, self.settings = assembly.bases, assembly.run.config.run
         self._kept: Progress | None = None
         self._at = monotonic()
         self.loaded = Path()

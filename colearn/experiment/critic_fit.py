@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from colearn.config import Config, ResolvedRun, load_config, resolve
-from colearn.contract import Advantage, AgentValues, Learner, NetworkKey
+from colearn.contract import Advantage, AgentValues, NetworkKey
 from colearn.contract.algorithm import ValueLoss
 from colearn.contract.packing import with_marks
 from colearn.contract.rows import Row
@@ -233,21 +233,14 @@ def _split(
 
 
 def _critics(run: ResolvedRun, networks: Mapping[NetworkKey, Network]) -> Critics:
-    critic, settings = run.parts.critic, run.config.critic
-    assert critic is not None and settings is not None and settings.path is not None
-    construct = constructor(run, settings)
-    budget = run.token_budget
-    learners: dict[str, Learner] = {
-        key.model: construct(str(key), network, settings, token_budget=budget)
+    settings = run.config.critic
+    assert settings is not None and settings.path is not None
+    construct, budget = constructor(run, settings), run.token_budget
+    learners = {
+        key: construct(str(key), network, settings, token_budget=budget)
         for key, network in networks.items()
     }
-    return Critics(
-        critic=critic,
-        learners=learners,
-        tokenize=tokenizer_of(settings.path, "critic.path"),
-        max_length=settings.longest_stream(read_config(settings.path, "critic.path")),
-        value_model=run.value_models.__getitem__,
-    )
+    return Critics.of(run, learners, tokenizer_of(settings.path, "critic.path"))
 
 
 def _train(

@@ -22,6 +22,9 @@ from colearn.contract import (
 )
 from colearn.errors import ConfigError, nearest
 from colearn.record import Line, Progress, RunWriter
+from colearn.record.fields import CriticLine
+from colearn.record.recorded_tree import recorded_tree
+from colearn.record.transcript import transcript
 from colearn.text.real_number import real_number
 from colearn.types import Tree
 
@@ -84,22 +87,26 @@ class Listeners:
             _check_stop(callback, event)
         self._heed(event)
 
-    def update(self, trees: Sequence[Tree[Any]], metrics: dict[str, float]) -> None:
-        """Notify callbacks and trackers of an update and record the update. Errors: ConfigError for
-        a metric that is not a number."""
+    def update(
+        self, trees: Sequence[Tree[Any]], metrics: dict[str, float], critic: CriticLine | None
+    ) -> None:
+        """Notify callbacks and trackers of an update and record the update: its metrics, the line
+        of its critic and, if the config says so, its trees. Errors: ConfigError for a metric that
+        is not a number."""
+        if self._run.config.train.record:
+            at = self._progress.iteration
+            self.writer.trees(recorded_tree(at, tree) for tree in trees)
+        if critic is not None:
+            self.writer.critic(critic)
         event = UpdateEvent(**self._place, trees=trees, metrics=metrics)
         self._tell_and_write("update", event)
 
-    def evaluation(
-        self,
-        trees: Sequence[Tree[Any]],
-        metrics: dict[str, float],
-        episodes: Sequence[Mapping[str, Any]],
-    ) -> None:
-        """Notify callbacks and trackers of an evaluation and record the evaluation. Errors, raised
-        before a line is written: ConfigError if the headline metric is missing, or for a metric
-        that is not a number.
-        """
+    def evaluation(self, trees: Sequence[Tree[Any]], metrics: dict[str, float]) -> None:
+        """Notify callbacks and trackers of an evaluation and record the evaluation with its first
+        episodes. Errors, raised before a line is written: ConfigError if the headline metric is
+        missing, or for a metric that is not a number."""
+        shown, at = trees[: self._run.config.evaluation.transcripts], self._progress.iteration
+        episodes = [{"iteration": at, **transcript(self._run.task, tree)} for tree in shown]
         event = EvaluateEvent(
             **self._place,
             trees=trees,

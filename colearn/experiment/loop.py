@@ -20,8 +20,6 @@ from colearn.errors import ConfigError, ModelLost, ServerLost, WorkerLost
 from colearn.models.load import resolve_device
 from colearn.record import Best, Progress, RunFolder, RunRecord, RunWriter
 from colearn.record.place import named_folder
-from colearn.record.recorded_tree import recorded_tree
-from colearn.record.transcript import transcript
 from colearn.rollout.grow import Counts
 from colearn.rollout.task_calls import items_of
 from colearn.types import Tree
@@ -29,7 +27,7 @@ from colearn.types import Tree
 from .assemble import Assembly, assemble
 from .checkpoint_manager import CheckpointManager
 from .default_generator import with_default_generator
-from .evaluation.evaluate import evaluate_team
+from .evaluation.evaluate import evaluate_run
 from .experience import Experience, SynchronousRollouts, TrainingEpisodes, TrainingPoint
 from .garbage import few_collections
 from .interruption import Interrupted, Interruption
@@ -83,14 +81,7 @@ class Experiment:
             items = items_of(run.task, "train")
             self.record.open()
             self.folder = folder
-            self.checkpoints = CheckpointManager(
-                self.record,
-                host.learners,
-                run.config.run,
-                self.processes,
-                self.assembly.copies,
-                self.assembly.bases,
-            )
+            self.checkpoints = CheckpointManager(self.record, self.assembly, self.processes)
             resumed = self.checkpoints.load() if resume else None
             self._summary = RunSummary(self.record, self.assembly, resumed=resume)
             self.record.rewind(resumed)
@@ -360,11 +351,7 @@ class Experiment:
             **self.clock.metrics(started, rolled, ended),
             **self.experience.metrics(),
         }
-        if train.record:
-            self.record.trees(recorded_tree(progress.iteration, tree) for tree in trees)
-        if updater.critic_line is not None:
-            self.record.critic(updater.critic_line)
-        self.listeners.update(trees, metrics)
+        self.listeners.update(trees, metrics, updater.critic_line)
         if lost is not None:
             raise lost
         return metrics
@@ -376,27 +363,13 @@ class Experiment:
         with self._kept_if_lost():
             if self.assembly.run.config.train.staleness:
                 self._publish()
-            evaluation = evaluate_team(
-                self.assembly.run.task,
-                self.assembly.players,
-                self.assembly.run.config.evaluation,
-                seed=self.assembly.run.config.run.seed,
-                credit=self.assembly.run.parts.credit,
-                cast=self.assembly.run.cast,
-                processes=self.processes,
-                pool=self._pool,
-            )
-        evaluation.metrics.update(self.assembly.exact_metrics())
-        run, progress = self.assembly.run, self.progress
-        shown = evaluation.trees[: run.config.evaluation.transcripts]
-        episodes = [
-            {"iteration": progress.iteration, **transcript(run.task, tree)} for tree in shown
-        ]
+            evaluation = evaluate_run(self.assembly, self.processes, self._pool)
+        progress, headline = self.progress, self.assembly.run.headline
         with self.interruption.held():
-            self.listeners.evaluation(evaluation.trees, evaluation.metrics, episodes)
-            value = evaluation.metrics[run.headline.metric]
+            self.listeners.evaluation(evaluation.trees, evaluation.metrics)
+            value = evaluation.metrics[headline.metric]
             progress.evaluated = progress.iteration
-            improved = run.headline.improves(value, progress.best.value if progress.best else None)
+            improved = headline.improves(value, progress.best.value if progress.best else None)
             if improved:
                 progress.best = Best(iteration=progress.iteration, value=value)
         return evaluation.metrics, improved

@@ -132,9 +132,13 @@ def note_without_shares(manifest: CriticManifest, field: str) -> None:
 
 
 def tokenizer_of(path: str, field: str) -> Tokenize:
-    """Return a function that converts text to token ids with the tokenizer of the model in a
-    folder. Errors: ConfigError naming `field`."""
-    tokenizer = load_tokenizer(path, field=field)
+    """Return `text_ids` of the tokenizer of the model in a folder. Errors: ConfigError naming
+    `field`."""
+    return text_ids(load_tokenizer(path, field=field))
+
+
+def text_ids(tokenizer: Any) -> Tokenize:
+    """Return a function that converts text to token ids, as a critic reads them."""
 
     @lru_cache(maxsize=4096)
     def tokenize(text: str) -> tuple[int, ...]:

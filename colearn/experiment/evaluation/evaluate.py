@@ -89,6 +89,26 @@ def evaluate_team(
     return Evaluation(metrics, trees)
 
 
+def evaluate_run(
+    assembly: Assembly, processes: Processes, pool: Executor | None = None
+) -> Evaluation:
+    """Evaluate a run's team with its current weights and the config's settings, including exact
+    evaluation. Errors: as for `evaluate_team`."""
+    run = assembly.run
+    evaluation = evaluate_team(
+        run.task,
+        assembly.players,
+        run.config.evaluation,
+        seed=run.config.run.seed,
+        credit=run.parts.credit,
+        cast=run.cast,
+        processes=processes,
+        pool=pool,
+    )
+    evaluation.metrics.update(assembly.exact_metrics())
+    return evaluation
+
+
 def evaluate_weights(parts: Assembly, folders: Mapping[NetworkKey, Path]) -> dict[str, float]:
     """Returns the metrics of a team whose weights come from checkpoints. The evaluation uses the
     config's settings, including exact evaluation.
@@ -99,14 +119,6 @@ def evaluate_weights(parts: Assembly, folders: Mapping[NetworkKey, Path]) -> dic
     for key, folder in folders.items():
         parts.host.learners[key].load(folder)
     parts.host.publish()
+    processes = Processes(resolve_device(parts.run.config.run.device))
     with closing(Services.of(parts.run.task)):
-        metrics = evaluate_team(
-            parts.run.task,
-            parts.players,
-            parts.run.config.evaluation,
-            seed=parts.run.config.run.seed,
-            credit=parts.run.parts.credit,
-            cast=parts.run.cast,
-            processes=Processes(resolve_device(parts.run.config.run.device)),
-        ).metrics
-    return metrics | parts.exact_metrics()
+        return evaluate_run(parts, processes).metrics

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from math import isnan
 from typing import Any, Literal
 
+from colearn.config import ResolvedRun
 from colearn.contract import (
     Advantage,
     AgentValues,
@@ -20,6 +21,7 @@ from colearn.contract import (
     Values,
 )
 from colearn.contract.rows import Row
+from colearn.models.load import read_config
 from colearn.types import Tree
 from colearn.value_model.item_means import Offsets, baselined
 
@@ -51,6 +53,21 @@ class Critics:
     max_length: int
     value_model: Callable[[str], str] = str
     """Maps a reader to its value model."""
+
+    @classmethod
+    def of(
+        cls, run: ResolvedRun, learners: Mapping[NetworkKey, Learner], tokenize: Tokenize
+    ) -> Critics:
+        """The value models of a run that has some; `learners` may include those of actors."""
+        settings, critic = run.config.critic, run.parts.critic
+        assert critic is not None and settings is not None and settings.path is not None
+        return cls(
+            critic=critic,
+            learners={key.model: one for key, one in learners.items() if key.kind == "critic"},
+            tokenize=tokenize,
+            max_length=settings.longest_stream(read_config(settings.path, "critic.path")),
+            value_model=run.value_models.__getitem__,
+        )
 
     def rows(
         self,
