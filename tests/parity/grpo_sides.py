@@ -20,7 +20,8 @@ from colearn.config import OptimizerSettings
 from colearn.contract import PolicyLoss
 from colearn.contract.algorithm import ValueLoss
 from colearn.contract.rows import Row
-from colearn.experiment.update.objective import ActorObjective, with_advantages
+from colearn.experiment.update.objective import ActorObjective
+from colearn.experiment.update.rows import with_advantages
 from colearn.learn.local_learner import LocalLearner
 from colearn.learn.packed_rows import actor_rows
 from colearn.learn.score import evaluate
