@@ -31,13 +31,12 @@ from .settings import (
     TrainSettings,
     first_seeds,
 )
-from .strict_section import EACH, Chosen, Named
-from .suite import MetricColumn, SuiteSettings, TaskColumns
+from .strict_section import EACH, Named
+from .suite import SuiteSettings
 
 __all__ = [
     "EACH",
     "AgentSettings",
-    "Chosen",
     "CompareSettings",
     "Config",
     "CriticSettings",
@@ -45,7 +44,6 @@ __all__ = [
     "GeneratorChoice",
     "LearnerChoice",
     "LoRASettings",
-    "MetricColumn",
     "ModelSettings",
     "Named",
     "OptimizerSettings",
@@ -53,7 +51,6 @@ __all__ = [
     "RunSettings",
     "SamplingSettings",
     "SuiteSettings",
-    "TaskColumns",
     "TemperatureAnneal",
     "TrainSettings",
     "TrainedSampling",
