@@ -3,7 +3,7 @@
 from .chat_format import ChatFormat, QuotingChat
 from .dialogue import CLOSING, dialogue_spans
 from .language import AgentSpec, Language, language_players
-from .program import Program
+from .programs import Program
 
 __all__ = [
     "CLOSING",

@@ -1,12 +1,57 @@
-"""Programs that can play any task."""
+"""Players that are programs, for example a scripted bot, a game-tree search or an equilibrium
+policy; and programs that can play any task."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 
-from colearn.contract import LegalActions, View
+from colearn.contract import ActionRequest, Acts, LegalActions, Player, TokenAnswer, View
+from colearn.contract.seeding import derive_rng
 from colearn.contract.task_errors import asking
 from colearn.errors import ConfigError
+from colearn.types import Action
+
+
+def _one_thread() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(1, thread_name_prefix="program")
+
+
+@dataclass(frozen=True, slots=True)
+class Program(Player):
+    """A player that runs a program in a separate thread, one call at a time. A program's actions
+    have no tokens and are never trained."""
+
+    program: Acts
+    _thread: ThreadPoolExecutor = field(init=False, default_factory=_one_thread, compare=False)
+
+    @property
+    def draws_candidates(self) -> bool:
+        return False
+
+    async def act(self, request: ActionRequest) -> list[TokenAnswer]:
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._thread, self._answers, request)
+
+    def close(self) -> None:
+        """Ends the thread."""
+        self._thread.shutdown()
+
+    def _answers(self, request: ActionRequest) -> list[TokenAnswer]:
+        """Compute all actions of a request. The next request waits until these actions are
+        computed."""
+        return [self._answer(request, seed) for seed in request.seeds]
+
+    def _answer(self, request: ActionRequest, seed: int) -> TokenAnswer:
+        view = View(
+            task=request.task,
+            state=request.state,
+            seat=request.seat,
+            text=request.observation.whole,
+            rng=derive_rng(seed, "program"),
+        )
+        return TokenAnswer(Action(self.program.act(view)))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from colearn.agents.program import Program
+from colearn.agents import Program
 from colearn.config import build_task, load_config
 from colearn.contract import DecPOMDP, LegalActions, View
 from colearn.rollout.grow import grow

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from colearn.advantage.agent_turn_groups import AgentTurn
-from colearn.agents.program import Program
+from colearn.agents import Program
 from colearn.agents.programs import Says
 from colearn.contract import (
     ActionRequest,

@@ -16,8 +16,7 @@ import numpy as np
 import pytest
 from tiny import Notes, byte_tokenizer, register, save_model
 
-from colearn.agents import AgentSpec, ChatFormat, Language
-from colearn.agents.program import Program
+from colearn.agents import AgentSpec, ChatFormat, Language, Program
 from colearn.agents.programs import Legal, Says
 from colearn.cli import main
 from colearn.config import build_task, load_config
