@@ -19,7 +19,7 @@ from colearn.errors import ConfigError
 from .adapters import Adapted
 from .device_layers import DeviceLayers, RowMasks
 from .flex import FlexMask, too_large
-from .lean_layers import LARGE, Lean, kept_inputs, lean_layers
+from .lean_layers import LARGE, Lean, kept_inputs, lean_layers, of_read_positions
 from .logits import logits_at_once, scaled_logits
 from .packed_products import PackedProducts, worthwhile
 from .recomputation import recomputing
@@ -57,7 +57,7 @@ class Base(Adapted):
         """Name of the decoder's argument for a key/value cache."""
         layers = getattr(model.get_decoder(), "layers", ())
         last = layers[self.config.num_hidden_layers - 1] if layers else None
-        self._last_mlp: torch.nn.Module | None = getattr(last, "mlp", None)
+        self._last = of_read_positions(last, self._lean)
 
     @property
     def positions(self) -> int | None:
@@ -156,13 +156,13 @@ class Base(Adapted):
     def _keeping_inputs(
         self, positions: int, checkpointing: bool, read: Tensor | None
     ) -> AbstractContextManager[None]:
-        """Context in which norms and MLPs save only their inputs for the backward pass, and the
-        last MLP is computed only at the positions `read`. This context has no effect with
+        """Context in which norms and MLPs save only their inputs for the backward pass, and parts
+        of the last layer are computed only at the positions `read`. This context has no effect with
         activation checkpointing, because whole layers then save only their inputs."""
         small = positions * self.config.hidden_size < LARGE
         if small or checkpointing or not torch.is_grad_enabled():
             return nullcontext()
-        return kept_inputs(self._lean, self._last_mlp, read)
+        return kept_inputs(self._lean, self._last, read)
 
     def _recomputing(self, checkpointing: bool) -> AbstractContextManager[None]:
         if not (checkpointing and torch.is_grad_enabled()):

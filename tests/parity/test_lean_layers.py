@@ -54,7 +54,7 @@ def test_all_norms_and_mlps_of_the_architecture_are_found(kind):
 def test_outputs_are_bit_for_bit_the_same_and_gradients_to_rounding(kind, case, monkeypatch):
     compute = torch.bfloat16 if case == "bfloat16" else torch.float32
     network = network_of(kind, compute, adapter=case == "adapter")
-    network.base._last_mlp = None  # fewer rows in a product change its last bits
+    network.base._last = []  # fewer rows in a product change its last bits
     plain, expected = passed(network, monkeypatch, float("inf"))
     lean, gradients = passed(network, monkeypatch, 0)
     assert torch.equal(plain, lean)
@@ -63,23 +63,24 @@ def test_outputs_are_bit_for_bit_the_same_and_gradients_to_rounding(kind, case, 
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_last_mlp_computes_the_read_positions_only(kind, monkeypatch):
+@pytest.mark.parametrize("name", ["mlp", "self_attn.q_proj", "self_attn.o_proj"])
+def test_the_last_layer_computes_the_read_positions_only(kind, name, monkeypatch):
     network, counts = network_of(kind), []
     for layer in network.base.causal.model.layers:
-        layer.mlp.down_proj.register_forward_pre_hook(
-            lambda _, inputs: counts.append(inputs[0].shape[:-1].numel())
+        layer.get_submodule(name).register_forward_hook(
+            lambda _, inputs, output: counts.append(int(output.ne(0).any(-1).sum()))
         )
     monkeypatch.setattr(base_module, "LARGE", 0)
     batch = make_batch(rows_of("rows of other shapes"), 0, CPU)
     network(batch)
     places = [*zip(batch.token_rows.tolist(), batch.token_columns.tolist(), strict=True)]
     assert len(set(places)) < len(places), "siblings are predicted from the same token"
-    assert counts == [batch.input_ids.numel(), len(set(places))]
+    assert counts[-1] == len(set(places)) < counts[0]
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("adapter", [False, True])
-def test_where_the_last_mlp_is_not_read_it_has_no_effect(kind, adapter, monkeypatch):
+def test_where_the_last_layer_is_not_read_it_has_no_effect(kind, adapter, monkeypatch):
     network = network_of(kind, adapter=adapter).double()
     whole, expected = passed(network, monkeypatch, float("inf"))
     cut, gradients = passed(network, monkeypatch, 0)
