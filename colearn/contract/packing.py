@@ -14,8 +14,8 @@ from .rows import ActionTokens, Mark, Piece, Row
 
 def contexts(tree: Tree[Any], agent: str) -> list[list[Node[Any]]]:
     """The contexts of an agent, ordered by their first nodes; within each, parents precede
-    children. A context consists of nodes of the tree, whose actions and observations are those of
-    this agent in this context; the parent of the first node is None.
+    children. A context consists of nodes, whose action and observation of this agent are those that
+    belong to the context; the parent of the first node is None.
 
     Without fresh prompts, a single context holds every node. At a node with a fresh prompt, the
     action that led to the node ends one context and the prompt starts another. An episode does not
@@ -28,17 +28,14 @@ def contexts(tree: Tree[Any], agent: str) -> list[list[Node[Any]]]:
         if node.cut and not node.samples(agent):
             of_node.append(-1)  # another agent's candidate: not continued and not trained
             continue
-        acted = {agent: node.actions[agent]} if agent in node.actions else {}
-        seen = {agent: node.observations[agent]} if agent in node.observations else {}
-        if node.cut:
-            seen = {}
+        seen = None if node.cut else node.observations.get(agent)
         before = None if node.parent is None else of_node[node.parent]
-        opens = before is None or (agent in seen and seen[agent].fresh)
+        opens = before is None or (seen is not None and seen.fresh)
         if before is not None:
-            continued = {} if opens else seen
-            found[before].append(replace(node, actions=acted, observations=continued))
+            ends = opens or node.cut
+            found[before].append(replace(node, observations={}) if ends else node)
         if opens:
-            found.append([replace(node, parent=None, actions={}, observations=seen)])
+            found.append([replace(node, parent=None, actions={})])
         of_node.append(len(found) - 1 if before is None or opens else before)
     return found
 

@@ -8,7 +8,7 @@ from typing import Any
 from colearn.contract import Player
 from colearn.contract.task_errors import check_length
 from colearn.errors import ConfigError
-from colearn.types import Node
+from colearn.types import Node, Observation
 
 
 def context_tokens(nodes: Sequence[Node[Any]], node: Node[Any], seat: str) -> int:
@@ -29,19 +29,25 @@ def context_tokens(nodes: Sequence[Node[Any]], node: Node[Any], seat: str) -> in
 
 
 def overlong(
-    nodes: Sequence[Node[Any]], node: Node[Any], players: Mapping[str, Player]
+    nodes: Sequence[Node[Any]],
+    node: Node[Any],
+    observed: Mapping[str, Observation],
+    players: Mapping[str, Player],
 ) -> str | None:
-    """Return the first agent that acts at a node and whose history leaves no room for an answer
-    within the maximum length of its model. `players` are the players by agent.
+    """Return the first agent whose history leaves no room for an answer within the maximum length
+    of its model. `observed` are the observations at `node`, which does not have them yet; `players`
+    are the players by agent.
 
     Errors: TaskError if the first observation alone is too long; ConfigError if the player may not
     truncate the episode.
     """
-    for seat in node.observations:
+    for seat, seen in observed.items():
         player = players[seat]
         if player.positions is None:
             continue
-        tokens = context_tokens(nodes, node, seat)
+        tokens = len(seen.tokens)
+        if not seen.fresh:
+            tokens += context_tokens(nodes, node, seat)
         if node.parent is None:
             check_length(seat, tokens, player.positions)
         elif tokens >= player.positions:

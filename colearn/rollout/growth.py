@@ -156,6 +156,8 @@ class Growth:
         """Return the next joint actions to execute, given each agent's answers and the rounds that
         have been executed; None if no joint action is left."""
         node, _ = at
+        if tried and not self.compares:
+            return None
         counts = {seat: len(options) for seat, options in drawn.items()}
         following = self.shape.next_round(node, counts, tried, self._rng(node, tried))
         if following is None or not following.joint_actions:
@@ -245,7 +247,7 @@ class Growth:
         if self.compares:
             continuing = set(self.shape.continues(node, tried, self._rng(node, tried)))
         return self._live(
-            (self._add(replace(child, cut=number not in continuing), answers), answers)
+            (self._add(child, answers, cut=number not in continuing), answers)
             for number, (child, answers) in enumerate(children)
         )
 
@@ -301,7 +303,9 @@ class Growth:
             for seat, one in answers.items()
         }
 
-    def _add(self, node: Node[Any], answers: Mapping[str, TokenAnswer]) -> Node[Any]:
+    def _add(
+        self, node: Node[Any], answers: Mapping[str, TokenAnswer], *, cut: bool = False
+    ) -> Node[Any]:
         """Add an executed node, with the observation of each acting agent. `answers` contains each
         agent's most recent answers."""
         with placed(self.task, self.item_name):
@@ -313,20 +317,25 @@ class Growth:
                 before = None if last is None else last.action
                 with placed(self.task, self.item_name):
                     observed[seat] = self.seats[seat].read(seen, before)
-        node = replace(
-            node,
-            observations=observed,
-            global_info=global_information(self.task, node.state, self.item_name),
-            privileged_info=privileged(self.task, node.state, self.item_name),
-        )
+        info = global_information(self.task, node.state, self.item_name)
+        hidden = privileged(self.task, node.state, self.item_name)
         with placed(self.task, self.item_name):
-            ended_by = overlong(self.nodes, node, self.seats)
+            ended_by = overlong(self.nodes, node, observed, self.seats)
         if ended_by is not None:
-            node = replace(node, observations={}, overlong=ended_by)
-            if not node.cut:
+            observed = {}
+            if not cut:
                 ProgramEpisodes.of(self.task).abandon(node.state)
-        metrics = measured(self.task, node.state, self.item_name) if node.terminal else {}
+        metrics = {} if observed else measured(self.task, node.state, self.item_name)
         with self._adding:  # branches may grow in several threads
-            node = replace(node, index=len(self.nodes), metrics=metrics)
+            node = replace(
+                node,
+                index=len(self.nodes),
+                observations=observed,
+                global_info=info,
+                privileged_info=hidden,
+                cut=cut,
+                overlong=ended_by,
+                metrics=metrics,
+            )
             self.nodes.append(node)
         return node
