@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal
 
 from colearn.contract import Critic, ReadAt, Tokenize
@@ -112,6 +113,16 @@ def text_stream(tree: Tree[Any], critic: StreamCritic, reader: str, tokenize: To
         agents_read = node.observations if critic.value == "v" else node.actions
         reads.append(any(agent in agents_read for agent in agents))
     return Stream(tuple(seen), tuple(done), tuple(reads))
+
+
+def text_ids(tokenizer: Any) -> Tokenize:
+    """Return a function that converts text to token ids, as a critic reads them."""
+
+    @lru_cache(maxsize=4096)
+    def tokenize(text: str) -> tuple[int, ...]:
+        return tuple(tokenizer(text, add_special_tokens=False)["input_ids"])
+
+    return tokenize
 
 
 def piece_tag(role: str, turn: int) -> str:

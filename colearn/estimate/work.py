@@ -11,6 +11,7 @@ from typing import Any
 from colearn.config import ResolvedRun
 from colearn.contract import NetworkKey
 from colearn.contract.rows import Row
+from colearn.critic.stream import text_ids
 from colearn.errors import ConfigError
 from colearn.learn.minibatch import minibatches
 from colearn.learn.packed_rows import actor_rows
@@ -111,11 +112,7 @@ def _critic_rows(
     critic, settings = run.parts.critic, run.config.critic
     if critic is None or settings is None or settings.path is None:
         return {}
-    tokenizer = architectures.tokenizer(settings.path, "critic.path")
-
-    def ids(text: str) -> tuple[int, ...]:
-        return tuple(tokenizer(text, add_special_tokens=False)["input_ids"])
-
+    ids = text_ids(architectures.tokenizer(settings.path, "critic.path"))
     limit = settings.longest_stream(architectures.config(settings.path, "critic.path"))
     by_learner: dict[NetworkKey, list[Row]] = {}
     for number, tree in enumerate(trees):

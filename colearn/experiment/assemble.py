@@ -11,6 +11,7 @@ from colearn.agents.language import no_version
 from colearn.config import AgentSettings, Config, ResolvedRun, build_program, resolve
 from colearn.contract import FrozenCopy, Learner, ModelHost, NetworkKey, Player
 from colearn.contract.optional import QueriedTask
+from colearn.critic.stream import text_ids
 from colearn.errors import ConfigError, MissingExtra
 from colearn.learn.minibatch import UpdateSchedule
 from colearn.models.critic_folder import CriticManifest
@@ -20,7 +21,6 @@ from colearn.models.load import Tokenizers, resolve_device
 from colearn.text.masking import check_unmasked
 from colearn.value_model.given import given_critics, with_given_critic
 from colearn.value_model.item_means import ItemMeans
-from colearn.value_model.loaded import text_ids
 
 from .evaluation.checked import check_evaluation
 from .evaluation.exact import ExactEvaluator

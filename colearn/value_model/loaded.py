@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from safetensors.torch import load_file
 
 from colearn.config import LoRASettings
 from colearn.contract import AgentValues, Critic, Episodes, Tokenize, Values
+from colearn.critic.stream import text_ids
 from colearn.errors import ConfigError, reason_of
 from colearn.learn.score import evaluate
 from colearn.models.adapter_folder import WEIGHTS, adapter_config
@@ -135,16 +135,6 @@ def tokenizer_of(path: str, field: str) -> Tokenize:
     """Return `text_ids` of the tokenizer of the model in a folder. Errors: ConfigError naming
     `field`."""
     return text_ids(load_tokenizer(path, field=field))
-
-
-def text_ids(tokenizer: Any) -> Tokenize:
-    """Return a function that converts text to token ids, as a critic reads them."""
-
-    @lru_cache(maxsize=4096)
-    def tokenize(text: str) -> tuple[int, ...]:
-        return tuple(tokenizer(text, add_special_tokens=False)["input_ids"])
-
-    return tokenize
 
 
 def critic_folder(name: str) -> Path:
