@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from math import nan
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from colearn.config import Config, ResolvedRun, load_config, resolve
-from colearn.contract import Advantage, AgentValues, NetworkKey
+from colearn.contract import AgentValues, NetworkKey, Parts
 from colearn.contract.algorithm import ValueLoss
 from colearn.contract.packing import with_marks
 from colearn.contract.rows import Row
@@ -41,7 +42,8 @@ from colearn.value_model.keep import described
 from colearn.value_model.loaded import tokenizer_of
 
 from .update.critics import Critics
-from .update.rows import ModelRows, rows_of
+from .update.objective import FitResults, Fits
+from .update.rows import ModelRows
 
 Report = Callable[[int, tuple[TurnWorth, ...]], None]
 """Called after every epoch with the epoch's number and the critic's explained variance on held-out
@@ -157,7 +159,7 @@ def fit_critic(
     critics = _critics(placed, networks)
     _train(
         critics,
-        run.parts.advantage,
+        replace(run.parts, value_loss=ValueLoss()),
         trained,
         settings,
         lambda epoch: _tell(report, epoch, critics, held),
@@ -245,7 +247,7 @@ def _critics(run: ResolvedRun, networks: Mapping[NetworkKey, Network]) -> Critic
 
 def _train(
     critics: Critics,
-    advantage: Advantage,
+    parts: Parts,
     episodes: Sequence[Tree[Any]],
     settings: FitSettings,
     report: Callable[[int], None],
@@ -264,20 +266,24 @@ def _train(
         learner.observe(reached, float(np.mean(reached)))
     rows = critics.rows(episodes)
     critics.add("targets", rows, episodes, targets)
-    value_loss, rng = ValueLoss(), derive_rng(settings.seed, "fit")
+    rng = derive_rng(settings.seed, "fit")
     orders = [rng.permutation(len(episodes)).tolist() for _ in range(settings.epochs)]
     cut = [list(minibatches(episodes, settings.minibatch, order)) for order in orders]
     steps, total = 0, sum(map(len, cut))
     for epoch, batches in enumerate(cut, start=1):
         some = {name: _of_one_agent(model_rows, rng) for name, model_rows in rows.items()}
         for numbers in batches:
-            for name, model_rows in some.items():
-                if drawn := rows_of(model_rows, numbers):
-                    objective = critics.objective(advantage, value_loss, drawn, None)
-                    critics.learners[name].accumulate(drawn, objective)
-                    critics.learners[name].step(steps / total)
+            critics.fit(some, numbers, parts, None, partial(_stepped, done=steps / total))
             steps += 1
         report(epoch)
+
+
+def _stepped(fits: Fits, *, done: float) -> FitResults:
+    """Take one optimiser step of each value model."""
+    return {
+        key: (learner.accumulate(rows, objective), learner.step(done))
+        for key, (learner, rows, objective) in fits.items()
+    }
 
 
 def _of_one_agent(rows: ModelRows, rng: np.random.Generator) -> ModelRows:

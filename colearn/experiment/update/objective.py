@@ -26,9 +26,9 @@ from colearn.types import Tree
 
 Fits = Mapping[NetworkKey, tuple[Learner, Sequence[Row], Objective]]
 """Steps of several models: the learner, the rows and the objective of each model."""
-Fitted = Mapping[NetworkKey, tuple[Accumulated, dict[str, float]]]
+FitResults = Mapping[NetworkKey, tuple[Accumulated, dict[str, float]]]
 """The result of a step, by model: that of its passes, and the metrics of the optimiser step."""
-Fit = Callable[[Fits], Fitted]
+Fit = Callable[[Fits], FitResults]
 """Takes one optimiser step of each model."""
 
 

@@ -34,7 +34,7 @@ from .critic_line import critic_line
 from .critics import Critics
 from .diagnostics import similarity_metrics
 from .given_critics import GivenCritics
-from .objective import Fits, Fitted
+from .objective import FitResults, Fits
 from .random_rewards import rewards_are_random
 from .rows import ModelRows, Trees, without_states
 from .surprise import Surprise
@@ -286,7 +286,7 @@ class Updater:
                 break
         return by_metric, steps
 
-    def _fit(self, fits: Fits, *, done: float, together: Together) -> Fitted:
+    def _fit(self, fits: Fits, *, done: float, together: Together) -> FitResults:
         """Take one optimiser step of each model."""
 
         def step(
