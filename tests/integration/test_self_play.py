@@ -146,7 +146,8 @@ def test_a_critic_of_both_hands_learns_from_payoffs():
     assert all(math.isfinite(value) for value in metrics.values())
     root = games(parts, 1)[0].nodes[0]
     told = parts.run.parts.critic.seen(root, "player_0")
-    assert told[-1].role == "hidden" and told[-1].text.count("card") == 2
+    role, text = told[-1]
+    assert role == "hidden" and text.count("card") == 2
 
 
 def test_one_value_for_players_of_opposite_payoffs_is_refused():
