@@ -1,10 +1,10 @@
 """Sandboxed execution of untrusted programs, as scripts or against trusted tests."""
 
+from .confine import Mechanism
 from .limits import Limits
 from .mechanism import choose_mechanism
 from .pool import SandboxPool
 from .run import run_program, run_tests
-from .start import Mechanism
 from .verdict import ErrorKind, Output, Verdict
 
 __all__ = [

@@ -9,9 +9,9 @@ from typing import Literal, get_args
 
 from colearn.errors import ConfigError, nearest
 
+from .confine import Mechanism
 from .limits import Limits
 from .script import run_script
-from .start import Mechanism
 
 _SAFE: tuple[Mechanism, ...] = ("bwrap", "namespaces")
 

@@ -9,10 +9,10 @@ from typing import Any, Literal, Self
 
 from colearn.errors import ConfigError
 
+from .confine import Mechanism
 from .limits import Limits
 from .mechanism import choose_mechanism
 from .run import run_program, run_tests
-from .start import Mechanism
 from .verdict import Output, Verdict
 
 

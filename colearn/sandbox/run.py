@@ -13,10 +13,10 @@ from colearn.errors import ConfigError
 
 from ._bundle import bundle
 from ._plain import framed, frames
+from .confine import Mechanism, start
 from .limits import Limits
 from .mechanism import choose_mechanism
 from .script import TOO_LONG, is_too_long, run_script
-from .start import Mechanism, start
 from .statements import Statements, take_apart
 from .supervise import Watched, bury, lost_by, supervise
 from .verdict import ErrorKind, Output, Verdict, one_line

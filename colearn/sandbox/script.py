@@ -6,8 +6,8 @@ import time
 
 from ._bundle import bundle
 from ._plain import framed
+from .confine import Mechanism, start
 from .limits import Limits
-from .start import Mechanism, start
 from .supervise import Watched, lost_by, supervise
 from .verdict import ErrorKind, Output, one_line
 

@@ -28,10 +28,10 @@ from wheel_install import install_wheel
 
 import colearn.sandbox.run
 from colearn.sandbox import Limits, Mechanism, SandboxPool, run_program, run_tests, server
+from colearn.sandbox.confine import Side
 from colearn.sandbox.mechanism import works
 from colearn.sandbox.place import find_place
 from colearn.sandbox.process import Process
-from colearn.sandbox.start import Side
 
 ROOT = Path(__file__).parents[2]
 FOUND = (

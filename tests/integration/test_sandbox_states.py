@@ -10,9 +10,9 @@ from hostile_suite import FORGERIES, run_forgery, run_twin
 
 import colearn.sandbox.run
 from colearn.sandbox import Mechanism, run_tests
+from colearn.sandbox.confine import Side
 from colearn.sandbox.mechanism import works
 from colearn.sandbox.process import Process
-from colearn.sandbox.start import Side
 
 CASES = [
     pytest.param(

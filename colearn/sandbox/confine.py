@@ -1,4 +1,4 @@
-"""Starts a process inside a sandbox."""
+"""Confines a program: starts its process inside a sandbox."""
 
 from __future__ import annotations
 
