@@ -65,15 +65,16 @@ PACKAGES: dict[str, tuple[str, str]] = {
     ),
     "generate": (
         "generate",
-        "unit/generate unit/serve integration/test_continuous_batching.py "
+        "unit/generate unit/serve unit/estimate/test_duration.py "
+        "integration/test_continuous_batching.py integration/test_vllm_server.py "
         "integration/test_end_tokens.py integration/test_generations.py "
         "integration/test_sampling.py integration/test_serve_engine.py "
         "integration/test_serve_generated.py integration/test_several_servers.py "
         "integration/test_shared_servers.py integration/test_token_engine.py "
-        "integration/test_vllm_server.py integration/test_vllm_server_answers.py "
+        "integration/test_vllm_server_answers.py "
         "integration/test_vllm_server_checks.py integration/test_vllm_server_engine.py "
         "integration/test_vllm_server_faults.py integration/test_vllm_server_requests.py "
-        "integration/test_vllm_server_start.py integration/test_vllm_signatures.py",
+        "integration/test_vllm_server_start.py",
     ),
     "statistics": ("statistics", "unit/test_statistics.py"),
     "update": (
@@ -226,7 +227,7 @@ class Judge:
                 break
             chosen.append(test["test"])
             spent += test["seconds"]
-        limit = 30 + 6 * spent
+        limit = 60 + 20 * spent  # of a machine that others use, too
         by = first_failing([here[test] for test in chosen], mutant, limit, self.run)
         while by in here and first_failing([here[by]], "", limit, self.run):  # fails by itself
             rest = chosen[chosen.index(by) + 1 :]
@@ -249,7 +250,7 @@ def record_reach(items: Sequence[pytest.Item], run: Callable[..., bool]) -> None
         def record(tests: Sequence[pytest.Item] = tests) -> None:
             os.environ["MUTANT_UNDER_TEST"] = "stats"
             for number, item in enumerate(tests):
-                reached = TREE.parent / f"reached_{number}.txt"
+                reached = TREE.parent / f"reached_{os.getpid()}_{number}.txt"
                 reached.write_text("")
                 os.environ["MUTANT_REACHED"] = str(reached)
                 start = time.perf_counter()
@@ -267,7 +268,7 @@ def first_failing(
     items: Sequence[pytest.Item], mutant: str, seconds: float, run: Callable[..., bool]
 ) -> str | None:
     """The first of the tests that fails on a mutant, ENDLESS after the seconds."""
-    found = TREE.parent / "failing.txt"
+    found = TREE.parent / f"failing_{os.getpid()}.txt"
     found.write_text("")
 
     def look() -> None:
@@ -277,7 +278,10 @@ def first_failing(
                 found.write_text(item.nodeid, encoding="utf-8")
                 return
 
-    return found.read_text(encoding="utf-8") or None if forked(look, seconds) else ENDLESS
+    ended = forked(look, seconds)
+    name = found.read_text(encoding="utf-8") or None
+    found.unlink()
+    return name if ended else ENDLESS
 
 
 def forked(work: Callable[[], None], seconds: float) -> bool:

@@ -77,7 +77,7 @@ LIVE = {"stage": 3, "stage3_max_live_parameters": 100, "stage3_prefetch_bucket_s
 def test_stage_3_divides_weights_within_their_update_only() -> None:
     kept = kept_by_zero(1000, 300, LIVE, processes=4)
     # this process's quarter, 120 gathered elements, and 300 frozen bytes
-    assert (kept.weights, kept.updating) == (5300, 1000 + 480 + 300)
+    assert (kept.weights, kept.updating, kept.offloaded) == (5300, 1000 + 480 + 300, 0)
     assert kept_by_zero(1000, 300, LIVE, processes=4, whole=True).updating is None
 
 
