@@ -25,6 +25,8 @@ DISTRIBUTIONS = {"yaml": "pyyaml", "pyspiel": "open-spiel", "openenv": "openenv-
 SCRIPTS = {"_apply_limits", "_plain"}
 """Files beside a sandboxed program, which see no package."""
 UNSEEN = {
+    "ipython": "rich shows progress in notebooks with it",
+    "ipywidgets": "rich shows progress in notebooks with it",
     "mkdocs-material": "the site's theme",
     "mkdocstrings": "the site's reference",
     "ninja": "DeepSpeed compiles its optimiser with it",

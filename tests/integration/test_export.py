@@ -393,7 +393,7 @@ def test_the_card_tells_the_run(run: Path, merged: Path) -> None:
         "| trained | LoRA, rank 4, alpha 32 |",
         "| budget | 8 of 8 environment steps (joint actions), 2 updates |",
         "| seed | 0 |",
-        f"| return | {_first(run):.4g} | {last:.4g} |",
+        f"| return | {_first(run):.3g} | {last:.3g} |",
         "One run, so there is no interval.",
         "vllm serve . \\\n    --dtype float32",
         "colearn serve .",
@@ -435,7 +435,7 @@ def test_a_comparison_s_seeds_give_the_card_intervals(run: Path, tmp_path: Path)
     folders = export_run(inside, tmp_path / "out")
     text = (folders["ada"] / "README.md").read_text()
     assert "|  | before | after | 3 seeds, before | 3 seeds, after |" in text
-    assert "| return | 2 | 12 | 1 [-1.484, 3.484] | 11 [8.516, 13.48] |" in text  # 4.303 / 3**0.5
+    assert "| return | 2 | 12 | 1.00 [-1.48, 3.48] | 11.0 [8.5, 13.5] |" in text  # 4.303 / 3**0.5
 
 
 Command = Callable[..., tuple[int, str]]
