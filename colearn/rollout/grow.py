@@ -26,6 +26,7 @@ from colearn.contract import (
 )
 from colearn.contract.seeding import derive_rng
 from colearn.credit.shared_reward import SharedReward
+from colearn.errors import ConfigError
 from colearn.types import Tree
 
 from .branches import Barrier, advance, first_error
@@ -129,12 +130,19 @@ def plant(
     cast: Cast,
     first: int,
 ) -> Iterator[Growth]:
-    """Create the trees of every item, before growth; `first` is the number of the first episode."""
+    """Create the trees of every item, before growth; `first` is the number of the first episode.
+    Errors: ConfigError if a tree's shape reads the critic and `shape`, which is checked when a run
+    is resolved, does not."""
     agents = tuple(task.agents)
     for episode, item in enumerate(items, start=first):
         seats = cast.seats(item, episode, agents, tuple(players), derive_rng(seed, "cast", episode))
         shapes = shape.trees(item, agents, derive_rng(seed, "trees", episode))
         for member, tree_shape in enumerate(shapes):
+            if tree_shape.reads_critic and not shape.reads_critic:
+                raise ConfigError(
+                    f"rollout.trees: {type(shape).__name__} plants a {type(tree_shape).__name__} "
+                    "that reads the critic; return True from its reads_critic, too"
+                )
             yield Growth(
                 task,
                 item,

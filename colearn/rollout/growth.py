@@ -84,6 +84,9 @@ class Growth:
         """Nodes at which agents have acted; kept only for a shape that chooses among them."""
         self._further: dict[int, Mapping[str, int]] = {}
         """Numbers of further actions (`Rollout.further`), by the index of the node."""
+        self._sampled: Counter[tuple[int, str]] = Counter()
+        """Numbers of actions that were requested, by the index of the node and the seat. Further
+        actions at a node have seeds of their own, also where not all were executed."""
         self._executed: Counter[int | None] = Counter()
         """Numbers of joint actions that had been executed when the tree was resumed, by the index
         of the node."""
@@ -129,9 +132,10 @@ class Growth:
         counts = self._further.get(node.index) or self.shape.samples(node)
         self._drawn += sum(counts.values())
         check_size(self._drawn, self.shape, node.turn)
-        first = self._executed[node.index]
         requests = []
         for seat, observation in node.observations.items():
+            first = self._sampled[node.index, seat]
+            self._sampled[node.index, seat] += counts[seat]
             seeds = tuple(
                 action_seed(self.seed, self.key, node.path, seat, first + k)
                 for k in range(counts[seat])

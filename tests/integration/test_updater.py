@@ -49,6 +49,23 @@ def held(updater):
     return by_learner
 
 
+def test_an_advantage_sees_which_item_each_episode_plays():
+    """Groups of self-play are those of one game."""
+    seen = []
+
+    @dataclass(frozen=True, kw_only=True)
+    class Watching(GAE):
+        def __call__(self, episodes, values=()):
+            seen.extend(episode.item for episode in episodes)
+            return super().__call__(episodes, values)
+
+    team = cast(shared=False)
+    trees = play(Notes(items=2), team)
+    updater_of(CoLLMCC(advantage=Watching()), team).update(trees, 0)
+    assert seen == [tree.item for tree in trees]
+    assert len(set(seen)) == 2
+
+
 # --- the actor's gradient of both critics ---------------------------------------------------------
 
 

@@ -174,6 +174,41 @@ def test_a_branch_continues_from_the_state_of_its_own_node() -> None:
         assert node.observations["ada"].text == f"{len(note)} letters"
 
 
+def test_further_actions_have_seeds_of_their_own_where_not_all_were_executed() -> None:
+    requested: list[int] = []
+
+    class Counting(Numbers):
+        async def act(self, request: ActionRequest) -> list[TokenAnswer]:
+            requested.extend(request.seeds)
+            return await super().act(request)
+
+    class Wasteful(ForkedChain):
+        """Draws two actions and executes the first."""
+
+        def samples(self, at: Any) -> Any:
+            return dict.fromkeys(at.acting, 2)
+
+        def joint_actions(self, at: Any, counts: Any) -> Any:
+            return [dict.fromkeys(counts, 0)]
+
+    task = Notes(horizon=2, items=1)
+    grow(
+        task, task.items("train"), dict.fromkeys(task.agents, Counting()), Wasteful(k=2, budget=2),
+        seed=3, uncertainty=at_turn(0),
+    )  # fmt: skip
+    assert len(requested) == 2 * (2 + 2 + 1 + 2)  # agents; both turns, a further one, its branch
+    assert len(set(requested)) == len(requested)
+
+
+def test_a_forest_of_shapes_that_read_the_critic_has_to_say_so() -> None:
+    class Forest(Chain):
+        def trees(self, item: Any, agents: Any, rng: Any) -> Any:
+            return [ForkedChain()]
+
+    with pytest.raises(ConfigError, match=r"^rollout.trees: Forest plants a ForkedChain that"):
+        grown(Forest(), uncertainty=at_turn(0))
+
+
 def test_both_orders_and_any_wave_grow_the_same_trees() -> None:
     shape = ForkedChain(k=3, budget=8)
     ways = itertools.product(["lockstep", "free"], [None, 1])
