@@ -13,7 +13,7 @@ import os
 import sys
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from http.client import HTTPConnection
+from http.client import HTTPConnection, HTTPResponse, RemoteDisconnected
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -80,13 +80,27 @@ class _Connection:
     def _post(self, path: str, body: Any) -> Any:
         text = json.dumps(body).encode()
         try:
-            self._connection.request("POST", path, text)
-            answer = self._connection.getresponse()
-        except ConnectionError:  # the gateway has closed the idle connection
+            answer = self._answer(path, text)
+            content = answer.read()
+        except BaseException:  # between request and answer, it would refuse every later request
             self._connection.close()
-            self._connection.request("POST", path, text)
-            answer = self._connection.getresponse()
-        content = answer.read()
+            raise
         if answer.status >= 400:
             raise RuntimeError(f"{path} was answered with {answer.status}: {content[:300]!r}")
         return json.loads(content or b"null")
+
+    def _answer(self, path: str, text: bytes) -> HTTPResponse:
+        kept, whole = self._connection.sock is not None, False
+        try:
+            self._connection.request("POST", path, text)
+            whole = True
+            return self._connection.getresponse()
+        except ConnectionError as error:
+            # The gateway may have closed a kept connection while it was idle. The next request then
+            # cannot be sent whole, or ends without one byte of an answer; as a rule nobody has read
+            # it, so it is sent again. Any other request may have been carried out already.
+            if not kept or (whole and not isinstance(error, RemoteDisconnected)):
+                raise
+        self._connection.close()
+        self._connection.request("POST", path, text)
+        return self._connection.getresponse()

@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 import runpy
+import socket
+import struct
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from http.client import BadStatusLine, RemoteDisconnected
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -117,3 +120,96 @@ def test_a_connection_that_the_gateway_has_closed_is_opened_again() -> None:
     with served(keeps=False) as gateway:
         run(gateway)
     assert (gateway.ends, gateway.connections) == (ENDS, 5)
+
+
+Served = Callable[[socket.socket], None]
+"""What a gateway does with one connection."""
+
+
+@contextmanager
+def scripted(*connections: Served) -> Iterator[Any]:
+    """A worker's connection to a gateway that treats its connections in these ways, one by one."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        listening.settimeout(20)
+
+        def serve() -> None:
+            for treat in connections:
+                try:
+                    accepted, _ = listening.accept()
+                except OSError:  # the test has ended
+                    return
+                with accepted:
+                    treat(accepted)
+
+        serving = threading.Thread(target=serve)
+        serving.start()
+        url = f"http://127.0.0.1:{listening.getsockname()[1]}"
+        yield runpy.run_path(str(WORKER))["_Connection"](url)
+        listening.shutdown(socket.SHUT_RDWR)
+        serving.join(20)
+
+
+def answers(text: bytes) -> Served:
+    """Answers one request; the connection is kept until the client closes it."""
+
+    def treat(accepted: socket.socket) -> None:
+        read(accepted)
+        accepted.sendall(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%s" % (len(text), text))
+        accepted.recv(1)
+
+    return treat
+
+
+def read(accepted: socket.socket) -> None:
+    """Reads one request, whose body is {}."""
+    text = b""
+    while not text.endswith(b"\r\n\r\n{}"):
+        text += accepted.recv(4096)
+
+
+def silent(accepted: socket.socket) -> None:
+    """Reads, and answers nothing until the client closes."""
+    read(accepted)
+    accepted.recv(1)
+
+
+def garbled(accepted: socket.socket) -> None:
+    """Reads, and answers what is no HTTP."""
+    read(accepted)
+    accepted.sendall(b"hello\r\n\r\n")
+    accepted.recv(1)
+
+
+@pytest.mark.parametrize(("fails", "error"), [(silent, TimeoutError), (garbled, BadStatusLine)])
+def test_a_request_that_fails_leaves_the_next_one_a_new_connection(
+    fails: Served, error: type[Exception]
+) -> None:
+    with scripted(fails, answers(b"7")) as connection:
+        connection._connection.timeout = 0.5
+        with pytest.raises(error):
+            connection._post("/end", {})
+        connection._connection.timeout = 20
+        assert connection._post("/end", {}) == 7
+        connection._connection.close()
+
+
+def test_a_request_that_a_new_connection_has_carried_is_not_repeated() -> None:
+    with scripted(read, answers(b"7")) as connection:
+        with pytest.raises(RemoteDisconnected):
+            connection._post("/end", {})
+        connection._connection.close()
+
+
+def test_a_request_whose_kept_connection_is_reset_before_the_answer_is_not_repeated() -> None:
+    def resets(accepted: socket.socket) -> None:
+        read(accepted)
+        accepted.sendall(b"HTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\n7")
+        read(accepted)
+        accepted.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+    with scripted(resets, answers(b"8")) as connection:
+        assert connection._post("/end", {}) == 7
+        with pytest.raises(ConnectionResetError) as raised:
+            connection._post("/end", {})
+        assert not isinstance(raised.value, RemoteDisconnected)
+        connection._connection.close()
