@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Generic, TypeVar
+from dataclasses import dataclass, replace
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from colearn.contract import DecPOMDP, joint_observations, text_of
+from colearn.contract import DecPOMDP, ProgramEpisodes, joint_observations, text_of
 from colearn.types import Observation, Outcome
 
 from .quote import with_outputs
@@ -60,6 +60,14 @@ class Discussion(Wrapper[Item, State, DiscussionState[State]]):
             prompt = Observation(_FINAL)
         others = ((other, said) for other, said in state.outputs if other != agent)
         return with_outputs(prompt, others, "in the previous turn")
+
+    def send(
+        self, state: DiscussionState[State], actions: Mapping[str, Any]
+    ) -> DiscussionState[State]:
+        """Forwarded to the task, except in a round of drafts."""
+        if self.drafts and not state.outputs:
+            return state
+        return replace(state, inner=ProgramEpisodes.of(self.inner).send(state.inner, actions))
 
     def step(
         self, state: DiscussionState[State], actions: Mapping[str, str], rng: np.random.Generator

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Generic, TypeVar
+from dataclasses import dataclass, replace
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from colearn.contract import (
     LegalActions,
     Listener,
     PlayedAlone,
+    ProgramEpisodes,
     joint_observations,
     text_of,
 )
@@ -77,6 +78,12 @@ class Single(Wrapper[Item, State, SingleState[State]]):
         names = ", ".join(_line(name) for name in shown)
         text = "\n\n".join([*told, _TASK.format(count=len(shown), names=names)])
         return Observation(text, fresh=any(prompt.fresh for prompt in shown.values()))
+
+    def send(self, state: SingleState[State], actions: Mapping[str, Any]) -> SingleState[State]:
+        """Forwarded to the task for a team of one; for a larger team, `step` divides the answer."""
+        if len(self.inner.agents) > 1:
+            return state
+        return replace(state, inner=ProgramEpisodes.of(self.inner).send(state.inner, actions))
 
     def step(
         self, state: SingleState[State], actions: Mapping[str, str], rng: np.random.Generator

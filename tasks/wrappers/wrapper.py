@@ -61,7 +61,9 @@ class Wrapper(
     Generic[Item, State, Outer],
 ):
     """Forwards items, metrics, m_t and all other features of the task, except exact measures, which
-    are only valid for the task's own observations.
+    are only valid for the task's own observations, and `ProgramEpisodes.send`, which only wrappers
+    that pass joint actions on unchanged forward. With any other wrapper, the task receives a joint
+    action in `step` alone.
 
     The constructor's arguments after the task are the wrapper's settings in a config.
     """
@@ -120,6 +122,11 @@ class Wrapper(
     def svg(self, state: Outer) -> str | None:
         """Forwarded to the task."""
         return Drawable.of(self.inner).svg(state.inner)
+
+    def prepare(self, item: Item) -> Any:
+        """Forwarded to the task. The wrapper's `reset` passes the returned object on to the task's
+        `reset`."""
+        return ProgramEpisodes.of(self.inner).prepare(item)
 
     def listener(self, state: Outer, agent: str) -> Listener | None:
         """Forwarded to the task."""

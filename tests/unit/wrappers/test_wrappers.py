@@ -253,6 +253,67 @@ def test_a_wrapper_hands_on_what_its_task_has_beside_the_contract(wrap):
     assert task.costs() == {"calls": 3.0}
 
 
+class Prepared(Words, ProgramEpisodes):
+    """Its `reset` and `step` record what they receive."""
+
+    reset_with: ClassVar[list[str]] = []
+    stepped_from: ClassVar[list[int]] = []
+
+    def prepare(self, item):
+        return f"prepared {item}"
+
+    def reset(self, item, rng):
+        self.reset_with.append(item)
+        return super().reset(item, rng)
+
+    def send(self, state, actions):
+        return Said(state.turn + 10 * len(actions), state.last)
+
+    def step(self, state, actions, rng):
+        self.stepped_from.append(state.turn)
+        return super().step(state, actions, rng)
+
+
+class PreparedAlone(Prepared):
+    agents = ("a",)
+
+
+class PreparedOneTurn(Prepared):
+    horizon = 1
+
+
+@pytest.mark.parametrize("wrap", [Pipeline, Discussion, Single])
+def test_a_wrapped_task_is_reset_with_what_it_has_prepared(wrap):
+    task = wrap(Prepared())
+    task.reset(task.prepare("x"), RNG)
+    assert Prepared.reset_with.pop() == "prepared x"
+
+
+@pytest.mark.parametrize(
+    ("wrap", "inner", "count"), [(Discussion, Prepared, 3), (Single, PreparedAlone, 1)]
+)
+def test_a_task_whose_actions_are_passed_on_steps_from_what_it_was_sent(wrap, inner, count):
+    task = wrap(inner())
+    actions = dict.fromkeys("abc"[:count], "hi")
+    task.step(task.send(task.reset("x", RNG), actions), actions, RNG)
+    assert Prepared.stepped_from.pop() == 10 * count
+
+
+def test_drafts_are_not_sent_to_the_task():
+    task = Discussion(PreparedOneTurn())
+    state, actions = task.reset("x", RNG), dict.fromkeys("abc", "hi")
+    assert task.send(state, actions) is state
+    drafted = task.step(state, actions, RNG).state
+    assert task.send(drafted, actions).inner.turn == 30
+
+
+@pytest.mark.parametrize(("wrap", "agent"), [(Pipeline, "a"), (Single, "solo")])
+def test_actions_that_a_wrapper_changes_are_not_sent(wrap, agent):
+    task = wrap(Prepared())
+    state = task.reset("x", RNG)
+    assert task.send(state, {agent: "hi"}) is state
+
+
 @pytest.mark.parametrize("wrap", [Pipeline, Discussion, Single])
 def test_a_wrapper_offers_no_more_than_its_task(wrap):
     plain = wrap(Words())
