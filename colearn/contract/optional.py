@@ -187,14 +187,18 @@ class ProgramEpisodes(TaskOption):
     def prepare(self, item: Any) -> Any:
         """Starts an episode of the item without waiting for it, and returns the object with which
         `reset` continues this episode. The rollout calls this method for all items before the first
-        `reset`, so that programs start concurrently."""
+        `reset`, so that programs start concurrently. `reset` must also accept the item itself,
+        because play and task checks do not call this method."""
         return item
 
     def send(self, state: Any, actions: Mapping[str, Any]) -> Any:
         """Passes a joint action to the episode without waiting for what follows, and returns the
         state from which `step` then executes the same joint action. The rollout calls this method
         as soon as the actions are known, so that episodes continue concurrently even if their
-        steps run one after another."""
+        steps run one after another. The calling thread is that of the rollout's event loop, which
+        may be another thread than that of `step`; this method must not wait, because all episodes
+        would wait with it. `step` must also accept a state that was not sent, because task checks,
+        and wrappers that change joint actions, do not call this method."""
         return state
 
     def listener(self, state: Any, agent: str) -> Listener | None:
