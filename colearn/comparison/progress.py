@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import Protocol
+from typing import Any, Protocol
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
@@ -166,6 +166,8 @@ class Bars:
             TextColumn("{task.fields[latest]}", markup=False),
             TextColumn("{task.fields[state]}", markup=False),
             console=console,
+            # in a notebook, a redraw by a thread would take what the cell prints meanwhile
+            auto_refresh=not console.is_jupyter,
             redirect_stdout=not console.is_jupyter,  # what a cell prints is its output
             redirect_stderr=not console.is_jupyter,
         )
@@ -196,28 +198,32 @@ class Bars:
 
     def started(self, name: str, how: str) -> None:
         self._progress.start_task(self._bars[name])
-        self._progress.update(self._bars[name], state=how, visible=True)
+        self._show(name, state=how, visible=True)
 
     def advanced(self, name: str, status: Status) -> None:
         latest = status_text(status, self._goals[name].metric, self._remaining[name].left(status))
-        self._progress.update(
-            self._bars[name], completed=status.environment_steps, latest=latest, state=""
-        )
+        self._show(name, completed=status.environment_steps, latest=latest, state="")
 
     def noted(self, name: str, text: str) -> None:
-        self._progress.update(self._bars[name], state=text)
+        self._show(name, state=text)
 
     def ended(self, name: str, outcome: str) -> None:
         failed = outcome.startswith("failed")
-        self._progress.update(self._bars[name], state=outcome, visible=failed or not self._many)
         self._progress.advance(self._runs)
         self._progress.stop_task(self._bars[name])
+        self._show(name, state=outcome, visible=failed or not self._many)
+
+    def _show(self, name: str, **changes: Any) -> None:
+        self._progress.update(self._bars[name], **changes)
+        if not self._progress.live.auto_refresh:
+            self._progress.refresh()
 
 
 def watch(console: Console, goals: Goals) -> AbstractContextManager[Watcher]:
     """Returns a watcher that shows bars on a terminal and, if ipywidgets is installed, in a
-    notebook, and lines of text elsewhere."""
+    notebook, and lines of text elsewhere. A quiet console shows neither, and what the process
+    writes stays as it is."""
     if console.is_jupyter and find_spec("ipywidgets") is None:
         return Lines(Console(force_jupyter=False), goals)
-    bars = console.is_terminal or console.is_jupyter
+    bars = (console.is_terminal or console.is_jupyter) and not console.quiet
     return Bars(console, goals) if bars else Lines(console, goals)

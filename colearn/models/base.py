@@ -55,9 +55,6 @@ class Base(Adapted):
         which then has no `vocab_size`."""
         self.cache_argument = cache_argument(model.get_decoder())
         """Name of the decoder's argument for a key/value cache."""
-        layers = getattr(model.get_decoder(), "layers", ())
-        last = layers[self.config.num_hidden_layers - 1] if layers else None
-        self._last = of_read_positions(last, self._lean)
 
     @property
     def positions(self) -> int | None:
@@ -153,16 +150,24 @@ class Base(Adapted):
         """Free the copies made by `packed`."""
         self._packed = self._device_layers = None
 
+    @property
+    def _last(self) -> Sequence[torch.nn.Module]:
+        """Modules of the last layer that are computed only at the positions that are read."""
+        layers = getattr(self._causal.get_decoder(), "layers", ())
+        last = layers[self.config.num_hidden_layers - 1] if layers else None
+        return of_read_positions(last, self._lean)
+
     def _keeping_inputs(
         self, positions: int, checkpointing: bool, read: Tensor | None
     ) -> AbstractContextManager[None]:
         """Context in which norms and MLPs save only their inputs for the backward pass, and parts
-        of the last layer are computed only at the positions `read`. This context has no effect with
-        activation checkpointing, because whole layers then save only their inputs."""
+        of the last layer are computed only at the positions `read`; the latter also without a
+        gradient, so that old log-probabilities are those of the training pass. This context has no
+        effect with activation checkpointing, because whole layers then save only their inputs."""
         small = positions * self.config.hidden_size < LARGE
-        if small or checkpointing or not torch.is_grad_enabled():
+        if small or checkpointing:
             return nullcontext()
-        return kept_inputs(self._lean, self._last, read)
+        return kept_inputs(self._lean if torch.is_grad_enabled() else (), self._last, read)
 
     def _recomputing(self, checkpointing: bool) -> AbstractContextManager[None]:
         if not (checkpointing and torch.is_grad_enabled()):

@@ -71,9 +71,12 @@ def of_read_positions(layer: nn.Module | None, layers: Lean) -> list[nn.Module]:
 
 
 def _at(read: Tensor, forward: Forward, states: Tensor) -> Tensor:
-    """Apply `forward` at the positions `read` of states [B, T, D]; 0 at all other positions."""
+    """Apply `forward` at the positions `read` of states [B, T, D]; 0 at all other positions. The
+    width and the dtype are those of the output: attention may be wider than the model."""
     flat = states.flatten(0, 1)
-    return torch.zeros_like(flat).index_copy(0, read, forward(flat[read])).view_as(states)
+    output = forward(flat[read])
+    whole = output.new_zeros(len(flat), output.shape[-1]).index_copy(0, read, output)
+    return whole.view(*states.shape[:-1], -1)
 
 
 def _kind(module: type[nn.Module]) -> Callable[[Any, Tensor], Tensor] | None:

@@ -47,6 +47,26 @@ def test_a_notebook_without_ipywidgets_has_plain_lines(
     assert capsys.readouterr().out == "a-s0: started\n"
 
 
+def test_a_quiet_process_keeps_what_it_prints(capsys: pytest.CaptureFixture[str]) -> None:
+    """Of several processes on one terminal, the first shows the bars."""
+    with watch(Console(quiet=True, force_terminal=True, force_jupyter=False), GOALS) as shown:
+        shown.started("a-s0", "started")
+        print("from the task")
+        print("a warning", file=sys.stderr)
+    assert capsys.readouterr() == ("from the task\n", "a warning\n")
+
+
+@pytest.mark.notebooks
+def test_what_a_cell_prints_beside_bars_stays() -> None:
+    nbclient, nbformat = pytest.importorskip("nbclient"), pytest.importorskip("nbformat")
+    pytest.importorskip("ipywidgets")
+    printing = 'print("between")\n    for number in range(1500): print(number, flush=True)'
+    cell = nbformat.v4.new_code_cell(CELL.replace('print("between")', printing))
+    nbclient.NotebookClient(nbformat.v4.new_notebook(cells=[cell]), timeout=120).execute()
+    printed = "".join(one["text"] for one in cell.outputs if one["output_type"] == "stream")
+    assert printed.split() == ["between", *map(str, range(1500))]
+
+
 @pytest.mark.notebooks
 def test_a_notebook_with_ipywidgets_has_a_bar_for_each_run() -> None:
     nbclient, nbformat = pytest.importorskip("nbclient"), pytest.importorskip("nbformat")
