@@ -10,14 +10,12 @@ most eight further joint actions each. Shares and the end of a run are those of 
 
 from __future__ import annotations
 
-import argparse
-import json
 import statistics
 from pathlib import Path
 from typing import Any
 
 from _critic_runs import critic_columns, finished
-from critic_length import EPISODES, TURNS, reached, settings_of
+from critic_length import EPISODES, TURNS, reached, run_and_report, settings_of
 
 FORKED = {"name": "forked_chain", "k": 2, "budget": TURNS}
 SHAPES: dict[str, dict[str, Any]] = {
@@ -69,29 +67,5 @@ def report(rows: list[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--seeds", type=int, default=10)
-    parser.add_argument("--first-seed", type=int, default=10)
-    parser.add_argument("--methods", nargs="+", choices=SHAPES, default=list(SHAPES))
-    parser.add_argument("--rate", type=float, default=4e-3, help="of the actors")
-    parser.add_argument("--steps", type=int, default=6400, help="joint actions of a run")
-    parser.add_argument("--report", action="store_true")
-    options = parser.parse_args()
-    options.out.mkdir(parents=True, exist_ok=True)
-    path = options.out / "runs.jsonl"
-    rows = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-    done = {(row["method"], row["seed"], row["rate"]) for row in rows}
-    seeds = range(options.first_seed, options.first_seed + options.seeds)
-    for seed, method in () if options.report else [(s, m) for s in seeds for m in options.methods]:
-        if (method, seed, options.rate) not in done:
-            rows.append(run(options.out, method, seed, options.rate, options.steps))
-            with path.open("a") as file:
-                file.write(json.dumps(rows[-1]) + "\n")
-            print(method, seed, reached(rows[-1]), flush=True)
-    print(report([row for row in rows if row["rate"] == options.rate]))
-
-
 if __name__ == "__main__":
-    main()
+    run_and_report(str(__doc__), SHAPES, run, report, seeds=10)

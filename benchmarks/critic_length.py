@@ -19,9 +19,9 @@ import argparse
 import json
 import statistics
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
 
@@ -228,11 +228,24 @@ def report(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    run_and_report(str(__doc__), METHODS, run, report, seeds=4)
+
+
+def run_and_report(
+    doc: str,
+    methods: Collection[str],
+    run: Callable[[Path, str, int, float, int], dict[str, Any]],
+    report: Callable[[list[dict[str, Any]]], str],
+    *,
+    seeds: int,
+) -> None:
+    """The command of a benchmark of this problem: makes the runs that `--out` lacks, and prints the
+    report of all runs with the same rate."""
+    parser = argparse.ArgumentParser(description=doc.splitlines()[0])
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--seeds", type=int, default=4)
+    parser.add_argument("--seeds", type=int, default=seeds)
     parser.add_argument("--first-seed", type=int, default=10)
-    parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
+    parser.add_argument("--methods", nargs="+", choices=methods, default=list(methods))
     parser.add_argument("--rate", type=float, default=4e-3, help="of the actors")
     parser.add_argument("--steps", type=int, default=6400, help="joint actions of a run")
     parser.add_argument("--report", action="store_true")
@@ -241,8 +254,8 @@ def main() -> None:
     path = options.out / "runs.jsonl"
     rows = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
     done = {(row["method"], row["seed"], row["rate"]) for row in rows}
-    seeds = range(options.first_seed, options.first_seed + options.seeds)
-    for seed, method in () if options.report else [(s, m) for s in seeds for m in options.methods]:
+    of_seeds = range(options.first_seed, options.first_seed + options.seeds)
+    for seed, method in () if options.report else product(of_seeds, options.methods):
         if (method, seed, options.rate) not in done:
             rows.append(run(options.out, method, seed, options.rate, options.steps))
             with path.open("a") as file:
