@@ -140,9 +140,9 @@ def main() -> None:
     runpy.run_path("sitecustomize.py")
     os.environ["MUTANT_UNDER_TEST"] = ""  # while tests are collected
     tests = {f"tests/{path}" for name in chosen.packages for path in PACKAGES[name][1].split()}
-    told = ["-q", "-s", "-p", "no:cacheprovider", "--no-header", *sorted(tests)]
+    arguments = ["-q", "-s", "-p", "no:cacheprovider", "--no-header", *sorted(tests)]
     judge = Judge(chosen.packages, chosen.count, chosen.seed, chosen.seconds)
-    if pytest.main(told, plugins=[judge]):
+    if pytest.main(arguments, plugins=[judge]):
         raise SystemExit("the mutants were not tried to the end")
     print("\n".join([*judge.rows, "", *judge.missed]))
 

@@ -41,9 +41,9 @@ def next_probabilities(
     for micro in micro_batches(rows, token_budget):
         batch = make_batch([row for _, row in micro], 0, network.base.device)
         nodes = [(row.tree, mark.node) for _, row in micro for mark in row.marks]
-        wanted = [asked[tree].get(node, ()) for tree, node in nodes]
-        tables = _tables(network, mark_states(network, batch), wanted, temperatures)
-        for (tree, node), ids, table in zip(nodes, wanted, tables, strict=True):
+        token_ids = [asked[tree].get(node, ()) for tree, node in nodes]
+        tables = _tables(network, mark_states(network, batch), token_ids, temperatures)
+        for (tree, node), ids, table in zip(nodes, token_ids, tables, strict=True):
             by_tree[tree][node] = table[:, : len(ids)]
     return by_tree
 
@@ -63,15 +63,15 @@ def mark_states(network: Network, batch: RowBatch) -> Tensor:
 def _tables(
     network: Network,
     states: Tensor,
-    wanted: Sequence[Sequence[int]],
+    token_ids: Sequence[Sequence[int]],
     temperatures: Sequence[float],
 ) -> Iterator[Array]:
     """Compute the probabilities of each mark's ids, padded: [temperatures, maximum number of ids
     per mark]."""
     block = max(1, _AT_ONCE // network.base.config.vocab_size)
-    width = max(map(len, wanted), default=0)
-    padded = [[*ids, *[0] * (width - len(ids))] for ids in wanted]
-    for start in range(0, len(wanted), block):
+    width = max(map(len, token_ids), default=0)
+    padded = [[*ids, *[0] * (width - len(ids))] for ids in token_ids]
+    for start in range(0, len(token_ids), block):
         picked = torch.tensor(padded[start : start + block], device=states.device)
         with network.base.using(network.adapter):
             logits = network.base.logits(states[start : start + block]).double()

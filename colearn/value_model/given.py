@@ -59,13 +59,13 @@ def _has_means(path: Path) -> bool:
     Errors: ConfigError if some critics have means and others do not.
     """
     folders = [path] if is_critic(path) else list(filter(is_critic, path.glob("critic-*")))
-    told = {bool(read_critic(folder, _FIELD).item_means) for folder in folders}
-    if len(told) > 1:
+    have_means = {bool(read_critic(folder, _FIELD).item_means) for folder in folders}
+    if len(have_means) > 1:
         raise ConfigError(
             f"{_FIELD}: some critics of {path} have means by item and others none; export or fit "
             "all of them alike"
         )
-    return told == {True}
+    return have_means == {True}
 
 
 def given_critics(run: ResolvedRun) -> dict[str, CriticManifest]:

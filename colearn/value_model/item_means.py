@@ -73,20 +73,20 @@ class ItemMeans:
     def offsets(self, critic: Critic, trees: Episodes) -> Offsets:
         """Update the means with the returns of an iteration. Return the means for every tree.
         The means for a tree exclude the returns of that tree."""
-        told = [_returns(critic, tree) for tree in trees]
+        returns = [_returns(critic, tree) for tree in trees]
         self.state = {
             key: (KEPT * total, KEPT * n)
             for key, (total, n) in self.state.items()
             if KEPT * n > _LEAST
         }
-        for one in told:
+        for one in returns:
             for keys, actual in one.items():
                 for key in keys:
                     total, n = self.state.get(key, (0.0, 0.0))
                     self.state[key] = (total + actual, n + 1.0)
         offsets = []
         errors: dict[str, tuple[float, float]] = {}
-        for tree, one in zip(trees, told, strict=True):
+        for tree, one in zip(trees, returns, strict=True):
             readers = critic.readers(tree.agents)
             by_reader: dict[str, dict[int, float]] = {reader: {} for reader in readers}
             for (of_turn, of_item), actual in one.items():
@@ -111,8 +111,8 @@ class ItemMeans:
     def prior(self, of_turn: str) -> float:
         """Choose the prior in `PRIORS` with the smallest squared error on the returns of earlier
         iterations. As long as there are no squared errors, the first prior is used."""
-        told = {p: self.state.get(_of_prior(of_turn, p), (0.0, 0.0))[0] for p in PRIORS}
-        return min(told, key=told.__getitem__)
+        errors = {p: self.state.get(_of_prior(of_turn, p), (0.0, 0.0))[0] for p in PRIORS}
+        return min(errors, key=errors.__getitem__)
 
     def shares(self, critic: Critic, trees: Sequence[Tree[Any]]) -> Shares:
         """Return the factor c of the network's residual for every tree, computed from earlier
@@ -185,12 +185,12 @@ class ItemMeans:
 
     def _of_item(self, of_turn: str, item: str) -> float:
         usual = _shrunk(*self.state.get(of_turn, (0.0, 0.0)), 0.0, 0.0)
-        told = self.state.get(f"{of_turn}{_BETWEEN}{item}", (0.0, 0.0))
-        return _shrunk(*told, self.prior(of_turn), usual)
+        kept = self.state.get(f"{of_turn}{_BETWEEN}{item}", (0.0, 0.0))
+        return _shrunk(*kept, self.prior(of_turn), usual)
 
     def of_readers(self, readers: Collection[str]) -> dict[str, tuple[float, float]]:
         """Return the entries of the state that belong to `readers`."""
-        return {k: told for k, told in self.state.items() if k.split(_BETWEEN)[0] in readers}
+        return {k: sums for k, sums in self.state.items() if k.split(_BETWEEN)[0] in readers}
 
     def _without(self, key: str, actual: float, prior: float, usual: float) -> float:
         """Compute a mean without the return `actual`, shrunk towards `usual`."""
