@@ -26,6 +26,8 @@ class DiscussionState(Generic[State]):
 
     inner: State
     outputs: tuple[tuple[str, str], ...] = ()
+    turn: int = 0
+    """Turns so far, the round of drafts included."""
 
 
 class Discussion(Wrapper[Item, State, DiscussionState[State]]):
@@ -58,7 +60,8 @@ class Discussion(Wrapper[Item, State, DiscussionState[State]]):
             return None
         if self.drafts and state.outputs:
             prompt = Observation(_FINAL)
-        others = ((other, said) for other, said in state.outputs if other != agent)
+        before = state.turn - 1
+        others = {(before, other): said for other, said in state.outputs if other != agent}
         return with_outputs(prompt, others, "in the previous turn")
 
     def send(
@@ -78,10 +81,10 @@ class Discussion(Wrapper[Item, State, DiscussionState[State]]):
             (agent, text_of(actions[agent])) for agent in self.agents if agent in actions
         )
         if self.drafts and not state.outputs:
-            return Outcome(state=DiscussionState(state.inner, outputs), reward=0.0)
+            return Outcome(state=DiscussionState(state.inner, outputs, 1), reward=0.0)
         outcome = self.inner.step(state.inner, actions, rng)
         return Outcome(
-            state=DiscussionState(outcome.state, outputs),
+            state=DiscussionState(outcome.state, outputs, state.turn + 1),
             reward=outcome.reward,
             done=outcome.done,
             local_rewards=outcome.local_rewards,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -63,8 +63,15 @@ class Pipeline(Wrapper[Item, State, PipelineState[State]]):
         shown = joint_observations(self.inner, state.inner)
         if tuple(shown)[len(state.outputs) :][:1] != (agent,):
             return None
-        outputs = ((other, text_of(said)) for other, said in state.outputs)
-        return with_outputs(shown[agent], outputs, "in this turn")
+        prompt, places = shown[agent], state.places
+        if prompt.made_from is not None:  # by turns of the task
+            sources = tuple((places.index(place), place[1]) for place in prompt.made_from)
+            prompt = replace(prompt, made_from=sources)
+        first = len(places) - len(state.outputs)
+        outputs = {
+            (n, other): text_of(said) for n, (other, said) in enumerate(state.outputs, first)
+        }
+        return with_outputs(prompt, outputs, "in this turn")
 
     def step(
         self, state: PipelineState[State], actions: Mapping[str, str], rng: np.random.Generator

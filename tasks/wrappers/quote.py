@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import replace
 
 from colearn.types import Observation
 
 
-def with_outputs(prompt: Observation, outputs: Iterable[tuple[str, str]], when: str) -> Observation:
-    """`prompt` followed by the outputs ((agent, output) pairs), each under a line that names its
-    agent."""
-    quoted = (f"Output of {agent} {when}:\n{said}" for agent, said in outputs)
-    return replace(prompt, text="\n\n".join([prompt.text, *quoted]))
+def with_outputs(
+    prompt: Observation, outputs: Mapping[tuple[int, str], str], when: str
+) -> Observation:
+    """`prompt` followed by the outputs, each under a line that names its agent. The keys are the
+    (turn, agent) of the outputs, which are added to the prompt's known sources."""
+    quoted = (f"Output of {agent} {when}:\n{said}" for (_, agent), said in outputs.items())
+    sources = prompt.made_from
+    if sources is not None:
+        sources = tuple(dict.fromkeys((*sources, *outputs)))
+    return replace(prompt, text="\n\n".join([prompt.text, *quoted]), made_from=sources)

@@ -21,7 +21,7 @@ from colearn.contract import (
 from colearn.contract.picture import Picture
 from colearn.registry import load, names
 from colearn.tasks.wrappers import Discussion, NoCommunication, Pipeline, Single
-from colearn.types import Outcome
+from colearn.types import Observation, Outcome
 
 WRAPPERS = {name: load("wrappers", name).wrap for name in names("wrappers")}
 
@@ -184,7 +184,33 @@ def test_a_task_of_one_agent_is_played_as_it_is_by_a_single_one():
     state = task.reset("x", RNG)
     assert task.agents == ("a",)
     assert seen(task, state) == seen(inner, state.inner)
-    assert task.step(state, {"a": "### b"}, RNG).reward == 5
+    outcome = task.step(state, {"a": "### b"}, RNG)
+    assert (outcome.reward, outcome.local_rewards) == (5, {"a": 5})
+
+
+class Sourced(Words):
+    """Each prompt of the second turn contains what a and b said in the first."""
+
+    def observe(self, state, agent):
+        shown = super().observe(state, agent)
+        sources = ((0, "a"), (0, "b")) if state.turn else ()
+        return None if shown is None else Observation(shown, made_from=sources)
+
+
+def test_sources_in_a_pipeline_are_micro_turns():
+    task = Pipeline(Sourced())
+    state, sources = task.reset("x", RNG), []
+    for agent in ("a", "b", "c", "a", "b"):
+        sources.append(task.observe(state, agent).made_from)
+        state = task.step(state, {agent: "word"}, RNG).state
+    assert sources[:3] == [(), ((0, "a"),), ((0, "a"), (1, "b"))]
+    assert sources[3:] == [((0, "a"), (1, "b")), ((0, "a"), (1, "b"), (3, "a"))]
+
+
+def test_the_others_outputs_are_sources_of_a_discussion():
+    task = Discussion(Sourced())
+    state = task.step(task.reset("x", RNG), {"a": "A", "b": "B", "c": "C"}, RNG).state
+    assert task.observe(state, "a").made_from == ((0, "a"), (0, "b"), (0, "c"))
 
 
 class OneAgent(Words):
