@@ -14,7 +14,8 @@ In a config, the whole `task` section is `task: graph.yaml`, or with tools
 
 Nodes run in order; `next` jumps to another node, or to `end`. A node with `role` stores the role's
 answer under the node's name, and a node with `tool` stores the tool's result. A node with `when`
-branches.
+branches. Each score is a metric; if a graph scores several fields, the later ones are named
+`SCORE_FIELD_GOLD`.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from colearn.text.validation import first_fault
 from colearn.text.yaml_text import read_yaml_file
 from colearn.workflow.qa import accuracy, exact_match, f1
 
-from .graph import Graph
+from .graph import Graph, Reward
 from .graph_check import check_graph
 from .task import Workflow
 from .team import Team
@@ -72,7 +73,8 @@ class DeclaredWorkflow(Workflow[Mapping[str, Any]]):
         longest = check_graph(self.graph.nodes, self.graph.rewards, set(rows[0]), self.graph.tools)
         self.agents, self.horizon = self.graph.roles, longest
         self._check_names()
-        self.measures = tuple(dict.fromkeys(reward.score for reward in self.graph.rewards))
+        self._metrics = _metrics(self.graph.rewards)
+        self.measures = tuple(self._metrics.values())
         if self.measures:
             self.headline = Headline(self.measures[0])
         held = max(1, len(rows) // 5)
@@ -105,9 +107,19 @@ class DeclaredWorkflow(Workflow[Mapping[str, Any]]):
             gold = fields[reward.gold]
             texts = (gold,) if isinstance(gold, str) else tuple(map(str, gold))
             score = SCORES[reward.score](plain(fields.get(reward.field, "")), texts)
-            team.measure(**{reward.score: score})
+            team.measure(**{self._metrics[reward.score, reward.field, reward.gold]: score})
             if reward.to is None or reward.to in asked:
                 team.reward(reward.weight * score, to=reward.to)
+
+
+def _metrics(rewards: Sequence[Reward]) -> dict[tuple[str, str, str], str]:
+    """Returns the name of the metric of each score, field and gold field: the first of a score has
+    the score's name."""
+    names: dict[tuple[str, str, str], str] = {}
+    for reward in rewards:
+        key = (reward.score, reward.field, reward.gold)
+        names.setdefault(key, "_".join(key) if reward.score in names.values() else reward.score)
+    return names
 
 
 def _filled(text: str, fields: Mapping[str, Any]) -> str:

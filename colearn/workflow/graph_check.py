@@ -19,7 +19,7 @@ def check_graph(
 
     Errors: ConfigError for a duplicate or unknown name, a node with both a role and a tool, a node
     without a function, an unreachable node, a field that is not set on every path, or a loop
-    without `at_most`.
+    without `at_most`, and for a reward whose gold answers a node would replace.
     """
     place = {node.name: number for number, node in enumerate(nodes)}
     if len(place) < len(nodes):
@@ -51,13 +51,16 @@ def check_graph(
                     f"node '{node.name}' reads '{name}', which is not set on every way there; "
                     f"{nearest(name, fields)}"
                 )
+    results = {node.name for node in nodes if node.role or node.tool}
     for reward in rewards:
-        everything = given | {node.name for node in nodes if node.role or node.tool}
-        for name in (reward.field, reward.gold):
-            if name not in everything:
-                raise _wrong(
-                    f"a reward reads '{name}', which nothing sets; {nearest(name, everything)}"
-                )
+        if reward.gold in results:
+            raise _wrong(
+                f"a reward's gold '{reward.gold}' is the result of a node; name a field of the "
+                "items, and rename a node that has the field's name"
+            )
+        for name, known in ((reward.field, given | results), (reward.gold, given)):
+            if name not in known:
+                raise _wrong(f"a reward reads '{name}', which nothing sets; {nearest(name, known)}")
         if reward.to is not None and reward.to not in {node.role for node in nodes}:
             raise _wrong(f"a reward goes to '{reward.to}', which is no role")
     return _most_turns(nodes, place)

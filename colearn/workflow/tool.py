@@ -60,29 +60,32 @@ class Tool:
         }
 
     def bind(self, args: Sequence[Any], arguments: Mapping[str, Any]) -> dict[str, Any] | ToolError:
-        """Validates the arguments and returns all of them by name. If they are invalid, returns
-        (does not raise) a ToolError."""
+        """Validates the arguments and returns all of them by name, as JSON's types. If they are
+        invalid, returns (does not raise) a ToolError."""
         try:
             bound = _signature(self.function).bind(*args, **arguments)
         except TypeError as error:
             return ToolError(_line(error))
         try:
-            return _arguments(self.function).model_validate(bound.arguments).model_dump()
+            checked = _arguments(self.function).model_validate(bound.arguments)
         except ValidationError as error:
             path, faults = first_fault(error, bound.arguments)
             return ToolError(f"{'.'.join(map(str, path))}: {faults[0]['msg']}")
+        return dict(checked.model_dump(mode="json"))
 
     def spell(self, arguments: Mapping[str, Any]) -> str:
         """Returns arguments as JSON with sorted keys."""
         return json.dumps(arguments, sort_keys=True, ensure_ascii=False)
 
     async def __call__(self, text: str) -> Any:
-        """Calls the tool with arguments as JSON; returns its result or a ToolError.
+        """Calls the tool with arguments as JSON, which the function receives as the types of its
+        signature; returns its result or a ToolError.
 
         Errors: ColearnError, which ends the run: only a user can correct its cause.
         """
         try:
-            result = await asyncio.wait_for(self._result(json.loads(text)), self.timeout)
+            arguments = dict(_arguments(self.function).model_validate(json.loads(text)))
+            result = await asyncio.wait_for(self._result(arguments), self.timeout)
             plain(result).encode()  # a result without a text form fails here
         except TimeoutError:
             return ToolError(f"{self.name}: no result within {self.timeout:g} seconds")

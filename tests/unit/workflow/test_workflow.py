@@ -6,6 +6,7 @@ import asyncio
 import pickle
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import date
 from xml.etree import ElementTree
 
 import numpy as np
@@ -232,6 +233,24 @@ def test_a_tool_that_fails_or_is_slow_gives_text():
         "slow: no result within 0.05 seconds",
     ]
     assert text[2].startswith("number: Input should be a valid integer")
+
+
+def test_a_tool_is_given_the_types_of_its_signature():
+    async def calendar(day: date, tags: set[str]) -> str:
+        """What happens on a day."""
+        return f"{day.year} {sorted(tags)}"
+
+    class Asked(Base):
+        tools = (Tool(calendar),)
+
+        async def run(self, team, item):
+            await team.a("when?", tools=["calendar"])
+
+    task = Asked()
+    call = '{"name": "calendar", "arguments": {"day": "2024-01-31", "tags": ["x", "x"]}}'
+    said = {"a": f"<tool_call>{call}</tool_call>"}
+    state = task.step(task.reset(Sum(()), RNG), said, RNG).state
+    assert "2024 ['x']" in task.observe(state, "a").text
 
 
 def test_a_tool_that_leaves_the_interpreter_or_cancels_itself_gives_text():

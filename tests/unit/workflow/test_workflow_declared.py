@@ -63,6 +63,16 @@ def test_a_loop_is_taken_as_often_as_its_bound_allows(tmp_path):
     assert done == [False, False, False, True]
 
 
+def test_scores_of_two_fields_are_two_metrics(tmp_path):
+    query = "{score: f1, field: query, gold: answers, to: rewriter}"
+    task = made(tmp_path, GRAPH + f"  - {query}\n")
+    assert task.measures == ("f1", "em", "f1_query_answers")
+    state = task.reset(task.items("train")[1], RNG)
+    for said in ({"rewriter": "a9"}, {"answerer": "a1"}):
+        state = task.step(state, said, RNG).state
+    assert task.metrics(state) == {"f1": 1.0, "em": 1.0, "f1_query_answers": 0.0}
+
+
 def test_a_reward_to_a_role_that_was_not_needed_is_paid_to_nobody(tmp_path):
     """The checker is skipped where the answer has no doubt, and else paid for the answer."""
     graph = """
@@ -100,7 +110,9 @@ def test_it_keeps_the_contract(tmp_path):
         ("tool: look", "tool: lock", "no tool 'lock'; did you mean 'look'"),
         ("name: found", "name: query", "two nodes have the same name"),
         ("role: answerer, ", "", "'answer' does nothing"),
-        ("gold: answers, to: answerer", "gold: answer, to: nobody", "'nobody', which is no role"),
+        ("gold: answers, to: answerer", "gold: answers, to: nobody", "'nobody', which is no role"),
+        ("gold: answers}", "gold: answer}", "gold 'answer' is the result of a node"),
+        ("gold: answers}", "gold: right}", "a reward reads 'right', which nothing sets"),
         ("field: answer, gold: answers}", "field: reply, gold: answers}", "a reward reads 'reply'"),
         ("contains: unknown", "holds: unknown", r"nodes\.3\.when\.holds: Extra inputs"),
         (", contains: unknown", "", "when needs either contains or equals"),
