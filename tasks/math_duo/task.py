@@ -254,7 +254,7 @@ class MathDuo(DecPOMDP[MathProblem, MathState], Drawable, LegalActions, RewardSt
         return ParsedAnswer(code, printed, number(printed), True)
 
     def _written(self, agent: str, value: float) -> str:
-        written = f"{value:g}"
+        written = f"{value:.15g}"
         if self.prompt == "compact":
             return written
         return f"```python\nprint({written})\n```" if "tool" in agent else f"#### {written}"

@@ -152,10 +152,6 @@ class OpenSpiel(
         """The game's maximum length."""
         return self._lengths[item.name]
 
-    def family(self, item: Game) -> str:
-        """The game's name, so that payoffs of different games are not compared."""
-        return item.name
-
     def reset(self, item: Game, rng: np.random.Generator) -> GameState:
         """The first position at which a player moves."""
         moves = after_chance(item.name, (), rng)

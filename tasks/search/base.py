@@ -18,7 +18,7 @@ from .items import load_corpus, load_questions
 from .prompts import COMPACT, FULL, SYSTEM, compact_documents, full_documents
 from .question import Question
 from .reading import count_words, within
-from .world import KINDS, World
+from .world import KINDS, MOST_PEOPLE, MOST_TOWNS, World
 
 MOST_QUERIES = 4
 """Maximum number of queries; further ones are penalised (MHGPO, App. B) and not searched."""
@@ -66,6 +66,9 @@ class SearchTeam(Workflow[Question], LegalActions, PrivilegedInfo):
         check_choice("prompt", prompt, ("full", "compact"))
         check_whole("documents", documents, 1)
         check_whole("longest", longest, 1)
+        check_whole("world_seed", world_seed, 0)
+        check_whole("people", people, 1, MOST_PEOPLE)
+        check_whole("towns", towns, 1, MOST_TOWNS)
         self.documents, self.longest, self.prompt = documents, longest, prompt
         world = World(seed=world_seed, people=people, towns=towns)
         self._questions, packaged = load_questions(data, world, kinds)

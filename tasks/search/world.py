@@ -22,6 +22,9 @@ TOWN_FACTS = {
     "church": ("minster", "kirk", "chapel", "abbey"),
 }
 """Properties of a town, each with the endings of its names."""
+MOST_PEOPLE = len(_FIRST) * len(_LAST)
+MOST_TOWNS = len(_FIRST) * min(map(len, (_TOWN, *TOWN_FACTS.values())))
+"""Maximum numbers of different names."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -258,6 +258,13 @@ def test_at_grpo_compares_the_candidates_of_every_turn_by_the_broadcast_reward()
     assert own == pytest.approx([*((worth - worth.mean()) / worth.std())] * 2, abs=1e-4)
 
 
+@pytest.mark.parametrize("answer", [1234567, 12345.678, 1 / 3, -0.5])
+def test_the_reference_answer_is_right_to_the_last_digit(answer):
+    task = MathDuo(train=1, test=1)
+    state = task.reset(MathProblem("how much?", answer), RNG)
+    assert task.step(state, task.reference_actions(state), RNG).reward == 1
+
+
 def test_in_sequence_the_tool_user_sees_the_reasoners_new_answer():
     task, state = duo(order="sequential")
     assert list(joint_observations(task, state)) == ["reasoner"]

@@ -381,6 +381,9 @@ def test_packaged_questions_come_with_their_corpus():
         ({"kinds": ["singel"]}, r"task\.kinds: unknown kind 'singel'"),
         ({"prompt": "short"}, r"task\.prompt: unknown value 'short'"),
         ({"documents": 0}, r"task\.documents: must be a whole number"),
+        ({"people": 183}, r"task\.people: must be a whole number, got 183; set it to 1 to 182"),
+        ({"towns": 53}, r"task\.towns: must be a whole number, got 53; set it to 1 to 52"),
+        ({"world_seed": -1}, r"task\.world_seed: must be a whole number"),
         ({"data": "hotpot"}, r"task\.data: unknown value 'hotpot'"),
     ],
 )
