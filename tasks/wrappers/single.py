@@ -89,13 +89,18 @@ class Single(Wrapper[Item, State, SingleState[State]]):
         self, state: SingleState[State], actions: Mapping[str, str], rng: np.random.Generator
     ) -> Outcome[SingleState[State]]:
         """The task's step with the parts of the answer."""
-        if len(self.inner.agents) == 1:
-            outcome = self.inner.step(state.inner, actions, rng)
-            return replace(outcome, state=SingleState(outcome.state))
-        names = tuple(joint_observations(self.inner, state.inner))
-        parts = split_parts(text_of(actions[SOLO]), names)
-        outcome = self.inner.step(state.inner, parts, rng)
-        return Outcome(state=SingleState(outcome.state), reward=outcome.reward, done=outcome.done)
+        alone = len(self.inner.agents) == 1
+        if not alone:
+            names = tuple(joint_observations(self.inner, state.inner))
+            actions = split_parts(text_of(actions[SOLO]), names)
+        outcome = self.inner.step(state.inner, actions, rng)
+        return Outcome(
+            state=SingleState(outcome.state),
+            reward=outcome.reward,
+            done=outcome.done,
+            local_rewards=outcome.local_rewards if alone else {},
+            earned=outcome.earned if alone else {},
+        )
 
     def listener(self, state: SingleState[State], agent: str) -> Listener | None:
         """The task's listener for a team of one; None for a larger team, since the parts of an
