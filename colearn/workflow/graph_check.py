@@ -58,9 +58,9 @@ def check_graph(
                 f"a reward's gold '{reward.gold}' is the result of a node; name a field of the "
                 "items, and rename a node that has the field's name"
             )
-        for name, known in ((reward.field, given | results), (reward.gold, given)):
-            if name not in known:
-                raise _wrong(f"a reward reads '{name}', which nothing sets; {nearest(name, known)}")
+        for name, there in ((reward.field, given | results), (reward.gold, given)):
+            if name not in there:
+                raise _wrong(f"a reward reads '{name}', which nothing sets; {nearest(name, there)}")
         if reward.to is not None and reward.to not in {node.role for node in nodes}:
             raise _wrong(f"a reward goes to '{reward.to}', which is no role")
     return _most_turns(nodes, place)
