@@ -15,12 +15,13 @@ import typer
 
 from colearn.errors import ConfigError, nearest
 from colearn.text.masking import masked
+from colearn.text.notes import note
 
 from .options import ConfigName, Devices, Out, Sets, read_devices, tell_own_code
 
 if TYPE_CHECKING:
     from colearn.comparison.plan import Plan
-    from colearn.config import SuiteSettings
+    from colearn.config import Config, SuiteSettings
     from colearn.estimate.machine import Machine
 
 
@@ -68,6 +69,7 @@ def compare(
         raise ConfigError(f"--tasks: {config} has one task; name a suite such as stronger_mas")
     settings = load_config(config, sets)
     tell_own_code(settings)
+    _tell_kept(settings, chosen, sets)
     if changes:
         comparison = settings.compare.model_copy(update=changes)
         settings = settings.model_copy(update={"compare": comparison})
@@ -95,6 +97,19 @@ def report(
 
     made = report_suite(folder) if is_suite_folder(folder) else write_report(folder)
     print(f"report: {made}")
+
+
+def _tell_kept(settings: Config, chosen: Sequence[str] | None, sets: Sequence[str]) -> None:
+    """Print which algorithms have a value of their own for a setting of the command line."""
+    for key in dict.fromkeys(pair.partition("=")[0].strip() for pair in sets):
+        kept = [
+            label
+            for label, overrides in settings.compare.algorithms.items()
+            if (chosen is None or label in chosen)
+            and any(f"{one}.".startswith(f"{key}.") for one in overrides)
+        ]
+        if kept:
+            note(f"--set {key}: {', '.join(kept)} keep what compare.algorithms sets for them")
 
 
 def _names(given: Sequence[str]) -> list[str]:

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from colearn.errors import MissingExtra
+from colearn.errors import ConfigError, MissingExtra
 
 TOKEN = "COLEARN_TOKEN"
 
@@ -21,7 +21,12 @@ class EngineName(StrEnum):
     vllm = "vllm"
 
 
+_OF_VLLM = ("agent", "host", "port", "token_file", "insecure", "engine", "max_context")
+"""Parameters that vLLM's server has too."""
+
+
 def serve(
+    context: typer.Context,
     agent: Annotated[Path, typer.Argument(help="An exported agent: DIR/AGENT.")],
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")] = 8000,
@@ -63,6 +68,7 @@ def serve(
 
     token = read_token(token_file, os.environ.get(TOKEN), host=host, insecure=insecure)
     if engine is EngineName.vllm:
+        _check_of_vllm(context)
         from colearn.serve.vllm import replace_process
 
         replace_process(agent, host=host, port=port, token=token, context=max_context)
@@ -97,3 +103,15 @@ def serve(
         context=max_context,
         threads=threads,
     )
+
+
+def _check_of_vllm(context: typer.Context) -> None:
+    """Errors: ConfigError for an option of colearn's own server, which vLLM's would not follow."""
+    for option in context.command.params:
+        name = str(option.name)
+        given = context.get_parameter_source(name)
+        if name not in _OF_VLLM and given is not None and given.name == "COMMANDLINE":
+            raise ConfigError(
+                f"{option.opts[0]}: vLLM's server does not have it; leave it out, or leave "
+                "--engine vllm out"
+            )

@@ -77,9 +77,7 @@ def train(
     settings = _settings(config, out, sets, resume)
     tell_own_code(settings)
     if algorithm is not None:
-        from colearn.comparison.plan import config_of
-
-        settings = config_of(settings, algorithm)
+        settings = _of_algorithm(settings, algorithm, sets)
     machine = read_devices(devices, dry_run)
     if processes > 1 and not dry_run:
         raise ConfigError(
@@ -107,6 +105,22 @@ def _settings(config: str | None, out: Path | None, sets: Sequence[str], resume:
     if out is None:
         raise ConfigError("--out: missing; name the folder of the run to resume")
     return open_run(out).config(sets)
+
+
+def _of_algorithm(settings: Config, algorithm: str, sets: Sequence[str]) -> Config:
+    """Returns the config of an algorithm of the comparison. A setting of the command line replaces
+    the algorithm's own.
+
+    Errors: ConfigError if the command line also names the algorithm by `--set`.
+    """
+    from colearn.comparison.plan import config_of
+    from colearn.config import load_config
+
+    keys = {pair: pair.partition("=")[0].strip() for pair in sets}
+    if {"algorithm", "algorithm.name"} & set(keys.values()):
+        raise ConfigError(f"--algorithm {algorithm}: --set names an algorithm too; leave one out")
+    own = [pair for pair, key in keys.items() if key.partition(".")[0] != "compare"]
+    return load_config(config_of(settings, algorithm).model_dump(mode="json"), own)
 
 
 def _estimate(settings: Config, out: Path | None, processes: int, machine: Machine | None) -> None:

@@ -10,6 +10,8 @@ from typer.testing import CliRunner
 import colearn
 from colearn.cli import app
 from colearn.comparison.plan import Plan
+from colearn.config import Config
+from colearn.errors import ConfigError
 
 
 def test_the_version_is_one_line() -> None:
@@ -61,3 +63,33 @@ def test_tasks_of_a_suite_add_up(estimated: dict[str, list[str]]) -> None:
     words = ["--tasks", "sudoku", "--tasks", "sokoban", "--algorithms", "at_grpo"]
     CliRunner().invoke(app, ["compare", "stronger_mas", *words, "--dry-run"])
     assert estimated == {"sudoku": ["at_grpo"], "sokoban": ["at_grpo"]}
+
+
+def dry_runs(monkeypatch: pytest.MonkeyPatch, *words: str) -> list[Config]:
+    """The configs of which `colearn train quickstart --dry-run` would print the estimates."""
+    told: list[Config] = []
+    monkeypatch.setattr("colearn.cli.train._estimate", lambda config, *_: told.append(config))
+    run = CliRunner().invoke(app, ["train", "quickstart", "--dry-run", *words])
+    if run.exception is not None:
+        raise run.exception
+    return told
+
+
+def test_a_setting_of_the_command_line_replaces_the_algorithms_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    [own] = dry_runs(monkeypatch, "--algorithm", "magrpo")
+    [given] = dry_runs(monkeypatch, "--algorithm", "magrpo", "--set", "train.episodes=8")
+    assert (own.train.episodes, given.train.episodes) == (6, 8)
+    assert given.algorithm == own.algorithm
+    with pytest.raises(ConfigError, match="--algorithm magrpo: --set names an algorithm too"):
+        dry_runs(monkeypatch, "--algorithm", "magrpo", "--set", "algorithm.name=coma")
+
+
+def test_a_comparison_says_which_algorithms_keep_a_setting_of_their_own(
+    estimated: dict[str, list[str]],
+) -> None:
+    words = ["compare", "quickstart", "--dry-run", "--set", "train.episodes=8"]
+    assert "--set train.episodes: magrpo keep what" in CliRunner().invoke(app, words).output
+    others = CliRunner().invoke(app, [*words, "--algorithms", "collm_cc"])
+    assert "keep what" not in others.output

@@ -46,6 +46,14 @@ def test_without_vllm_there_is_one_line(tmp_path: Path, monkeypatch: pytest.Monk
     assert "colearn-llm[vllm]" in str(result.exception)
 
 
+@pytest.mark.parametrize("option", ["--max-batch", "--threads", "--max-tokens"])
+def test_an_option_that_vllms_server_lacks_is_refused(tmp_path: Path, option: str) -> None:
+    words = ["serve", str(tmp_path), "--engine", "vllm", "--port", "8001", option, "4"]
+    result = CliRunner().invoke(app, words)
+    assert isinstance(result.exception, ConfigError)
+    assert str(result.exception).startswith(f"{option}: vLLM's server does not have it")
+
+
 def test_what_is_no_exported_agent_is_named(tmp_path: Path) -> None:
     result = CliRunner().invoke(app, ["serve", str(tmp_path)])
     assert isinstance(result.exception, ConfigError)
