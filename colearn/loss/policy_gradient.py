@@ -118,14 +118,7 @@ class PolicyGradient(PolicyLoss):
         weights = self._token_weights(batch)
         ratio = bounded(log_ratio).exp()
         plain = ratio * advantages
-        kept = clipped_gain(
-            plain,
-            ratio,
-            advantages,
-            low=self.clip,
-            high=self.clip if self.clip_high is None else self.clip_high,
-            dual=self.dual_clip,
-        )
+        kept = self._clipped(plain, ratio, advantages)
         inside = self._inside(ratio)
         if inside is not None:
             kept = torch.where(inside, kept, 0.0)
@@ -158,12 +151,26 @@ class PolicyGradient(PolicyLoss):
             metrics["entropy"] = batch.entropy.sum() / batch.total_tokens
         return loss, floats(metrics)
 
+    def _clipped(self, plain: Tensor, ratio: Tensor, advantages: Tensor) -> Tensor:
+        """PPO's gain min(rho A, clip(rho, 1 - clip, 1 + clip_high) A) for tensors of equal shape,
+        where `plain` is rho A.
+
+        With `dual_clip` c, the gain is at least c A where A < 0 (Ye et al. 2020).
+        """
+        gain = plain
+        if self.clip is not None:
+            high = self.clip if self.clip_high is None else self.clip_high
+            gain = torch.minimum(plain, ratio.clamp(1.0 - self.clip, 1.0 + high) * advantages)
+        if self.dual_clip is not None:
+            gain = torch.maximum(gain, self.dual_clip * advantages.clamp(max=0.0))
+        return gain
+
     def _inside(self, ratio: Tensor) -> Tensor | None:
         """Boolean mask of the terms inside the trust region; None without `mask`."""
         if self.mask is None:
             return None
         high = self.mask if self.mask_high is None else self.mask_high
-        return (ratio.detach() >= 1.0 - self.mask) & (ratio.detach() <= 1.0 + high)
+        return (ratio >= 1.0 - self.mask) & (ratio <= 1.0 + high)
 
     def _per_term(self, log_ratio: Tensor, batch: PolicyBatch) -> Tensor:
         """Return the log-ratio of each term: with ratio "token" one log-ratio per token [N], else
@@ -179,9 +186,7 @@ class PolicyGradient(PolicyLoss):
         one = torch.ones_like(batch.logprobs)
         if self.reduction != "action_mean":
             return one
-        actions = int(batch.action_of.max()) + 1 if len(one) else 0
-        lengths = one.new_zeros(actions).index_add(0, batch.action_of, one)
-        return 1.0 / lengths[batch.action_of]
+        return one / batch.action_of.bincount()[batch.action_of]
 
 
 def bounded(log_ratio: Tensor) -> Tensor:
@@ -199,26 +204,3 @@ def floats(metrics: dict[str, Tensor]) -> dict[str, float]:
     """Convert metrics to floats with a single copy from the device."""
     numbers = torch.stack([value.detach().float() for value in metrics.values()]).tolist()
     return dict(zip(metrics, numbers, strict=True))
-
-
-def clipped_gain(
-    plain: Tensor,
-    ratio: Tensor,
-    advantages: Tensor,
-    *,
-    low: float | None,
-    high: float | None,
-    dual: float | None,
-) -> Tensor:
-    """PPO's gain min(rho A, clip(rho, 1 - low, 1 + high) A) for tensors of equal shape. `high` may
-    differ from `low` (DAPO); `plain` is rho A.
-
-    With `dual` c > 1 the gain of an action with A < 0 is at least c A (Ye et al. 2020).
-    """
-    kept = plain
-    if low is not None and high is not None:
-        kept = torch.minimum(plain, ratio.clamp(1.0 - low, 1.0 + high) * advantages)
-    if dual is not None:
-        floor = torch.maximum(kept, dual * advantages)
-        kept = torch.where(advantages < 0, floor, kept)
-    return kept

@@ -31,9 +31,8 @@ def value_loss(
     plain = (values - targets) ** 2
 
     def weighted(guesses: Tensor) -> Tensor:
-        above = (targets > guesses).to(guesses.dtype)
-        weight = 2 * (settings.expectile * above + (1 - settings.expectile) * (1 - above))
-        return weight * (guesses - targets) ** 2
+        above, below = (targets - guesses).clamp(min=0.0), (guesses - targets).clamp(min=0.0)
+        return 2 * (settings.expectile * above**2 + (1 - settings.expectile) * below**2)
 
     error = weighted(values)
     if settings.clip is not None:
