@@ -43,7 +43,10 @@ PACKAGES: dict[str, tuple[str, str]] = {
         "unit/advantage unit/algorithms unit/credit unit/critic unit/test_unscored.py "
         "integration/test_updater.py",
     ),
-    "loss": ("loss", "unit/loss unit/algorithms integration/test_updater.py"),
+    "loss": (
+        "loss",
+        "unit/loss unit/algorithms unit/test_unscored.py integration/test_updater.py",
+    ),
     "critic": (
         "critic",
         "unit/critic unit/advantage/test_token_gae.py integration/test_updater.py "

@@ -209,7 +209,7 @@ class Slab:
         moved, left = self._integers(rows), self._integers(kept)
         taken = Slab(len(rows), capacity, self.device, room)
         taken._copy_lengths(self, rows)
-        used = max(taken.lengths, default=0)
+        used = max(taken.lengths)
         longest = max((self.lengths[row] for row in kept), default=0)
         for old, new in ((self.keys, taken.keys), (self.values, taken.values)):
             for number, layer in enumerate(old):

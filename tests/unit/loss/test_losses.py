@@ -373,6 +373,26 @@ def test_with_a_ratio_of_tokens_each_token_of_an_action_weighs_its_own_penalty()
     assert metrics["kl"] == pytest.approx(expected, abs=1e-6)
 
 
+def test_with_a_ratio_of_sequences_the_tokens_of_an_action_weigh_their_penalties_alike():
+    """The tokens above in one action, of weight 2/3 times 2, and the first one again in another, of
+    weight 2/3."""
+    policy = torch.full((3,), math.log(1 / 2))
+    _, metrics = PolicyGradient(importance_cap=2.0, kl=0.5)(
+        batch(
+            policy,
+            torch.zeros(2),
+            action_of=torch.tensor([0, 0, 1]),
+            old_logprobs=policy,
+            behaviour=torch.tensor([3 / 4, 1 / 4, 3 / 4]).log(),
+            ref_logprobs=torch.tensor([1 / 4, 3 / 4, 1 / 4]).log(),
+            total_samples=2,
+            total_tokens=3,
+        )
+    )
+    expected = (4 / 3 * (0.193147 + 0.094535) + 2 / 3 * 0.193147) / 3
+    assert metrics["kl"] == pytest.approx(expected, abs=1e-6)
+
+
 def test_an_importance_at_the_cap_is_not_cut():
     _, _, metrics = gradient(PolicyGradient(importance_cap=1.0), OLD)
     assert metrics["importance_capped"] == 0.0
@@ -540,6 +560,22 @@ def test_a_mask_drops_terms_outside_of_both_bounds_whatever_their_advantage():
     assert value == pytest.approx((1.2 + 1.0) / 2)
     assert grad == pytest.approx([0.0, 0.0, 0.6, 0.5, 0.0])
     assert metrics["mask_fraction"] == pytest.approx(3 / 5)
+
+
+def test_a_mask_keeps_the_ratios_on_its_bounds():
+    """Ratios 1/2 and 2, which floats hold exactly, within [1/2, 2]."""
+    old = torch.zeros(2)
+    loss = PolicyGradient(mask=0.5, mask_high=1.0)
+    _, metrics = loss(
+        batch(
+            torch.tensor([0.5, 2.0]).log(),
+            action_of=torch.arange(2),
+            old_logprobs=old,
+            behaviour=old,
+            total_tokens=2,
+        )
+    )
+    assert metrics["mask_fraction"] == 0.0
 
 
 def test_a_clip_learns_where_a_mask_does_not():
