@@ -384,4 +384,5 @@ def test_an_episode_that_ends_because_a_history_is_too_long_is_abandoned_at_its_
     ((root, _),) = growth.start()
     growth.end_overlong("ben")
     assert abandoned == [root.state]
-    assert growth.nodes[-1].overlong == "ben"
+    (last,) = growth.nodes
+    assert (last.overlong, last.observations, last.metrics) == ("ben", {}, {"letters": 0.0})
