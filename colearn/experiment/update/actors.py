@@ -79,7 +79,7 @@ class Actors:
             for name, one in rows.items()
             if name in models
         }
-        for key, outputs in together(passes).items() if passes else ():
+        for key, outputs in together(passes).items():
             _add_logprobs("old_logprobs", rows[key.model], outputs)
 
     def add_reference_logprobs(

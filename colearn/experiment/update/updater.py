@@ -230,7 +230,7 @@ class Updater:
             )
             for name, epochs in own.items()
         }
-        for actor, (metrics, own_steps) in self.together(runs).items() if runs else ():
+        for actor, (metrics, own_steps) in self.together(runs).items():
             by_metric |= {**metrics, f"{actor.model}/optimizer_steps": [float(own_steps)]}
         # 12
         refresh = self.parts.loss.reference_update_every
