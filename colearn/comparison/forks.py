@@ -130,6 +130,7 @@ class Forks:
                 message = json.loads(line)
                 if "started" in message:
                     self._started.append(message["started"])
+                    self._codes.pop(message["started"], None)  # of an earlier run with this ID
                 else:
                     self._codes[message["ended"]] = message["code"]
             seconds = 0.0

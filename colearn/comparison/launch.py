@@ -9,7 +9,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
@@ -253,7 +253,8 @@ def _stop(processes: Sequence[_Process]) -> None:
 
 def _signal(process: _Process, number: signal.Signals) -> None:
     if process.handle.poll() is None:
-        os.killpg(process.handle.pid, number)
+        with suppress(ProcessLookupError):  # the fork server has waited for it since
+            os.killpg(process.handle.pid, number)
 
 
 @contextmanager

@@ -197,6 +197,27 @@ def test_it_is_said_when_nothing_can_be_started(
         forks.start(["train"], tmp_path / "log", append=False)
 
 
+SAME_ID = """
+import sys
+for request in sys.stdin:
+    print('{"started": 7}', flush=True)
+    if '"first"' in request:
+        print('{"ended": 7, "code": 1}', flush=True)
+"""
+
+
+def test_a_run_with_the_id_of_an_earlier_one_has_not_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start = subprocess.Popen
+    monkeypatch.setattr(
+        subprocess, "Popen", lambda _, **given: start([sys.executable, "-c", SAME_ID], **given)
+    )
+    with Forks({}) as forks:
+        assert forks.start(["first"], tmp_path / "log", append=False).wait(60) == 1
+        assert forks.start(["second"], tmp_path / "log", append=False).poll() is None
+
+
 def test_a_server_that_began_early_makes_the_runs_and_a_second_is_not_started(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
