@@ -7,6 +7,7 @@ from pathlib import Path
 
 from colearn.errors import ConfigError
 from colearn.record import ComparisonFolder, Line, read_run
+from colearn.report.repeats import independent
 from colearn.report.summarise import change
 from colearn.report.summary import Change
 
@@ -21,7 +22,8 @@ class Scores:
     after: Line
     """The last evaluation at or before the checkpoint."""
     seeds: list[int]
-    """Seeds of the algorithm's finished runs in the comparison; empty without a comparison."""
+    """Seeds of the algorithm's finished runs in the comparison; empty without a comparison. As in
+    the report, equal runs that were not trained count as one."""
     changes: dict[str, Change]
     """For each metric, the change from the first to the last evaluation of a run: mean over `seeds`
     and 95% interval."""
@@ -55,6 +57,6 @@ def _over_seeds(trained: Trained, comparison: Path | None) -> tuple[list[int], d
             return [], {}
         raise ConfigError(f"--comparison {comparison}: the run is none of its own; leave it out")
     beside = [run for other, run in planned if other == label and run.status == "finished"]
-    runs = [read_run(run, label) for run in beside]
+    runs = independent([read_run(run, label) for run in beside])
     metrics = dict.fromkeys(name for run in runs for e in run.evaluations for name in e.metrics)
     return [run.seed for run in runs], {name: change(runs, name) for name in metrics}

@@ -127,7 +127,9 @@ def _development(ends: Ends, judged: Headline) -> str:
 
 
 def _caution(gain: MeanEstimate | None) -> _Caution | None:
-    if gain is None or gain.low is None:
+    if gain is None:
+        return None
+    if gain.low is None:
         return _ONE_SEED
     return None if can_differ(gain.seeds, gain.seeds) else _FEW_SEEDS
 

@@ -106,6 +106,12 @@ def test_three_seeds_never_improve_however_far_they_went():
     )
 
 
+def test_an_algorithm_without_finite_values_is_not_called_one_seed():
+    assert headline({"a": (None, None, None)}, []) == (
+        "Evaluation return: a has no finite return at its ends."
+    )
+
+
 def test_what_holds_of_every_algorithm_is_said_once():
     three = MeanEstimate(mean=9.0, low=8.9, high=9.1, seeds=3)
     one = MeanEstimate(mean=9.0, low=None, high=None, seeds=1)
