@@ -103,7 +103,7 @@ SENTENCES: Mapping[str, Mapping[str, str]] = {
         "reward": "`module:function` with TRL's signature, one or several, beside `get_reward`.",
         "horizon": "Most answers of an episode.",
         "words": "Answers on which the embedded model is warm-started.",
-        "threads": "Whether tools and rewards that wait run for all episodes of a turn at once.",
+        "threads": "Whether functions of `reward` that wait run for all episodes at once.",
     },
     "openenv": {
         "url": "URL of an OpenEnv server, such as `http://127.0.0.1:8000`.",

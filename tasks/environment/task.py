@@ -85,8 +85,10 @@ class Environment(DecPOMDP[EnvironmentItem, EnvironmentState], LegalActions, Ser
     horizon: maximum number of answers per episode. An answer without a tool call also ends the
     episode.
     words: texts on which the embedded model is warm-started.
-    threads: whether the tools and rewards of different episodes run concurrently in several threads
-    if they wait. Set `threads` to false for an environment that is not thread-safe.
+    threads: whether the functions of `reward` run concurrently for different episodes, in several
+    threads, if they wait. Set `threads` to false for functions that are not thread-safe. Methods of
+    environments run one after another, because each episode has its own state of the global
+    generators; `run.step_workers` runs them concurrently in several processes.
     timeout: time limit in seconds of a tool call. A call that takes longer fails, all later calls
     of the episode fail too, and `get_reward` does not score the episode.
 
@@ -150,7 +152,10 @@ class Environment(DecPOMDP[EnvironmentItem, EnvironmentState], LegalActions, Ser
                 rows = [self._item(*row) for row in read_rows(RowSource(path=self.path))]
                 held = max(1, round(len(rows) * self.test_share))
                 if held == len(rows):
-                    raise ConfigError(f"task.path: {self.path} holds one row; add rows")
+                    raise ConfigError(
+                        f"task.test_share: holds out all rows of {self.path} ({held}); add rows, "
+                        "or set it lower"
+                    )
                 self._items = {"train": rows[:-held], "test": rows[-held:]}
         return self._items[split]
 

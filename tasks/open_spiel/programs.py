@@ -25,7 +25,8 @@ from .task import GameState, OpenSpiel
 class MCTS:
     """Monte-Carlo tree search with UCT, for games without hidden information.
 
-    Errors: ConfigError on other tasks, and for a game with hidden information or chance.
+    Errors: ConfigError on other tasks, and for a game with hidden information, simultaneous moves
+    or payoffs before its end.
     """
 
     simulations: Count = 100
@@ -47,6 +48,13 @@ class MCTS:
         if hidden(game):
             raise ConfigError(
                 f"program: mcts would look at hidden cards in '{state.game.name}'; use equilibrium"
+            )
+        kind = game.get_type()
+        in_turn = kind.dynamics == pyspiel.GameType.Dynamics.SEQUENTIAL
+        if not in_turn or kind.reward_model != pyspiel.GameType.RewardModel.TERMINAL:
+            raise ConfigError(
+                f"program: mcts needs moves in turn and payoffs at the end, unlike "
+                f"'{state.game.name}'; name another program"
             )
         seeds = [int(seed) for seed in view.rng.integers(2**31, size=2)]
         bot = pyspiel.MCTSBot(

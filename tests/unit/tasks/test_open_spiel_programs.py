@@ -38,6 +38,13 @@ def test_search_does_not_look_at_hidden_cards():
         MCTS().act(view(task, (0, 1), "player_0"))
 
 
+@pytest.mark.parametrize("game", ["oshi_zumo", "cliff_walking"])
+def test_search_needs_moves_in_turn_and_payoffs_at_the_end(game):
+    task = OpenSpiel(games=game, prompt="compact")
+    with pytest.raises(ConfigError, match=f"mcts needs moves in turn .* unlike '{game}'"):
+        MCTS().act(view(task, (), "player_0"))
+
+
 @pytest.mark.parametrize("alpha", [0.0, 0.2, 1 / 3])
 def test_kuhns_closed_form_is_an_equilibrium(alpha):
     task = OpenSpiel(games="kuhn_poker")
