@@ -45,8 +45,8 @@ class LiveGames(Generic[Key, Live]):
             self.drop()
 
     def drop(self) -> bool:
-        """Drop the oldest game. Returns whether there was a game to drop."""
-        if not self._by_play:
+        """Drop the oldest game. Returns whether this process had a game to drop."""
+        if self._process != os.getpid() or not self._by_play:
             return False
         self._end(self._by_play.popitem(last=False)[1])
         return True

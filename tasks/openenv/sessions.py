@@ -3,6 +3,7 @@ reuse."""
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -17,7 +18,9 @@ _RETRY = 0.05
 Play = tuple[str, int, tuple[str, ...]]
 """An episode: arguments of the reset, seed and actions."""
 
-_idle: dict[str, list[EnvironmentSession]] = {}
+_idle: dict[tuple[int, str], list[EnvironmentSession]] = {}
+"""Idle sessions by process and URL: a forked process has copies of its parent's sessions, whose
+connections belong to the parent."""
 
 
 def begin(url: str, arguments: Mapping[str, Any]) -> tuple[EnvironmentSession, ServerObservation]:
@@ -30,7 +33,7 @@ def begin(url: str, arguments: Mapping[str, Any]) -> tuple[EnvironmentSession, S
     """
     end = time.monotonic() + PATIENCE
     while True:
-        idle = _idle.setdefault(url, [])
+        idle = _idle_at(url)
         reused = bool(idle)
         session = idle.pop() if idle else EnvironmentSession(url)
         try:
@@ -49,7 +52,11 @@ def begin(url: str, arguments: Mapping[str, Any]) -> tuple[EnvironmentSession, S
 
 def finish(session: EnvironmentSession) -> None:
     """Keep a session for another episode."""
-    _idle.setdefault(session.url, []).append(session)
+    _idle_at(session.url).append(session)
+
+
+def _idle_at(url: str) -> list[EnvironmentSession]:
+    return _idle.setdefault((os.getpid(), url), [])
 
 
 _live: dict[str, LiveGames[Play, EnvironmentSession]] = {}

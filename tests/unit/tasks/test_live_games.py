@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import multiprocessing
+
 from colearn.tasks.live_games import LiveGames
 
 
@@ -29,3 +31,17 @@ def test_the_game_kept_longest_may_be_dropped_at_once() -> None:
     games.keep(2, 20)
     assert games.drop() and ended == [10]
     assert games.drop() and not games.drop()
+
+
+GAMES = LiveGames[int, int]()
+
+
+def test_a_forked_process_drops_no_game_of_its_parent() -> None:
+    GAMES.keep(1, 10)
+    with multiprocessing.get_context("fork").Pool(1) as pool:
+        assert not pool.apply(_dropped)
+    assert GAMES.drop()
+
+
+def _dropped() -> bool:
+    return GAMES.drop()
