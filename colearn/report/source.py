@@ -21,6 +21,8 @@ _TASK = ("task", "wrapper")
 """Sections of the config that are equal in runs that are compared."""
 _REPEATED = (*_TASK, "algorithm", "base", "models", "critic", "agents", "players", "train")
 """Sections of the config that are equal in runs that differ only by their seed."""
+_MEASURED = ("split", "greedy", "episodes")
+"""Settings of `evaluation` that are equal in runs that are compared."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,8 +102,9 @@ def read_source(path: Path, *, running: bool = False) -> Source:
 
 
 def _check_comparable(path: Path, runs: Sequence[Run]) -> None:
-    """Errors: CheckpointError for two runs on different tasks, and for two runs under one label
-    that are no repeats: if they have the same seed, or if they differ in more than the seed."""
+    """Errors: CheckpointError for two runs on different tasks or with evaluations of different
+    kinds, and for two runs under one label that are no repeats: if they have the same seed, or if
+    they differ in more than the seed."""
     for one, other in combinations(runs, 2):
         difference = _difference(one, other)
         if difference is not None:
@@ -115,7 +118,13 @@ def _difference(one: Run, other: Run) -> str | None:
     """Returns why two runs cannot be compared; None if they can."""
     names = _REPEATED if one.algorithm == other.algorithm else _TASK
     configs = [masked_settings(run.folder.settings()) for run in (one, other)]
-    mine, theirs = ({n: config[n] for n in names if n in config} for config in configs)
+    mine, theirs = (
+        {
+            **{name: config[name] for name in names if name in config},
+            "evaluation": {k: v for k, v in config.get("evaluation", {}).items() if k in _MEASURED},
+        }
+        for config in configs
+    )
     key = first_difference(mine, theirs)
     if key is not None:
         return told_difference(key, mine, theirs)

@@ -50,6 +50,18 @@ def test_runs_that_differ_in_more_than_the_seed_are_no_repeats(tmp_path: Path) -
     assert "(algorithm.discount was 0.9, is 0.5)" in refusal(tmp_path)
 
 
+@pytest.mark.parametrize("algorithm", ["magrpo", "collm_cc"])
+@pytest.mark.parametrize(
+    ("setting", "value"), [("split", "train"), ("greedy", True), ("episodes", 2)]
+)
+def test_runs_that_were_evaluated_otherwise_are_not_pooled(
+    tmp_path: Path, algorithm: str, setting: str, value: object
+) -> None:
+    written(tmp_path, "one", "magrpo", 0)
+    written(tmp_path, "two", algorithm, 1, **{f"evaluation__{setting}": value})
+    assert f"(evaluation.{setting} was " in refusal(tmp_path)
+
+
 def test_a_copy_of_a_run_is_no_second_seed(tmp_path: Path) -> None:
     run = written(tmp_path, "mine", "magrpo", 0)
     shutil.copytree(run, run.with_name("copy"))
