@@ -30,7 +30,7 @@ def final_answer(text: str) -> str | None:
 
 def code_block(text: str) -> str | None:
     """Returns the only fenced Python block; None if there is no block or more than one."""
-    text = without_reasoning(text)
+    text = without_reasoning(text).replace("\r\n", "\n")
     if text.count("```") != 2:
         return None
     match = _BLOCK.search(text)

@@ -78,7 +78,7 @@ class DeclaredWorkflow(Workflow[Mapping[str, Any]]):
         if self.measures:
             self.headline = Headline(self.measures[0])
         held = max(1, len(rows) // 5)
-        self._rows = {"train": rows[:-held] or rows, "test": rows[-held:]}
+        self._rows = {"train": rows[:-held], "test": rows[-held:]}
 
     def items(self, split: str) -> Sequence[Mapping[str, Any]]:
         """Returns the file's rows for a split; the last fifth of the rows is the split 'test'."""
@@ -161,8 +161,11 @@ def _rows(path: Path, golds: Set[str]) -> list[dict[str, Any]]:
                     f"{where}: '{name}' is not a gold answer; write a text or a list of texts"
                 )
         rows.append(row)
-    if not rows:
-        raise ConfigError(f"task.graph: items: {path} is empty; write one object per line")
+    if len(rows) < 2:
+        raise ConfigError(
+            f"task.graph: items: {path} has {len(rows)} rows; write two or more, one object per "
+            "line: the last fifth is the test split"
+        )
     return rows
 
 

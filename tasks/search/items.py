@@ -49,7 +49,7 @@ def load_questions(
     if Path(data).suffix in SUFFIXES:
         rows = _questions(file_rows(Path(data), ", ".join(SOURCES)))
         held = max(1, len(rows) // 5)
-        return {"train": rows[held:] or rows, "test": rows[:held]}, None
+        return {"train": rows[held:], "test": rows[:held]}, None
     raise ConfigError(
         f"task.data: unknown value {data!r}; known: {', '.join(SOURCES)}, or the path of a .jsonl "
         "or .csv file with question and answers"

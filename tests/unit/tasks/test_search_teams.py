@@ -375,6 +375,13 @@ def test_packaged_questions_come_with_their_corpus():
             assert set(item.titles) <= known
 
 
+def test_the_only_row_of_a_file_is_not_trained_on(tmp_path):
+    data = tmp_path / "questions.jsonl"
+    data.write_text(json.dumps({"question": "who?", "answers": ["you"]}))
+    task = SingleModel(data=str(data))
+    assert (len(task.items("train")), len(task.items("test"))) == (0, 1)
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [

@@ -124,6 +124,7 @@ def test_the_last_marked_line_is_the_final_answer():
 
 def test_a_code_block_is_the_only_one_or_none():
     assert code_block("a\n```python\nx\n```\nb") == "x\n"
+    assert code_block("a\r\n```python\r\nx\r\n```\r\n") == "x\n"
     assert code_block("```python\nx\n```\n```python\ny\n```") is None
     assert code_block("a ```python x```") is None
 

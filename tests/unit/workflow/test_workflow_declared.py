@@ -142,6 +142,13 @@ def test_what_is_wrong_with_a_graph_is_one_line(tmp_path, old, new, message):
     assert "\n" not in str(error.value)
 
 
+def test_one_row_cannot_be_both_splits(tmp_path):
+    made(tmp_path)
+    (tmp_path / "questions.jsonl").write_text('{"question": "q", "answers": ["a"]}')
+    with pytest.raises(ConfigError, match="has 1 rows; write two or more"):
+        DeclaredWorkflow(str(tmp_path / "graph.yaml"), tools={"look": look})
+
+
 def test_a_field_that_one_way_leaves_unset_is_found(tmp_path):
     graph = GRAPH.replace(
         "  - {name: found",
