@@ -6,11 +6,12 @@ from __future__ import annotations
 import asyncio
 import time
 from _thread import start_new_thread
+from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import Executor, Future
 from contextlib import suppress
 from functools import partial
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
 from colearn.contract.worker import Ended, hand_over
@@ -45,6 +46,8 @@ class CallingThread:
 
     def __init__(self) -> None:
         self._calls: SimpleQueue[Call | None] = SimpleQueue()
+        self._results: deque[Ended] = deque()
+        """Results that the event loop has not received yet."""
         self._task: asyncio.Task[Any] | None = None
         """The coroutine, once the loop has it."""
         self._cancelled = self._ended = False
@@ -77,8 +80,8 @@ class CallingThread:
             # not threading.Thread: an interruption of its start() can leave a lock locked, and then
             # the thread never runs
             start_new_thread(loop, ())
-            while calls := self._waiting():
-                hand_over([_ended(*call) for call in calls])
+            while (call := self._next()) is not None:
+                self._results.append(_ended(*call))
         except BaseException:
             self._cancel()
             raise
@@ -95,16 +98,33 @@ class CallingThread:
         while not self._ended:
             self._calls.get()
 
-    def _waiting(self) -> list[Call]:
-        """Wait for a call. Returns all queued calls, or an empty list after the coroutine has
-        ended."""
-        calls: list[Call] = []
-        while not calls or not self._calls.empty():
+    def withdraw(self) -> list[asyncio.Future[Any]]:
+        """Remove the calls that have not begun, and return their futures. Thread-safe."""
+        futures: list[asyncio.Future[Any]] = []
+        with suppress(Empty):
+            while True:
+                call = self._calls.get_nowait()
+                if call is not None:
+                    futures.append(call[0])
+        return futures
+
+    def return_results(self) -> None:
+        """Pass the results of calls that have ended to the event loop. Thread-safe."""
+        results: list[Ended] = []
+        with suppress(IndexError):
+            while True:
+                results.append(self._results.popleft())
+        hand_over(results)
+
+    def _next(self) -> Call | None:
+        """Wait for a call; return None after the coroutine has ended. Before this thread waits, the
+        event loop receives all results."""
+        try:
+            call = self._calls.get_nowait()
+        except Empty:
+            self.return_results()
             call = self._calls.get()
-            if call is None:
-                return []  # nobody awaits the others
-            calls.append(call)
-        return calls
+        return None if self._ended else call  # nobody awaits the calls of an ended coroutine
 
 
 class TurnSteps:
@@ -134,7 +154,7 @@ class TurnSteps:
             try:
                 return await run_in(self._threads, work, *arguments)
             except TaskError as error:
-                if not _needs_main_thread(error):
+                if not needs_main_thread(error):
                     raise
                 self._allowed = False
         return await self._caller(work, *arguments)
@@ -156,7 +176,7 @@ def _timed(work: Callable[..., Any], arguments: tuple[Any, ...]) -> tuple[Any, f
     return outcome, seconds - (time.thread_time() - worked), seconds
 
 
-def _needs_main_thread(error: BaseException | None) -> bool:
+def needs_main_thread(error: BaseException | None) -> bool:
     """Whether an error means that `signal` refused a call outside the main thread."""
     while error is not None:
         if isinstance(error, ValueError) and "main thread" in str(error):

@@ -32,6 +32,7 @@ from colearn.types import Tree
 from .branches import Barrier, advance, first_error
 from .executors import Beside, CallingThread, TurnSteps, run_in
 from .growth import Branch, Growth
+from .quick_calls import QuickCalls
 
 Order = Literal["lockstep", "free"]
 
@@ -208,8 +209,8 @@ class Driver:
             ThreadPoolExecutor(AT_ONCE, thread_name_prefix="task") as threads,
             ThreadPoolExecutor(AT_ONCE, thread_name_prefix="step") as steps,
         ):
-            free = self.order == "free"
-            step: Beside = partial(run_in, steps)
+            free, calls = self.order == "free", QuickCalls(caller)
+            step: Beside = partial(calls, steps)
             if self.pool is not None:
                 step = partial(run_in, self.pool)
             elif not free:
@@ -220,7 +221,7 @@ class Driver:
                     growths,
                     resumed,
                     None if free else Barrier(len(growths)),
-                    beside=partial(run_in, threads) if free else caller,
+                    beside=partial(calls, threads) if free else caller,
                     step=step,
                 )
             )

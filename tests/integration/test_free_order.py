@@ -201,12 +201,12 @@ class Where(Notes):
         return super().step(state, actions, rng)
 
 
-@pytest.mark.parametrize(("order", "own"), [("lockstep", "MainThread"), ("free", "step")])
-def test_a_pool_that_is_given_runs_the_steps(order: Order, own: str) -> None:
+@ORDERS
+def test_a_pool_that_is_given_runs_the_steps(order: Order) -> None:
     task = Where(horizon=2, items=2)
     task.threads = set()
     alone = played(order, task=task)
-    assert task.threads == {own}
+    assert task.threads == {"MainThread"}
     task.threads = set()
     with ThreadPoolExecutor(2, thread_name_prefix="given") as pool:
         assert played(order, task=task, pool=pool) == alone
@@ -224,8 +224,9 @@ class Looping(Notes):
         return super().step(*arguments)
 
 
-def test_a_task_in_lockstep_may_start_a_loop_and_set_an_alarm() -> None:
-    assert played("lockstep", task=Looping(horizon=2, items=2)) == played("lockstep")
+@ORDERS
+def test_a_task_may_start_a_loop_and_set_an_alarm(order: Order) -> None:
+    assert played(order, task=Looping(horizon=2, items=2)) == played(order)
 
 
 class Interrupted(Notes):
@@ -240,9 +241,10 @@ class Interrupted(Notes):
         return super().step(state, actions, rng)
 
 
-def test_an_interruption_ends_every_branch() -> None:
+@ORDERS
+def test_an_interruption_ends_every_branch(order: Order) -> None:
     with pytest.raises(KeyboardInterrupt):
-        played("lockstep", task=Interrupted(items=3))
+        played(order, task=Interrupted(items=3))
     assert not [
         t.name for t in threading.enumerate() if t.name.startswith(("loop", "task", "step"))
     ]
