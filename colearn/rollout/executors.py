@@ -102,10 +102,9 @@ class CallingThread:
         """Remove the calls that have not begun, and return their futures. Thread-safe."""
         futures: list[asyncio.Future[Any]] = []
         with suppress(Empty):
-            while True:
-                call = self._calls.get_nowait()
-                if call is not None:
-                    futures.append(call[0])
+            while (call := self._calls.get_nowait()) is not None:
+                futures.append(call[0])
+            self._calls.put(None)  # the coroutine has ended
         return futures
 
     def return_results(self) -> None:

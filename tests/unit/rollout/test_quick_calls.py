@@ -132,18 +132,47 @@ def test_a_slow_method_is_known_on_all_objects() -> None:
     assert run(work) == ["MainThread", "pool"]
 
 
-def test_while_the_calling_thread_is_blocked_other_functions_run_in_threads() -> None:
-    released = threading.Event()
+def test_while_the_calling_thread_is_blocked_other_functions_run_in_threads_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """None of them is queued behind the slow call first."""
+    released, queued = threading.Event(), list[Any]()
+    withdraw = CallingThread.withdraw
 
-    async def work(calls: Beside) -> str:
+    def withdrawn(caller: CallingThread) -> list[asyncio.Future[Any]]:
+        futures = withdraw(caller)
+        queued.extend(futures)
+        return futures
+
+    monkeypatch.setattr(CallingThread, "withdraw", withdrawn)
+
+    async def work(calls: Beside) -> list[str]:
         blocked = asyncio.create_task(calls(released.wait, PATIENCE))
         await asyncio.sleep(SLOW)
-        thread: str = await asyncio.wait_for(calls(where), PATIENCE)
+        threads = [await calls(where) for _ in range(3)]
         released.set()
         await blocked
-        return thread
+        return threads
 
-    assert run(work) == "pool"
+    assert run(work) == ["pool"] * 3
+    assert queued == []
+
+
+def test_a_slow_call_that_outlives_the_coroutine_does_not_keep_the_thread() -> None:
+    async def work(calls: Beside) -> None:
+        running = asyncio.create_task(calls(slow))
+        await asyncio.sleep(SLOW / 10)
+        assert not running.done()
+        raise LookupError
+
+    def ends() -> None:
+        with pytest.raises(LookupError):
+            run(work)
+
+    thread = threading.Thread(target=ends, daemon=True)
+    thread.start()
+    thread.join(timeout=PATIENCE)
+    assert not thread.is_alive()
 
 
 class Clock:
