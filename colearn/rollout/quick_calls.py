@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable
 from concurrent.futures import Executor
 from typing import Any
@@ -36,8 +36,8 @@ class QuickCalls:
         self._waiting_functions: set[Function] = set()
         self._main_functions: set[Function] = set()
         """Functions that need the main thread, because they set an alarm."""
-        self._idle: Counter[Function] = Counter()
-        self._seconds: Counter[Function] = Counter()
+        self._idle: defaultdict[Function, float] = defaultdict(float)
+        self._seconds: defaultdict[Function, float] = defaultdict(float)
         self._running: tuple[Function, float] | None = None
         """The function that runs in the calling thread, and the time at which its call began."""
         self._pending = 0
