@@ -172,7 +172,8 @@ def rate(
     """Plays episodes, all at once."""
     every = list(task.items("train"))
     items = [every[n % len(every)] for n in range(episodes)]
-    started, own, program = time.perf_counter(), time.process_time(), _worker_seconds()
+    program = _worker_seconds()
+    started, own = time.perf_counter(), time.process_time()
     trees, _ = grow(task, items, players, Chain(), seed=0, order=order)
     seconds = time.perf_counter() - started
     assert all(tree.nodes[-1].metrics.get("failed", 0.0) == 0.0 for tree in trees)
