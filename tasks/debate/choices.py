@@ -11,14 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from colearn.contract.seeding import derive_rng
 from colearn.errors import ConfigError
 from colearn.text.json_value import read_json
 
-from ..generated import draw_splits
-from ..math_duo.data import arithmetic
+from ..math_duo.data import MathProblem, load_problems
 from ..rows import DataRow, HubSplit, check_trained_on, file_rows, file_text
 from ..search.question import Question
 
@@ -141,8 +138,8 @@ def load_choices(
         test_data = test_data or known.tests
     splits: dict[str, Sequence[Question]]
     if data == "generated":
-        sizes = {"train": train, "test": test}
-        splits = dict(draw_splits(_sum, str, sizes=sizes, seed=seed, remedy="ask for fewer"))
+        problems = load_problems("generated", None, train, test, seed)
+        splits = {split: tuple(map(_sum, problems[split])) for split in problems}
     else:
         questions = _read(data, "task.data")
         cut = len(questions)
@@ -159,8 +156,10 @@ def load_choices(
     return splits
 
 
-def _sum(rng: np.random.Generator) -> Question:
-    problem = arithmetic(rng)
+def _sum(problem: MathProblem) -> Question:
+    """A generated sum with three wrong results near the right one, drawn from the sum alone: a sum
+    of one split is in no other split with other options."""
+    rng = derive_rng("sum", problem.question)
     wrong = rng.choice([step for step in range(-9, 10) if step], size=3, replace=False)
     values = [int(problem.answer), *(int(problem.answer + step) for step in wrong)]
     order = rng.permutation(4)

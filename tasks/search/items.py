@@ -47,9 +47,11 @@ def load_questions(
     if data in DATA_SETS:
         return {split: hub_questions(data, split) for split in ("train", "test")}, None
     if Path(data).suffix in SUFFIXES:
-        rows = _questions(file_rows(Path(data), ", ".join(SOURCES)))
-        held = max(1, len(rows) // 5)
-        return {"train": rows[held:], "test": rows[:held]}, None
+        rows = _file_questions(data)
+        tested = rows[: max(1, len(rows) // 5)]
+        texts = {question.text for question in tested}
+        trained = tuple(question for question in rows if question.text not in texts)
+        return {"train": trained, "test": tested}, None
     raise ConfigError(
         f"task.data: unknown value {data!r}; known: {', '.join(SOURCES)}, or the path of a .jsonl "
         "or .csv file with question and answers"
@@ -61,10 +63,9 @@ def load_tested(data: str, world: World, kinds: Sequence[str]) -> tuple[Question
 
     Errors: as `load_questions`.
     """
-    splits, _ = load_questions(data, world, kinds)
     if Path(data).suffix in SUFFIXES:
-        everything = dict.fromkeys((*splits["test"], *splits["train"]))
-        return tuple(everything)
+        return tuple(dict.fromkeys(_file_questions(data)))
+    splits, _ = load_questions(data, world, kinds)
     return tuple(splits["test"])
 
 
@@ -80,6 +81,10 @@ def load_corpus(path: str | None, packaged: Corpus | None, data: str) -> Corpus:
             f"task.corpus: '{data}' comes without one; give a folder of .jsonl, .txt or .md files"
         )
     return packaged
+
+
+def _file_questions(data: str) -> tuple[Question, ...]:
+    return _questions(file_rows(Path(data), ", ".join(SOURCES)))
 
 
 def _questions(rows: Iterable[DataRow]) -> tuple[Question, ...]:

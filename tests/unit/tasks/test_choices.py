@@ -214,6 +214,13 @@ def test_a_generated_question_has_its_sum_behind_the_right_letter() -> None:
         assert eval(asked.removeprefix("What is ").rstrip("?")) == int(shown[question.answers[0]])
 
 
+def test_a_generated_sum_is_in_one_split_whatever_its_options() -> None:
+    splits = load_choices("generated", None, 500, 200, 0)
+    sums = {split: {q.text.splitlines()[0] for q in splits[split]} for split in splits}
+    assert (len(sums["train"]), len(sums["test"])) == (500, 200)
+    assert not sums["train"] & sums["test"]
+
+
 @pytest.mark.parametrize(
     ("said", "paid"), [("#### A", 1.0), ("so\n#### (A)", 1.0), ("#### B", 0.0)]
 )

@@ -356,7 +356,8 @@ def test_a_full_plan_holds_knowledge_and_a_first_answer():
 
 def test_questions_of_a_file_need_a_corpus(tmp_path):
     data = tmp_path / "questions.jsonl"
-    data.write_text('{"question": "who?", "answers": ["me"]}\n' * 5)
+    rows = [{"question": f"who {n}?", "answers": ["me"]} for n in range(5)]
+    data.write_text("\n".join(map(json.dumps, rows)))
     with pytest.raises(ConfigError, match=r"task\.corpus: .* comes without one"):
         ParallelRetrieval(data=str(data))
     (tmp_path / "corpus").mkdir()
@@ -375,11 +376,14 @@ def test_packaged_questions_come_with_their_corpus():
             assert set(item.titles) <= known
 
 
-def test_the_only_row_of_a_file_is_not_trained_on(tmp_path):
+@pytest.mark.parametrize("asked, trained", [("a", []), ("abcade", ["b", "c", "d", "e"])])
+def test_a_question_of_a_file_is_in_one_split(asked, trained, tmp_path):
     data = tmp_path / "questions.jsonl"
-    data.write_text(json.dumps({"question": "who?", "answers": ["you"]}))
+    rows = [{"question": question, "answers": ["you"]} for question in asked]
+    data.write_text("\n".join(map(json.dumps, rows)))
     task = SingleModel(data=str(data))
-    assert (len(task.items("train")), len(task.items("test"))) == (0, 1)
+    texts = {split: [q.text for q in task.items(split)] for split in ("train", "test")}
+    assert texts == {"train": trained, "test": ["a"]}
 
 
 @pytest.mark.parametrize(
