@@ -89,6 +89,14 @@ def test_where_every_model_has_its_own_schedule_no_step_is_joint() -> None:
     assert metrics["optimizer_steps"] == 0.0
 
 
+def test_a_critic_with_its_own_schedule_takes_its_steps_before_those_of_the_actors() -> None:
+    updater, metrics = updated(FROZEN, {}, critic_schedule=UpdateSchedule(3, None))
+    assert updater.critic is not None
+    assert updater.critic.learners["team"].steps == 3
+    assert updater.actors.learners["ada"].steps == metrics["optimizer_steps"] == 1
+    assert metrics["critic/team/learning_rate"] == 1e-3
+
+
 def test_a_model_that_has_gone_far_stops_alone() -> None:
     """The limit lies between what its first epochs move it, measured, and its last."""
     free, _ = updated(MAGRPO(), {"ada": UpdateSchedule(4, None)})
