@@ -17,8 +17,10 @@ from colearn.advantage.gae import GAE
 from colearn.advantage.token_gae import TokenGAE
 from colearn.algorithms.collm_cc import CoLLMCC
 from colearn.algorithms.collm_dc import CoLLMDC
+from colearn.algorithms.coma import COMA
 from colearn.config import OptimizerSettings
 from colearn.contract import ValueLoss
+from colearn.critic.counterfactual import Counterfactual
 from colearn.critic.tokenwise import Tokenwise
 from colearn.experiment.update import objective
 from colearn.experiment.update.critics import Critics
@@ -29,6 +31,8 @@ from colearn.types import Tree
 from colearn.value_model.item_means import ItemMeans
 
 PLAIN: dict[str, Any] = {"advantage": GAE(), "value_loss": ValueLoss()}
+EARLIER = {"product": 1.0, "square": 2.0}
+"""Sums of earlier iterations by which a residual has the share c = 0.5."""
 
 
 def learner_of(name: str, network: Network, kind: type[LocalLearner] = Recorder) -> LocalLearner:
@@ -155,8 +159,7 @@ def test_with_item_means_every_epoch_has_values_with_the_share_of_earlier_iterat
     """A value is m + c f with c = 0.5, whatever this iteration's values say about c."""
     team, trees = stage
     sums = [f"team\x1f{turn}\x1f\x1f" for turn in range(3)]
-    state = {key + "product": (1.0, 1.0) for key in sums}
-    state |= {key + "square": (2.0, 1.0) for key in sums}
+    state = {key + name: (size, 1.0) for key in sums for name, size in EARLIER.items()}
     settings = PLAIN | {"value_loss": ValueLoss(frozen_targets=frozen)}
     means = ItemMeans(state)
     updater = updater_of(
@@ -175,6 +178,26 @@ def test_with_item_means_every_epoch_has_values_with_the_share_of_earlier_iterat
         assert first[number] == pytest.approx(td_errors(tree, values), abs=1e-5)
     # the eight values of each turn were compared once: 4 episodes, 2 agents
     assert {means.state[key + "square"][1] for key in sums} == {0.75 + 8.0}
+
+
+def test_values_that_rows_of_their_own_are_read_for_have_the_item_means_too(stage: Stage) -> None:
+    """Q = m + c f with c = 0.5, and a network that predicts f = 0 everywhere: each value is m."""
+    team, _ = stage
+    parts = COMA().parts()
+    trees = play(Notes(items=4), team, parts.rollout)
+    sums = [f"team\x1f{turn}\x1f\x1f" for turn in range(3)]
+    state = {key + name: (size, 1.0) for key in sums for name, size in EARLIER.items()}
+    network = value_network(20, size=0.0, dtype=torch.float32)
+    critics = new_critics(Counterfactual(), {"team": learner_of("team", network)})
+    actors = {agent: learner_of(agent, team.network(agent)) for agent in team.voices}
+    updater = new_updater(
+        parts, actors, critic=critics, item_baseline=True, item_means=ItemMeans(state)
+    )
+    by_tree = ItemMeans().offsets(Counterfactual(), parts.credited(trees))
+    usual = [mean for one in by_tree for of_turns in one.values() for mean in of_turns.values()]
+    metrics = updater.update(trees, 0)
+    assert len(usual) == 4 * 2 * 3
+    assert metrics["critic/value_mean"] == pytest.approx(sum(usual) / len(usual))
 
 
 # --- at rollout ----------------------------------------------------------------------------------

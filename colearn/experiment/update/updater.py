@@ -203,11 +203,12 @@ class Updater:
             # 9
             if critic is not None:
                 values, metrics = critic.fit(critic_rows, numbers, parts, current, fit)
-            elif fixed is None and self.actors.value is not None:
+            elif fixed is None:
                 values = self.actors.read(trees, rows, numbers)
             # 10
             if ready is None:
-                values = None if values is None else used(numbers, values)
+                assert values is not None
+                values = used(numbers, values)
                 ready, statistics = self.actors.with_advantages(rows, parts, trees, numbers, values)
                 metrics |= statistics
             # 11

@@ -55,3 +55,8 @@ def test_returns_that_vary_twenty_times_as_much_or_as_little_are_of_another_scal
 
 def test_equal_returns_say_nothing_of_the_scale() -> None:
     assert shift(5.0, 0.0) == 2.0
+
+
+def test_a_critic_is_frozen_until_its_part_of_the_budget_is_used() -> None:
+    given = GivenCritics({}, frozen=0.25)
+    assert (given.still(0.2), given.still(0.25)) == (True, False)
