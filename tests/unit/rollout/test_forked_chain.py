@@ -164,6 +164,11 @@ def test_a_fork_adds_branches_to_the_chain_and_leaves_it_as_it_was(order: Any) -
     assert counts.generations == 2 * counts.joint_actions
 
 
+def test_each_turn_of_the_chains_and_each_of_the_branches_has_its_response_time() -> None:
+    _, counts = grown(ForkedChain(k=3, budget=4), uncertainty=at_turn(2))
+    assert len(counts.response_seconds) == 4 + 2
+
+
 def test_a_branch_continues_from_the_state_of_its_own_node() -> None:
     """The task tells ada the length of her last note."""
     (tree, _), _ = grown(ForkedChain(k=2, budget=3), uncertainty=at_turn(1))
