@@ -55,6 +55,7 @@ PACKAGES: dict[str, tuple[str, str]] = {
     "learn": (
         "learn",
         "unit/learn unit/algorithms unit/sft unit/experiment unit/estimate/test_estimate.py "
+        "unit/rollout/test_draws.py "
         "integration/test_updater.py integration/test_continuing.py "
         "integration/test_fresh_prompts.py integration/test_gradients.py "
         "integration/test_logprobs.py integration/test_references.py integration/test_sft.py "
@@ -83,9 +84,9 @@ PACKAGES: dict[str, tuple[str, str]] = {
     "update": (
         "experiment/update",
         "unit/algorithms unit/experiment unit/test_item_means.py unit/test_unscored.py "
-        "integration/test_gradients.py integration/test_references.py "
-        "integration/test_update_schedules.py integration/test_updater.py "
-        "integration/test_values.py integration/test_who_learns.py "
+        "integration/test_critic_lines.py integration/test_gradients.py "
+        "integration/test_references.py integration/test_update_schedules.py "
+        "integration/test_updater.py integration/test_values.py integration/test_who_learns.py "
         "integration/test_workflow_training.py",
     ),
 }
