@@ -113,6 +113,9 @@ class Dataset(Answering[DataItem], ReadsActions, RewardStructure, Services):
             for measure in ("", *function.measures)
         )
         self.measures = ("reward", *names)
+        for name in self.measures:
+            if self.measures.count(name) > 1:
+                raise ConfigError(f"task.reward: two functions report '{name}'; rename one of them")
         self._items: dict[str, Sequence[DataItem]] = {}
 
     def items(self, split: str) -> Sequence[DataItem]:

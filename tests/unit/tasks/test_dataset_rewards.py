@@ -211,6 +211,10 @@ def test_words_are_drawn_from_all_of_an_agents_own(red):
     [
         ({"reward": {"name": 3}}, "task.reward: .* names no function; write module:function"),
         ({"reward": {"team": ()}}, "task.reward: name a function of the team under 'team'"),
+        (
+            {"reward": {"team": "own:all_words", "all": "own:words"}, "agents": ("all",)},
+            "task.reward: two functions report 'reward_all_words'; rename one of them",
+        ),
         ({"agents": ("prompt",)}, "task.agents: 'prompt' must be an identifier other than"),
         ({"agents": {"a": "{prompt:>9}"}}, "task.agents.a: unknown field '{prompt}'"),
         ({"agents": {"a": "{prompt} {}"}}, "task.agents.a: unknown field '{}'"),
