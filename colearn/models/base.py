@@ -188,13 +188,17 @@ class Base(Adapted):
         """Convert the mask to the architecture's form: a single mask, or one mask for each kind of
         layer."""
         kinds = set(getattr(self.config, "layer_types", None) or ())
+        # GPT-Neo's name; its layers apply their window to a key's place in the row
+        kinds |= {"local"} & set(getattr(self.config, "attention_layers", None) or ())
         unknown = kinds - {"full_attention", "sliding_attention"}
         if unknown:
             raise ConfigError(
                 f"models.path: layers of kind {', '.join(sorted(unknown))} have no key/value "
                 "cache that can be forked; use a model with full or sliding attention"
             )
-        window = getattr(self.config, "sliding_window", None)
+        # a field that its class does not declare is another architecture's, and has no effect
+        declared = hasattr(type(self.config), "sliding_window")
+        window = self.config.sliding_window if declared else None
         if not isinstance(mask, Tensor):
             blocks = self._blocks(mask, window)
             if blocks is not None:

@@ -197,7 +197,7 @@ def load_base(
     base but not merged.
 
     Errors: ConfigError naming `field` for a missing or unsafe (pickled) model, and for an
-    architecture with unknown scaling of logits; MissingExtra.
+    architecture that cannot read packed trees (`check_logits`); MissingExtra.
     """
     from transformers import AutoModelForCausalLM
     from transformers.utils import logging
@@ -228,9 +228,8 @@ def load_base(
         _align(model)
     model.requires_grad_(trained)
     base = Base(model, dtype)
-    if head:
-        with _reading(path, field):
-            check_logits(base)
+    with _reading(path, field):
+        check_logits(base)
     return base
 
 
@@ -265,27 +264,28 @@ def _reading(path: str, field: str) -> Iterator[None]:
     """Context that converts any error while loading a damaged file to a ConfigError."""
     refuse_missing_folder(path, field)
     try:
-        _open_first(path)
+        _open_first(path, field)
         yield
-    except MemoryError:
+    except (MemoryError, ConfigError):
         raise
     except Exception as error:  # noqa: BLE001 - damaged files raise nearly anything
         raise _no_model(path, field, error) from None
 
 
-def _open_first(path: str) -> None:
+def _open_first(path: str, field: str) -> None:
     """Open a model's settings and tokenizer in a child process first.
 
-    Errors: ValueError if opening the files takes too much time or memory.
+    Errors: ValueError if opening the files takes too much time or memory; ConfigError naming
+    `field` for an adapter without readable settings.
     """
     if not os.path.isdir(path):
         _fetch_settings(path)
     folder = model_folder(path)
     if folder is not None:
         check_model_files(folder, settings_digests(folder))
-    base = adapter_config(path, "").get("base_model_name_or_path") if is_adapter(path) else None
+    base = adapter_config(path, field).get("base_model_name_or_path") if is_adapter(path) else None
     if isinstance(base, str) and base != path:
-        _open_first(base)
+        _open_first(base, field)
 
 
 @lru_cache(maxsize=256)
