@@ -134,6 +134,11 @@ class ChatFormat:
             closing = CLOSING + closing
         return Observation(text, self._turn(closing, text))
 
+    @staticmethod
+    def remembered(last: Action) -> Action:
+        """Return the action `last`, reduced to what `continuation` reads of it."""
+        return Action(OPEN if _is_inside(last.text) else "", last.tokens[-1:])
+
     def open_conversation(self, first: Observation) -> tuple[int, ...]:
         """Return the token ids of o_0 for a context with a system text or earlier turns. None of
         these tokens is trained."""

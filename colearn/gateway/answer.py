@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from colearn.client.protocol.tool_call_text import message, read_calls, write_call
+from colearn.client.protocol.tool_call_text import message, read_calls, write_answer
 from colearn.contract import SampledAction
 
 from .state import GatewayCall
@@ -36,8 +36,7 @@ def completion(call: GatewayCall, sampled: SampledAction) -> tuple[dict[str, Any
         "choices": [choice],
         "usage": _usage(sampled),
     }
-    parts = (*((content,) if content else ()), *(write_call(*one) for one in calls))
-    return body, "\n".join(parts)
+    return body, write_answer(content, calls)
 
 
 def _cut(text: str, stops: tuple[str, ...]) -> str:

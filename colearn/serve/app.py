@@ -123,8 +123,7 @@ async def _chat(service: Service, request: Request) -> Response:
             service.agent.name,
             turn.job,
             service.spelling if asked.logprobs else None,
-            offered=[function.name for function in asked.offered],
-            several=asked.parallel_tool_calls is not False,
+            asked,
             opened=service.opened_reasoning,
         )
         if asked.stream:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from colearn.client.protocol.errors import ServeError
 from colearn.client.protocol.events import event
+from colearn.client.protocol.schema import ChatRequest
 from colearn.client.protocol.tool_call_text import Call, message, read_calls
 from colearn.generate.job import Choice, Job, TokenDrawn
-from colearn.text.reasoning import AnswerStream, without_reasoning
+from colearn.text.reasoning import AnswerStream
 from colearn.types import Finish
 
 from .spelling import Spelling
@@ -23,8 +24,7 @@ class ChatAnswer:
     """The answer to one request.
 
     spelling: set if log-probabilities were requested.
-    offered: names of the functions that the answer may call.
-    several: whether the answer may make more than one call.
+    asked: the request.
     opened: the text with which the prompt opened reasoning. Reasoning is excluded from content and
     calls; `colearn.token_ids` has all tokens.
     """
@@ -34,13 +34,12 @@ class ChatAnswer:
         model: str,
         job: Job,
         spelling: Spelling | None,
+        asked: ChatRequest,
         *,
-        offered: Collection[str] = (),
-        several: bool = True,
         opened: str = "",
     ) -> None:
         self.job, self._spelling = job, spelling
-        self._offered, self._several, self._opened = offered, several, opened
+        self._asked, self._opened = asked, opened
         self._parts = [AnswerStream() for _ in job.choices]
         for part in self._parts:
             part.push(opened)
@@ -72,7 +71,7 @@ class ChatAnswer:
     def grown(self, token: TokenDrawn, usage: bool) -> bytes | None:
         """Returns the chunk for one token; None if the answer must be complete before its function
         calls can be parsed."""
-        if self._offered:
+        if self._asked.offered:
             return None
         content = self._parts[token.choice].push(token.text)
         if not content and self._spelling is None:
@@ -85,7 +84,7 @@ class ChatAnswer:
         chunk with the finish reason."""
         reason = _REASONS[finish]
         content, calls = self._read(self.job.choices[choice].text)
-        if self._offered:
+        if self._asked.offered:
             delta = message(content, calls)
             delta.pop("refusal")
             for number, call in enumerate(delta.get("tool_calls", ())):
@@ -99,9 +98,7 @@ class ChatAnswer:
         return rest + self._chunk(choice, {}, None, reason, usage)
 
     def _read(self, text: str) -> tuple[str, list[Call]]:
-        if not self._offered:
-            return without_reasoning(self._opened + text), []
-        return read_calls(self._opened + text, self._offered, several=self._several)
+        return read_answer(self._opened + text, self._asked)
 
     def counted(self) -> bytes:
         """Returns the chunk with the token counts, which ends a stream with `include_usage`."""
@@ -143,6 +140,12 @@ class ChatAnswer:
         return event(
             {**self._chunk_head(), "choices": [entry], **({"usage": None} if usage else {})}
         )
+
+
+def read_answer(text: str, asked: ChatRequest) -> tuple[str, list[Call]]:
+    """Returns the content and the calls of an answer to a request."""
+    offered = [function.name for function in asked.offered]
+    return read_calls(text, offered, several=asked.parallel_tool_calls is not False)
 
 
 def failure(error: ServeError) -> bytes:

@@ -13,13 +13,15 @@ from colearn.client.protocol.conversation import SentConversation, read_conversa
 from colearn.client.protocol.errors import ServeError, report
 from colearn.client.protocol.limits import ServerLimits
 from colearn.client.protocol.schema import ChatRequest
+from colearn.client.protocol.tool_call_text import write_answer
 from colearn.contract import TokenHistory, TokenRequest
 from colearn.contract.worker import QueueFull, Worker, WorkerStopped
 from colearn.generate.engine import Engine
 from colearn.generate.job import Event, Failed, Job
-from colearn.text.reasoning import without_reasoning
+from colearn.types import Action
 
 from .agent import ServedAgent
+from .completion import read_answer
 from .metrics import Metrics
 from .requests import check_request, sampling_of, seeds_of, token_history, too_long
 from .sessions import ServedSession, Sessions
@@ -48,7 +50,7 @@ class ServedTurn:
 
     job: Job
     conversation: SentConversation
-    name: str | None
+    asked: ChatRequest
     session: ServedSession | None
     submitted: bool = False
     committed: bool = False
@@ -169,7 +171,7 @@ class Service:
                 self.sessions.end(asked.session_id, session)
             raise
         self.turns += 1
-        return ServedTurn(job, conversation, asked.session_id, session)
+        return ServedTurn(job, conversation, asked, session)
 
     def submit(self, turn: ServedTurn) -> None:
         """Queues a turn for decoding.
@@ -189,8 +191,11 @@ class Service:
         turn.committed = True
         if turn.session is not None:
             (choice,) = turn.job.choices
-            sent = without_reasoning(self.opened_reasoning + choice.text)
-            self.sessions.commit(turn.session, turn.conversation, choice, sent)
+            assert choice.history is not None, "the answer is not complete"
+            chat, opened, tokens = self.agent.decoder, self.opened_reasoning, tuple(choice.tokens)
+            last = chat.remembered(Action(opened + chat.decode(tokens), tokens))
+            sent = write_answer(*read_answer(opened + choice.text, turn.asked))
+            self.sessions.commit(turn.session, turn.conversation, choice.history, last, sent)
         job = turn.job
         metrics = self.metrics
         metrics.prompt.inc(len(job.request.history))
@@ -204,8 +209,8 @@ class Service:
         self.turns -= 1
         if not turn.committed:
             turn.job.cancelled = True
-        if turn.session is not None and turn.name is not None:
-            self.sessions.end(turn.name, turn.session)
+        if turn.session is not None and turn.asked.session_id is not None:
+            self.sessions.end(turn.asked.session_id, turn.session)
 
     async def _encode(
         self, conversation: SentConversation, session: ServedSession | None

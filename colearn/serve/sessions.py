@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from colearn.client.protocol.conversation import SentConversation
 from colearn.client.protocol.errors import ServeError
 from colearn.contract import TokenHistory
-from colearn.generate.job import Choice
 from colearn.types import Action
 
 
@@ -23,17 +22,13 @@ class ServedSession:
     system: str | None
     """The system message of the session's first request."""
     history: TokenHistory = field(default_factory=TokenHistory)
+    last: Action | None = None
+    """The last action, as `ChatFormat.remembered` reduces it."""
     said: bytes = b""
     """Fingerprint of all texts in the session so far."""
     turns: int = 0
     busy: bool = False
     used: float = field(default_factory=time.monotonic)
-
-    @property
-    def last(self) -> Action | None:
-        """Return the last action, reduced to its last token. The tokens of the next observation
-        depend on the last token."""
-        return Action("", (self.history.ids[-1],)) if self.turns else None
 
 
 class Sessions:
@@ -87,11 +82,16 @@ class Sessions:
         return session
 
     def commit(
-        self, session: ServedSession, conversation: SentConversation, choice: Choice, sent: str
+        self,
+        session: ServedSession,
+        conversation: SentConversation,
+        history: TokenHistory,
+        last: Action,
+        sent: str,
     ) -> None:
-        """Adds an answered turn to the history; `sent` is the text that the client received."""
-        assert choice.history is not None, "the answer is not complete"
-        session.history = choice.history
+        """Adds an answered turn; `history` ends with the answer, which `last` is, reduced. `sent`
+        is the text that the client received."""
+        session.history, session.last = history, last
         session.said = digest(session.said, conversation.said, sent)
         session.turns += 1
 

@@ -14,7 +14,7 @@ from itertools import groupby, takewhile
 
 from .errors import ServeError
 from .schema import ChatRequest, Message
-from .tool_call_text import announce, write_call, write_response
+from .tool_call_text import announce, write_answer, write_response
 
 Entry = tuple[str, str]
 """A message as (role, text), with its tool calls as text."""
@@ -149,5 +149,5 @@ def read_conversation(asked: ChatRequest) -> SentConversation:
 
 
 def _text(message: Message) -> str:
-    calls = [write_call(call.function.name, call.function.read()) for call in message.calls]
-    return "\n".join((*((message.text,) if message.text else ()), *calls))
+    calls = ((call.function.name, call.function.read()) for call in message.calls)
+    return write_answer(message.text, calls)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 import secrets
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from colearn.text.json_value import read_json
@@ -40,6 +40,11 @@ def write_call(name: str, arguments: Mapping[str, Any]) -> str:
         {"name": name, "arguments": dict(sorted(arguments.items()))}, ensure_ascii=False
     )
     return f"<tool_call>{call}</tool_call>"
+
+
+def write_answer(content: str, calls: Iterable[Call]) -> str:
+    """Writes an assistant message as one text: its content, if there is any, then its calls."""
+    return "\n".join((*((content,) if content else ()), *(write_call(*one) for one in calls)))
 
 
 def write_response(text: str) -> str:

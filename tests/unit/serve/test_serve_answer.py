@@ -8,10 +8,17 @@ import pytest
 from tiny import byte_tokenizer
 
 from colearn.agents import ChatFormat
+from colearn.client.protocol.schema import ChatRequest
 from colearn.contract import Sampling, TokenHistory, TokenRequest
 from colearn.generate.job import Job, TokenDrawn
 from colearn.serve.completion import ChatAnswer
 from colearn.serve.spelling import Spelling
+
+
+def asked(*tools: str) -> ChatRequest:
+    offered = [{"type": "function", "function": {"name": name}} for name in tools]
+    body = {"messages": [{"role": "user", "content": "hello"}], "tools": offered}
+    return ChatRequest.model_validate(body)
 
 
 def answer(text: str, opened: str = "") -> ChatAnswer:
@@ -19,7 +26,7 @@ def answer(text: str, opened: str = "") -> ChatAnswer:
     request = TokenRequest(agent="ada", history=history, sampling=Sampling(), seeds=(0,))
     job = Job(request, ChatFormat(byte_tokenizer()))
     job.choices[0].text = text
-    return ChatAnswer("ada", job, None, opened=opened)
+    return ChatAnswer("ada", job, None, asked(), opened=opened)
 
 
 def streamed(parts: list[str], opened: str = "") -> str:
@@ -58,7 +65,7 @@ def test_a_stream_with_tools_has_the_log_probabilities_of_the_whole_answer() -> 
     choice = job.choices[0]
     choice.text, choice.tokens, choice.logprobs = "ab", [100, 101], [-0.5, -0.25]
     choice.top = [((100, -0.5),), ((101, -0.25),)]
-    one = ChatAnswer("ada", job, Spelling(byte_tokenizer()), offered=("look",))
+    one = ChatAnswer("ada", job, Spelling(byte_tokenizer()), asked("look"))
     drawn = [
         TokenDrawn(0, 100, -0.5, choice.top[0], "a"),
         TokenDrawn(0, 101, -0.25, choice.top[1], "b"),

@@ -9,8 +9,8 @@ import pytest
 from colearn.client.protocol.conversation import SentConversation
 from colearn.client.protocol.errors import ServeError
 from colearn.contract import TokenHistory, WindowExceeded
-from colearn.generate.job import Choice
 from colearn.serve.sessions import ServedSession, Sessions
+from colearn.types import Action
 
 
 def test_each_turn_sees_what_its_window_left() -> None:
@@ -40,7 +40,7 @@ def play(
     conversation = SentConversation(None, turns, said)
     session = held.begin(name, conversation)
     history = session.history.observe(range(3), None).act([7])
-    held.commit(session, conversation, Choice(tokens=[7], history=history), answer)
+    held.commit(session, conversation, history, Action("", (7,)), answer)
     held.end(name, session)
     return session
 

@@ -105,7 +105,8 @@ def test_a_choice_that_would_constrain_the_answer_is_refused(choice):
 def test_a_served_answer_holds_its_calls():
     choice = SimpleNamespace(text=LOOK, tokens=[1], logprobs=[0.0], top=[], finish="end")
     job = SimpleNamespace(choices=[choice], request=SimpleNamespace(history=[0]), prefilled=1)
-    answer = ChatAnswer("a", job, None, offered=["look"])
+    body = {"messages": [{"role": "user", "content": "u"}], "tools": OFFER}
+    answer = ChatAnswer("a", job, None, parse(json.dumps(body).encode()))
     (whole,) = answer.whole()["choices"]
     assert whole["finish_reason"] == "tool_calls"
     assert whole["message"]["tool_calls"][0]["function"]["name"] == "look"
