@@ -1,4 +1,4 @@
-"""Architectures that cannot read a packed tree: each computed wrong log-probabilities in silence."""
+"""Architectures that cannot read a packed tree, and those that can."""
 
 from __future__ import annotations
 
