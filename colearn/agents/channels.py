@@ -46,6 +46,20 @@ class Channels:
             in_header = token in (self.start, self.channel)
         return text
 
+    def context(self, before: Sequence[int], tokens: Sequence[int]) -> tuple[int, ...]:
+        """The header tokens of the message in which `tokens` end. `before` is the header of the
+        message in which they begin. Decoded in front of what follows `tokens`, the header says
+        whether a text is reasoning."""
+        header = [*before]
+        for token in tokens:
+            if token in (self.start, self.channel):
+                header = [token]
+            elif token == self.end:
+                header = []
+            elif header and header[-1] != self.message:
+                header.append(token)
+        return tuple(header)
+
 
 def read_channels(tokenizer: PreTrainedTokenizerBase, template: str | None) -> Channels | None:
     """The channels of a template; None if it has none."""

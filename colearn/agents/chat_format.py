@@ -119,6 +119,21 @@ class ChatFormat:
         }
         """The text of reasoning tags by token id, for tags that decoding would omit."""
 
+    def check_embedded(self, words: int, field: str) -> None:
+        """Check that a model with `words` embeddings reads what the template writes.
+
+        Errors: ConfigError naming `field` for a token without an embedding.
+        """
+        for text in (self._opening, self._between, self._after):
+            for token in self._ids(text):
+                if token >= words:
+                    name = self.tokenizer.convert_ids_to_tokens(token)
+                    raise ConfigError(
+                        f"{field}: chats hold the token {name!r}, id {token}, and the model has "
+                        f"embeddings for {words} tokens; call resize_token_embeddings on the model "
+                        "and train the token, or give another template in agents.chat"
+                    )
+
     def open(self, text: str) -> Observation:
         """Token ids of o_0, with which a history begins."""
         return Observation(text, self._turn(self._opening, text))
@@ -221,13 +236,23 @@ class ChatFormat:
                 begin = place + 1
         return text + self._plain(tokens[begin:])
 
+    def context(self, before: Sequence[int], tokens: Sequence[int]) -> tuple[int, ...]:
+        """Return the tokens that `decode` needs in front of what follows `tokens`. `before` are
+        those in front of `tokens`."""
+        return () if self._channels is None else self._channels.context(before, tokens)
+
     def opened_reasoning(self, observation: str) -> str:
         """Return the text that opens reasoning at the end of a prompt, before the action. Returns
         '' if the prompt does not open reasoning."""
         return opened_reasoning(observation + self._after)
 
     def _plain(self, tokens: tuple[int, ...]) -> str:
-        return self.tokenizer.decode(list(tokens), skip_special_tokens=True) if tokens else ""
+        if not tokens:
+            return ""
+        # the clean-up would drop spaces that were sampled
+        return self.tokenizer.decode(
+            list(tokens), skip_special_tokens=True, clean_up_tokenization_spaces=False
+        )
 
     def _turn(self, before: str, text: str) -> tuple[int, ...]:
         """Token ids of an observation and of the template text around it.

@@ -143,7 +143,7 @@ class DecodingRow:
         sampling = job.request.sampling
         self._limit = sampling.max_tokens
         if job.streams or sampling.stop or job.cut_stops:
-            self.text = GrowingText(job.chat.decode, sampling.stop, job.cut_stops)
+            self.text = GrowingText(job.chat, sampling.stop, job.cut_stops)
 
     def push(self, token: int, logprob: float) -> str:
         """Append a sampled token and check whether the action has ended. Returns the text that

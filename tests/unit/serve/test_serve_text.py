@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib.resources import files
+
 import pytest
 from tiny import byte_tokenizer
 
@@ -20,7 +22,7 @@ def ids(text: str | bytes) -> list[int]:
 
 def grow(text: str | bytes, *, own: tuple[str, ...] = (), cut: tuple[str, ...] = ()) -> list[str]:
     """The parts as they are given, the last one by the end."""
-    growing = GrowingText(CHAT.decode, own, cut)
+    growing = GrowingText(CHAT, own, cut)
     parts = []
     for token in ids(text):
         parts.append(growing.push(token))
@@ -75,3 +77,30 @@ def test_bytes_of_tokens_are_exact(text: str) -> None:
 def test_an_end_token_has_a_name_and_no_bytes() -> None:
     entry = Spelling(CHAT.tokenizer).entry(CHAT.end_id, -1.0, ())
     assert (entry["token"], entry["bytes"]) == ("<|end|>", [])
+
+
+SECRET = "<|channel|>analysis<|message|>a secret<|end|>"
+THOUGHT = "<think>a secret</think>"
+
+
+@pytest.mark.parametrize(
+    ("sampled", "text"),
+    [
+        (f"{SECRET}<|start|>assistant<|channel|>final<|message|>red.<|return|>", f"{THOUGHT}red."),
+        (f"{SECRET}<|start|>assistant<|channel|>commentary<|message|>I look.", f"{THOUGHT}I look."),
+        ("<|channel|>final<|message|>red<|return|>", "red"),
+        ("red<|return|>", "red"),
+        ("<|channel|>analysis<|message|>a se", "<think>a se"),
+    ],
+)
+def test_the_channels_of_gpt_oss_grow_into_the_whole_text(sampled: str, text: str) -> None:
+    """What a message is depends on its header, which was forgotten after two tokens."""
+    pytest.importorskip("trl", reason="its template is the reference")
+    source = (files("trl.chat_templates") / "gptoss.jinja").read_text(encoding="utf-8")
+    special = ("<|return|>", "<|start|>", "<|channel|>", "<|message|>", "<|end|>", "<|call|>")
+    chat = ChatFormat(byte_tokenizer(template=source, special=("<|pad|>", *special)))
+    tokens = chat.tokenizer(sampled, add_special_tokens=False)["input_ids"]
+    growing = GrowingText(chat, ("assistant",), ())
+    parts = [growing.push(token) for token in tokens]
+    assert not growing.stopped
+    assert "".join((*parts, growing.finish())) == text
