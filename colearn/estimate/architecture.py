@@ -136,6 +136,7 @@ def read_specs(run: ResolvedRun, architectures: Architectures) -> dict[str, Agen
             return None
         check_vocabulary(tokenizer, architecture.vocab_size, field)
         chat = ChatFormat(tokenizer, **settings.chat_format)
+        chat.check_embedded(architecture.vocab_size, field)
         positions = steady_positions(architecture)
         specs[agent] = AgentSpec(**settings.spec_fields, chat=chat, positions=positions)
     return specs

@@ -180,10 +180,13 @@ def _spec(run: ResolvedRun, agent: str, network: Network, tokenizers: Tokenizers
     key = NetworkKey("actor", settings.model)
     field = f"{key.section}.path"
     tokenizer = tokenizers.load(run.path(key), field=field)
-    check_vocabulary(tokenizer, network.base.config.vocab_size, field)
+    words = network.base.config.vocab_size
+    check_vocabulary(tokenizer, words, field)
+    chat = chat_of(run, agent, tokenizers)
+    chat.check_embedded(words, field)
     return AgentSpec(
         **settings.spec_fields,
-        chat=chat_of(run, agent, tokenizers),
+        chat=chat,
         adapter=network.adapter,
         positions=network.base.positions,
     )

@@ -56,8 +56,15 @@ def fine_tune(
             continue
         field = f"models.{name}.path"
         tokenizer = load_tokenizer(model.path, field=field)
-        rows = _rows(config, tokenizer, load_end_ids(model.path, field=field), spoken)
         architecture = read_config(model.path, field).get_text_config()
+        ends = load_end_ids(model.path, field=field)
+        chats = {
+            agent: ChatFormat(tokenizer, model_end_ids=ends, **config.agents[agent].chat_format)
+            for agent in {dialogue.agent for dialogue in spoken}
+        }
+        for chat in chats.values():
+            chat.check_embedded(architecture.vocab_size, field)
+        rows = [token_row(dialogue, chats[dialogue.agent]) for dialogue in spoken]
         _check_lengths(rows, spoken, steady_positions(architecture))
         arguments = trl.SFTConfig(
             num_train_epochs=epochs,
@@ -85,18 +92,6 @@ def fine_tune(
 
 _ADAPTER = "sft"
 _QUIET: Mapping[str, Any] = {"save_strategy": "no", "report_to": "none", "disable_tqdm": True}
-
-
-def _rows(
-    config: Config, tokenizer: Any, ends: tuple[int, ...], dialogues: Sequence[Dialogue]
-) -> list[dict[str, list[int]]]:
-    """Convert each dialogue to token ids in its agent's chat format."""
-    speaking = {dialogue.agent for dialogue in dialogues}
-    chats = {
-        agent: ChatFormat(tokenizer, model_end_ids=ends, **config.agents[agent].chat_format)
-        for agent in speaking
-    }
-    return [token_row(dialogue, chats[dialogue.agent]) for dialogue in dialogues]
 
 
 def _check_lengths(

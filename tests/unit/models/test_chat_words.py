@@ -1,0 +1,58 @@
+"""Words of a chat: those that the model has no embedding for, and the spaces between them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tiny import CHAT, Notes, byte_tokenizer, register, tiny_model
+from tokenizers import Tokenizer, models, pre_tokenizers
+from transformers import PreTrainedTokenizerFast
+
+from colearn.agents import ChatFormat
+from colearn.config import Config
+from colearn.errors import ConfigError
+from colearn.estimate.run_estimate import estimate
+from colearn.experiment.assemble import assemble
+
+
+def added_marker(folder: Path) -> str:
+    """A model whose tokenizer was given a marker, and whose embeddings were not resized."""
+    tokenizer = byte_tokenizer()
+    tiny_model(vocab=len(tokenizer)).save_pretrained(folder)
+    tokenizer.add_tokens(["<|begin|>"], special_tokens=True)
+    tokenizer.chat_template = "<|begin|>" + CHAT
+    tokenizer.save_pretrained(folder)
+    return str(folder)
+
+
+@pytest.mark.parametrize("work", [assemble, estimate], ids=["run", "dry run"])
+def test_a_template_with_a_token_that_the_model_lacks_is_one_line(
+    work: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was an index error in the first rollout, and on a CUDA device the end of the process."""
+    register(monkeypatch, notes=f"{Notes.__module__}:{Notes.__name__}")
+    model = {"path": added_marker(tmp_path / "model"), "learning_rate": 1e-2}
+    config = Config.model_validate(
+        {
+            "task": {"name": "notes"},
+            "algorithm": {"name": "magrpo"},
+            "models": {"*": model},
+            "run": {"device": "cpu"},
+        }
+    )
+    told = r"^models\.ada\.path: chats hold the token '<\|begin\|>', id 261, .* for 261 tokens; "
+    with pytest.raises(ConfigError, match=told):
+        work(config)
+
+
+def test_spaces_that_were_sampled_stay_in_the_text() -> None:
+    words = {word: number for number, word in enumerate(("<end>", "x", ",", "'", "y"))}
+    plain = Tokenizer(models.WordLevel(words, unk_token="x"))
+    plain.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=plain, eos_token="<end>", clean_up_tokenization_spaces=True
+    )
+    assert tokenizer.decode([1, 2, 4]) == "x, y"
+    assert ChatFormat(tokenizer, chat="plain").decode((1, 2, 3, 4, 0)) == "x , ' y"
