@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from colearn.errors import TaskError
 from colearn.text.printable import is_unicode
-from colearn.types import Node, Observation, Outcome
+from colearn.types import AnswerLimits, Node, Observation, Outcome
 
 Items = TypeVar("Items", bound=Sequence[Any])
 State = TypeVar("State")
@@ -44,24 +44,38 @@ def validate_observation(shown: str | Observation | None, agent: str) -> Observa
     """
     if shown is None:
         return None
-    text = shown.text if isinstance(shown, Observation) else shown
-    if not isinstance(text, str):
-        raise TaskError(
-            f"task.observe: agent '{agent}' was given a {type(text).__name__}, must be str, "
-            "Observation or None"
-        )
-    if not is_unicode(text):
-        raise TaskError(
-            f"task.observe: agent '{agent}' was given half of a surrogate pair, which no tokenizer "
-            "takes; replace it with text.encode(errors='replace').decode()"
-        )
-    if not isinstance(shown, Observation):
-        return Observation(text)
-    if shown.tokens:
-        raise TaskError(
-            f"task.observe: agent '{agent}' was given tokens, which its player adds; leave them out"
-        )
-    return shown
+    given = f"task.observe: agent '{agent}' was given"
+    seen = shown if isinstance(shown, Observation) else Observation(shown)
+    if not isinstance(seen.text, str):
+        raise TaskError(f"{given} a {type(seen.text).__name__}, must be str, Observation or None")
+    pairs = isinstance(seen.turns, list | tuple)
+    if not pairs or not all(isinstance(one, list | tuple) and len(one) == 2 for one in seen.turns):
+        raise TaskError(f"{given} turns that are no pairs of texts (user, assistant)")
+    system = () if seen.system is None else (seen.system,)
+    for text in (seen.text, *system, *(part for turn in seen.turns for part in turn)):
+        if not isinstance(text, str):
+            raise TaskError(f"{given} a {type(text).__name__} in system or turns, must be str")
+        if not is_unicode(text):
+            raise TaskError(
+                f"{given} half of a surrogate pair, which no tokenizer takes; replace it with "
+                "text.encode(errors='replace').decode()"
+            )
+    if seen.limits is not None:
+        _validate_limits(seen.limits, given)
+    if seen.tokens:
+        raise TaskError(f"{given} tokens, which its player adds; leave them out")
+    return seen
+
+
+def _validate_limits(limits: AnswerLimits, given: str) -> None:
+    """Errors: TaskError for limits that no answer can keep."""
+    if not isinstance(limits, AnswerLimits):
+        raise TaskError(f"{given} limits as a {type(limits).__name__}; use AnswerLimits(...)")
+    most, stop = limits.max_tokens, limits.stop
+    if most is not None and (type(most) is not int or most < 1):
+        raise TaskError(f"{given} limits.max_tokens {most!r:.60}, must be an integer of 1 or more")
+    if not isinstance(stop, tuple) or not all(isinstance(one, str) and one for one in stop):
+        raise TaskError(f"{given} limits.stop {stop!r:.60}, must be a tuple of non-empty texts")
 
 
 def validate_text(text: str, method: str) -> str:

@@ -32,7 +32,7 @@ from colearn.rollout.grow import grow
 from colearn.rollout.shapes import Chain
 from colearn.rollout.task_calls import items_of
 from colearn.rollout.validate import LARGEST_REWARD, validate_metrics, validate_outcome
-from colearn.types import Observation, Outcome, Tree
+from colearn.types import AnswerLimits, Observation, Outcome, Tree
 
 HERE = str(Path(__file__))
 METHODS = ("reset", "observe", "step", "global_info", "metrics")
@@ -178,6 +178,26 @@ class Gives(Raises):
         ),
         ("observe", Observation("seen", (1,)), "task.observe: agent 'ada' was given tokens, which"),
         ("observe", b"seen", "task.observe: agent 'ada' was given a bytes, must be str"),
+        (
+            "observe",
+            Observation("seen", limits=AnswerLimits(stop="</a>")),  # would stop at each of "</a>"
+            "task.observe: agent 'ada' was given limits.stop '</a>', must be a tuple of non-empty",
+        ),
+        (
+            "observe",
+            Observation("seen", limits=AnswerLimits(max_tokens=0)),  # would be no limit
+            "task.observe: agent 'ada' was given limits.max_tokens 0, must be an integer of 1",
+        ),
+        (
+            "observe",
+            Observation("seen", system="\ud800"),
+            "task.observe: agent 'ada' was given half of a surrogate pair",
+        ),
+        (
+            "observe",
+            Observation("seen", turns=(("hello",),)),
+            "task.observe: agent 'ada' was given turns that are no pairs of texts",
+        ),
         ("global_info", 7, "task.global_info: gave a int, must be str"),
         ("global_info", "\ud800", "task.global_info: gave half of a surrogate pair"),
         ("step", Outcome(state=None, reward=1e300), "task.step: reward is 1e+300, beyond 1e+09"),
