@@ -52,10 +52,10 @@ def check_finite(
         and (above is None or value > above)  # type: ignore[operator]
     ):
         return
-    wanted = "a finite number"
+    requirement = "a finite number"
     if least is not None:
-        wanted = f"a number of {least:g} or more"
+        requirement = f"a number of {least:g} or more"
     if above is not None:
-        wanted = f"a number above {above:g}"
-    told = "" if remedy is None else f"; {remedy}"
-    raise ConfigError(f"task.{field}: must be {wanted}, got {value!r}{told}")
+        requirement = f"a number above {above:g}"
+    suffix = "" if remedy is None else f"; {remedy}"
+    raise ConfigError(f"task.{field}: must be {requirement}, got {value!r}{suffix}")

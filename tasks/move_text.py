@@ -90,11 +90,11 @@ def plan_prompt(task: str, steps: Sequence[Step], run: ToolRun[Any] | None, *, s
             "* If it collides, goes out of bounds, loops, or fails to reach the goal, correct it "
             "(you may shorten, extend, or replace the sequence). Otherwise adopt it."
         )
-        shown = ToolRun("(none yet)", "(none yet)", False, None) if run is None else run
-        proposal = "none" if shown.answer is None else written(shown.answer)
+        tool_run = ToolRun("(none yet)", "(none yet)", False, None) if run is None else run
+        proposal = "none" if tool_run.answer is None else written(tool_run.answer)
         tool = (
-            f"\n\nTool Agent's latest code and output:\n* Code:\n{shown.code}\n"
-            f"* Execution output: {shown.output}\n* Proposed action: {proposal}"
+            f"\n\nTool Agent's latest code and output:\n* Code:\n{tool_run.code}\n"
+            f"* Execution output: {tool_run.output}\n* Proposed action: {proposal}"
         )
     history = f"\n\nTrajectory/history:\n{_history(steps)}" if steps else ""
     return _PLAN.format(received=received, task=task, tool=tool, history=history, verify=verify)
@@ -102,16 +102,16 @@ def plan_prompt(task: str, steps: Sequence[Step], run: ToolRun[Any] | None, *, s
 
 def compact_words(facts: Mapping[str, Iterable[Cell]]) -> list[str]:
     """A word for each cell that is not empty, such as `goal_c3`."""
-    return [f"{what}_{cell_name(cell)}" for what, where in facts.items() for cell in sorted(where)]
+    return [f"{name}_{cell_name(cell)}" for name, cells in facts.items() for cell in sorted(cells)]
 
 
 def compact_prompt(words: Sequence[str], agent: str, run: ToolRun[Any] | None) -> str:
     """A prompt with the agent's name, the state's words and, for the planner, the tool user's
     proposal."""
-    shown = " ".join([agent, *words])
+    text = " ".join([agent, *words])
     if agent == TOOL or run is None:
-        return shown
-    return f"{shown} tool {'none' if run.answer is None else ' '.join(run.answer)}"
+        return text
+    return f"{text} tool {'none' if run.answer is None else ' '.join(run.answer)}"
 
 
 def _history(steps: Sequence[Step]) -> str:

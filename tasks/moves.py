@@ -38,9 +38,9 @@ def moved(cell: Cell, move: str) -> Cell:
     return cell[0] + row, cell[1] + column
 
 
-def distance(one: Cell, other: Cell) -> int:
+def distance(first: Cell, second: Cell) -> int:
     """Manhattan distance."""
-    return abs(one[0] - other[0]) + abs(one[1] - other[1])
+    return abs(first[0] - second[0]) + abs(first[1] - second[1])
 
 
 def distances(goal: Cell, free: Collection[Cell]) -> dict[Cell, int]:

@@ -85,5 +85,5 @@ def guess(problem: StepProblem, rng: np.random.Generator) -> str:
     if rng.random() < KNOWN:
         return problem.program
     steps = list(_STEPS)
-    drawn = rng.integers(len(steps), size=int(rng.integers(1, 3)))
-    return " ".join(steps[int(step)] for step in drawn)
+    indices = rng.integers(len(steps), size=int(rng.integers(1, 3)))
+    return " ".join(steps[int(step)] for step in indices)

@@ -154,8 +154,8 @@ class StepLanguage:
         tests = StepProblem(question).tests
         if not are_steps(program):
             return Report(0.0, "no steps")
-        made = [(x, run_steps(program, x), wanted) for x, wanted in tests]
-        wrong = [f"{x} gave {y}" for x, y, wanted in made if y != wanted]
+        results = [(x, run_steps(program, x), expected) for x, expected in tests]
+        wrong = [f"{x} gave {y}" for x, y, expected in results if y != expected]
         return Report(1.0 - len(wrong) / len(tests), wrong[0] if wrong else "")
 
     def legal_action(self, problem: StepProblem, agent: str, rng: np.random.Generator) -> str:

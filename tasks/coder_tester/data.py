@@ -56,8 +56,8 @@ def load_problems(
             "train": tuple(p for p in problems if p.question not in questions),
             "test": tested,
         }
-    for split, kept in splits.items():
-        if not kept:
+    for split, subset in splits.items():
+        if not subset:
             raise ConfigError(f"task.data: {data} leaves no problem to {split}; add some")
     return splits
 
@@ -96,17 +96,19 @@ class _Problem(BaseModel):
     outputs: list[str] = []
 
 
-def _problem(value: Any, where: str, golden: int) -> ProgrammingProblem:
+def _problem(value: Any, location: str, golden: int) -> ProgrammingProblem:
     try:
         row = _Problem.model_validate(value)
     except ValidationError as error:
         first = error.errors()[0]
         field = ".".join(map(str, first["loc"])) or "the row"
-        raise ConfigError(f"task.data: {where}: {field}: {first['msg'].lower()}; fix it") from None
-    name, entry_point = row.name or where, row.entry_point
+        raise ConfigError(
+            f"task.data: {location}: {field}: {first['msg'].lower()}; fix it"
+        ) from None
+    name, entry_point = row.name or location, row.entry_point
     solutions = tuple(row.solutions or ())[:REFERENCES]
     if entry_point is not None:
-        _check_function(entry_point, row, where)
+        _check_function(entry_point, row, location)
         return ProgrammingProblem(
             name=name,
             question=row.question,
@@ -117,21 +119,23 @@ def _problem(value: Any, where: str, golden: int) -> ProgrammingProblem:
         )
     if not row.inputs or len(row.inputs) != len(row.outputs):
         raise ConfigError(
-            f"task.data: {where} has {len(row.inputs)} 'inputs' and {len(row.outputs)} 'outputs'; "
-            "give as many of each, one at least, or 'entry_point' and 'asserts'"
+            f"task.data: {location} has {len(row.inputs)} 'inputs' and {len(row.outputs)} "
+            "'outputs'; give as many of each, one at least, or 'entry_point' and 'asserts'"
         )
     tests = tuple(map(Case, row.inputs, row.outputs))[:golden]
     return ProgrammingProblem(name=name, question=row.question, tests=tests, solutions=solutions)
 
 
-def _check_function(entry_point: str, row: _Problem, where: str) -> None:
+def _check_function(entry_point: str, row: _Problem, location: str) -> None:
     """Rejects, at load time, a function that the sandbox would refuse at the first answer."""
     if not entry_point.isidentifier():
-        raise ConfigError(f"task.data: {where}: entry_point: {entry_point!r} is no name; fix it")
+        raise ConfigError(f"task.data: {location}: entry_point: {entry_point!r} is no name; fix it")
     try:
         take_apart(row.asserts, entry_point)
         parse_quietly(row.preamble)
     except SyntaxError as error:
-        raise ConfigError(f"task.data: {where}: preamble: not Python ({error}); fix it") from None
+        raise ConfigError(
+            f"task.data: {location}: preamble: not Python ({error}); fix it"
+        ) from None
     except ConfigError as error:
-        raise ConfigError(f"task.data: {where}: {error}") from None
+        raise ConfigError(f"task.data: {location}: {error}") from None

@@ -34,12 +34,12 @@ def humaneval_row(row: Mapping[str, Any]) -> Row:
 
 def mbpp_as_row(row: Mapping[str, Any]) -> Row:
     """A problem that asks for a function, with its asserts."""
-    told = mbpp_row(row)
+    problem = mbpp_row(row)
     return {
-        "name": told["task_id"],
-        "question": told["prompt"],
-        "entry_point": told["entry_point"],
-        "asserts": told["test"],
+        "name": problem["task_id"],
+        "question": problem["prompt"],
+        "entry_point": problem["entry_point"],
+        "asserts": problem["test"],
         "solutions": [row["code"]],
     }
 

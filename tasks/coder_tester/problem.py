@@ -57,15 +57,15 @@ def agrees(problem: ProgrammingProblem, printed: str, test: Case) -> bool:
     as by an `assert` of the golden tests: by Python's `==`, whatever else the function prints."""
     if problem.entry_point is None:
         return same(printed, test.output)
-    wanted, last = plain_value(test.output), printed.strip().rpartition("\n")[2]
-    if last == repr(wanted):
+    expected, last = plain_value(test.output), printed.strip().rpartition("\n")[2]
+    if last == repr(expected):
         return True
-    return len(last) <= LONGEST and is_literal(last) and bool(plain_value(last) == wanted)
+    return len(last) <= LONGEST and is_literal(last) and bool(plain_value(last) == expected)
 
 
-def same(printed: str, wanted: str) -> bool:
+def same(printed: str, expected: str) -> bool:
     """Whether two outputs are equal, ignoring white space."""
-    return printed.split() == wanted.split()
+    return printed.split() == expected.split()
 
 
 def arguments(text: str) -> tuple[Any, ...] | None:

@@ -23,15 +23,15 @@ def read_test(problem: ProgrammingProblem, text: str) -> Case | None:
     is two whole numbers."""
     text = without_reasoning(text)
     if problem.steps:
-        found = _NUMBERS.fullmatch(text.strip())
-        return found and Case(*(number.replace(" ", "") for number in found.groups()))
+        match = _NUMBERS.fullmatch(text.strip())
+        return match and Case(*(number.replace(" ", "") for number in match.groups()))
     if text.count(INPUT) != 1 or text.count(OUTPUT) != 1 or len(text) > LONGEST:
         return None
     before, _, output = text.partition(OUTPUT)
-    _, mark, given = before.partition(INPUT)
+    _, mark, input_text = before.partition(INPUT)
     if not mark:
         return None
-    test = Case(_bare(given), _bare(output))
+    test = Case(_bare(input_text), _bare(output))
     if not test.input or not test.output:
         return None
     if problem.entry_point is not None and (

@@ -61,13 +61,13 @@ def try_golden(problem: ProgrammingProblem, program: str, seconds: float) -> tup
     ends = time.monotonic() + seconds
     trials: list[CaseResult] = []
     for test in problem.tests:
-        left = ends - time.monotonic()
+        remaining = ends - time.monotonic()
         if trials and trials[0].error == "syntax":
             trials.append(trials[0])
-        elif left < _LEAST:
+        elif remaining < _LEAST:
             trials.append(CaseResult(False, "timeout"))
         else:
-            trials.append(try_test(problem, program, test, left))
+            trials.append(try_test(problem, program, test, remaining))
     return tuple(trials)
 
 

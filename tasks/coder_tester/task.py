@@ -210,19 +210,19 @@ class CoderTester(DecPOMDP[ProgrammingProblem, CodeState], Drawable, LegalAction
         if not state.item.solutions or not state.item.tests:
             return None
         item = state.item
-        said = {CODER: _block(item, item.solutions[0]), TESTER: _written(item, item.tests[0])}
-        return {agent: said[agent] for agent in joint_observations(self, state)}
+        actions = {CODER: _block(item, item.solutions[0]), TESTER: _written(item, item.tests[0])}
+        return {agent: actions[agent] for agent in joint_observations(self, state)}
 
     def legal_action(self, state: CodeState, agent: str, rng: np.random.Generator) -> str:
         """The program or a test of a random problem, for the warm start of the embedded model."""
         problems = self._problems["train"]
-        drawn = problems[int(rng.integers(len(problems)))]
+        problem = problems[int(rng.integers(len(problems)))]
         if state.item.steps:
-            return self._guess(state.item, drawn, agent, rng)
+            return self._guess(state.item, problem, agent, rng)
         if agent == TESTER:
-            tests = drawn.tests or (Case("0", "0"),)
-            return _written(drawn, tests[int(rng.integers(len(tests)))])
-        return _block(drawn, drawn.solutions[0] if drawn.solutions else "print(0)")
+            tests = problem.tests or (Case("0", "0"),)
+            return _written(problem, tests[int(rng.integers(len(tests)))])
+        return _block(problem, problem.solutions[0] if problem.solutions else "print(0)")
 
     def render(self, state: CodeState) -> str:
         """The newest program and test."""

@@ -128,9 +128,11 @@ def tester_prompt(
     """The tester's prompt; after the first turn it lists all mismatches so far. In
     sequential play it includes the coder's newest program."""
     if problem.steps:
-        told = _compact("tester", problem, rounds)
-        return told if program is None else f"{told} newest {program or 'none'}"
-    seen = f"\nThe coder's newest program:\n{program or '(none)'}\n" if program is not None else ""
+        text = _compact("tester", problem, rounds)
+        return text if program is None else f"{text} newest {program or 'none'}"
+    program_text = (
+        f"\nThe coder's newest program:\n{program or '(none)'}\n" if program is not None else ""
+    )
     form = ""
     if problem.entry_point is not None:
         form = (
@@ -138,9 +140,9 @@ def tester_prompt(
             "the output the value that it returns, both as Python literals."
         )
     if rounds:
-        told = history(rounds, whole=False)
-        return _RETEST.format(problem=problem.question, history=told, seen=seen, form=form)
-    return _TEST.format(problem=problem.question, seen=seen, form=form)
+        text = history(rounds, whole=False)
+        return _RETEST.format(problem=problem.question, history=text, seen=program_text, form=form)
+    return _TEST.format(problem=problem.question, seen=program_text, form=form)
 
 
 def _compact(role: str, problem: ProgrammingProblem, rounds: Sequence[TurnRecord]) -> str:
@@ -148,27 +150,29 @@ def _compact(role: str, problem: ProgrammingProblem, rounds: Sequence[TurnRecord
     if not rounds:
         return f"{role} {problem.question}"
     last = rounds[-1]
-    told = f"{role} {problem.question} program {last.code or 'none'}"
+    line = f"{role} {problem.question} program {last.code or 'none'}"
     if last.test is None:
-        return f"{told} test none"
-    return f"{told} test {last.test.input} {last.test.output} printed {last.printed or 'none'}"
+        return f"{line} test none"
+    return f"{line} test {last.test.input} {last.test.output} printed {last.printed or 'none'}"
 
 
 def history(rounds: Sequence[TurnRecord], *, whole: bool) -> str:
     """Formats the mismatches so far; with `whole`, also the programs."""
-    return "\n\n".join(_told(number, one, whole) for number, one in enumerate(rounds, start=1))
+    return "\n\n".join(
+        _told(number, record, whole) for number, record in enumerate(rounds, start=1)
+    )
 
 
-def _told(number: int, one: TurnRecord, whole: bool) -> str:
+def _told(number: int, record: TurnRecord, whole: bool) -> str:
     lines = [f"Attempt {number}:"]
     if whole:
-        lines += ["Code:", one.code or "(no single block that begins with ```python)"]
-    elif not one.code:
+        lines += ["Code:", record.code or "(no single block that begins with ```python)"]
+    elif not record.code:
         lines.append("The coder gave no program.")
-    if one.test is None:
+    if record.test is None:
         lines.append("No valid test case was given.")
     else:
-        lines += [f"Test input:\n{one.test.input}", f"Expected output:\n{one.test.output}"]
-        if one.code:
-            lines.append(f"Execution output:\n{one.printed or '(nothing)'}")
+        lines += [f"Test input:\n{record.test.input}", f"Expected output:\n{record.test.output}"]
+        if record.code:
+            lines.append(f"Execution output:\n{record.printed or '(nothing)'}")
     return "\n".join(lines)

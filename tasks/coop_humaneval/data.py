@@ -65,14 +65,14 @@ def load_problems(data: str) -> dict[str, tuple[HumanEvalProblem, ...]]:
     return {"train": problems[:-held_out], "test": problems[-held_out:]}
 
 
-def _problem(row: Any, where: str) -> HumanEvalProblem:
+def _problem(row: Any, location: str) -> HumanEvalProblem:
     texts = {}
     for key in _COLUMNS:
         value = row.get(key) if isinstance(row, Mapping) else None
         if not isinstance(value, str) or not value.strip():
-            raise ConfigError(f"task.data: {where} has no text '{key}'; fix it")
+            raise ConfigError(f"task.data: {location} has no text '{key}'; fix it")
         texts[key] = value
-    name, entry_point = str(row.get("task_id", where)), texts["entry_point"]
+    name, entry_point = str(row.get("task_id", location)), texts["entry_point"]
     try:
         function, preamble = surroundings(texts["prompt"], entry_point)
     except SyntaxError as error:

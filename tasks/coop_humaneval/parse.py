@@ -81,11 +81,11 @@ def read_answer(
             broken.append(piece)
             continue
         for statement in _kept(piece.tree, reserved):
-            wanted = isinstance(statement, ast.FunctionDef) and statement.name == name
-            if wanted:
+            is_target = isinstance(statement, ast.FunctionDef) and statement.name == name
+            if is_target:
                 assert isinstance(statement, ast.FunctionDef)
                 function = statement
-            if wanted or not alone:
+            if is_target or not alone:
                 first, last = _extent(statement)
                 code.append("\n".join(piece.lines[first - 1 : last]))
     if alone:
@@ -137,19 +137,19 @@ def _pieces(lines: list[str]) -> Iterator[_Piece]:
         end, tree, error = len(lines), None, ""
         while tree is None and attempts < _MOST_ATTEMPTS and budget > 0:
             attempts += 1
-            read = end
+            read_end = end
             try:
                 tree = parse_quietly("\n".join(lines[line:end]))
             except SyntaxError as failure:
                 error = f"line {failure.lineno or 1}, column {failure.offset or 1}: {failure.msg}"
                 # the parser stops there
-                read = min(end, line + (failure.lineno or 1))
-                earlier = _margin_before(lines, line, read - 1)
+                read_end = min(end, line + (failure.lineno or 1))
+                earlier = _margin_before(lines, line, read_end - 1)
                 if earlier is None:
                     break
                 end = earlier
             finally:
-                budget -= sum(len(text) + 1 for text in lines[line:read])
+                budget -= sum(len(text) + 1 for text in lines[line:read_end])
         if tree is not None:
             yield _Piece(tuple(lines[line:end]), tree, "")
             line = end
@@ -174,16 +174,16 @@ def _kept(tree: ast.Module, reserved: frozenset[str]) -> list[ast.stmt]:
     """The statements to keep. A statement that shares a line with a dropped one is dropped as
     well."""
     stays = [isinstance(node, _KEPT) and not reserved & _bound(node) for node in tree.body]
-    gone = {
+    dropped_lines = {
         line
-        for node, kept in zip(tree.body, stays, strict=True)
-        if not kept
+        for node, keep in zip(tree.body, stays, strict=True)
+        if not keep
         for line in range(_extent(node)[0], _extent(node)[1] + 1)
     }
     return [
         node
-        for node, kept in zip(tree.body, stays, strict=True)
-        if kept and not gone & set(range(_extent(node)[0], _extent(node)[1] + 1))
+        for node, keep in zip(tree.body, stays, strict=True)
+        if keep and not dropped_lines & set(range(_extent(node)[0], _extent(node)[1] + 1))
     ]
 
 
@@ -192,13 +192,13 @@ def _bound(statement: ast.stmt) -> set[str]:
     if isinstance(statement, ast.Import | ast.ImportFrom):
         return {alias.asname or alias.name.split(".")[0] for alias in statement.names}
     if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-        told = {
+        global_names = {
             name
             for node in ast.walk(statement)
             if isinstance(node, ast.Global)
             for name in node.names
         }
-        return {statement.name, *told}
+        return {statement.name, *global_names}
     return {
         node.id
         for node in ast.walk(statement)

@@ -70,7 +70,9 @@ def examine(
     name = problem.entry_point
     aux = read_answer(answers[0], AUX, reserved=frozenset({name}), alone=alone)
     main = read_answer(answers[1], name, reserved=frozenset({AUX}), alone=alone)
-    errors = [f"{who}, {part.error}" for who, part in ((AUX, aux), (name, main)) if part.error]
+    errors = [
+        f"{function}, {part.error}" for function, part in ((AUX, aux), (name, main)) if part.error
+    ]
     program = "\n\n".join(part for part in (problem.preamble, aux.code, main.code) if part)
     passed: tuple[bool, ...] = ()
     message = ""

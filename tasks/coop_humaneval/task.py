@@ -170,9 +170,9 @@ class CoopHumanEval(
     def alone(self) -> CoopHumanEval:
         """Returns the task without the reward's last level (cooperation), as the paper's single
         models are rewarded (6.2)."""
-        other = copy.copy(self)
-        other._pay_for_cooperation(False)
-        return other
+        task = copy.copy(self)
+        task._pay_for_cooperation(False)
+        return task
 
     def _pay_for_cooperation(self, cooperation: bool) -> None:
         self.cooperation = cooperation
@@ -209,10 +209,10 @@ class CoopHumanEval(
             )
         total = len(problem.asserts)
         usual = total if self.variant == "paper" else 1
-        shown = usual if self.feedback_tests is None else self.feedback_tests
+        test_count = usual if self.feedback_tests is None else self.feedback_tests
         if compact:
-            return text.compact_feedback(findings, shown=shown, total=total)
-        return text.full_feedback(findings, problem, agent, shown=shown)
+            return text.compact_feedback(findings, test_count=test_count, total=total)
+        return text.full_feedback(findings, problem, agent, test_count=test_count)
 
     def step(
         self, state: CoopHumanEvalState, actions: Mapping[str, str], rng: np.random.Generator

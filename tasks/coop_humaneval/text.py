@@ -67,9 +67,11 @@ def compact_prompt(problem: HumanEvalProblem, agent: str) -> str:
     return f"write {name} for {problem.entry_point}({problem.params}) : {problem.summary}"
 
 
-def full_feedback(findings: Findings, problem: HumanEvalProblem, agent: str, *, shown: int) -> str:
-    """Feedback with static diagnostics, execution diagnostics and the results of the first `shown`
-    tests."""
+def full_feedback(
+    findings: Findings, problem: HumanEvalProblem, agent: str, *, test_count: int
+) -> str:
+    """Feedback with static diagnostics, execution diagnostics and the results of the first
+    `test_count` tests."""
     main = problem.entry_point
     lines = [
         "Static and execution diagnostics:",
@@ -78,13 +80,13 @@ def full_feedback(findings: Findings, problem: HumanEvalProblem, agent: str, *, 
         "- Syntax: " + _syntax(findings),
         "- Cooperation: " + _cooperation(findings, main),
     ]
-    if shown:
-        lines += _tests(findings, problem, shown)
+    if test_count:
+        lines += _tests(findings, problem, test_count)
     name = AUX if agent == AUX else main
     return "\n".join(lines) + f"\n\nRevise your {name} accordingly. Output ONLY the function code."
 
 
-def compact_feedback(findings: Findings, *, shown: int, total: int) -> str:
+def compact_feedback(findings: Findings, *, test_count: int, total: int) -> str:
     facts = {
         "aux": findings.aux_defined,
         "main": findings.main_defined,
@@ -92,8 +94,8 @@ def compact_feedback(findings: Findings, *, shown: int, total: int) -> str:
         "uses": findings.cooperates,
     }
     words = [f"{name} {'yes' if fact else 'no'}" for name, fact in facts.items()]
-    if shown:
-        words.append(f"tests {sum(findings.passed[:shown])} of {min(shown, total)}")
+    if test_count:
+        words.append(f"tests {sum(findings.passed[:test_count])} of {min(test_count, total)}")
     return " ".join(words)
 
 
@@ -135,10 +137,10 @@ def _cooperation(findings: Findings, main: str) -> str:
     return f"OK ({main} calls aux and uses what it returns)"
 
 
-def _tests(findings: Findings, problem: HumanEvalProblem, shown: int) -> Sequence[str]:
+def _tests(findings: Findings, problem: HumanEvalProblem, test_count: int) -> Sequence[str]:
     if not findings.passed:
         return ["- Tests: NOT RUN"]
-    passed = findings.passed[:shown]
+    passed = findings.passed[:test_count]
     lines = [f"- Tests: {sum(passed)}/{len(passed)} passed"]
     failed = [problem.asserts[k] for k, good in enumerate(passed) if not good]
     lines += [f"  failed: {source}" for source in failed]

@@ -28,13 +28,13 @@ def find_use(function: ast.FunctionDef) -> Use:
         return Use()
     parents = {child: node for node in nodes for child in ast.iter_child_nodes(node)}
     calls = [call for node in nodes if (call := _call(node, parents)) is not None]
-    read = {
+    read_names = {
         node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
     }
     return Use(
         calls=bool(calls),
         wrapper=bool(calls) and _is_wrapper(function, calls),
-        ignored=bool(calls) and all(_is_ignored(call, parents, read) for call in calls),
+        ignored=bool(calls) and all(_is_ignored(call, parents, read_names) for call in calls),
     )
 
 
@@ -78,7 +78,7 @@ def _is_wrapper(function: ast.FunctionDef, calls: list[ast.Call]) -> bool:
             return False
 
 
-def _is_ignored(call: ast.Call, parents: dict[ast.AST, ast.AST], read: set[str]) -> bool:
+def _is_ignored(call: ast.Call, parents: dict[ast.AST, ast.AST], read_names: set[str]) -> bool:
     above = parents[call]
     while isinstance(above, ast.expr) and not isinstance(above, ast.Call | ast.NamedExpr):
         above = parents[above]
@@ -86,20 +86,20 @@ def _is_ignored(call: ast.Call, parents: dict[ast.AST, ast.AST], read: set[str])
         case ast.Expr():
             return True
         case ast.Assign(targets=targets):
-            return all(_unread(target, read) for target in targets)
+            return all(_unread(target, read_names) for target in targets)
         case ast.AnnAssign(target=target) | ast.AugAssign(target=target):
-            return _unread(target, read)
+            return _unread(target, read_names)
         case _:
             return False
 
 
-def _unread(target: ast.expr, read: set[str]) -> bool:
+def _unread(target: ast.expr, read_names: set[str]) -> bool:
     match target:
         case ast.Name(id=name):
-            return name not in read
+            return name not in read_names
         case ast.Starred(value=value):
-            return _unread(value, read)
+            return _unread(value, read_names)
         case ast.Tuple(elts=parts) | ast.List(elts=parts):
-            return all(_unread(part, read) for part in parts)
+            return all(_unread(part, read_names) for part in parts)
         case _:
             return False

@@ -147,17 +147,17 @@ class TextDecPOMDP(
         self, state: PlayState, actions: Mapping[str, str], rng: np.random.Generator
     ) -> Outcome[PlayState]:
         """Draw s' and then o, or end the episode if a reply is rejected."""
-        said = [without_reasoning(actions[agent]).strip() for agent in self.agents]
+        replies = [without_reasoning(actions[agent]).strip() for agent in self.agents]
         vocabularies = [self.action_words(agent) for agent in self.agents]
-        if not all(word in words for word, words in zip(said, vocabularies, strict=True)):
+        if not all(word in words for word, words in zip(replies, vocabularies, strict=True)):
             return self._rejected(state)
         joint = self.model.joint_action(
-            tuple(words.index(word) for word, words in zip(said, vocabularies, strict=True))
+            tuple(words.index(word) for word, words in zip(replies, vocabularies, strict=True))
         )
         hidden = _draw(self.model.transition[joint, state.hidden], rng)
-        seen = _draw(self.model.observation[joint, hidden], rng)
-        reward = float(self.model.reward[joint, state.hidden, hidden, seen])
-        numbers = np.unravel_index(seen, self.model.observation_shape)
+        joint_observation = _draw(self.model.observation[joint, hidden], rng)
+        reward = float(self.model.reward[joint, state.hidden, hidden, joint_observation])
+        numbers = np.unravel_index(joint_observation, self.model.observation_shape)
         after = PlayState(
             hidden=hidden,
             turn=state.turn + 1,

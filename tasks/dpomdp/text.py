@@ -64,12 +64,12 @@ def rename(
             )
     texts = []
     for kind, sets in (("actions", model.actions), ("observations", model.observations)):
-        told = tuple(tuple(words.get(name, name) for name in names) for names in sets)
-        for agent, names in zip(model.agents, told, strict=True):
+        agent_texts = tuple(tuple(words.get(name, name) for name in names) for names in sets)
+        for agent, names in zip(model.agents, agent_texts, strict=True):
             for text in names:
                 if names.count(text) > 1:
                     raise ConfigError(
                         f"task.words: two {kind} of '{agent}' read '{text}'; tell them apart"
                     )
-        texts.append(told)
+        texts.append(agent_texts)
     return texts[0], texts[1]

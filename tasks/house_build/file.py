@@ -52,97 +52,101 @@ def read_houses(file: str | Path) -> tuple[House, ...]:
     return houses
 
 
-def _house(entry: Any, where: str) -> House:
-    _check_keys(entry, _KEYS, required=_KEYS[:3], where=where)
+def _house(entry: Any, location: str) -> House:
+    _check_keys(entry, _KEYS, required=_KEYS[:3], location=location)
     name = entry["task_id"]
     if not isinstance(name, str) or not name:
-        raise _wrong(where, f"task_id must be text, got {name!r}; put it in quotes")
-    where = f"house '{name}'"
-    inventory = _inventory(entry["inventory"], where)
+        raise _wrong(location, f"task_id must be text, got {name!r}; put it in quotes")
+    location = f"house '{name}'"
+    inventory = _inventory(entry["inventory"], location)
     spec = entry["target_spec"]
-    _check_keys(spec, _SPEC_KEYS, required=_SPEC_KEYS, where=f"{where}, target_spec")
+    _check_keys(spec, _SPEC_KEYS, required=_SPEC_KEYS, location=f"{location}, target_spec")
     if spec["type"] != "y_layers":
-        raise _wrong(where, f"type must be 'y_layers', got {spec['type']!r}; no other is known")
-    size = _size(spec["size"], where)
-    letters = _letters(spec["layers"], size, where)
+        raise _wrong(location, f"type must be 'y_layers', got {spec['type']!r}; no other is known")
+    size = _size(spec["size"], location)
+    letters = _letters(spec["layers"], size, location)
     for letter in letters.values():
         if letter not in inventory:
-            raise _wrong(where, f"letter '{letter}' is not in the inventory; add it there")
+            raise _wrong(location, f"letter '{letter}' is not in the inventory; add it there")
     counted = Counter(letters.values())
     count = {letter: counted[letter] for letter in inventory}
     if entry.get("count") not in (None, count):
-        raise _wrong(where, f"count must be {count}; fix it or leave it out")
+        raise _wrong(location, f"count must be {count}; fix it or leave it out")
     box = {"from": [0, 0, 0], "to": [n - 1 for n in size]}
     if entry.get("bbox") not in (None, box):
-        raise _wrong(where, f"bbox must be {box}; fix it or leave it out")
+        raise _wrong(location, f"bbox must be {box}; fix it or leave it out")
     blocks = {cell: inventory[letter] for cell, letter in letters.items()}
     solid = sorted((cell for cell in blocks if blocks[cell] != AIR), key=upward)
     if not solid:
-        raise _wrong(where, "it is all air; give it a block")
+        raise _wrong(location, "it is all air; give it a block")
     return House(name, size, tuple((cell, blocks[cell]) for cell in solid))
 
 
 def _check_keys(
-    entry: Any, known: tuple[str, ...], *, required: tuple[str, ...], where: str
+    entry: Any, known: tuple[str, ...], *, required: tuple[str, ...], location: str
 ) -> None:
     if not isinstance(entry, dict):
-        raise _wrong(where, f"must be an object with {', '.join(required)}, got {entry!r}")
+        raise _wrong(location, f"must be an object with {', '.join(required)}, got {entry!r}")
     for key in entry:
         if key not in known:
-            raise _wrong(where, f"unknown key '{key}'; {nearest(key, known)}")
+            raise _wrong(location, f"unknown key '{key}'; {nearest(key, known)}")
     for key in required:
         if key not in entry:
-            raise _wrong(where, f"'{key}' is missing; add it")
+            raise _wrong(location, f"'{key}' is missing; add it")
 
 
-def _inventory(given: Any, where: str) -> dict[str, str]:
-    if not isinstance(given, dict) or not given:
-        raise _wrong(where, f"inventory must map letters to blocks, got {given!r}")
+def _inventory(value: Any, location: str) -> dict[str, str]:
+    if not isinstance(value, dict) or not value:
+        raise _wrong(location, f"inventory must map letters to blocks, got {value!r}")
     inventory = {}
-    for letter, block in given.items():
+    for letter, block in value.items():
         if len(letter) != 1 or letter.isspace():
-            raise _wrong(where, f"inventory: '{letter}' must be one letter; shorten it")
+            raise _wrong(location, f"inventory: '{letter}' must be one letter; shorten it")
         name = block.removeprefix("minecraft:") if isinstance(block, str) else ""
         if not re.fullmatch("[a-z0-9_]+", name):
-            raise _wrong(where, f"inventory: {block!r} is no block; write a name like stone_bricks")
+            raise _wrong(
+                location, f"inventory: {block!r} is no block; write a name like stone_bricks"
+            )
         inventory[letter] = name
     return inventory
 
 
-def _size(given: Any, where: str) -> Cell:
-    whole = isinstance(given, list) and all(
-        isinstance(n, int) and not isinstance(n, bool) and 1 <= n <= 99 for n in given
+def _size(value: Any, location: str) -> Cell:
+    integers = isinstance(value, list) and all(
+        isinstance(n, int) and not isinstance(n, bool) and 1 <= n <= 99 for n in value
     )
-    if not whole or len(given) != 3:
-        raise _wrong(where, f"size must be three whole numbers from 1 to 99, got {given!r}")
-    return given[0], given[1], given[2]
+    if not integers or len(value) != 3:
+        raise _wrong(location, f"size must be three whole numbers from 1 to 99, got {value!r}")
+    return value[0], value[1], value[2]
 
 
-def _letters(layers: Any, size: Cell, where: str) -> dict[Cell, str]:
+def _letters(layers: Any, size: Cell, location: str) -> dict[Cell, str]:
     """Maps every cell to its letter."""
     width, height, depth = size
     letters: dict[Cell, str] = {}
     if not isinstance(layers, list):
-        raise _wrong(where, f"layers must be a list, got {layers!r}")
+        raise _wrong(location, f"layers must be a list, got {layers!r}")
     for layer in layers:
-        _check_keys(layer, ("y", "rows"), required=("y", "rows"), where=f"{where}, layers")
+        _check_keys(layer, ("y", "rows"), required=("y", "rows"), location=f"{location}, layers")
         y, rows = layer["y"], layer["rows"]
         if isinstance(y, bool) or not isinstance(y, int) or not 0 <= y < height:
-            raise _wrong(where, f"layer y={y!r} lies outside size {list(size)}; fix one of them")
+            raise _wrong(location, f"layer y={y!r} lies outside size {list(size)}; fix one of them")
         if not isinstance(rows, list) or len(rows) != depth:
-            raise _wrong(where, f"layer y={y} must have {depth} rows; size is {list(size)}")
+            raise _wrong(location, f"layer y={y} must have {depth} rows; size is {list(size)}")
         for z, row in enumerate(rows):
             if not isinstance(row, str) or len(row) != width:
-                raise _wrong(where, f"layer y={y}, row {z} must have {width} letters, got {row!r}")
+                raise _wrong(
+                    location, f"layer y={y}, row {z} must have {width} letters, got {row!r}"
+                )
             for x, letter in enumerate(row):
                 if (x, y, z) in letters:
-                    raise _wrong(where, f"layer y={y} stands twice; drop one")
+                    raise _wrong(location, f"layer y={y} stands twice; drop one")
                 letters[x, y, z] = letter
     missing = set(range(height)) - {y for _, y, _ in letters}
     if missing:
-        raise _wrong(where, f"layer y={min(missing)} is missing; size is {list(size)}")
+        raise _wrong(location, f"layer y={min(missing)} is missing; size is {list(size)}")
     return letters
 
 
-def _wrong(where: str, what: str) -> ConfigError:
-    return ConfigError(f"task.houses_file: {where}: {what}")
+def _wrong(location: str, fault: str) -> ConfigError:
+    return ConfigError(f"task.houses_file: {location}: {fault}")

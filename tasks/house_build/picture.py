@@ -15,18 +15,18 @@ def picture(
     house: House, blocks: Sequence[PlacedBlock], agents: Sequence[str], *, caption: str
 ) -> Picture:
     """A group of two panels for each layer, from the ground up; the front row is drawn lowest."""
-    wanted = dict(house.blocks)
+    target = dict(house.blocks)
     width, height, depth = house.size
     layers: list[tuple[dict[tuple[int, int], Cell], dict[tuple[int, int], Cell]]]
     layers = [({}, {}) for _ in range(height)]
-    for (x, y, z), name in wanted.items():
+    for (x, y, z), name in target.items():
         at = (x, depth - 1 - z)
         layers[y][0][at] = Cell(name)
         layers[y][1][at] = Cell(name, mark="missing")
     for block in blocks:
         x, y, z = block.cell
         layers[y][1][x, depth - 1 - z] = Cell(
-            block.name, agents[block.owner], _mark(block, wanted.get(block.cell))
+            block.name, agents[block.owner], _mark(block, target.get(block.cell))
         )
     groups = tuple(
         (
@@ -38,7 +38,7 @@ def picture(
     return Picture(groups=groups, colours=BLOCK_COLOURS, caption=caption)
 
 
-def _mark(block: PlacedBlock, wanted: str | None) -> Mark:
-    if wanted is None:
+def _mark(block: PlacedBlock, expected: str | None) -> Mark:
+    if expected is None:
         return "extra"
-    return "" if wanted == block.name else "wrong"
+    return "" if expected == block.name else "wrong"

@@ -38,18 +38,18 @@ class BuildCounts:
     @property
     def match(self) -> float:
         """The share of all cells, air included, that match the blueprint, in [0, 1]."""
-        right = self.exact + self.background - self.extra
-        return right / (self.total + self.background)
+        matching = self.exact + self.background - self.extra
+        return matching / (self.total + self.background)
 
 
 def survey(blocks: Sequence[PlacedBlock], house: House) -> BuildCounts:
     """Compare the blocks with the blueprint and count them."""
-    wanted = dict(house.blocks)
-    occupied = sum(block.cell in wanted for block in blocks)
+    target = dict(house.blocks)
+    occupied = sum(block.cell in target for block in blocks)
     return BuildCounts(
-        total=len(wanted),
-        background=math.prod(house.size) - len(wanted),
-        exact=sum(wanted.get(block.cell) == block.name for block in blocks),
+        total=len(target),
+        background=math.prod(house.size) - len(target),
+        exact=sum(target.get(block.cell) == block.name for block in blocks),
         occupied=occupied,
         extra=len(blocks) - occupied,
     )

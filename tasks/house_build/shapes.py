@@ -16,20 +16,20 @@ def rectangles(blocks: Mapping[Cell, str]) -> tuple[Box, ...]:
     Greedy: each box starts at the first remaining cell and extends along x, then along z, as far as
     the block is the same.
     """
-    left = dict(blocks)
+    remaining = dict(blocks)
     boxes = []
     for start in sorted(blocks, key=upward):
-        if start not in left:
+        if start not in remaining:
             continue
-        block = left[start]
+        block = remaining[start]
         x, y, z = start
-        while left.get((x + 1, y, z)) == block:
+        while remaining.get((x + 1, y, z)) == block:
             x += 1
-        while all(left.get((each, y, z + 1)) == block for each in range(start[0], x + 1)):
+        while all(remaining.get((each, y, z + 1)) == block for each in range(start[0], x + 1)):
             z += 1
         box = Box(start, (x, y, z), block)
         for cell in box.cells():
-            del left[cell]
+            del remaining[cell]
         boxes.append(box)
     return tuple(boxes)
 

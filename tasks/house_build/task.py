@@ -247,9 +247,9 @@ class HouseBuild(DecPOMDP[House, HouseBuildState], Drawable, LegalActions, Rewar
         """Build this turn's world from an empty one, let the spiders attack, and score; nothing is
         random."""
         rules = self._rules(state.item)
-        said = [parse(actions[agent], rules) for agent in self.agents]
-        blocks = build(said)
-        attacks = [attack for commands in said for attack in commands.attacks]
+        all_commands = [parse(actions[agent], rules) for agent in self.agents]
+        blocks = build(all_commands)
+        attacks = [attack for commands in all_commands for attack in commands.attacks]
         alive = living(attacks, state.spiders, self.spider_hp)
         reward = raw_reward(
             survey(blocks, state.item),
@@ -266,7 +266,7 @@ class HouseBuild(DecPOMDP[House, HouseBuildState], Drawable, LegalActions, Rewar
             alive=len(alive),
             damage=sum(alive),
             reward=reward,
-            rejected=sum(commands.rejected for commands in said),
+            rejected=sum(commands.rejected for commands in all_commands),
         )
         return Outcome(
             state=after, reward=reward + self.reward_shift, done=reward > SOLVED[self.variant]
@@ -320,11 +320,11 @@ class HouseBuild(DecPOMDP[House, HouseBuildState], Drawable, LegalActions, Rewar
         parts = pieces(state.item, len(self.agents))
         lines = [self._kill()] if state.spiders and rng.random() < 0.5 else []
         count = int(rng.integers(1, min(self.limit, len(parts)) + 1))
-        left = dict(self._rules(state.item).resources)
+        resources = dict(self._rules(state.item).resources)
         for number in rng.permutation(len(parts)):
             box = parts[number]
-            if len(lines) < count and box.volume <= left[box.block]:
-                left[box.block] -= box.volume
+            if len(lines) < count and box.volume <= resources[box.block]:
+                resources[box.block] -= box.volume
                 lines.append(self.command(box))
         return "\n".join(lines)
 
@@ -339,8 +339,8 @@ class HouseBuild(DecPOMDP[House, HouseBuildState], Drawable, LegalActions, Rewar
         return picture(state.item, state.blocks, self.agents, caption=self._harm(state))
 
     def _harm(self, state: HouseBuildState) -> str:
-        left = max(0, self.player_hp - state.damage)
-        return f"spiders {state.alive} of {self.spiders}, health {left} of {self.player_hp}"
+        health = max(0, self.player_hp - state.damage)
+        return f"spiders {state.alive} of {self.spiders}, health {health} of {self.player_hp}"
 
     def _kill(self) -> str:
         return "kill" if self.prompt == "compact" else "/kill @e[type=spider]"

@@ -158,19 +158,19 @@ def owner_hints(
 
 
 def _lacking(
-    blocks: Sequence[PlacedBlock], wanted: Mapping[Cell, str], *, exact: bool
+    blocks: Sequence[PlacedBlock], target: Mapping[Cell, str], *, exact: bool
 ) -> dict[Cell, str]:
-    held = {block.cell: block.name for block in blocks}
+    built = {block.cell: block.name for block in blocks}
     return {
         cell: name
-        for cell, name in wanted.items()
-        if (held.get(cell) != name if exact else cell not in held)
+        for cell, name in target.items()
+        if (built.get(cell) != name if exact else cell not in built)
     }
 
 
 def _outside(blocks: Sequence[PlacedBlock], house: House) -> tuple[Box, ...]:
-    wanted = dict(house.blocks)
-    return in_order(rectangles({b.cell: AIR for b in blocks if b.cell not in wanted}))
+    target = dict(house.blocks)
+    return in_order(rectangles({b.cell: AIR for b in blocks if b.cell not in target}))
 
 
 _HEADINGS = {
@@ -199,9 +199,9 @@ def full_feedback(
         corners = ", ".join(_corners(box, "" if outside else box.block) for box in boxes)
         lines.append(f"{_HEADINGS[name]}: {corners or 'none'}.")
     if hints and threat.attacks:
-        left = max(0, threat.player_hp - damage)
+        health = max(0, threat.player_hp - damage)
         lines.append(
-            f"{alive} of {len(threat.attacks)} spiders attacked: {left} of {threat.player_hp} HP "
+            f"{alive} of {len(threat.attacks)} spiders attacked: {health} of {threat.player_hp} HP "
             "were left. They come back each turn."
         )
     lines.append(
@@ -226,12 +226,12 @@ def picture(house: House, blocks: Sequence[PlacedBlock]) -> list[str]:
     """Shows the house, the build and the owners' numbers (from 1) side by side. Layers are listed
     from the ground up, and a layer's rows from the front. The last line lists the letter of each
     block."""
-    wanted = dict(house.blocks)
+    target = dict(house.blocks)
     built = {block.cell: block.name for block in blocks}
-    letter = _letters([*wanted.values(), *built.values()])
+    letter = _letters([*target.values(), *built.values()])
     owner = {block.cell: str((block.owner + 1) % 10) for block in blocks}
     marks = (
-        {cell: letter[name] for cell, name in wanted.items()},
+        {cell: letter[name] for cell, name in target.items()},
         {cell: letter[name] for cell, name in built.items()},
         owner,
     )
@@ -241,8 +241,8 @@ def picture(house: House, blocks: Sequence[PlacedBlock]) -> list[str]:
         lines.append(f"y={y}")
         for z in range(depth):
             cells = [(x, y, z) for x in range(width)]
-            drawn = ("".join(mark.get(cell, ".") for cell in cells) for mark in marks)
-            lines.append("   ".join(drawn))
+            columns = ("".join(mark.get(cell, ".") for cell in cells) for mark in marks)
+            lines.append("   ".join(columns))
     return [*lines, ", ".join(f"{mark} {name}" for name, mark in letter.items())]
 
 

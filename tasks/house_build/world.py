@@ -110,7 +110,7 @@ def parse(text: str, rules: TurnRules) -> Commands:
     spiders, and `/damage` on more than one spider or above the player's attack. A fill that exceeds
     the remaining cells of a block is rejected, as are all commands beyond the limit.
     """
-    left = dict(rules.resources)
+    resources = dict(rules.resources)
     boxes: list[Box] = []
     attacks: list[Attack] = []
     rejected = 0
@@ -118,12 +118,12 @@ def parse(text: str, rules: TurnRules) -> Commands:
         command = _command(line, rules) if len(boxes) + len(attacks) < rules.commands else None
         if isinstance(command, Attack):
             attacks.append(command)
-        elif command is None or command.volume > left.get(command.block, math.inf):
+        elif command is None or command.volume > resources.get(command.block, math.inf):
             rejected += 1
         else:
             boxes.append(command)
             if command.block != AIR:
-                left[command.block] -= command.volume
+                resources[command.block] -= command.volume
     return Commands(tuple(boxes), tuple(attacks), rejected)
 
 
@@ -178,11 +178,11 @@ def _attack(line: str, rules: TurnRules) -> Attack | None:
 def _spiders(selector: str) -> tuple[bool, int | None]:
     """Whether a selector such as `type=spider,limit=1,...` selects spiders, and its limit."""
     pairs = [part.partition("=") for part in selector.split(",")]
-    given = {key.strip(): value.strip() for key, _, value in pairs}
-    limit = given.get("limit")
+    arguments = {key.strip(): value.strip() for key, _, value in pairs}
+    limit = arguments.get("limit")
     if limit is not None and (not re.fullmatch("[0-9]{1,6}", limit) or int(limit) == 0):
         return False, None
-    spiders = given.get("type", "").removeprefix("minecraft:") == "spider"
+    spiders = arguments.get("type", "").removeprefix("minecraft:") == "spider"
     return spiders, None if limit is None else int(limit)
 
 
@@ -201,11 +201,11 @@ def _named(square: str, layer: str) -> Cell:
     return column - 1, int(layer) - 1, int(square[len(letters) :]) - 1
 
 
-def build(said: Sequence[Commands]) -> tuple[PlacedBlock, ...]:
+def build(commands: Sequence[Commands]) -> tuple[PlacedBlock, ...]:
     """Runs each agent's commands in turn in an empty world; later agents overwrite earlier ones."""
     world: dict[Cell, PlacedBlock] = {}
-    for owner, own in enumerate(said):
-        for box in own.boxes:
+    for owner, agent_commands in enumerate(commands):
+        for box in agent_commands.boxes:
             for cell in box.cells():
                 if box.block == AIR:
                     world.pop(cell, None)
@@ -223,9 +223,9 @@ def upward(cell: Cell) -> Cell:
 def living(attacks: Iterable[Attack], spiders: Sequence[int], health: int) -> tuple[int, ...]:
     """The attack values of the spiders that survive a turn. Each spider has `health` points at the
     start of the turn."""
-    left = [float(health) for _ in spiders]
+    hit_points = [float(health) for _ in spiders]
     for attack in attacks:
-        alive = [number for number, points in enumerate(left) if points > 0]
+        alive = [number for number, points in enumerate(hit_points) if points > 0]
         for number in alive[: attack.targets]:
-            left[number] -= attack.damage
-    return tuple(value for value, points in zip(spiders, left, strict=True) if points > 0)
+            hit_points[number] -= attack.damage
+    return tuple(value for value, points in zip(spiders, hit_points, strict=True) if points > 0)

@@ -66,10 +66,10 @@ _WORD = re.compile(r"[a-zA-Z]{3,}")
 _READER = Reader()
 
 
-def equal(one: float, other: float) -> bool:
-    """NumEq: whether the absolute error is at most 1e-6 * max(1, |other|)."""
-    gap = abs(one - other)
-    return gap <= DELTA or gap / max(1.0, abs(other)) <= DELTA
+def equal(value: float, reference: float) -> bool:
+    """NumEq: whether the absolute error is at most 1e-6 * max(1, |reference|)."""
+    gap = abs(value - reference)
+    return gap <= DELTA or gap / max(1.0, abs(reference)) <= DELTA
 
 
 def plain_number(text: str) -> float | None:

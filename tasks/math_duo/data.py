@@ -102,8 +102,8 @@ def read_splits(
         splits["test"] = read(test_data)
         tested = {str(problem) for problem in splits["test"]}
         splits["train"] = tuple(p for p in splits["train"] if str(p) not in tested)
-    for split, kept in splits.items():
-        if not kept:
+    for split, subset in splits.items():
+        if not subset:
             raise ConfigError(f"task.data: {data} leaves no problem to {split}; add some")
     return splits
 
@@ -135,12 +135,12 @@ def _read(data: str) -> tuple[MathProblem, ...]:
     )
 
 
-def _pair(row: Any, where: str) -> tuple[str, str]:
+def _pair(row: Any, location: str) -> tuple[str, str]:
     match row:
         case {"problem": str(problem), "answer": str() | int() | float() as answer}:
             return problem, str(answer)
     raise ConfigError(
-        f"task.data: {where} has no 'problem' and 'answer', a text and a text or number; fix it"
+        f"task.data: {location} has no 'problem' and 'answer', a text and a text or number; fix it"
     )
 
 

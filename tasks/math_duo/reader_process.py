@@ -58,8 +58,10 @@ def main() -> None:
     for line in sys.stdin:
         # the limit counts whole seconds from the start of the process
         resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(time.process_time()) + SECONDS, hard))
-        asked = json.loads(line)
-        print(json.dumps(same(*asked) if isinstance(asked, list) else value(asked)), flush=True)
+        request = json.loads(line)
+        print(
+            json.dumps(same(*request) if isinstance(request, list) else value(request)), flush=True
+        )
 
 
 if __name__ == "__main__":

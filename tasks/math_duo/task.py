@@ -159,10 +159,10 @@ class MathDuo(DecPOMDP[MathProblem, MathState], Drawable, LegalActions, RewardSt
         steps = len(self._waves)
         step = state.turn * steps + state.seat
         made_from = []
-        for other, _ in state.said:
-            wave = next(k for k, wave in enumerate(self._waves) if other in wave)
+        for speaker, _ in state.said:
+            wave = next(k for k, wave in enumerate(self._waves) if speaker in wave)
             spoke = state.turn * steps + wave
-            made_from.append((spoke if spoke < step else spoke - steps, other))
+            made_from.append((spoke if spoke < step else spoke - steps, speaker))
         return Observation(self._shown(state, agent), fresh=True, made_from=tuple(made_from))
 
     def step(
@@ -173,34 +173,36 @@ class MathDuo(DecPOMDP[MathProblem, MathState], Drawable, LegalActions, RewardSt
         Errors: ConfigError if no sandbox works here; MissingExtra if math-verify is needed.
         """
         new = {agent: self._read(agent, text) for agent, text in actions.items()}
-        said = {**dict(state.said), **new}
+        latest = {**dict(state.said), **new}
         ends = state.seat + 1 == len(self._waves)
         turn = state.turn + ends
         after = MathState(
             item=state.item,
             turn=turn,
             seat=0 if ends else state.seat + 1,
-            said=tuple((agent, said[agent]) for agent in self.agents if agent in said),
+            said=tuple((agent, latest[agent]) for agent in self.agents if agent in latest),
             answers=state.answers + len(new),
-            matched=state.matched + sum(one.matched for one in new.values()),
+            matched=state.matched + sum(answer.matched for answer in new.values()),
         )
-        done = bool(ends) and (turn == self.turns or self._agreed(said))
+        done = bool(ends) and (turn == self.turns or self._agreed(latest))
         before = reward.team(self._final(dict(state.said)), state.item.answer)
         return Outcome(
             state=after,
-            reward=reward.team(self._final(said), state.item.answer) - before,
+            reward=reward.team(self._final(latest), state.item.answer) - before,
             done=done,
-            local_rewards={a: self._local(a, one, state.item.answer) for a, one in new.items()},
+            local_rewards={
+                a: self._local(a, answer, state.item.answer) for a, answer in new.items()
+            },
         )
 
     def metrics(self, state: MathState) -> Mapping[str, float]:
         """Returns `solved` (1 if the current final answer is right), `agreed` (1 if all agents gave
         the same number), `rounds` (complete turns) and `valid` (the share of answers in a valid
         format)."""
-        said = dict(state.said)
+        latest = dict(state.said)
         return {
-            "solved": reward.team(self._final(said), state.item.answer),
-            "agreed": float(self._agreed(said)),
+            "solved": reward.team(self._final(latest), state.item.answer),
+            "agreed": float(self._agreed(latest)),
             "rounds": float(state.turn),
             "valid": state.matched / state.answers if state.answers else 0.0,
         }
@@ -219,19 +221,19 @@ class MathDuo(DecPOMDP[MathProblem, MathState], Drawable, LegalActions, RewardSt
 
     def render(self, state: MathState) -> str:
         """The problem and the newest answers."""
-        lines = [f"{agent}: {one.answer or 'none'}" for agent, one in state.said]
+        lines = [f"{agent}: {answer.answer or 'none'}" for agent, answer in state.said]
         return "\n".join([state.item.question, *lines])
 
     def _shown(self, state: MathState, agent: str) -> str:
         role = agent.partition("_")[0]
         if self.prompt == "compact":
-            answers = {other: one.answer or "none" for other, one in state.said}
+            answers = {speaker: answer.answer or "none" for speaker, answer in state.said}
             return compact_prompt(role, state.item.question, answers)
         blocks = []
-        for other, one in state.said:
-            kind = "Code" if other.startswith("tool") else "Reasoning"
-            result = "Printed output" if other.startswith("tool") else "Answer"
-            blocks.append(f"{other}:\n{kind}: {one.text}\n{result}: {one.answer or 'none'}")
+        for speaker, answer in state.said:
+            kind = "Code" if speaker.startswith("tool") else "Reasoning"
+            result = "Printed output" if speaker.startswith("tool") else "Answer"
+            blocks.append(f"{speaker}:\n{kind}: {answer.text}\n{result}: {answer.answer or 'none'}")
         return full_prompt(role, state.item.question, "\n\n".join(blocks))
 
     def _read(self, agent: str, text: str) -> ParsedAnswer:
@@ -259,24 +261,24 @@ class MathDuo(DecPOMDP[MathProblem, MathState], Drawable, LegalActions, RewardSt
             return written
         return f"```python\nprint({written})\n```" if "tool" in agent else f"#### {written}"
 
-    def _local(self, agent: str, one: ParsedAnswer, truth: float) -> float:
+    def _local(self, agent: str, answer: ParsedAnswer, truth: float) -> float:
         if self.rewards == "outcome":
-            return float(one.matched)
+            return float(answer.matched)
         if agent.startswith("tool"):
-            return reward.tool_reward(one.matched, one.ran, one.value, truth)
-        return reward.reasoner_reward(one.matched, one.value, truth)
+            return reward.tool_reward(answer.matched, answer.ran, answer.value, truth)
+        return reward.reasoner_reward(answer.matched, answer.value, truth)
 
-    def _agreed(self, said: Mapping[str, ParsedAnswer]) -> bool:
+    def _agreed(self, latest: Mapping[str, ParsedAnswer]) -> bool:
         """Whether all agents but the judge gave the same number; False for a single agent."""
-        values = [said[worker].value for worker in self.workers if worker in said]
+        values = [latest[worker].value for worker in self.workers if worker in latest]
         if len(values) < 2 or len(values) < len(self.workers):
             return False
         first = values[0]
         return first is not None and all(v is not None and equal(v, first) for v in values)
 
-    def _final(self, said: Mapping[str, ParsedAnswer]) -> float | None:
+    def _final(self, latest: Mapping[str, ParsedAnswer]) -> float | None:
         decides = self.agents[-1] if self.agents[-1] == JUDGE else self.agents[0]
-        return said[decides].value if decides in said else None
+        return latest[decides].value if decides in latest else None
 
 
 def _named(role: str, count: int) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ def kuhn_picture(state: Any) -> Picture:
 def leduc_picture(state: Any) -> Picture:
     """A picture of both cards, the public card once it is revealed, and the chips in the pot."""
     cards = [leduc_poker.card(state, player) for player in (0, 1)]
-    public = [what for who, what in leduc_poker.events(state) if who < 0]
+    public = [card for player, card in leduc_poker.events(state) if player < 0]
     chips = [leduc_poker.chips(state, player) for player in (0, 1)]
     return _picture(cards, chips, public[0] if public else None)
 

@@ -57,11 +57,11 @@ class CompactConnectFour(Compact):
 
     def situation(self, state: Any, player: int) -> str:
         rows = marked(state, player)[::-1]
-        said = [MARKS[player]]
+        words = [MARKS[player]]
         for column in range(len(rows[0])):
             stones = [row[column] for row in rows if row[column] != "_"]
-            said += [f"c{column}" if len(stones) < len(rows) else "full", *stones]
-        return " ".join(said)
+            words += [f"c{column}" if len(stones) < len(rows) else "full", *stones]
+        return " ".join(words)
 
     def word(self, state: Any, player: int, action: int) -> str:
         return f"c{action}"

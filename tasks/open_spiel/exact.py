@@ -37,7 +37,7 @@ def all_decisions(name: str, form: str) -> tuple[tuple[Decision, ...], ...]:
         raise ConfigError(
             f"evaluation.exact: '{name}' is not written out as information states; set it to false"
         )
-    said = phrasing(name, form)
+    game_text = phrasing(name, form)
     decisions: tuple[dict[str, Decision], ...] = tuple({} for _ in range(game.num_players()))
     start: tuple[tuple[tuple[str, str], ...], ...] = ((),) * game.num_players()
     pending: list[tuple[Any, tuple[tuple[tuple[str, str], ...], ...]]] = [
@@ -51,18 +51,18 @@ def all_decisions(name: str, form: str) -> tuple[tuple[Decision, ...], ...]:
             pending += [(state.child(a), histories) for a, _ in state.chance_outcomes()]
             continue
         player = int(state.current_player())
-        seen, words = said.observation(state, player), said.words(state, player)
+        observation, words = game_text.observation(state, player), game_text.words(state, player)
         tagged = {f"<answer>{w}</answer>" if form == "full" else w: a for w, a in words.items()}
         key = state.information_state_string(player)
         decisions[player][key] = Decision(
-            key=key, history=histories[player], observation=seen, replies=tuple(tagged)
+            key=key, history=histories[player], observation=observation, replies=tuple(tagged)
         )
         if sum(map(len, decisions)) > LARGEST:
             raise ConfigError(
                 f"evaluation.exact: '{name}' has over {LARGEST} decisions; set it to false"
             )
         for reply, action in tagged.items():
-            extended = (*histories[player], (seen, reply))
+            extended = (*histories[player], (observation, reply))
             after = (*histories[:player], extended, *histories[player + 1 :])
             pending.append((state.child(action), after))
     return tuple(tuple(by_key.values()) for by_key in decisions)

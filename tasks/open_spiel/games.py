@@ -55,12 +55,12 @@ def load(name: str) -> Any:
     except pyspiel.SpielError as error:
         raise ConfigError(f"task.games: '{name}': {reason_of(error)}") from None
     kind = game.get_type()
-    drawn = (
+    chance_modes = (
         pyspiel.GameType.ChanceMode.DETERMINISTIC,
         pyspiel.GameType.ChanceMode.EXPLICIT_STOCHASTIC,
     )
-    played = (pyspiel.GameType.Dynamics.SEQUENTIAL, pyspiel.GameType.Dynamics.SIMULTANEOUS)
-    if kind.chance_mode not in drawn or kind.dynamics not in played:
+    dynamics = (pyspiel.GameType.Dynamics.SEQUENTIAL, pyspiel.GameType.Dynamics.SIMULTANEOUS)
+    if kind.chance_mode not in chance_modes or kind.dynamics not in dynamics:
         raise ConfigError(f"task.games: '{name}' has no chance moves to draw; choose another game")
     return game
 
@@ -84,8 +84,8 @@ def after_chance(name: str, moves: tuple[Move, ...], rng: np.random.Generator) -
     while position(name, moves).is_chance_node():
         outcomes = position(name, moves).chance_outcomes()
         weights = np.array([weight for _, weight in outcomes])
-        drawn = outcomes[int(rng.choice(len(outcomes), p=weights / weights.sum()))]
-        moves = (*moves, int(drawn[0]))
+        outcome = outcomes[int(rng.choice(len(outcomes), p=weights / weights.sum()))]
+        moves = (*moves, int(outcome[0]))
     return moves
 
 

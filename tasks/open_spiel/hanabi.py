@@ -160,32 +160,34 @@ class Hanabi(Full):
         )
 
     def situation(self, state: Any, player: int) -> Sequence[str]:
-        seen = table(state, player)
+        position = table(state, player)
         lines = [
-            f"1. There are {seen.lives} life tokens and {seen.tokens} information tokens "
+            f"1. There are {position.lives} life tokens and {position.tokens} information tokens "
             "remaining.",
-            f"2. The top of the color stacks are: {' '.join(seen.stacks)}.",
-            f"3. {seen.deck} cards remain in the draw pile.",
-            f"4. The discard pile currently contains: {' '.join(seen.discards) or 'None'}.",
+            f"2. The top of the color stacks are: {' '.join(position.stacks)}.",
+            f"3. {position.deck} cards remain in the draw pile.",
+            f"4. The discard pile currently contains: {' '.join(position.discards) or 'None'}.",
             "5. The other player's hand:",
         ]
-        for number, held in enumerate(seen.other):
+        for number, card in enumerate(position.other):
             lines.append(
-                f"- Card {number} ({held.face}): the other player believes it is {_possible(held)}."
+                f"- Card {number} ({card.face}): the other player believes it is {_possible(card)}."
             )
         lines.append("6. Your own hand, based on the revealed information:")
-        lines += [f"- Card {number}: {_possible(held)}." for number, held in enumerate(seen.own)]
+        lines += [
+            f"- Card {number}: {_possible(card)}." for number, card in enumerate(position.own)
+        ]
         others = since_last_turn(self, state, player)
         if others:
-            told = ", ".join(f"player {who} chose {word}" for who, word in others)
-            lines.append(f"7. Since your last turn: {told}.")
+            moves = ", ".join(f"player {mover} chose {word}" for mover, word in others)
+            lines.append(f"7. Since your last turn: {moves}.")
         return lines
 
     def word(self, state: Any, player: int, action: int) -> str:
-        verb, what, value = parts(state, player, action)
+        verb, target, value = parts(state, player, action)
         if verb == "Reveal":
-            return f"<Reveal player +1 {what} {value}>"
-        return f"<{verb} card {what}>"
+            return f"<Reveal player +1 {target} {value}>"
+        return f"<{verb} card {target}>"
 
     def stake(self, state: Any, player: int) -> float:
         """The points earned so far, which the team loses when it runs out of lives."""
@@ -203,25 +205,25 @@ class CompactHanabi(Compact):
     name = "hanabi"
 
     def situation(self, state: Any, player: int) -> str:
-        seen = table(state, player)
-        said = [
-            f"lives {seen.lives} tokens {seen.tokens} stacks {' '.join(seen.stacks)}",
-            f"deck {seen.deck} discards {' '.join(seen.discards) or 'none'}",
-            f"other {' '.join(held.face for held in seen.other)}",
-            f"knows {' '.join(held.colours + held.ranks for held in seen.other)}",
-            f"own {' '.join(held.colours + held.ranks for held in seen.own)}",
+        position = table(state, player)
+        words = [
+            f"lives {position.lives} tokens {position.tokens} stacks {' '.join(position.stacks)}",
+            f"deck {position.deck} discards {' '.join(position.discards) or 'none'}",
+            f"other {' '.join(card.face for card in position.other)}",
+            f"knows {' '.join(card.colours + card.ranks for card in position.other)}",
+            f"own {' '.join(card.colours + card.ranks for card in position.own)}",
         ]
-        said += [f"player_{who} {word}" for who, word in since_last_turn(self, state, player)]
-        return " ".join([*said, "say", " or ".join(self.words(state, player))])
+        words += [f"player_{mover} {word}" for mover, word in since_last_turn(self, state, player)]
+        return " ".join([*words, "say", " or ".join(self.words(state, player))])
 
     def word(self, state: Any, player: int, action: int) -> str:
-        verb, what, value = parts(state, player, action)
-        return f"{what}_{value}" if verb == "Reveal" else f"{verb.lower()}_{what}"
+        verb, target, value = parts(state, player, action)
+        return f"{target}_{value}" if verb == "Reveal" else f"{verb.lower()}_{target}"
 
     def revealed(self, state: Any) -> str:
         """The cards of both hands."""
-        seen = table_of_all(state)
-        hands = (" ".join(held.face for held in hand) for hand in (seen.own, seen.other))
+        position = table_of_all(state)
+        hands = (" ".join(card.face for card in hand) for hand in (position.own, position.other))
         return " ".join(f"player_{player} {hand}" for player, hand in enumerate(hands))
 
     def stake(self, state: Any, player: int) -> float:
@@ -247,8 +249,8 @@ def picture(state: Any) -> Picture:
     ]
     for seat, hand in enumerate((first.own, first.other)):
         cells = {
-            (column, ranks - int(held.face[1])): Cell(kind=held.face[0], owner=f"player_{seat}")
-            for column, held in enumerate(hand)
+            (column, ranks - int(card.face[1])): Cell(kind=card.face[0], owner=f"player_{seat}")
+            for column, card in enumerate(hand)
         }
         panels.append(Panel(f"hand of player_{seat}", max(1, len(hand)), ranks, cells))
     caption = f"{first.lives} lives, {first.tokens} tokens, {first.deck} cards in the deck"
@@ -257,15 +259,15 @@ def picture(state: Any) -> Picture:
 
 def table_of_all(state: Any) -> VisiblePosition:
     """The table with both hands open, for human viewers; player 0's hand is `own`."""
-    seen = [table(state, player) for player in (0, 1)]
+    positions = [table(state, player) for player in (0, 1)]
     return VisiblePosition(
-        lives=seen[0].lives,
-        tokens=seen[0].tokens,
-        stacks=seen[0].stacks,
-        deck=seen[0].deck,
-        discards=seen[0].discards,
-        own=seen[1].other,
-        other=seen[0].other,
+        lives=positions[0].lives,
+        tokens=positions[0].tokens,
+        stacks=positions[0].stacks,
+        deck=positions[0].deck,
+        discards=positions[0].discards,
+        own=positions[1].other,
+        other=positions[0].other,
     )
 
 
@@ -281,6 +283,6 @@ def _copies(rank: int, ranks: int) -> int:
     return 1 if rank == ranks else 2
 
 
-def _possible(held: Card) -> str:
-    colours, ranks = ", ".join(held.colours), ", ".join(held.ranks)
+def _possible(card: Card) -> str:
+    colours, ranks = ", ".join(card.colours), ", ".join(card.ranks)
     return f"one of the colors [{colours}] and one of the ranks [{ranks}]"

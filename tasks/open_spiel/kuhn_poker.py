@@ -14,7 +14,7 @@ ACTIONS = ("PASS", "BET")
 
 def card(state: Any, player: int) -> int:
     """The number of the player's card, 0 for the Jack."""
-    dealt = [action for who, action in made(state) if who < 0]
+    dealt = [action for mover, action in made(state) if mover < 0]
     return dealt[player]
 
 
@@ -59,8 +59,8 @@ class KuhnPoker(Full):
             "1. Blind ante: both player_0 and player_1 place 1 chip into the pot.",
             f"2. Deal: your card is {NAMES[rank]} ({CARDS[rank]}).",
             *(
-                f"{number}. player_{who} chooses {word}."
-                for number, (who, word) in enumerate(words_of_moves(self, state), 3)
+                f"{number}. player_{mover} chooses {word}."
+                for number, (mover, word) in enumerate(words_of_moves(self, state), 3)
             ),
         )
 
@@ -81,7 +81,7 @@ class CompactKuhnPoker(Compact):
     name = "kuhn_poker"
 
     def situation(self, state: Any, player: int) -> str:
-        others = [f"player_{who} {word}" for who, word in since_last_turn(self, state, player)]
+        others = [f"player_{mover} {word}" for mover, word in since_last_turn(self, state, player)]
         known = [] if _moved(state, player) else [f"card {CARDS[card(state, player)]}"]
         return " ".join([*known, *others, "say", " or ".join(self.words(state, player))])
 
@@ -98,4 +98,4 @@ class CompactKuhnPoker(Compact):
 
 
 def _moved(state: Any, player: int) -> bool:
-    return any(who == player for who, _ in made(state))
+    return any(mover == player for mover, _ in made(state))

@@ -14,15 +14,15 @@ ACTIONS = ("FOLD", "CALL", "RAISE")
 
 def card(state: Any, player: int) -> str:
     """The player's card: J, Q or K."""
-    return CARDS[[action for who, action in made(state) if who < 0][player]]
+    return CARDS[[action for mover, action in made(state) if mover < 0][player]]
 
 
 def events(state: Any) -> list[tuple[int, str]]:
     """Events after the deal: (player, action), and (-1, card) when the public card is revealed."""
-    told = []
-    for who, action in made(state)[2:]:
-        told.append((-1, CARDS[action]) if who < 0 else (who, ACTIONS[action]))
-    return told
+    moves = []
+    for mover, action in made(state)[2:]:
+        moves.append((-1, CARDS[action]) if mover < 0 else (mover, ACTIONS[action]))
+    return moves
 
 
 def chips(state: Any, player: int) -> float:
@@ -76,17 +76,17 @@ class LeducPoker(Full):
         )
 
     def situation(self, state: Any, player: int) -> Sequence[str]:
-        told = [
+        lines = [
             "Blind ante: both player_0 and player_1 place 1 chip into the pot.",
             f"Deal: your card is {card(state, player)}.",
         ]
-        for who, what in events(state):
-            told.append(
-                f"Reveal: the public card is {what}."
-                if who < 0
-                else f"player_{who} chooses <{what}>."
+        for mover, text in events(state):
+            lines.append(
+                f"Reveal: the public card is {text}."
+                if mover < 0
+                else f"player_{mover} chooses <{text}>."
             )
-        return [f"{number}. {line}" for number, line in enumerate(told, 1)]
+        return [f"{number}. {line}" for number, line in enumerate(lines, 1)]
 
     def word(self, state: Any, player: int, action: int) -> str:
         return f"<{ACTIONS[action]}>"
@@ -106,14 +106,14 @@ class CompactLeducPoker(Compact):
     name = "leduc_poker"
 
     def situation(self, state: Any, player: int) -> str:
-        told, last = events(state), -1
-        for number, (who, _) in enumerate(told):
-            if who == player:
+        moves, last = events(state), -1
+        for number, (mover, _) in enumerate(moves):
+            if mover == player:
                 last = number
-        said = [] if turns(state, player) else [f"card {card(state, player)}"]
-        for who, what in told[last + 1 :]:
-            said.append(f"public {what}" if who < 0 else f"player_{who} {what.lower()}")
-        return " ".join([*said, "say", " or ".join(self.words(state, player))])
+        words = [] if turns(state, player) else [f"card {card(state, player)}"]
+        for mover, text in moves[last + 1 :]:
+            words.append(f"public {text}" if mover < 0 else f"player_{mover} {text.lower()}")
+        return " ".join([*words, "say", " or ".join(self.words(state, player))])
 
     def word(self, state: Any, player: int, action: int) -> str:
         return ACTIONS[action].lower()

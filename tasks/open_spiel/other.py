@@ -58,8 +58,8 @@ class CompactOther(Compact):
         self.name = game.get_type().short_name
 
     def situation(self, state: Any, player: int) -> str:
-        seen = " ".join(shown(self.game, state, player).split())
-        return " ".join([seen, "say", " or ".join(self.words(state, player))])
+        text = " ".join(shown(self.game, state, player).split())
+        return " ".join([text, "say", " or ".join(self.words(state, player))])
 
     def word(self, state: Any, player: int, action: int) -> str:
         return "_".join(str(state.action_to_string(player, action)).split())

@@ -126,22 +126,22 @@ def made(state: Any) -> list[tuple[int, int]]:
 
 def turns(state: Any, player: int) -> int:
     """Number of moves that the player made before `state`."""
-    return sum(who == player for who, _ in made(state))
+    return sum(mover == player for mover, _ in made(state))
 
 
 def words_of_moves(phrasing: GameText, state: Any) -> list[tuple[int, str]]:
     """Returns (player, word) for all moves of players so far, oldest first."""
     before = phrasing.game.new_initial_state()
-    said = []
-    for who, action in made(state):
-        if who >= 0:
-            said.append((who, phrasing.word(before, who, action)))
+    moves = []
+    for mover, action in made(state):
+        if mover >= 0:
+            moves.append((mover, phrasing.word(before, mover, action)))
         before.apply_action(action)
-    return said
+    return moves
 
 
 def since_last_turn(phrasing: GameText, state: Any, player: int) -> list[tuple[int, str]]:
     """Returns (player, word) for the other players' moves since the player's last move."""
-    said = words_of_moves(phrasing, state)
-    player_moves = [number for number, (who, _) in enumerate(said) if who == player]
-    return said[player_moves[-1] + 1 :] if player_moves else said
+    moves = words_of_moves(phrasing, state)
+    player_moves = [number for number, (mover, _) in enumerate(moves) if mover == player]
+    return moves[player_moves[-1] + 1 :] if player_moves else moves

@@ -94,8 +94,8 @@ class Equilibrium:
         chances = self.policy(state.game.name, at, seat)
         actions = list(chances)
         weights = np.array([chances[action] for action in actions])
-        drawn = int(view.rng.choice(len(actions), p=weights / weights.sum()))
-        return _spoken(task, state, seat, actions[drawn])
+        index = int(view.rng.choice(len(actions), p=weights / weights.sum()))
+        return _spoken(task, state, seat, actions[index])
 
     def policy(self, name: str, at: Any, seat: int) -> dict[int, float]:
         """The probability of each legal action in a position."""

@@ -155,9 +155,9 @@ class OpenSpiel(
     def reset(self, item: Game, rng: np.random.Generator) -> GameState:
         """The first position at which a player moves."""
         moves = after_chance(item.name, (), rng)
-        nothing = tuple(map(float, position(item.name, moves).returns()))
+        payoffs = tuple(map(float, position(item.name, moves).returns()))
         return GameState(
-            game=item, moves=moves, payoffs=nothing, faults=(_VALID,) * len(self.agents)
+            game=item, moves=moves, payoffs=payoffs, faults=(_VALID,) * len(self.agents)
         )
 
     def observe(self, state: GameState, agent: str) -> str | Observation | None:
@@ -167,8 +167,8 @@ class OpenSpiel(
         if state.over or seat not in movers(at):
             return None
         text = _shown(state.game.name, self.prompt, state.moves, seat)
-        whole = phrasing(state.game.name, self.prompt).whole
-        return Observation(text, fresh=True) if whole else text
+        full = phrasing(state.game.name, self.prompt).whole
+        return Observation(text, fresh=True) if full else text
 
     def step(
         self, state: GameState, actions: Mapping[str, str], rng: np.random.Generator
@@ -268,8 +268,11 @@ class OpenSpiel(
         return games[0].name
 
     def _forfeit(self, state: GameState, faults: Sequence[Fault]) -> tuple[float, ...]:
-        at, said = position(state.game.name, state.moves), phrasing(state.game.name, self.prompt)
-        lost = [-said.stake(at, seat) if fault else 0.0 for seat, fault in enumerate(faults)]
+        at, game_text = (
+            position(state.game.name, state.moves),
+            phrasing(state.game.name, self.prompt),
+        )
+        lost = [-game_text.stake(at, seat) if fault else 0.0 for seat, fault in enumerate(faults)]
         if self._shared[state.game.name]:
             return (min(lost),) * len(lost)
         return tuple(lost)

@@ -73,7 +73,7 @@ class CompactTicTacToe(Compact):
     def situation(self, state: Any, player: int) -> str:
         marks = "".join(marked(state, player))
         own, other = MARKS[player], MARKS[1 - player]
-        said = []
+        words = []
         for action, mark in enumerate(marks):
             word = self.word(state, player, action)
             if mark != "_":
@@ -82,8 +82,8 @@ class CompactTicTacToe(Compact):
                 word = f"wins_{word}"
             elif _completes(marks, action, other):
                 word = f"stops_{word}"
-            said.append(word)
-        return " ".join(said)
+            words.append(word)
+        return " ".join(words)
 
     def word(self, state: Any, player: int, action: int) -> str:
         row, column = cell(action)
@@ -93,7 +93,7 @@ class CompactTicTacToe(Compact):
 def _completes(marks: str, action: int, mark: str) -> bool:
     """Whether two cells with `mark` are in one line with the given cell."""
     return any(
-        all(marks[other] == mark for other in line if other != action)
+        all(marks[cell] == mark for cell in line if cell != action)
         for line in LINES
         if action in line
     )

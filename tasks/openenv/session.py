@@ -66,9 +66,9 @@ class EnvironmentSession:
         """Ends the session on the server."""
         self._client.close()
 
-    def _shown(self, call: Callable[..., Any], *given: Any, **named: Any) -> ServerObservation:
+    def _shown(self, call: Callable[..., Any], *arguments: Any, **named: Any) -> ServerObservation:
         try:
-            result = call(*given, **named)
+            result = call(*arguments, **named)
         except RuntimeError as error:  # how the client reports an error that the server sent
             if _FACTORY in str(error):
                 raise TaskError(f"task.url: {self.url} made no environment: {error}") from None

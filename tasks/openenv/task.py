@@ -134,17 +134,17 @@ class OpenEnv(DecPOMDP[EnvironmentServer, ServedState], LegalActions):
     ) -> Outcome[ServedState]:
         """Sends the action to the server. The session of an ended episode is kept for another
         episode."""
-        session, said = self._replayed(state), without_reasoning(actions[AGENT])
-        shown, text = self._answered(session, said)
-        reward = 0.0 if shown is None else shown.reward
+        session, action = self._replayed(state), without_reasoning(actions[AGENT])
+        answer, text = self._answered(session, action)
+        reward = 0.0 if answer is None else answer.reward
         after = replace(
             state,
-            actions=(*state.actions, said),
+            actions=(*state.actions, action),
             shown=(*state.shown, text),
             reward=state.reward + reward,
-            refused=state.refused + (shown is None),
+            refused=state.refused + (answer is None),
         )
-        done = shown is not None and shown.done
+        done = answer is not None and answer.done
         if done or len(after.actions) == self.horizon:
             finish(session)
         else:
@@ -160,18 +160,18 @@ class OpenEnv(DecPOMDP[EnvironmentServer, ServedState], LegalActions):
         return self.words[int(rng.integers(len(self.words)))] if self.words else None
 
     def _opened(self, seed: int) -> tuple[EnvironmentSession, str]:
-        session, shown = begin(self.url, {**self.arguments, "seed": seed})
-        return session, write_observation(shown.observation, self.observation)
+        session, answer = begin(self.url, {**self.arguments, "seed": seed})
+        return session, write_observation(answer.observation, self.observation)
 
     def _answered(
-        self, session: EnvironmentSession, said: str
+        self, session: EnvironmentSession, action: str
     ) -> tuple[ServerObservation | None, str]:
         """The server's answer and its text; None and the reason if the action was refused."""
         try:
-            shown = session.step(read_action(said, self.form))
+            answer = session.step(read_action(action, self.form))
         except (RejectedAction, ValueError) as error:
             return None, f"refused: {error}"
-        return shown, write_observation(shown.observation, self.observation)
+        return answer, write_observation(answer.observation, self.observation)
 
     def _replayed(self, state: ServedState) -> EnvironmentSession:
         """The session after `state.actions`: the live one if it is kept, or a new one after a
@@ -180,7 +180,7 @@ class OpenEnv(DecPOMDP[EnvironmentServer, ServedState], LegalActions):
         if session is not None:
             return session
         session, text = self._opened(state.seed)
-        texts = [text, *(self._answered(session, said)[1] for said in state.actions)]
+        texts = [text, *(self._answered(session, action)[1] for action in state.actions)]
         if tuple(texts) != state.shown:
             finish(session)
             raise TaskError(

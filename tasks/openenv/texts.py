@@ -30,8 +30,8 @@ class Form:
         """The system prompt that asks for a JSON object; None for an action of one field."""
         if self.field is not None:
             return None
-        shown = json.dumps(self.schema, ensure_ascii=False)
-        return f"Answer with a JSON object of this schema, and nothing else:\n{shown}"
+        schema_text = json.dumps(self.schema, ensure_ascii=False)
+        return f"Answer with a JSON object of this schema, and nothing else:\n{schema_text}"
 
 
 def action_form(schema: Mapping[str, Any], field: str | None) -> Form:
@@ -40,13 +40,13 @@ def action_form(schema: Mapping[str, Any], field: str | None) -> Form:
 
     Errors: ConfigError for a field that the actions do not have.
     """
-    own = {n: p for n, p in schema.get("properties", {}).items() if n not in _GENERAL}
-    if field is not None and field not in own:
-        raise ConfigError(f"task.action: actions have no field '{field}'; {nearest(field, own)}")
-    only = next(iter(own)) if len(own) == 1 else None
-    needed = [name for name in schema.get("required", ()) if name in own]
+    fields = {n: p for n, p in schema.get("properties", {}).items() if n not in _GENERAL}
+    if field is not None and field not in fields:
+        raise ConfigError(f"task.action: actions have no field '{field}'; {nearest(field, fields)}")
+    only = next(iter(fields)) if len(fields) == 1 else None
+    needed = [name for name in schema.get("required", ()) if name in fields]
     return Form(
-        schema={"type": "object", "properties": own, "required": needed}, field=field or only
+        schema={"type": "object", "properties": fields, "required": needed}, field=field or only
     )
 
 
@@ -70,13 +70,13 @@ def write_observation(observation: Mapping[str, Any], field: str | None) -> str:
 
     Errors: ConfigError for a field that the observations do not have.
     """
-    own = {name: value for name, value in observation.items() if name not in _GENERAL}
-    if field is not None and field not in own:
-        known = nearest(field, own)
+    fields = {name: value for name, value in observation.items() if name not in _GENERAL}
+    if field is not None and field not in fields:
+        known = nearest(field, fields)
         raise ConfigError(f"task.observation: observations have no field '{field}'; {known}")
-    value = own[field] if field is not None else own
-    if field is None and len(own) == 1:
-        [value] = own.values()
+    value = fields[field] if field is not None else fields
+    if field is None and len(fields) == 1:
+        [value] = fields.values()
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 

@@ -117,7 +117,9 @@ class PlanPath(ToolTeam[Map, Cell, Moves], Drawable):
         task = _TASK.format(
             rows=item.rows, columns=item.columns, grid=grid, at=list(at), goal=list(item.goal)
         )
-        steps = [(done.answer, f"position {list(done.world)}") for done in state.decisions]
+        steps = [
+            (decision.answer, f"position {list(decision.world)}") for decision in state.decisions
+        ]
         if agent == TOOL:
             aim = "moves from the start to the goal"
             return move_text.tool_prompt(task, aim, steps, state.tool)
@@ -145,13 +147,13 @@ class PlanPath(ToolTeam[Map, Cell, Moves], Drawable):
         """A picture of the map with the cells where the turns ended."""
         item = state.item
         cells = {(c, r): Drawn("wall") for r, c in item.walls}
-        ends = (item.start, *(done.world for done in state.decisions))
+        ends = (item.start, *(decision.world for decision in state.decisions))
         cells |= {(c, r): Drawn("way") for r, c in ends}
         cells |= {(item.goal[1], item.goal[0]): Drawn("goal")}
         cells |= {(state.world[1], state.world[0]): Drawn("team")}
         panel = Panel("map", item.columns, item.rows, cells)
-        left = distance(state.world, item.goal)
-        return Picture(groups=((panel,),), colours=_COLOURS, caption=f"distance {left}")
+        remaining = distance(state.world, item.goal)
+        return Picture(groups=((panel,),), colours=_COLOURS, caption=f"distance {remaining}")
 
 
 @lru_cache(maxsize=16)

@@ -29,10 +29,10 @@ Source = tuple[str, str, int, int]
 def entries(source: Source) -> tuple[dict[str, Any], ...]:
     """All entries of the data set, the same in every process."""
     process = _process(source)
-    made = tuple(pickle.loads(base64.b64decode(process.ask(None))))
+    loaded = tuple(pickle.loads(base64.b64decode(process.ask(None))))
     if not _evaluates(source):
         process.close()
-    return made
+    return loaded
 
 
 def score(source: Source, number: int, answer: str | None) -> float:
@@ -41,8 +41,8 @@ def score(source: Source, number: int, answer: str | None) -> float:
     entry = entries(source)[number]
     if not _evaluates(source):
         return scorer_process.score(data_set(*source), entry, answer)
-    sent = base64.b64encode(pickle.dumps(entry)).decode()
-    scored = _process(source).ask([sent, answer])
+    payload = base64.b64encode(pickle.dumps(entry)).decode()
+    scored = _process(source).ask([payload, answer])
     return 0.0 if scored is None else float(scored)
 
 
@@ -50,8 +50,8 @@ def score(source: Source, number: int, answer: str | None) -> float:
 def _evaluates(source: Source) -> bool:
     """Whether a module of the data set evaluates texts. A composite data set may contain any."""
     kind = type(data_set(*source))
-    own = [one for one in kind.__mro__ if one.__module__.startswith("reasoning_gym.")]
-    texts = [inspect.getsource(inspect.getmodule(one) or one) for one in own]
+    classes = [cls for cls in kind.__mro__ if cls.__module__.startswith("reasoning_gym.")]
+    texts = [inspect.getsource(inspect.getmodule(cls) or cls) for cls in classes]
     return kind.__name__ == "CompositeDataset" or any(map(_EVALUATES.search, texts))
 
 

@@ -64,11 +64,11 @@ class _CheckedSympy:
         return _parsed if name == "parse_expr" else getattr(sympy, name)
 
 
-def _parsed(text: str, *given: Any, **named: Any) -> Any:
+def _parsed(text: str, *arguments: Any, **named: Any) -> Any:
     import sympy
 
     check_expression(text)
-    return sympy.parse_expr(text, *given, **named)
+    return sympy.parse_expr(text, *arguments, **named)
 
 
 def guard(module: ModuleType) -> None:
@@ -103,26 +103,28 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     import reasoning_gym
 
-    for module in [one for key, one in sys.modules.items() if key.startswith("reasoning_gym.")]:
+    for module in [
+        module for key, module in sys.modules.items() if key.startswith("reasoning_gym.")
+    ]:
         guard(module)
-    given = json.loads(settings)
-    entries = reasoning_gym.create_dataset(name, size=int(size), seed=int(seed), **given)
+    options = json.loads(settings)
+    entries = reasoning_gym.create_dataset(name, size=int(size), seed=int(seed), **options)
     unlimited = resource.getrlimit(resource.RLIMIT_CPU)
     print(json.dumps("ready"), file=answers, flush=True)
     for line in sys.stdin:
-        asked = json.loads(line)
-        if asked is None:
+        request = json.loads(line)
+        if request is None:
             resource.setrlimit(resource.RLIMIT_CPU, unlimited)
-            every = [entries[number] for number in range(int(size))]
-            reply: Any = base64.b64encode(pickle.dumps(every)).decode()
+            all_entries = [entries[number] for number in range(int(size))]
+            reply: Any = base64.b64encode(pickle.dumps(all_entries)).decode()
         else:
-            entry = pickle.loads(base64.b64decode(asked[0]))
+            entry = pickle.loads(base64.b64decode(request[0]))
             if sys.platform == "linux":
                 resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
             # the limit counts whole seconds from the start of the process
             seconds = math.ceil(time.process_time()) + SECONDS
             resource.setrlimit(resource.RLIMIT_CPU, (seconds, unlimited[1]))
-            reply = score(entries, entry, asked[1])
+            reply = score(entries, entry, request[1])
         print(json.dumps(reply), file=answers, flush=True)
 
 

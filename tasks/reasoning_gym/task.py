@@ -96,10 +96,10 @@ class ReasoningGym(Answering[GymItem], PrivilegedInfo, RewardStructure):
         if split not in ("train", "test"):
             raise ConfigError(f"task.items: unknown split '{split}'; known: test, train")
         if not self._items:
-            every = [self._item(number) for number in range(self.source[2])]
-            test = every[-self.test_size :]
+            all_items = [self._item(number) for number in range(self.source[2])]
+            test = all_items[-self.test_size :]
             tested = {item.prompt.text for item in test}
-            train = [i for i in every[: -self.test_size] if i.prompt.text not in tested]
+            train = [i for i in all_items[: -self.test_size] if i.prompt.text not in tested]
             if not train:
                 raise ConfigError("task.size: every question is tested; set test_size lower")
             self._items = {"train": train, "test": test}
@@ -122,13 +122,13 @@ class ReasoningGym(Answering[GymItem], PrivilegedInfo, RewardStructure):
         self, state: AnsweringState[GymItem], agent: str, rng: np.random.Generator
     ) -> str | None:
         """One of `words`, or the answer of any training entry, in the requested format."""
-        given = super().legal_action(state, agent, rng)
-        if given is not None:
-            return given
+        action = super().legal_action(state, agent, rng)
+        if action is not None:
+            return action
         train = self.items("train")
         number = train[int(rng.integers(len(train)))].number
-        said = str(entries(self.source)[number]["answer"])
-        return f"<answer>{said}</answer>" if self.tagged else said
+        answer = str(entries(self.source)[number]["answer"])
+        return f"<answer>{answer}</answer>" if self.tagged else answer
 
     def _item(self, number: int) -> GymItem:
         question = str(entries(self.source)[number]["question"]).strip()

@@ -140,8 +140,11 @@ class Sokoban(ToolTeam[Room, Board, Moves], Drawable):
             goals=_cells(item.goals),
         )
         steps = [
-            (done.answer, f"player {list(done.world.player)}, boxes {_cells(done.world.boxes)}")
-            for done in state.decisions
+            (
+                decision.answer,
+                f"player {list(decision.world.player)}, boxes {_cells(decision.world.boxes)}",
+            )
+            for decision in state.decisions
         ]
         if agent == TOOL:
             return move_text.tool_prompt(task, "pushes every box onto a goal", steps, state.tool)
@@ -170,11 +173,11 @@ class Sokoban(ToolTeam[Room, Board, Moves], Drawable):
             answer += walk
             world = play(item, world, tuple(walk)).end
             for _ in range(int(rng.integers(1, self.size - 2))):
-                done = play(item, world, (push,))
-                if not done.legal:
+                result = play(item, world, (push,))
+                if not result.legal:
                     break
                 answer.append(push)
-                world = done.end
+                world = result.end
         return tuple(answer) or ("U",)
 
     def render(self, state: TeamState[Room, Board, Moves]) -> str:

@@ -103,10 +103,10 @@ def potential(room: Room, board: Board) -> int:
     return -sum(min(distance(box, goal) for goal in room.goals) for box in board.boxes)
 
 
-def seen_from(one: Cell, other: Cell) -> str:
+def seen_from(origin: Cell, cell: Cell) -> str:
     """Position of another cell relative to a cell, such as `D2R1` or `U1`; `here` for the same
     cell."""
-    down, right = other[0] - one[0], other[1] - one[1]
+    down, right = cell[0] - origin[0], cell[1] - origin[1]
     vertical = f"{'D' if down > 0 else 'U'}{abs(down)}" if down else ""
     return vertical + (f"{'R' if right > 0 else 'L'}{abs(right)}" if right else "") or "here"
 
@@ -145,16 +145,18 @@ def ways_to_push(room: Room, board: Board) -> tuple[Moves, ...]:
             behind = (2 * box[0] - moved(box, push)[0], 2 * box[1] - moved(box, push)[1])
             if behind not in floor or moved(box, push) not in floor:
                 continue
-            left = distances(behind, floor)
-            if board.player in left:
-                ways.append((*_walk(board.player, left), push))
+            remaining = distances(behind, floor)
+            if board.player in remaining:
+                ways.append((*_walk(board.player, remaining), push))
     return tuple(ways)
 
 
-def _walk(at: Cell, left: Mapping[Cell, int]) -> Moves:
+def _walk(at: Cell, remaining: Mapping[Cell, int]) -> Moves:
     walk = []
-    while left[at]:
-        walk.append(next(m for m in STEPS if left.get(moved(at, m), left[at]) < left[at]))
+    while remaining[at]:
+        walk.append(
+            next(m for m in STEPS if remaining.get(moved(at, m), remaining[at]) < remaining[at])
+        )
         at = moved(at, walk[-1])
     return tuple(walk)
 

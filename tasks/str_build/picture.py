@@ -14,11 +14,11 @@ def picture(rows: Sequence[str], blocks: Sequence[Block], agents: Sequence[str])
     """A picture with two panels: the '#' cells of the target grid (top row first), and the blocks
     with their owners."""
     top, target = len(rows) - 1, target_cells(rows)
-    wanted = {(x, top - y): Cell() for x, y in target}
-    built = {at: Cell(mark="missing") for at in wanted}
+    target_marks = {(x, top - y): Cell() for x, y in target}
+    built = {at: Cell(mark="missing") for at in target_marks}
     for block in blocks:
         at = (block.cell[0], top - block.cell[1])
-        built[at] = Cell(block.name, agents[block.owner], "" if at in wanted else "extra")
+        built[at] = Cell(block.name, agents[block.owner], "" if at in target_marks else "extra")
     size = len(rows[0]), len(rows)
-    group = Panel("target", *size, wanted), Panel("built", *size, built)
+    group = Panel("target", *size, target_marks), Panel("built", *size, built)
     return Picture(groups=(group,), colours=BLOCK_COLOURS)

@@ -42,7 +42,7 @@ class LetterCounts:
 
 def survey(blocks: Sequence[Block], rows: Sequence[str], agents: int) -> LetterCounts:
     """Compare the blocks with the target, given as a text grid (top row first), and count them."""
-    wanted = frozenset(target_cells(rows))
+    target = frozenset(target_cells(rows))
     texture = {block.cell: TEXTURES[block.name] for block in blocks}
     pairs = [
         (texture[x, y], texture[neighbour])
@@ -51,10 +51,10 @@ def survey(blocks: Sequence[Block], rows: Sequence[str], agents: int) -> LetterC
         if neighbour in texture
     ]
     owned = {(block.owner, block.name) for block in blocks}
-    covered = len(wanted & texture.keys())
+    covered = len(target & texture.keys())
     return LetterCounts(
-        total=len(wanted),
-        background=len(rows) * len(rows[0]) - len(wanted),
+        total=len(target),
+        background=len(rows) * len(rows[0]) - len(target),
         covered=covered,
         extra=len(blocks) - covered,
         pairs=len(pairs),

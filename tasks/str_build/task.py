@@ -154,10 +154,10 @@ class StrBuild(DecPOMDP[StringItem, StrBuildState], Drawable, LegalActions, Rewa
             show_grid=show_grid,
         )
         trained = set(splits["train"])
-        if both := [one for one in splits["test"] if one in trained]:
+        if shared := [string for string in splits["test"] if string in trained]:
             raise ConfigError(
-                f"task.test_strings: '{both[0]}' is among task.strings, too, and would be trained "
-                "on; leave it out of one"
+                f"task.test_strings: '{shared[0]}' is among task.strings, too, and would be "
+                "trained on; leave it out of one"
             )
         self.variant, self.font, self.feedback, self.prompt = variant, font, feedback, prompt
         self.horizon = horizon
@@ -278,7 +278,7 @@ class StrBuild(DecPOMDP[StringItem, StrBuildState], Drawable, LegalActions, Rewa
         lines: dict[str, list[str]] = {agent: [] for agent in self.agents}
         for cell, (owner, block) in checkerboard(self.target(item), len(self.agents)).items():
             lines[self.agents[owner]].append(self.command(cell, block))
-        return {agent: "\n".join(own) for agent, own in lines.items()}
+        return {agent: "\n".join(commands) for agent, commands in lines.items()}
 
     def random_actions(
         self, item: StringItem, agent: str, rng: np.random.Generator, count: int
@@ -288,8 +288,8 @@ class StrBuild(DecPOMDP[StringItem, StrBuildState], Drawable, LegalActions, Rewa
         agent's palette."""
         target = self.target(item)
         solid = palette(self.agents.index(agent))
-        drawn = rng.permutation(len(target))[: max(0, min(count, self.limit))]
-        chosen = sorted((target[k] for k in drawn), key=lambda cell: (-cell[1], cell[0]))
+        indices = rng.permutation(len(target))[: max(0, min(count, self.limit))]
+        chosen = sorted((target[k] for k in indices), key=lambda cell: (-cell[1], cell[0]))
         return "\n".join(self.command(cell, solid[int(rng.integers(2))]) for cell in chosen)
 
     def legal_action(self, state: StrBuildState, agent: str, rng: np.random.Generator) -> str:

@@ -103,11 +103,11 @@ def owner_hints(
 ) -> tuple[Hint, ...]:
     """Lists the cells of the agent's share that the agent does not own, and for the last agent also
     the extra blocks."""
-    held = {block.cell for block in blocks if block.owner == seat.number}
+    owned = {block.cell for block in blocks if block.owner == seat.number}
     wrong = tuple(
         cell
         for cell, (owner, _) in sorted(plan.items(), key=lambda entry: entry[0][::-1])
-        if owner == seat.number and cell not in held
+        if owner == seat.number and cell not in owned
     )
     last = seat.number == seat.agents - 1
     extra = sorted({block.cell for block in blocks}.difference(plan)) if last else []
@@ -169,6 +169,6 @@ def picture(rows: Sequence[str], blocks: Sequence[Block]) -> str:
     lines = []
     for y, row in zip(reversed(range(len(rows))), rows, strict=True):
         cells = [(x, y) for x in range(len(row))]
-        drawn = ["".join(marks.get(cell, ".") for cell in cells) for marks in (owner, kind)]
-        lines.append("   ".join([row, *drawn]))
+        columns = ["".join(marks.get(cell, ".") for cell in cells) for marks in (owner, kind)]
+        lines.append("   ".join([row, *columns]))
     return "\n".join(lines)

@@ -82,8 +82,8 @@ def solutions(grid: Grid, rng: np.random.Generator | None = None) -> Iterator[Gr
             yield tuple(map(tuple, cells))
             return
         cell = min(blanks, key=lambda blank: (-used(blank).bit_count(), blank))
-        taken = used(cell)
-        digits = [digit for digit in range(1, size + 1) if not taken >> digit & 1]
+        used_digits = used(cell)
+        digits = [digit for digit in range(1, size + 1) if not used_digits >> digit & 1]
         if rng is not None:
             digits = [digits[k] for k in rng.permutation(len(digits))]
         blanks.remove(cell)
@@ -114,12 +114,12 @@ def puzzle(size: int, blanks: int, rng: np.random.Generator) -> Grid:
     random order, each only if the solution stays unique."""
     empty: Grid = ((0,) * size,) * size
     grid = next(solutions(empty, rng))
-    left = blanks
+    remaining = blanks
     for k in rng.permutation(size * size):
-        if not left:
+        if not remaining:
             break
         r, c = divmod(int(k), size)
         fewer = filled(grid, ((r + 1, c + 1, 0),))
         if unique_solution(fewer) is not None:
-            grid, left = fewer, left - 1
+            grid, remaining = fewer, remaining - 1
     return grid

@@ -90,13 +90,13 @@ class Sudoku(ToolTeam[SudokuItem, Grid, Fills], Drawable):
     def progress(self, item: SudokuItem, world: Grid) -> float:
         """The share of the puzzle's blanks that hold the solution's digit."""
         solution = self._solution(item)
-        right = [
+        matches = [
             world[r][c] == solution[r][c]
             for r, row in enumerate(item.clues)
             for c, digit in enumerate(row)
             if not digit
         ]
-        return sum(right) / len(right)
+        return sum(matches) / len(matches)
 
     def read(self, item: SudokuItem, text_: str) -> Fills | None:
         """Parses a grid or a list of fills."""

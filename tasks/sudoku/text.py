@@ -92,10 +92,10 @@ def full_prompt(clues: Grid, grid: Grid, agent: str, run: ToolRun[Any] | None, s
             "\n* If the tool's output is a complete, valid solution, adopt it.\n* If it is "
             "incomplete or violates constraints, correct it or provide your own."
         )
-        shown = ToolRun("(none yet)", "(none yet)", False, None) if run is None else run
-        proposal = "none" if shown.answer is None else written(shown.answer)
+        tool_run = ToolRun("(none yet)", "(none yet)", False, None) if run is None else run
+        proposal = "none" if tool_run.answer is None else written(tool_run.answer)
         tool = (
-            f"\n\nTool Code:\n{shown.code}\n\nTool Execution Output:\n{shown.output}\n\n"
+            f"\n\nTool Code:\n{tool_run.code}\n\nTool Execution Output:\n{tool_run.output}\n\n"
             f"Tool Proposed Solution: {proposal}"
         )
     return _PLAN.format(
@@ -117,12 +117,12 @@ def compact_prompt(clues: Grid, grid: Grid, agent: str, run: ToolRun[Any] | None
     words = [agent]
     words += [f"{name}_not_{digit}" for cell, name in names.items() for digit in seen(clues, cell)]
     words += [
-        f"{name}_not_{other}"
-        for (cell, name), (near, other) in combinations(names.items(), 2)
+        f"{name}_not_{neighbour}"
+        for (cell, name), (near, neighbour) in combinations(names.items(), 2)
         if any(cell in unit and near in unit for unit in units(len(clues)))
     ]
-    held = [(r + 1, c + 1, grid[r][c]) for r, c in names if grid[r][c]]
-    words += compact(held, clues).split()
+    filled_cells = [(r + 1, c + 1, grid[r][c]) for r, c in names if grid[r][c]]
+    words += compact(filled_cells, clues).split()
     if agent != TOOL and run is not None:
         words += ["tool", "none" if run.answer is None else compact(run.answer, clues)]
     return " ".join(words)

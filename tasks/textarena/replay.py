@@ -72,13 +72,13 @@ class _Game:
                     name = state.role_mapping.get(sender, f"Player {sender}")
                     self.unread[player].append(f"[{name}] {message}")
             state.observations[player] = []
-        shown = tuple("\n".join(lines).strip() for lines in self.unread)
+        texts = tuple("\n".join(lines).strip() for lines in self.unread)
         if not state.done:
-            return Position(player=int(state.current_player_id), shown=shown)
+            return Position(player=int(state.current_player_id), shown=texts)
         payoffs, infos = self.env.close()
         return Position(
             player=None,
-            shown=shown,
+            shown=texts,
             payoffs={int(player): float(paid) for player, paid in (payoffs or {}).items()},
             invalid=any(bool(info.get("invalid_move")) for info in infos.values()),
         )
@@ -111,12 +111,12 @@ def check(source: GameSource) -> None:
 def position(source: GameSource, seed: int, actions: tuple[str, ...]) -> Position:
     """The position after `actions`."""
     game = _live.take((source, seed, actions[:-1])) if actions else None
-    rest = actions[-1:]
+    new_actions = actions[-1:]
     if game is None:
-        game, rest = _Game(source, seed), actions
+        game, new_actions = _Game(source, seed), actions
     with game.generators.drawn_from():
         reached = game.position()
-        for action in rest:
+        for action in new_actions:
             try:
                 game.step(action)
                 reached = game.position()

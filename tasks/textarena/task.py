@@ -104,8 +104,8 @@ class TextArena(DecPOMDP[ArenaGame, ArenaState], LegalActions, RewardStructure):
         self, state: ArenaState, actions: Mapping[str, str], rng: np.random.Generator
     ) -> Outcome[ArenaState]:
         """Play the text of the player to move as the game's next action."""
-        [said] = actions.values()
-        after = replace(state, actions=(*state.actions, without_reasoning(said)))
+        [text] = actions.values()
+        after = replace(state, actions=(*state.actions, without_reasoning(text)))
         reached = self._at(after)
         if reached.failed is not None:
             note_once(f"task.env: '{self.source.env}' failed on an action: {reached.failed}")
@@ -133,8 +133,8 @@ class TextArena(DecPOMDP[ArenaGame, ArenaState], LegalActions, RewardStructure):
     def legal_action(self, state: ArenaState, agent: str, rng: np.random.Generator) -> str | None:
         """Returns one of `words`, or one of the actions that the last message lists; None if there
         is neither."""
-        shown = self.observe(state, agent) or ""
-        words = self.words or _OFFERED.findall(shown.rpartition("[GAME]")[2])
+        prompt = self.observe(state, agent) or ""
+        words = self.words or _OFFERED.findall(prompt.rpartition("[GAME]")[2])
         return str(words[int(rng.integers(len(words)))]) if words else None
 
     def _at(self, state: ArenaState) -> Position:

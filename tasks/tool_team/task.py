@@ -175,8 +175,8 @@ class ToolTeam(
     def global_info(self, state: TeamState[Item, World, Answer]) -> str:
         """m_t: the turn, from 1, and the progress so far."""
         turn = min(state.turn + 1, self.turns)
-        done = 100 * self.progress(state.item, state.world)
-        return f"turn {turn} of {self.turns} progress {done:.0f}"
+        percent = 100 * self.progress(state.item, state.world)
+        return f"turn {turn} of {self.turns} progress {percent:.0f}"
 
     def reference_actions(self, state: TeamState[Item, World, Answer]) -> dict[str, str]:
         """Answers of all acting agents that solve the task immediately."""
@@ -215,8 +215,8 @@ class ToolTeam(
 
     def _run(self, state: TeamState[Item, World, Answer], text: str) -> ToolRun[Answer]:
         if self.prompt == "compact":
-            said = without_reasoning(text)
-            return ToolRun("", said[:_SHOWN], True, self.read(state.item, said))
+            answer = without_reasoning(text)
+            return ToolRun("", answer[:_SHOWN], True, self.read(state.item, answer))
         code = code_block(text)
         if code is None:
             return ToolRun("", "no single block that begins with ```python", False, None)

@@ -68,15 +68,15 @@ def load_texts(source: TextSource, data: str, field: str | None) -> dict[str, tu
 
 def _texts(rows: Iterable[DataRow], key: str) -> list[str]:
     texts = []
-    for where, row in rows:
+    for location, row in rows:
         if not isinstance(row, Mapping) or key not in row:
             fault = (
                 f"has {', '.join(map(str, row))}" if isinstance(row, Mapping) else "is no object"
             )
-            raise ConfigError(f"task.field: {where} {fault}; '{key}' is missing")
+            raise ConfigError(f"task.field: {location} {fault}; '{key}' is missing")
         text = row[key]
         if not isinstance(text, str) or not text.strip():
-            raise ConfigError(f"task.data: '{key}' of {where} is no text; fix it")
+            raise ConfigError(f"task.data: '{key}' of {location} is no text; fix it")
         texts.append(text)
     return texts
 

@@ -55,9 +55,9 @@ def _extended(words: list[str], pool: list[str], length: float) -> str:
 def _content(text: str) -> list[str]:
     """Returns the text's distinct content words of five to twelve letters, in order, and then
     fillers."""
-    own = (
+    text_words = (
         word
         for word in words_of(text)
         if word.isalpha() and 5 <= len(word) <= 12 and word not in STOP_WORDS
     )
-    return [word for word in dict.fromkeys((*own, *FILLERS)) if word not in CONNECTORS]
+    return [word for word in dict.fromkeys((*text_words, *FILLERS)) if word not in CONNECTORS]

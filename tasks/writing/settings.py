@@ -44,12 +44,12 @@ def check_settings(
 
 
 def _bounds(words: Sequence[int]) -> None:
-    whole = (
+    integers = (
         isinstance(words, Sequence)
         and len(words) == 2
         and all(isinstance(bound, int) and not isinstance(bound, bool) for bound in words)
     )
-    if not whole or not 1 <= words[0] <= words[1]:
+    if not integers or not 1 <= words[0] <= words[1]:
         raise ConfigError(
             f"task.words: must be the fewest and the most words of an answer, got {words!r}; "
             "write [8, 256]"
