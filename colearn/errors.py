@@ -110,7 +110,7 @@ def nearest(name: str, known: Iterable[str], *, listed: str | None = None) -> st
     known = sorted(known)
     close = difflib.get_close_matches(name, known, n=1)
     if not close:  # `steps` of environment_steps
-        words = [one for one in known if name in one.split("_")]
+        words = [candidate for candidate in known if name in candidate.split("_")]
         close = words if len(words) == 1 else []
     if close:
         return f"did you mean '{close[0]}'?"

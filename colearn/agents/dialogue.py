@@ -67,9 +67,9 @@ class Format(Protocol):
 
 
 def dialogue_spans(
-    chat: Format, turns: Sequence[Turn], said: str | None = None, *, ended: bool = False
+    chat: Format, turns: Sequence[Turn], prompt: str | None = None, *, ended: bool = False
 ) -> list[Span]:
-    """Return the token ids of earlier turns and, with `said`, the token ids of the prompt for the
+    """Return the token ids of earlier turns and, with `prompt`, the token ids of the prompt for the
     next answer.
 
     Prompts and answers alternate. With `ended`, an end token is added after each answer that the
@@ -87,8 +87,8 @@ def dialogue_spans(
         ):
             texts |= parts
             contents.append(content)
-    if said is not None:
-        content, parts = _user(len(turns), said)
+    if prompt is not None:
+        content, parts = _user(len(turns), prompt)
         texts |= parts
         contents.append(content)
     return _spans(chat, chat.whole(tuple(contents)), texts, ended=ended)
@@ -100,11 +100,12 @@ def split_places(text: str, messages: int) -> tuple[str, ...]:
     Errors: ConfigError if a message is missing, repeated or out of order.
     """
     pieces = tuple(_PLACE.sub("\ue001\\1\\2\ue001", text).split("\ue001"))
-    wanted = [f"{'ua'[number % 2]}{number // 2}" for number in range(messages)]
-    found = pieces[1::2]
-    thoughts = [name for name in found if name[0] == "r"]
-    if [name for name in found if name[0] != "r"] != wanted or any(
-        found.count(name) > 1 or found[found.index(name) + 1] != f"a{name[1:]}" for name in thoughts
+    expected = [f"{'ua'[number % 2]}{number // 2}" for number in range(messages)]
+    places = pieces[1::2]
+    thoughts = [name for name in places if name[0] == "r"]
+    if [name for name in places if name[0] != "r"] != expected or any(
+        places.count(name) > 1 or places[places.index(name) + 1] != f"a{name[1:]}"
+        for name in thoughts
     ):
         raise ConfigError(
             "agents.chat: the template drops or repeats a message, so turns cannot be appended; "
@@ -174,8 +175,8 @@ def _spans(
     return spans
 
 
-def _common(one: str, other: str) -> int:
+def _common(first: str, second: str) -> int:
     """Return the length of the common prefix of two texts."""
-    pairs = enumerate(zip(one, other, strict=False))
-    shortest = min(len(one), len(other))
+    pairs = enumerate(zip(first, second, strict=False))
+    shortest = min(len(first), len(second))
     return next((index for index, (a, b) in pairs if a != b), shortest)

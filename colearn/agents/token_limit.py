@@ -13,12 +13,12 @@ def within_limits(sampling: Sampling, limits: AnswerLimits | None, room: int | N
     `sampling.max_tokens`, the observation's limit, and `room`. `room` is the model's maximum length
     minus the length of the history, in tokens (None: unlimited). The observation's stop strings are
     added to the agent's stop strings."""
-    most, stop = sampling.max_tokens, sampling.stop
+    max_tokens, stop = sampling.max_tokens, sampling.stop
     if room is not None:
-        most = min(most, room)
+        max_tokens = min(max_tokens, room)
     if limits is not None:
-        most = min(most, limits.max_tokens or most)
+        max_tokens = min(max_tokens, limits.max_tokens or max_tokens)
         stop = tuple(dict.fromkeys((*stop, *limits.stop)))
-    if (most, stop) == (sampling.max_tokens, sampling.stop):
+    if (max_tokens, stop) == (sampling.max_tokens, sampling.stop):
         return sampling
-    return replace(sampling, max_tokens=most, stop=stop)
+    return replace(sampling, max_tokens=max_tokens, stop=stop)

@@ -40,8 +40,8 @@ app = typer.Typer(
 )
 
 
-def _print_version(given: bool) -> None:
-    if given:
+def _print_version(requested: bool) -> None:
+    if requested:
         print(f"colearn {colearn.__version__}")
         raise typer.Exit
 
@@ -134,8 +134,8 @@ def _run(arguments: list[str]) -> None:
             raise
         message = f"{line_of(stop)}: code of the config's ended the program; let it raise instead"
         print(f"error: {_one_line(message)}", file=sys.stderr)
-        given = stop.code if isinstance(stop.code, int) and stop.code else 2
-        raise SystemExit(given) from None
+        exit_code = stop.code if isinstance(stop.code, int) and stop.code else 2
+        raise SystemExit(exit_code) from None
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         raise SystemExit(130) from None
@@ -146,18 +146,18 @@ def _is_commands(stop: SystemExit) -> bool:
     """Whether a command or typer raised the exception, in contrast to a task, a callback or other
     code that the config names. Typer ends a command whose output nobody reads any more."""
     [*_, frame] = traceback.extract_tb(stop.__traceback__)
-    folders = (Path(one).parent for one in (__file__, typer.__file__))
+    folders = (Path(file).parent for file in (__file__, typer.__file__))
     return any(Path(frame.filename).is_relative_to(folder) for folder in folders)
 
 
 def _check_empty(arguments: list[str]) -> None:
     """Errors: ConfigError for an empty argument, for example from an unset shell variable; an empty
     path would mean the current folder."""
-    for before, one in zip(["", *arguments], arguments, strict=False):
-        option, _, value = one.partition("=")
-        if one.startswith("--") and "=" in one and not value.strip():
+    for before, argument in zip(["", *arguments], arguments, strict=False):
+        option, _, value = argument.partition("=")
+        if argument.startswith("--") and "=" in argument and not value.strip():
             raise ConfigError(f"{option}: is empty; write its value, or leave it out")
-        if not one.strip():
+        if not argument.strip():
             if before.startswith("-"):
                 raise ConfigError(f"{before}: is empty; write its value, or leave it out")
             raise ConfigError("an argument is empty; write a name or a path there")
@@ -166,5 +166,5 @@ def _check_empty(arguments: list[str]) -> None:
 def _one_line(text: str) -> str:
     """Returns the message as one line, with control characters escaped; the middle of a long
     message is omitted."""
-    shown = "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in text)
-    return shown if len(shown) <= _MOST else f"{shown[: _MOST // 2]} ... {shown[-_MOST // 2 :]}"
+    line = "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in text)
+    return line if len(line) <= _MOST else f"{line[: _MOST // 2]} ... {line[-_MOST // 2 :]}"

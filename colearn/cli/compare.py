@@ -95,8 +95,8 @@ def report(
     from colearn.comparison.suite import is_suite_folder, report_suite
     from colearn.report import write_report
 
-    made = report_suite(folder) if is_suite_folder(folder) else write_report(folder)
-    print(f"report: {made}")
+    page = report_suite(folder) if is_suite_folder(folder) else write_report(folder)
+    print(f"report: {page}")
 
 
 def _tell_kept(settings: Config, chosen: Sequence[str] | None, sets: Sequence[str]) -> None:
@@ -112,8 +112,8 @@ def _tell_kept(settings: Config, chosen: Sequence[str] | None, sets: Sequence[st
             note(f"--set {key}: {', '.join(kept)} keep what compare.algorithms sets for them")
 
 
-def _names(given: Sequence[str]) -> list[str]:
-    return [name.strip() for names in given for name in names.split(",") if name.strip()]
+def _names(texts: Sequence[str]) -> list[str]:
+    return [name.strip() for names in texts for name in names.split(",") if name.strip()]
 
 
 def _suite(

@@ -56,8 +56,10 @@ def fit(
         FitSettings(epochs=epochs, minibatch=minibatch, held_out=held_out, seed=seed),
         lambda epoch, worth: print(f"epoch {epoch}: {_line(worth)}", flush=True),
     )
-    trained, held = fitted.episodes
-    print(f"{trained} episodes, {fitted.joint_actions} joint actions; held out: {held} episodes")
+    trained, held_count = fitted.episodes
+    print(
+        f"{trained} episodes, {fitted.joint_actions} joint actions; held out: {held_count} episodes"
+    )
     print(f"means by item and turn: {_line(fitted.item_mean)}")
     for ceiling in fitted.ceilings:
         print(_ceiling(ceiling))
@@ -67,12 +69,12 @@ def fit(
 
 def _line(worth: Sequence[TurnWorth]) -> str:
     return "explains " + ", ".join(
-        f"turn {one.turn}: {'-' if one.r2 is None else f'{one.r2:.2f}'}" for one in worth
+        f"turn {turn.turn}: {'-' if turn.r2 is None else f'{turn.r2:.2f}'}" for turn in worth
     )
 
 
-def _ceiling(one: Ceiling) -> str:
+def _ceiling(ceiling: Ceiling) -> str:
     return (
-        f"turn {one.turn}: {one.explainable:.2f} [{one.low:.2f}, {one.high:.2f}] can be explained "
-        f"({one.groups} histories with several joint actions)"
+        f"turn {ceiling.turn}: {ceiling.explainable:.2f} [{ceiling.low:.2f}, {ceiling.high:.2f}] "
+        f"can be explained ({ceiling.groups} histories with several joint actions)"
     )

@@ -83,9 +83,9 @@ def export(
             else export_run(run, to or scratch, comparison=comparison, **chosen)
         )
         if to is not None:
-            for one, folder in folders.items():
+            for label, folder in folders.items():
                 size = sum(path.stat().st_size for path in folder.iterdir())
-                print(f"{one}: {folder} ({size / 1e6:.1f} MB)")
+                print(f"{label}: {folder} ({size / 1e6:.1f} MB)")
         if push is not None and critics:
             named = name or run.absolute().name
             for critic, repository in push_critics(folders, push, named, private=private).items():

@@ -77,10 +77,10 @@ def settings(
     if section is not None and section not in tops:
         raise ConfigError(f"settings: no section '{section}'; {nearest(section, tops)}")
     rows = [
-        replace(one, name=f"{path}.{one.name}" if path else one.name)
+        replace(setting, name=f"{path}.{setting.name}" if path else setting.name)
         for path, cls in known.items()
         if section is None or path.partition(".")[0] == section
-        for one in model_settings(cls)
+        for setting in model_settings(cls)
     ]
     _print_rows(rows)
 
@@ -120,18 +120,18 @@ def _documented(cls: type, kind: Kind) -> Any:
 def _print_settings(text: str | None, prefix: str, settings: Iterable[SettingRow]) -> None:
     """Print a description and a row for each setting: `key  sentence (type, bounds, default)`."""
     print((text or "").partition("\n\n")[0] + "\n")
-    rows = [replace(one, name=f"{prefix}{one.name}") for one in settings]
+    rows = [replace(setting, name=f"{prefix}{setting.name}") for setting in settings]
     if not rows:
         print("No settings.")
     _print_rows(rows)
 
 
 def _print_rows(rows: Sequence[SettingRow]) -> None:
-    for one in rows:
-        default = one.default if one.default == "required" else f"default {one.default}"
-        facts = ", ".join(filter(None, (one.type, one.bounds, default)))
-        sentence = f"{one.meaning} ({facts})".replace("`", "").strip()
-        _print_row(one.name, sentence, max(len(row.name) for row in rows))
+    for setting in rows:
+        default = setting.default if setting.default == "required" else f"default {setting.default}"
+        facts = ", ".join(filter(None, (setting.type, setting.bounds, default)))
+        sentence = f"{setting.meaning} ({facts})".replace("`", "").strip()
+        _print_row(setting.name, sentence, max(len(row.name) for row in rows))
 
 
 def _print_row(name: str, text: str, room: int) -> None:

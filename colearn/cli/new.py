@@ -85,7 +85,7 @@ def _read(source: str) -> str:
 
 def _write(folder: Path, texts: Mapping[str, str]) -> None:
     """Write all files; if writing fails, remove the files and folders that were created."""
-    made: list[Path] = []
+    created: list[Path] = []
     try:
         if folder.is_file():
             raise ConfigError(f"--out {folder}: is a file; name a folder")
@@ -94,12 +94,12 @@ def _write(folder: Path, texts: Mapping[str, str]) -> None:
         for place in reversed((folder, *folder.parents)):
             if not place.exists():
                 place.mkdir()
-                made.append(place)
+                created.append(place)
         for file, text in texts.items():
-            made.append(folder / file)
-            made[-1].write_text(text, encoding="utf-8")
+            created.append(folder / file)
+            created[-1].write_text(text, encoding="utf-8")
     except OSError as error:
-        for path in reversed(made):
+        for path in reversed(created):
             if path.is_dir():
                 path.rmdir()
             else:

@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from colearn.record.checkpoints import Checkpoint, Step
 
 
-def place(context: typer.Context, option: typer.CallbackParam, given: Path | None) -> Path | None:
+def place(context: typer.Context, option: typer.CallbackParam, path: Path | None) -> Path | None:
     """Returns the value of an option that names a folder or a file to write. Errors: as for
     `named_folder`."""
-    if given is None or context.resilient_parsing:
-        return given
+    if path is None or context.resilient_parsing:
+        return path
     from colearn.record.place import named_folder
 
-    return named_folder(given, option.opts[0])
+    return named_folder(path, option.opts[0])
 
 
 ConfigName = Annotated[str, typer.Argument(help="A shipped config's name or the path of a .yaml.")]

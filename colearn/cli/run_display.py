@@ -40,20 +40,20 @@ class RunDisplay(RunProgress):
         self._progress = experiment.progress
         tell, judged = super().started(experiment), experiment.assembly.run.headline.metric
 
-        def told(progress: Progress, metrics: dict[str, float]) -> None:
+        def tell_and_write(progress: Progress, metrics: dict[str, float]) -> None:
             tell(progress, metrics)
             evaluated = f"evaluation/{judged}" in metrics
             if evaluated or time.monotonic() - self._written >= _SECONDS:
                 self._write(_REFRESH)
 
-        return told
+        return tell_and_write
 
     def interrupted(self) -> None:
         self.ended("interrupted")
         self._write(None)
-        kept = f"interrupted; the state of iteration {self._progress.iteration} is kept"
+        message = f"interrupted; the state of iteration {self._progress.iteration} is kept"
         if speaks():
-            print(f"{kept}; continue with: {resume_command(self._out)}", file=sys.stderr)
+            print(f"{message}; continue with: {resume_command(self._out)}", file=sys.stderr)
 
     def finished(self, record: RunRecord) -> None:
         self.ended("finished")

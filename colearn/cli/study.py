@@ -52,7 +52,7 @@ def teams(
 @app.command()
 def critic(
     run: Annotated[Path, typer.Argument(help="A run's folder.")],
-    given: Annotated[
+    kept_critic: Annotated[
         Path | None, typer.Option("--critic", help="Judge this kept critic instead of the run's.")
     ] = None,
     step: Annotated[
@@ -69,12 +69,14 @@ def critic(
     from .options import read_step
 
     for study in study_critic(
-        run, critic=given, step=read_step(step), repeats=repeats, branches=branches
+        run, critic=kept_critic, step=read_step(step), repeats=repeats, branches=branches
     ):
         print(f"{study.name}, on {study.joint_actions} fresh joint actions")
         for turn in study.turns:
-            found = (turn.explained, turn.r2, turn.item_mean)
-            explained, r2, item = (show_number(None if one is None else one.mean) for one in found)
+            estimates = (turn.explained, turn.r2, turn.item_mean)
+            explained, r2, item = (
+                show_number(None if estimate is None else estimate.mean) for estimate in estimates
+            )
             bounds = "-"
             if turn.ceiling is not None:
                 bounds = "{} [{}, {}]".format(*map(show_number, turn.ceiling))

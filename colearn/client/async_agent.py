@@ -102,9 +102,9 @@ class AsyncRemoteAgent:
         }
         if self.model is None:
             if len(listed) != 1:
-                some = printable(", ".join(name[:80] for name in [*listed][:8])) or "none"
+                names = printable(", ".join(name[:80] for name in [*listed][:8])) or "none"
                 raise ConfigError(
-                    self.endpoint.line(f"serves {len(listed)} models ({some}); name one of them")
+                    self.endpoint.line(f"serves {len(listed)} models ({names}); name one of them")
                 )
             (self.model,) = listed
         owner = listed.get(self.model, {}).get("owned_by")
@@ -203,13 +203,13 @@ class AsyncConversation:
         count: Callable[[str], None],
     ) -> Any:
         def body(attempt: int) -> dict[str, Any]:
-            asked = {"model": self._agent.model, "messages": messages, **settings}
+            fields = {"model": self._agent.model, "messages": messages, **settings}
             if self._session is not None:
                 # a first attempt may have opened the session, which a second would continue
                 if attempt and not self._turns:
                     self._session = _new_id()
-                asked["session_id"] = self._session
-            return asked
+                fields["session_id"] = self._session
+            return fields
 
         return await self._agent.endpoint.request(
             "POST", "/chat/completions", body, headers={SESSION_HEADER: self._route}, retried=count

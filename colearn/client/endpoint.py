@@ -222,10 +222,10 @@ class Endpoint:
         code = error.get("code")
         message = error.get("message") or response.reason_phrase
         try:
-            said = self._clean(str(message))
+            reason = self._clean(str(message))
         except RecursionError:  # nested lists in place of a text
-            said = response.reason_phrase
-        line = f"status {status}: {said}"
+            reason = response.reason_phrase
+        line = f"status {status}: {reason}"
         if status in (408, 429) or status >= 500 or code == "session_busy":
             raise _Passing(line, _retry_after(response.headers.get("retry-after")))
         raise Refused(self.line(line), status, code if isinstance(code, str) else None)

@@ -35,8 +35,8 @@ class Remote(Player):
             talk: AsyncConversation = self.agent.stateless(request.observation.system)
             if request.history is not None:
                 talk.messages = list(request.history)
-            shown = request.observation.user_text
-            reply = await talk.act(shown, greedy=request.greedy, seed=seed)
+            text = request.observation.user_text
+            reply = await talk.act(text, greedy=request.greedy, seed=seed)
             action = Action(reply.text, reply.token_ids or (), finish=reply.finish)
             return TokenAnswer(action, tuple(talk.messages), reply.seconds)
 

@@ -15,12 +15,12 @@ def check_plans(plans: Iterable[Plan]) -> None:
 
     Errors: ConfigError or TaskError, one line that names the key and the remedy.
     """
-    seen: set[str] = set()
+    checked: set[str] = set()
     for plan in plans:
         for run in plan.resolved.values():
             needs = _needs(run)
-            if needs not in seen:
-                seen.add(needs)
+            if needs not in checked:
+                checked.add(needs)
                 _check(run)
 
 

@@ -34,10 +34,10 @@ def check_claim(plan: Plan, out: Path) -> None:
         return
     record = folder.record()
     recorded = record.digests
-    same = all(recorded.get(label, digest) == digest for label, digest in plan.digests.items())
-    if record.digest != plan.digest or not same:
-        what = _first_difference(plan, folder)
-        raise CheckpointError(f"{out} holds another comparison ({what}); {remedy}")
+    unchanged = all(recorded.get(label, digest) == digest for label, digest in plan.digests.items())
+    if record.digest != plan.digest or not unchanged:
+        difference = _first_difference(plan, folder)
+        raise CheckpointError(f"{out} holds another comparison ({difference}); {remedy}")
     for run in plan.runs:
         if run.budget:
             run.folder(out).check_budget(run.budget)

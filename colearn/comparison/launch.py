@@ -122,10 +122,10 @@ def launch_jobs(
     waiting = [job for job in jobs if not already_finished(job, watcher)]
     active: list[_Process] = []
     failures: list[Failure] = []
-    own: AbstractContextManager[Forks] = (
+    context: AbstractContextManager[Forks] = (
         Forks(_environment(share)) if forks is None else nullcontext(forks)
     )
-    with own as server, _termination_interrupts():
+    with context as server, _termination_interrupts():
         try:
             while waiting or active:
                 while waiting and len(active) < workers:
@@ -190,14 +190,14 @@ def _start(
     folder.path.mkdir(parents=True, exist_ok=True)
     config = write_config(job)
     secrets = dict(masked_keys(job.run.config.model_dump(mode="json")))
-    given = {SECRETS: json.dumps(secrets)} if secrets else {}
+    environment = {SECRETS: json.dumps(secrets)} if secrets else {}
     resume = folder.status != "not started"
     past = log_size(folder.log) if resume else 0
     handle: subprocess.Popen[bytes] | Fork
     if command is None:
         arguments = ["train", str(config), "--out", str(folder.path)]
         arguments += ["--resume"] if resume else []
-        handle = forks.start(arguments, folder.log, append=resume, environment=given)
+        handle = forks.start(arguments, folder.log, append=resume, environment=environment)
     else:
         with folder.log.open("ab" if resume else "wb") as log:
             handle = subprocess.Popen(
@@ -205,7 +205,7 @@ def _start(
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                env={**_environment(job.run.config.run.threads or share), **given},
+                env={**_environment(job.run.config.run.threads or share), **environment},
                 start_new_session=True,
             )
     watcher.started(job.name, how_it_starts(folder) if resume else "started")
@@ -214,8 +214,12 @@ def _start(
 
 def how_it_starts(folder: RunFolder) -> str:
     """Text on how a run starts: from the beginning, or from a given iteration."""
-    kept = folder.checkpoints.all()
-    return f"resumed at iteration {kept[-1].iteration}" if kept else "restarted: no checkpoint"
+    checkpoints = folder.checkpoints.all()
+    return (
+        f"resumed at iteration {checkpoints[-1].iteration}"
+        if checkpoints
+        else "restarted: no checkpoint"
+    )
 
 
 def _report_progress(process: _Process, watcher: Watcher) -> None:

@@ -134,11 +134,11 @@ def make_plan(config: Config, algorithms: Sequence[str] | None = None) -> Plan:
             )
     folded: dict[str, str] = {}
     for label in chosen:
-        other = folded.setdefault(label.casefold(), label)
-        if other != label:
+        earlier = folded.setdefault(label.casefold(), label)
+        if earlier != label:
             raise ConfigError(
-                f"compare.algorithms: '{other}' and '{label}' differ in case only and would share "
-                "a folder on some file systems; rename one"
+                f"compare.algorithms: '{earlier}' and '{label}' differ in case only and would "
+                "share a folder on some file systems; rename one"
             )
     known = _known_by_entry(config, entries)
     configs = {label: _resolve(config, label, entries, known) for label in chosen}
@@ -247,23 +247,23 @@ def _section(value: Any) -> Mapping[str, Any]:
 
 def _kept(settings: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the given settings without those that the algorithm and its parts lack."""
-    kept: dict[str, Any] = {}
+    kept_settings: dict[str, Any] = {}
     for key, value in settings.items():
         if known.get(key) is not None and isinstance(value, Mapping):
             if below := _kept(value, known[key]):
-                kept[key] = below
+                kept_settings[key] = below
         elif key in known:
-            kept[key] = value
-    return kept
+            kept_settings[key] = value
+    return kept_settings
 
 
 def _check_known(settings: Mapping[str, Any], known: Sequence[Mapping[str, Any]], at: str) -> None:
     """Errors: ConfigError for a setting that no algorithm of the comparison has."""
     for key, value in settings.items():
-        if not any(key in one for one in known):
-            everything = {setting for one in known for setting in one}
-            raise ConfigError(f"{at}.{key}: unknown setting; {remedy(key, everything)}")
-        below = [one[key] for one in known if one.get(key)]
+        if not any(key in of_algorithm for of_algorithm in known):
+            all_names = {setting for of_algorithm in known for setting in of_algorithm}
+            raise ConfigError(f"{at}.{key}: unknown setting; {remedy(key, all_names)}")
+        below = [of_algorithm[key] for of_algorithm in known if of_algorithm.get(key)]
         if below and isinstance(value, Mapping):
             _check_known(value, below, f"{at}.{key}")
 

@@ -18,7 +18,7 @@ from colearn.record.meter import Status
 class Watcher(Protocol):
     """Interface that receives the launcher's events."""
 
-    def started(self, name: str, how: str) -> None: ...
+    def started(self, name: str, state: str) -> None: ...
 
     def advanced(self, name: str, status: Status) -> None: ...
 
@@ -70,13 +70,13 @@ class RemainingTime:
         at, fraction = self._clock(), self._goal.fraction(status)
         if self._first is None:
             self._first = fraction, at
-        made, passed = fraction - self._first[0], at - self._first[1]
-        if made <= 0 or passed <= 0 or fraction >= 1.0:
+        gained, passed = fraction - self._first[0], at - self._first[1]
+        if gained <= 0 or passed <= 0 or fraction >= 1.0:
             return None
-        return (1.0 - fraction) * passed / made
+        return (1.0 - fraction) * passed / gained
 
 
-def status_text(status: Status, label: str, left: float | None) -> str:
+def status_text(status: Status, label: str, remaining: float | None) -> str:
     """Returns a text with the evaluation, training return, tokens per second and remaining time, as
     far as these values are known. An evaluation of an earlier state is placed after the newer
     values, with the number of steps of the earlier state."""
@@ -91,8 +91,8 @@ def status_text(status: Status, label: str, left: float | None) -> str:
             parts.append(f"{evaluation} at {status.evaluated_at}")
     if status.tokens_per_second is not None:
         parts.append(f"{status.tokens_per_second:,.0f} tokens/s")
-    if left is not None:
-        parts.append(f"{_duration(left)} left")
+    if remaining is not None:
+        parts.append(f"{_duration(remaining)} left")
     return ", ".join(parts)
 
 
@@ -120,11 +120,11 @@ class Lines:
     def __exit__(self, *exception: object) -> None:
         return None
 
-    def started(self, name: str, how: str) -> None:
-        self._print(name, how)
+    def started(self, name: str, state: str) -> None:
+        self._print(name, state)
 
     def advanced(self, name: str, status: Status) -> None:
-        goal, left, at = self._goals[name], self._remaining[name].left(status), self._clock()
+        goal, remaining, at = self._goals[name], self._remaining[name].left(status), self._clock()
         steps, evaluated_at, printed_at = self._printed.get(name, (0, None, at))
         due = (
             status.evaluated_at != evaluated_at
@@ -135,9 +135,9 @@ class Lines:
             self._printed.setdefault(name, (steps, evaluated_at, printed_at))
             return
         self._printed[name] = (status.environment_steps, status.evaluated_at, at)
-        shown = status_text(status, goal.metric, left)
+        text = status_text(status, goal.metric, remaining)
         steps_shown = f"{status.environment_steps}/{goal.environment_steps} environment steps"
-        self._print(name, f"{steps_shown}, {shown}" if shown else steps_shown)
+        self._print(name, f"{steps_shown}, {text}" if text else steps_shown)
 
     def noted(self, name: str, text: str) -> None:
         self._print(name, text)
@@ -196,9 +196,9 @@ class Bars:
         self._progress.refresh()  # in a notebook, rich does not draw the last state itself
         self._progress.stop()
 
-    def started(self, name: str, how: str) -> None:
+    def started(self, name: str, state: str) -> None:
         self._progress.start_task(self._bars[name])
-        self._show(name, state=how, visible=True)
+        self._show(name, state=state, visible=True)
 
     def advanced(self, name: str, status: Status) -> None:
         latest = status_text(status, self._goals[name].metric, self._remaining[name].left(status))

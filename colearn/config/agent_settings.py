@@ -114,18 +114,18 @@ class AgentSettings(Section):
     @property
     def spec_fields(self) -> dict[str, Any]:
         """Arguments of `AgentSpec`, except the arguments that depend on the model."""
-        drawn = self.sampling
+        sampling = self.sampling
         return {
             "sampling": Sampling(
-                temperature=drawn.temperature,
-                top_p=drawn.top_p,
-                top_k=drawn.top_k,
-                max_tokens=drawn.max_tokens,
-                stop=drawn.stop,
+                temperature=sampling.temperature,
+                top_p=sampling.top_p,
+                top_k=sampling.top_k,
+                max_tokens=sampling.max_tokens,
+                stop=sampling.stop,
             ),
             "window": self.window,
             "model": self.model,
-            "training_temperature": drawn.training_temperature,
+            "training_temperature": sampling.training_temperature,
         }
 
     @property
@@ -143,8 +143,8 @@ class AgentSettings(Section):
 
     @model_validator(mode="after")
     def _one_player(self) -> AgentSettings:
-        given = (self.model != EACH, self.program is not None, self.endpoint is not None)
-        if sum(given) > 1:
+        choices = (self.model != EACH, self.program is not None, self.endpoint is not None)
+        if sum(choices) > 1:
             raise ValueError("set one of model, program and endpoint")
         if not self.speaks and self.sampling.anneal is not None:
             raise ValueError("sampling.anneal needs a model of this run; leave it out")

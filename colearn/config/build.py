@@ -39,7 +39,7 @@ def build_task(config: Config) -> DecPOMDP[Any, Any]:
     task = registry.instance(config.task.name, "task.name", DecPOMDP)
     if task is None:
         cls = registry.task_class(config.task.name, "task.name")
-        settings = _arguments(cls, config.task, "task", given=0)
+        settings = _arguments(cls, config.task, "task", positional=0)
         with asking(cls, "__init__"):
             task = cls(**settings)
     elif config.task.settings:
@@ -49,7 +49,7 @@ def build_task(config: Config) -> DecPOMDP[Any, Any]:
             getattr(task, name)
     if config.wrapper is not None:
         wrapper: Any = registry.load("wrappers", config.wrapper.name, "wrapper")
-        task = wrapper.wrap(task, **_arguments(wrapper, config.wrapper, "wrapper", given=1))
+        task = wrapper.wrap(task, **_arguments(wrapper, config.wrapper, "wrapper", positional=1))
     return task
 
 
@@ -60,7 +60,7 @@ def build_tracker(chosen: Named, folder: Path, config: Mapping[str, Any]) -> Tra
     Errors: ConfigError for an unknown name or setting; MissingExtra naming the pip command.
     """
     cls: Any = registry.load("trackers", chosen.name, "run.trackers")
-    tracker: Tracker = cls(folder, config, **_arguments(cls, chosen, "run.trackers", given=2))
+    tracker: Tracker = cls(folder, config, **_arguments(cls, chosen, "run.trackers", positional=2))
     return tracker
 
 
@@ -72,23 +72,23 @@ def build_callbacks(config: Config) -> tuple[Callback, ...]:
     """
     built: list[Callback] = []
     for number, chosen in enumerate(config.run.callbacks):
-        where = f"run.callbacks.{number}"
-        given = registry.instance(chosen.name, f"{where}.name", Callback)
-        if given is None:
-            given = build_part(Callback, chosen, where)
+        section = f"run.callbacks.{number}"
+        callback = registry.instance(chosen.name, f"{section}.name", Callback)
+        if callback is None:
+            callback = build_part(Callback, chosen, section)
         elif chosen.settings:
-            _refuse_settings(where, chosen)
-        built.append(given)
+            _refuse_settings(section, chosen)
+        built.append(callback)
     return tuple(built)
 
 
-def _arguments(cls: type[Any], chosen: Named, section: str, *, given: int) -> dict[str, Any]:
-    """Returns a section's settings as constructor arguments; the constructor's first `given`
+def _arguments(cls: type[Any], chosen: Named, section: str, *, positional: int) -> dict[str, Any]:
+    """Returns a section's settings as constructor arguments; the constructor's first `positional`
     parameters are not settings.
 
     Errors: ConfigError for an unknown, missing or wrong setting.
     """
-    known = dict(list(inspect.signature(cls).parameters.items())[given:])
+    known = dict(list(inspect.signature(cls).parameters.items())[positional:])
     for key in chosen.settings:
         if key not in known:
             raise ConfigError(f"{section}.{key}: unknown setting; {remedy(key, known)}")
@@ -129,14 +129,14 @@ def _typed(cls: type[Any], settings: Mapping[str, Any], section: str) -> dict[st
     return typed
 
 
-def _check_finite(value: Any, where: str) -> None:
+def _check_finite(value: Any, section: str) -> None:
     if isinstance(value, Mapping):
         value = list(value.values())
     if isinstance(value, list | tuple):
-        for one in value:
-            _check_finite(one, where)
+        for element in value:
+            _check_finite(element, section)
     elif isinstance(value, float) and not isfinite(value):
-        raise ConfigError(f"{where}: must hold finite numbers, got {value}")
+        raise ConfigError(f"{section}: must hold finite numbers, got {value}")
 
 
 def build_algorithm(config: Config) -> Algorithm:
@@ -166,16 +166,16 @@ def _refuse_settings(section: str, chosen: Named) -> NoReturn:
     )
 
 
-def build_program(chosen: Named, where: str) -> Acts:
+def build_program(chosen: Named, section: str) -> Acts:
     """Builds the program that an agent's settings name.
 
     Errors: ConfigError for an unknown name or setting, or a class that cannot act.
     """
-    cls: type[Any] = registry.load("programs", chosen.name, f"{where}.name")
+    cls: type[Any] = registry.load("programs", chosen.name, f"{section}.name")
     if not is_dataclass(cls):
-        raise ConfigError(f"{where}.name: '{chosen.name}' is not a dataclass; make it one")
+        raise ConfigError(f"{section}.name: '{chosen.name}' is not a dataclass; make it one")
     try:
         program: Acts = build_dataclass(cls, chosen.settings)  # type: ignore[assignment]
     except ConfigError as error:
-        raise ConfigError(f"{where}.{error}") from None
+        raise ConfigError(f"{section}.{error}") from None
     return program

@@ -24,8 +24,10 @@ def elsewhere(key: str, above: str = "") -> str | None:
     setting, or the places where a config has a setting of this name. Returns None if there is no
     counterpart and no place. `above` is a prefix of each dotted key."""
     if key in TRL_NAMES:
-        one = TRL_NAMES[key]
-        return _counterpart(key, " and ".join(f"{above}{path}" for path in one.keys), one.note)
+        counterpart = TRL_NAMES[key]
+        return _counterpart(
+            key, " and ".join(f"{above}{path}" for path in counterpart.keys), counterpart.note
+        )
     return _places_of(key, f"'{above}{{}}'".format)
 
 
@@ -33,26 +35,26 @@ def elsewhere_in_python(key: str) -> str | None:
     """Returns the same remedy as `elsewhere`, but names arguments of `colearn.train` instead of
     dotted keys."""
     if key in TRL_NAMES:
-        one = TRL_NAMES[key]
-        if one.argument:
-            return _counterpart(key, one.argument, "")
-        return _counterpart(key, " and ".join(map(as_argument, one.keys)), one.note)
+        counterpart = TRL_NAMES[key]
+        if counterpart.argument:
+            return _counterpart(key, counterpart.argument, "")
+        return _counterpart(key, " and ".join(map(as_argument, counterpart.keys)), counterpart.note)
     if key in OF_ALGORITHMS:
         return f"did you mean {as_argument(f'algorithm.{key}')}?"
     return _places_of(key, as_argument)
 
 
-def _counterpart(key: str, here: str, note: str) -> str:
-    if not here:
+def _counterpart(key: str, place: str, note: str) -> str:
+    if not place:
         return f"TRL's {key}: {note}"
-    return f"TRL's {key} is {here} here{f' ({note})' if note else ''}"
+    return f"TRL's {key} is {place} here{f' ({note})' if note else ''}"
 
 
-def _places_of(key: str, shown: Callable[[str], str]) -> str | None:
+def _places_of(key: str, spell: Callable[[str], str]) -> str | None:
     places = _places().get(key, ())
     if not 0 < len(places) <= _MOST:
         return None
-    return f"did you mean {' or '.join(map(shown, places))}?"
+    return f"did you mean {' or '.join(map(spell, places))}?"
 
 
 _REQUIRED = {

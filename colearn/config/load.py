@@ -162,12 +162,12 @@ def _read_yaml(source: str | Path) -> dict[str, Any]:
             )
         path = known[str(source)]
     try:
-        found = path.is_file()
+        exists = path.is_file()
     except OSError as error:  # such as a name that is too long
         raise ConfigError(
             f"config: {str(path)[:_SHOWN]}: {error.strerror}; give a .yaml path or a shipped name"
         ) from None
-    if not found:
+    if not exists:
         raise ConfigError(f"config: no file {path}; give a .yaml path or a shipped name")
     try:
         data = read_yaml_file(path)
@@ -193,15 +193,17 @@ def _split(pair: str) -> tuple[str, Any]:
     return key, parsed
 
 
-def _set(data: Mapping[str, Any], keys: Sequence[str], value: Any, whole: str) -> dict[str, Any]:
+def _set(data: Mapping[str, Any], keys: Sequence[str], value: Any, key_path: str) -> dict[str, Any]:
     below = data.get(keys[0])
     if len(keys) == 1:
         return {**data, keys[0]: value}
-    if isinstance(below, str) and whole.startswith(_BY_NAME):
+    if isinstance(below, str) and key_path.startswith(_BY_NAME):
         below = {"name": below}
     if below is not None and not isinstance(below, Mapping):
-        raise ConfigError(f"{whole}: {keys[0]} holds a value, not a section; set {keys[0]} itself")
-    return {**data, keys[0]: _set(below or {}, keys[1:], value, whole)}
+        raise ConfigError(
+            f"{key_path}: {keys[0]} holds a value, not a section; set {keys[0]} itself"
+        )
+    return {**data, keys[0]: _set(below or {}, keys[1:], value, key_path)}
 
 
 def with_base(data: Mapping[str, Any]) -> dict[str, Any]:
@@ -224,7 +226,7 @@ def with_base(data: Mapping[str, Any]) -> dict[str, Any]:
     return resolved
 
 
-def _with_path(section: Any, base: str | Mapping[str, Any], where: str) -> Any:
+def _with_path(section: Any, base: str | Mapping[str, Any], field: str) -> Any:
     if not isinstance(section, Mapping):
         return section
     path = section.get("path")
@@ -236,5 +238,5 @@ def _with_path(section: Any, base: str | Mapping[str, Any], where: str) -> Any:
         return {**section, "path": base}
     name = path.removeprefix(_BASE)
     if name not in base:
-        raise ConfigError(f"{where}.path: base has no '{name}'; {nearest(name, list(base))}")
+        raise ConfigError(f"{field}.path: base has no '{name}'; {nearest(name, list(base))}")
     return {**section, "path": base[name]}

@@ -32,8 +32,8 @@ _FINITE = ConfigDict(allow_inf_nan=False)
 
 _NO_PARTS = ("algorithms", "programs", "tasks", "trackers", "wrappers")
 KINDS: dict[type, Kind] = {
-    getattr(contract, one.base.partition(":")[2]): kind
-    for kind, one in registry.KINDS.items()
+    getattr(contract, entry.base.partition(":")[2]): kind
+    for kind, entry in registry.KINDS.items()
     if kind not in _NO_PARTS
 }
 """Interfaces whose implementations may be fields of an algorithm or a section."""
@@ -55,7 +55,7 @@ def build_dataclass(cls: type[Built], settings: Mapping[str, Any]) -> Built:
     return cls(**values)
 
 
-def build_part(kind: type[Any], chosen: Named, where: str) -> Any:
+def build_part(kind: type[Any], chosen: Named, section: str) -> Any:
     """Builds the part that a section of a config names, with the section's settings.
 
     Errors: ConfigError that names the dotted key and the remedy.
@@ -63,7 +63,7 @@ def build_part(kind: type[Any], chosen: Named, where: str) -> Any:
     try:
         return build_dataclass(part_class(kind, chosen.name), chosen.settings)
     except ConfigError as error:
-        raise ConfigError(f"{where}.{error}") from None
+        raise ConfigError(f"{section}.{error}") from None
 
 
 def part_class(kind: type, name: str) -> type[Any]:
@@ -121,9 +121,9 @@ def _remedy(cls: type[Any], key: str, known: Iterable[str]) -> str:
     if kind is None or name is None or not hint.startswith("known: "):
         return hint
     others = [
-        other
-        for other in names(kind)
-        if is_dataclass(part := load(kind, other, "name"))
+        candidate
+        for candidate in names(kind)
+        if is_dataclass(part := load(kind, candidate, "name"))
         and any(field.name == key and field.init for field in fields(part))
     ]
     has = hint.removeprefix("known: ")
@@ -147,7 +147,7 @@ def _value(hint: Any, value: Any, default: Any) -> Any:
         value = {"name": value}
     if not isinstance(value, Mapping):
         raise ConfigError(f"name: got {value!r}; give a section such as {{name: ...}}")
-    settings = {key: one for key, one in value.items() if key != "name"}
+    settings = {key: setting for key, setting in value.items() if key != "name"}
     if kind is not None and "name" in value:
         chosen = part_class(kind, str(value["name"]))
         if type(default) is not chosen:
@@ -204,7 +204,7 @@ def known_settings(cls: type[Any], names: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _kind(hint: Any) -> type | None:
-    return next((one for one in (hint, *get_args(hint)) if one in KINDS), None)
+    return next((candidate for candidate in (hint, *get_args(hint)) if candidate in KINDS), None)
 
 
 _NAMING = (

@@ -172,8 +172,8 @@ class ResolvedRun:
         for past in self.networks:
             if past.slot is None:
                 continue
-            own = self.config.models[past.model].lora is None
-            base = past if own else self.base_of(NetworkKey("actor", past.model))
+            own_base = self.config.models[past.model].lora is None
+            base = past if own_base else self.base_of(NetworkKey("actor", past.model))
             for agent, settings in self.config.agents.items():
                 if settings.speaks and settings.model == past.model:
                     groups.setdefault(base, []).append(past_self(agent, past.slot))
@@ -190,9 +190,9 @@ class ResolvedRun:
     @property
     def token_budget(self) -> int:
         """`train.token_budget`, or its default on the devices of the networks."""
-        given = self.config.train.token_budget
-        if given is not None:
-            return given
+        budget = self.config.train.token_budget
+        if budget is not None:
+            return budget
         names = {self.device(key)[0] for key in self.networks}
         types = {(self.auto if name == "auto" else name).partition(":")[0] for name in names}
         return CUDA_TOKEN_BUDGET if types == {"cuda"} else TOKEN_BUDGET

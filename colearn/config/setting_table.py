@@ -77,11 +77,13 @@ def described(hint: Any) -> tuple[str, str]:
     origin, arguments = get_origin(hint), get_args(hint)
     if origin is Annotated:
         text, bounds = described(arguments[0])
-        return text, _joined(bounds, *(bound for one in arguments[1:] for bound in _bounds(one)))
+        return text, _joined(
+            bounds, *(bound for argument in arguments[1:] for bound in _bounds(argument))
+        )
     if origin is Literal:
-        return ", ".join(f"`{one}`" for one in arguments), ""
+        return ", ".join(f"`{argument}`" for argument in arguments), ""
     if origin in (Union, types.UnionType):
-        parts = [described(one) for one in arguments if one is not type(None)]
+        parts = [described(argument) for argument in arguments if argument is not type(None)]
         none = " or none" if type(None) in arguments else ""
         return " or ".join(text for text, _ in parts) + none, _joined(*(b for _, b in parts))
     if origin is tuple and Ellipsis not in arguments:
@@ -100,13 +102,15 @@ def described(hint: Any) -> tuple[str, str]:
     return _WORDS.get(getattr(hint, "__name__", str(hint)), getattr(hint, "__name__", "any")), ""
 
 
-def _bounds(one: Any) -> Iterator[str]:
-    if isinstance(one, FieldInfo):
-        for inner in one.metadata:
+def _bounds(constraint: Any) -> Iterator[str]:
+    if isinstance(constraint, FieldInfo):
+        for inner in constraint.metadata:
             yield from _bounds(inner)
     for attribute, sign in (("gt", ">"), ("ge", "≥"), ("lt", "<"), ("le", "≤")):
-        if getattr(one, attribute, None) is not None and not isinstance(one, FieldInfo):
-            yield f"{sign} {getattr(one, attribute):g}"
+        if getattr(constraint, attribute, None) is not None and not isinstance(
+            constraint, FieldInfo
+        ):
+            yield f"{sign} {getattr(constraint, attribute):g}"
 
 
 def _joined(*bounds: str) -> str:
@@ -121,7 +125,7 @@ def shown(value: Any) -> str:
         return f"`{value.name}`" if isinstance(value, Named) else "see below"
     if is_dataclass(value) and not isinstance(value, type):
         return f"`{type(value).__name__}`"
-    if isinstance(value, dict) and any(isinstance(one, BaseModel) for one in value.values()):
+    if isinstance(value, dict) and any(isinstance(entry, BaseModel) for entry in value.values()):
         return "see below"
     if value is None:
         return "none"
@@ -141,7 +145,9 @@ def model_settings(cls: type[BaseModel]) -> list[SettingRow]:
     settings = []
     for name, field in cls.model_fields.items():
         text, bounds = described(hints[name])
-        bounds = _joined(bounds, *(bound for one in field.metadata for bound in _bounds(one)))
+        bounds = _joined(
+            bounds, *(bound for constraint in field.metadata for bound in _bounds(constraint))
+        )
         factory = field.default_factory
         default = factory() if factory is not None else field.default  # type: ignore[call-arg]
         key = field.alias or name
@@ -151,15 +157,15 @@ def model_settings(cls: type[BaseModel]) -> list[SettingRow]:
     return settings
 
 
-def part_settings(cls: type[Any], given: Mapping[str, str] | None = None) -> list[SettingRow]:
+def part_settings(cls: type[Any], meanings: Mapping[str, str] | None = None) -> list[SettingRow]:
     """Returns the settings of a part, which are the fields of its dataclass or the arguments of its
     constructor.
 
-    given: descriptions, by setting, that replace the descriptions in the source of the class.
+    meanings: descriptions, by setting, that replace the descriptions in the source of the class.
     """
     if is_dataclass(cls):
         sentences, hints = attribute_sentences(cls), get_type_hints(cls, include_extras=True)
-        pairs = [(one.name, field_default(one)) for one in fields(cls) if one.init]
+        pairs = [(field.name, field_default(field)) for field in fields(cls) if field.init]
     else:
         sentences = listed_sentences(cls)
         hints = get_type_hints(cls.__init__, include_extras=True)
@@ -171,7 +177,7 @@ def part_settings(cls: type[Any], given: Mapping[str, str] | None = None) -> lis
         SettingRow(
             name,
             *_of(hints.get(name, Any), default),
-            (given or {}).get(name, sentences.get(name, "")),
+            (meanings or {}).get(name, sentences.get(name, "")),
         )
         for name, default in pairs
     ]
@@ -185,12 +191,12 @@ def _of(hint: Any, default: Any) -> tuple[str, str, str]:
 def algorithm_settings(part: Any, prefix: str = "algorithm.") -> Iterator[SettingRow]:
     """Returns the settings of an algorithm and its parts, with their values, by dotted key."""
     sentences, hints = attribute_sentences(type(part)), get_type_hints(type(part))
-    for one in fields(part):
-        if not one.init:
+    for field in fields(part):
+        if not field.init:
             continue
-        value, key = getattr(part, one.name), f"{prefix}{one.name}"
+        value, key = getattr(part, field.name), f"{prefix}{field.name}"
         if not is_dataclass(value) or isinstance(value, type):
-            yield SettingRow(key, *_of(hints[one.name], value), sentences.get(one.name, ""))
+            yield SettingRow(key, *_of(hints[field.name], value), sentences.get(field.name, ""))
             continue
         name = part_name(value)
         meaning = _flat((inspect.getdoc(value) or "").partition("\n\n")[0])
@@ -200,7 +206,7 @@ def algorithm_settings(part: Any, prefix: str = "algorithm.") -> Iterator[Settin
 
 def sections() -> dict[str, type[BaseModel]]:
     """Returns each section's settings class by dotted path, such as `models.NAME.lora`."""
-    found: dict[str, type[BaseModel]] = {"": Config}
+    by_path: dict[str, type[BaseModel]] = {"": Config}
 
     def walk(cls: type[BaseModel], path: str) -> None:
         hints = get_type_hints(cls)
@@ -209,9 +215,9 @@ def sections() -> dict[str, type[BaseModel]]:
             inside = settings_class(hint)
             if inside is not None and not issubclass(inside, Named):
                 below = f"{path}{name}" + (".NAME" if get_origin(hint) is dict else "")
-                if inside not in found.values():
-                    found[below] = inside
+                if inside not in by_path.values():
+                    by_path[below] = inside
                     walk(inside, f"{below}.")
 
     walk(Config, "")
-    return found
+    return by_path

@@ -180,8 +180,8 @@ class TaskChoice(Named):
 
     @model_validator(mode="before")
     @classmethod
-    def _from_name(cls, given: Any) -> Any:
-        section = {"name": given} if isinstance(given, str) else given
+    def _from_name(cls, value: Any) -> Any:
+        section = {"name": value} if isinstance(value, str) else value
         name = section.get("name") if isinstance(section, dict) else None
         if not (isinstance(name, str) and name.endswith((".yaml", ".yml"))):
             return section
@@ -200,8 +200,8 @@ class Config(Section):
     @property
     def language_agents(self) -> dict[str, AgentSettings]:
         """Agents and players that a language model of this run plays, by name."""
-        everyone = {**self.agents, **self.players}
-        return {name: settings for name, settings in everyone.items() if settings.speaks}
+        all_agents = {**self.agents, **self.players}
+        return {name: settings for name, settings in all_agents.items() if settings.speaks}
 
     task: TaskChoice
     """The task's `name` and settings, or only the task's name, or the path of a YAML file with a

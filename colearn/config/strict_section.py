@@ -40,20 +40,22 @@ def number_problem(hint: Any, value: Any) -> str | None:
     number; otherwise returns None."""
     options = _options(hint)
     if isinstance(value, bool) or (isinstance(value, str) and not EXPONENT.fullmatch(value)):
-        numbers = any(one in (int, float) for one in options)
+        numbers = any(option in (int, float) for option in options)
         if numbers and not any(
-            one in (str, bool, Any) or get_origin(one) is Literal for one in options
+            option in (str, bool, Any) or get_origin(option) is Literal for option in options
         ):
-            shown = repr(value)
-            cut = shown if len(shown) <= _ROOM else f"{shown[:_ROOM]} ..."
+            text = repr(value)
+            cut = text if len(text) <= _ROOM else f"{text[:_ROOM]} ..."
             return f"must be {'a number' if float in options else 'an integer'}, got {cut}"
     elif isinstance(value, int) and int in options and abs(value) > LARGEST:
         return f"must lie in {-LARGEST:,} to {LARGEST:,}"
     elif isinstance(value, list | tuple):
-        inner = next((one for one in options if get_origin(one) in (tuple, list)), None)
-        hints = [one for one in get_args(inner) if one is not Ellipsis] if inner else []
-        for number, one in enumerate(value if hints else ()):
-            problem = number_problem(hints[min(number, len(hints) - 1)], one)
+        inner = next((option for option in options if get_origin(option) in (tuple, list)), None)
+        hints = (
+            [argument for argument in get_args(inner) if argument is not Ellipsis] if inner else []
+        )
+        for number, element in enumerate(value if hints else ()):
+            problem = number_problem(hints[min(number, len(hints) - 1)], element)
             if problem is not None:
                 return problem
     return None
@@ -64,7 +66,7 @@ def _options(hint: Any) -> list[Any]:
     if get_origin(hint) is Annotated:
         return _options(get_args(hint)[0])
     if get_origin(hint) in (Union, UnionType):
-        return [one for part in get_args(hint) for one in _options(part)]
+        return [option for part in get_args(hint) for option in _options(part)]
     return [] if hint is type(None) else [hint]
 
 
@@ -111,8 +113,8 @@ class Chosen(Named):
 
     @model_validator(mode="before")
     @classmethod
-    def _from_name(cls, given: Any) -> Any:
-        return {"name": given} if isinstance(given, str) else given
+    def _from_name(cls, value: Any) -> Any:
+        return {"name": value} if isinstance(value, str) else value
 
     @model_serializer
     def plain(self) -> str | dict[str, Any]:

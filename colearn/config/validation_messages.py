@@ -21,25 +21,27 @@ _SECTION = ("dict_type", "mapping_type", "model_type")
 
 
 def one_line(
-    error: ValidationError, given: Any, above: str = "", cls: type[BaseModel] | None = None
+    error: ValidationError, data: Any, above: str = "", cls: type[BaseModel] | None = None
 ) -> str:
-    """Returns the first validation error of `given` as one line that names the dotted key. `above`
-    is a prefix of this key; `cls` is the settings class that validated `given`, if any."""
-    path, faults = first_fault(error, given)
-    where = dotted_key([*([above] if above else []), *path])
+    """Returns the first validation error of `data` as one line that names the dotted key. `above`
+    is a prefix of this key; `cls` is the settings class that validated `data`, if any."""
+    path, faults = first_fault(error, data)
+    location = dotted_key([*([above] if above else []), *path])
     kind, value = faults[0]["type"], faults[0]["input"]
     if kind == "extra_forbidden":
         hint = _of_algorithm(path, value, cls) or remedy(str(path[-1]), _siblings(path, cls))
-        return f"{where}: unknown key; {hint}"
+        return f"{location}: unknown key; {hint}"
     if kind == NOT_A_NUMBER:
-        return f"{where}: {faults[0]['msg']}"
+        return f"{location}: {faults[0]['msg']}"
     if kind == "missing":
-        return f"{where}: missing; add it to the config"
-    listed = any(one["type"] in _LIST for one in faults) and isinstance(value, str | int | float)
+        return f"{location}: missing; add it to the config"
+    listed = any(fault["type"] in _LIST for fault in faults) and isinstance(
+        value, str | int | float
+    )
     message = " or ".join(dict.fromkeys(map(_message, faults)))
     nested = isinstance(value, Mapping | BaseModel) and kind not in (*_LIST, *_SECTION)
-    got = "" if nested else f", got {_shown(value)}"
-    return f"{where}: {message}{got}{f'; write [{_key(str(value))}]' if listed else ''}"
+    suffix = "" if nested else f", got {_shown(value)}"
+    return f"{location}: {message}{suffix}{f'; write [{_key(str(value))}]' if listed else ''}"
 
 
 def dotted_key(path: Sequence[int | str]) -> str:
@@ -56,13 +58,13 @@ def _message(fault: Fault) -> str:
     return fault["msg"].removeprefix("Value error, ").lower()
 
 
-def _of_algorithm(path: KeyPath, given: Any, cls: type[BaseModel] | None) -> str | None:
+def _of_algorithm(path: KeyPath, value: Any, cls: type[BaseModel] | None) -> str | None:
     """Returns the remedy for a top-level key that belongs in the section `algorithm`; None for any
     other key."""
     key = str(path[-1])
     if cls is not Config or len(path) > 1 or key not in OF_ALGORITHMS:
         return None
-    below = next(iter(given), None) if isinstance(given, Mapping) else None
+    below = next(iter(value), None) if isinstance(value, Mapping) else None
     return f"did you mean 'algorithm.{key}{f'.{below}' if below else ''}'?"
 
 

@@ -47,7 +47,7 @@ class Backward(Credit):
         shared: dict[tuple[int, str], float] = {}
         for node in reversed(tree.nodes):
             for agent in node.actions:
-                after = [shared[one] for one in followers.get((node.index, agent), ())]
+                after = [shared[follower] for follower in followers.get((node.index, agent), ())]
                 shared[node.index, agent] = as_number(node.reward) + self._aggregated(after)
         credited: list[dict[str, float]] = [{} for _ in tree.nodes]
         for (index, agent), worth in shared.items():
@@ -80,6 +80,6 @@ def _followers(tree: Tree[Any]) -> dict[tuple[int, str], list[tuple[int, str]]]:
             if sources is None:
                 sources = tuple((len(chain) - 2, before) for before in chain[-1].actions)
             for turn, before in sources:
-                made = (chain[turn + 1].index, before)
-                followers.setdefault(made, []).append((node.index, agent))
+                source = (chain[turn + 1].index, before)
+                followers.setdefault(source, []).append((node.index, agent))
     return followers

@@ -50,13 +50,13 @@ class Invocation(Credit):
             if node.parent is None:
                 credited.append({})
                 continue
-            whole = behind[node.parent] + ahead[node.index]
+            total = behind[node.parent] + ahead[node.index]
             behind[node.index] = behind[node.parent] + as_number(node.reward)
-            team = [(self.turn, node.reward), (self.trajectory, whole)]
+            team = [(self.turn, node.reward), (self.trajectory, total)]
             credited.append({})
             for agent in node.actions:
-                own = local[node.index][agent]
-                paid = own != 0.0 or agent in node.local_rewards
-                parts = [*team, (self.node, own)] if paid else team
+                payoff = local[node.index][agent]
+                paid = payoff != 0.0 or agent in node.local_rewards
+                parts = [*team, (self.node, payoff)] if paid else team
                 credited[-1][agent] = weighed(parts)
         return tuple(credited)

@@ -100,7 +100,7 @@ def accelerator(name: str, sold: float) -> Accelerator | None:
     """Return the device with this name (for example `H100-SXM` or `RTX-4090`) and this memory in
     GB; None if the device is not in the table."""
     plain = name.upper().replace("-", "").replace("_", "")
-    for one in ACCELERATORS:
-        if sold == one.sold and plain.startswith(one.name):
-            return one
+    for card in ACCELERATORS:
+        if sold == card.sold and plain.startswith(card.name):
+            return card
     return None

@@ -40,11 +40,11 @@ def peak_of(ledger: Ledger, base: Base, rehearse: Callable[[], None]) -> int:
     if depth <= _SHALLOW + 1 or not _are_equal(base):
         return max(stages())
     with _cut(base, _SHALLOW):
-        two = stages()
+        shallow = stages()
     with _cut(base, _SHALLOW + 1):
-        three = stages()
+        deeper = stages()
     return max(
-        low + (depth - _SHALLOW) * (high - low) for low, high in zip(two, three, strict=True)
+        low + (depth - _SHALLOW) * (high - low) for low, high in zip(shallow, deeper, strict=True)
     )
 
 
@@ -69,15 +69,15 @@ def marked_layers(ledger: Ledger, base: Base) -> Iterator[None]:
         if isinstance(tensor, torch.Tensor) and tensor.requires_grad:
             tensor.register_hook(end_stage)
 
-    def end_forward(_: object, __: object, made: object) -> None:
+    def end_forward(_: object, __: object, output: object) -> None:
         ledger.end_stage()  # what follows does not grow with the layers
-        mark(made[0] if isinstance(made, tuple) else made)
+        mark(output[0] if isinstance(output, tuple) else output)
 
     layers = layers_of(base)
     handles: list[RemovableHandle] = []
     if len(layers):
         handles = [
-            layers[0].register_forward_pre_hook(lambda _, given: mark(given[0])),
+            layers[0].register_forward_pre_hook(lambda _, inputs: mark(inputs[0])),
             layers[-1].register_forward_hook(end_forward),
         ]
     try:
@@ -100,9 +100,9 @@ def _are_equal(base: Base) -> bool:
 @contextmanager
 def _cut(base: Base, depth: int) -> Iterator[None]:
     """Context in which a forward pass runs only the first `depth` layers."""
-    config, whole = base.config, base.config.num_hidden_layers
+    config, full_depth = base.config, base.config.num_hidden_layers
     config.num_hidden_layers = depth
     try:
         yield
     finally:
-        config.num_hidden_layers = whole
+        config.num_hidden_layers = full_depth

@@ -101,10 +101,12 @@ class Sizes:
         config = base.config
         words = base.causal.get_input_embeddings().weight
         head = base.causal.get_output_embeddings()
-        apart = {id(words), id(getattr(head, "weight", words))}
+        embedding_ids = {id(words), id(getattr(head, "weight", words))}
         named = base.causal.named_parameters()
         single = card.tf32 if tf32 else card.single
-        body = sum(p.numel() for name, p in named if id(p) not in apart and ".lora_" not in name)
+        body = sum(
+            p.numel() for name, p in named if id(p) not in embedding_ids and ".lora_" not in name
+        )
         return cls(
             layers=config.num_hidden_layers,
             body=body,
@@ -137,9 +139,9 @@ def together(spent: Iterable[TimeSpent], *, one_host: bool) -> float:
     Networks on the same device take turns."""
     by_device: defaultdict[str, float] = defaultdict(float)
     launched = 0.0
-    for one in spent:
-        by_device[one.device] += max(one.worked, one.launched)
-        launched += one.launched
+    for part in spent:
+        by_device[part.device] += max(part.worked, part.launched)
+        launched += part.launched
     longest = max(by_device.values(), default=0.0)
     return max(longest, launched) if one_host else longest
 
@@ -194,8 +196,8 @@ class Clock:
     def _call(self, engine: Speaking, call: GeneratorCall) -> TimeSpent:
         sizes, needs = self._sizes_of(engine.base), engine.engine.needs
         rows, histories = len(call.rows), len(call.requests)
-        read = histories * call.width
-        worked = sizes.products(read, 2 * read * call.used, histories)
+        prefill_tokens = histories * call.width
+        worked = sizes.products(prefill_tokens, 2 * prefill_tokens * call.used, histories)
         positions = call.used + call.tokens / 2
         if needs is None:
             each = self._token(sizes, rows, positions)
@@ -218,9 +220,9 @@ class Clock:
 
     def _token(self, sizes: Sizes, rows: int, positions: float) -> float:
         """Seconds that the device needs to decode one token of every row."""
-        read = sizes.weights + rows * positions * sizes.position
+        read_bytes = sizes.weights + rows * positions * sizes.position
         return max(
-            read / (READS * self.card.bandwidth),
+            read_bytes / (READS * self.card.bandwidth),
             sizes.products(rows, 2 * rows * positions, rows),
         )
 
@@ -239,8 +241,10 @@ class Clock:
             if self.run.heads:
                 critics.append(forward)
             if loss.needs_reference:
-                own = NetworkKey("reference", key.model)
-                references.append(self._forward(own if own in self.networks else key, key, total))
+                reference = NetworkKey("reference", key.model)
+                references.append(
+                    self._forward(reference if reference in self.networks else key, key, total)
+                )
         return sum(
             together(spent, one_host=self._one_host) for spent in (actors, references, critics)
         )
@@ -261,7 +265,7 @@ class Clock:
         spent: dict[str, list[TimeSpent]] = {"critic": [], "actor": []}
         for key, total in totals.items():
             spent[key.kind].append(self._learn(key, total))
-        return sum(together(some, one_host=self._one_host) for some in spent.values())
+        return sum(together(times, one_host=self._one_host) for times in spent.values())
 
     def _learn(self, key: NetworkKey, total: Totals) -> TimeSpent:
         sizes, memory, settings = self._sizes(key), self.memory[key], self.run.learners[key]
@@ -270,39 +274,39 @@ class Clock:
         passes = (3 if settings.lora is None else 2) + settings.checkpointing
         worked = passes * sizes.products(total.tokens, total.pairs, scored) / self.processes
         micro = total.micro_batches / self.processes
-        more = UPDATED * (1 + settings.checkpointing / 3)
-        launched = micro * sizes.layers * more * LAUNCH
+        factor = UPDATED * (1 + settings.checkpointing / 3)
+        launched = micro * sizes.layers * factor * LAUNCH
         return TimeSpent(
             memory.device, worked + self._exchanged(memory, micro, total.steps), launched
         )
 
     def _exchanged(self, memory: NetworkMemory, micro: float, steps: int) -> float:
         """Time in seconds of the optimiser steps, including the communication between processes."""
-        kept, whole = memory.kept, 4 * memory.trained
-        divided, offloads = kept.master > 0 or kept.offloaded > 0, kept.offloaded > 0
+        footprint, weight_bytes = memory.kept, 4 * memory.trained
+        divided, offloads = footprint.master > 0 or footprint.offloaded > 0, footprint.offloaded > 0
         owners = self.processes if divided else 1
         step = _STEPPED * memory.trained / owners / (READS * self.card.bandwidth)
         if offloads:  # all processes step in the memory of one host
-            step = _STEPPED * memory.trained / HOST + 2 * whole / owners / PCIE
+            step = _STEPPED * memory.trained / HOST + 2 * weight_bytes / owners / PCIE
         if self.processes == 1:
             return steps * step
-        one_way = whole * (1 - 1 / self.processes) / (LINK * self.card.link)
+        one_way = weight_bytes * (1 - 1 / self.processes) / (LINK * self.card.link)
         if not divided:
             return steps * (step + 2 * one_way)
-        gathered = 2 * micro if kept.updating is not None else steps
+        gathered = 2 * micro if footprint.updating is not None else steps
         return steps * step + (micro + gathered) * one_way
 
     def _transfer(self, speaking: Sequence[Speaking]) -> float:
         spent = []
-        for one in speaking:
-            needs = one.engine.needs
+        for speaker in speaking:
+            needs = speaker.engine.needs
             if needs is None:
                 continue
             trained = [
-                self.memory[key].trained * one.base.compute.itemsize
+                self.memory[key].trained * speaker.base.compute.itemsize
                 for key in self.run.learners
-                if key.kind == "actor" and self.networks[key].base is one.base
+                if key.kind == "actor" and self.networks[key].base is speaker.base
             ]
             rate = FILES / 2 if needs.apart else READS * self.card.bandwidth / 2
-            spent.append(TimeSpent(one.engine.device, sum(trained) / rate, 0.0))
+            spent.append(TimeSpent(speaker.engine.device, sum(trained) / rate, 0.0))
         return together(spent, one_host=self._one_host)

@@ -59,8 +59,8 @@ class RehearsedNetwork(Network):
     def _parts(self, score: Score, slices: Sequence[slice], count: int) -> list[Scores]:
         parts = super()._parts(score, slices[:_BLOCKS], count)
         if len(slices) > _BLOCKS:
-            rest = torch.zeros(count - slices[_BLOCKS].start, device=parts[0][0].device)
-            parts.append((rest, rest))
+            zeros = torch.zeros(count - slices[_BLOCKS].start, device=parts[0][0].device)
+            parts.append((zeros, zeros))
         return parts
 
 

@@ -41,15 +41,15 @@ def layouts(estimated: Estimate) -> Iterator[Proposal]:
         yield replace(placed, layout="one process, a device for each base")
     if named or not run.algorithm.learns or run.config.run.learner != LearnerChoice():
         return
-    several = max(processes, machine.count)
-    if several > 1 and processes == 1 and estimated.seconds is not None:
-        equal = start.changed({}, processes=several)
-        yield replace(equal, layout=f"{several} equal processes")
+    process_count = max(processes, machine.count)
+    if process_count > 1 and processes == 1 and estimated.seconds is not None:
+        equal = start.changed({}, processes=process_count)
+        yield replace(equal, layout=f"{process_count} equal processes")
     for stage, name in _STAGES.items():
-        if several > 1 or stage == "zero3_offload":
+        if process_count > 1 or stage == "zero3_offload":
             learner = {"name": "deepspeed", "config": stage}
-            divided = start.changed({"run.learner": learner}, processes=several)
-            yield replace(divided, layout=f"{several} processes, {name}")
+            divided = start.changed({"run.learner": learner}, processes=process_count)
+            yield replace(divided, layout=f"{process_count} processes, {name}")
 
 
 def with_engines(layout: Proposal, share: float) -> Proposal | None:
@@ -59,9 +59,9 @@ def with_engines(layout: Proposal, share: float) -> Proposal | None:
     None if the layout already has vLLM engines, the time is not known, or the run cannot use vLLM
     engines.
     """
-    one, machine = layout.estimate, layout.estimate.machine
-    decodes = one.run.generator
-    if one.seconds is None or machine is None or not isinstance(decodes, Transformers):
+    estimate, machine = layout.estimate, layout.estimate.machine
+    decodes = estimate.run.generator
+    if estimate.seconds is None or machine is None or not isinstance(decodes, Transformers):
         return None
     if decodes.copies:
         return None
@@ -77,14 +77,14 @@ def with_engines(layout: Proposal, share: float) -> Proposal | None:
 def larger_caches(proposal: Proposal) -> Proposal:
     """Return the proposal with larger vLLM caches: each cache fills the memory that other phases
     leave free on the device."""
-    one, changed = proposal.estimate, proposal.changes.get("run.generator")
-    if changed is None or not proposal.fits or not one.engines:
+    estimate, changed = proposal.estimate, proposal.changes.get("run.generator")
+    if changed is None or not proposal.fits or not estimate.engines:
         return proposal
-    left = min(
-        (_FILLED * (one.capacity(device) or 0) - one.peak(device)) / count / 2**30
-        for device, count in one.engines.items()
+    spare_gib = min(
+        (_FILLED * (estimate.capacity(device) or 0) - estimate.peak(device)) / count / 2**30
+        for device, count in estimate.engines.items()
     )
-    gib = min(_useful(proposal), changed["cache_gib"] + floor(left))
+    gib = min(_useful(proposal), changed["cache_gib"] + floor(spare_gib))
     return proposal if gib <= changed["cache_gib"] else _cached(proposal, gib)
 
 

@@ -68,17 +68,17 @@ def rehearsal() -> Iterator[Ledger]:
 
 def make_fake(module: nn.Module, device: torch.device) -> None:
     """Replace a module's meta tensors by fake tensors on `device`, inside a rehearsal."""
-    made: dict[int, Any] = {}
+    fakes: dict[int, Any] = {}
 
     def fake(tensor: Tensor) -> Any:
-        if id(tensor) not in made:
+        if id(tensor) not in fakes:
             empty = torch.empty(tensor.shape, dtype=tensor.dtype, device=device)
-            made[id(tensor)] = (
+            fakes[id(tensor)] = (
                 nn.Parameter(empty, requires_grad=tensor.requires_grad)
                 if isinstance(tensor, nn.Parameter)
                 else empty
             )
-        return made[id(tensor)]
+        return fakes[id(tensor)]
 
     for part in module.modules():
         for store in (part._parameters, part._buffers):

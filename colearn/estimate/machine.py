@@ -71,4 +71,4 @@ def read_machine(text: str) -> Machine:
 
 def known_devices() -> str:
     """Names of the devices whose rates are known, in the form that `--devices` accepts."""
-    return ", ".join(f"{one.name}-{one.sold:g}GB" for one in ACCELERATORS)
+    return ", ".join(f"{card.name}-{card.sold:g}GB" for card in ACCELERATORS)

@@ -65,29 +65,29 @@ def count_networks(
         settings = run.learners.get(key)
         weights = list(network.base.causal.named_parameters())
         trained = 0 if settings is None else sum(p.numel() for p in network.trained().values())
-        others = {id(p): p for name, p in weights if ".lora_" not in name}
+        base_weights = {id(p): p for name, p in weights if ".lora_" not in name}
         if id(network.base) in bases or (settings is not None and network.adapter is None):
-            others = {}
+            base_weights = {}
         base = bases.setdefault(id(network.base), len(bases))
-        held = sum(p.numel() * p.element_size() for p in others.values())
+        base_bytes = sum(p.numel() * p.element_size() for p in base_weights.values())
         if settings is None and network.adapter is not None:  # a frozen copy has its own adapter
-            held += sum(p.numel() * p.element_size() for p in network.trained().values())
-        kept = (
-            replace(_NOTHING, weights=held)
+            base_bytes += sum(p.numel() * p.element_size() for p in network.trained().values())
+        footprint = (
+            replace(_NOTHING, weights=base_bytes)
             if settings is None
-            else replace(_NOTHING, weights=held + 4 * trained)  # nothing but a head is solved
+            else replace(_NOTHING, weights=base_bytes + 4 * trained)  # nothing but a head is solved
             if isinstance(settings, CriticSettings) and settings.head == "ridge"
-            else run.learner.kept(trained, held, settings, processes=processes)
+            else run.learner.kept(trained, base_bytes, settings, processes=processes)
         )
-        gone = missing.get(f"{key.section}.path")
+        reason = missing.get(f"{key.section}.path")
         counted.append(
             NetworkMemory(
                 key=key,
                 device=str(resolve(*run.device(key))),
                 base=base,
-                trained=0 if gone else trained,
-                kept=_NOTHING if gone else kept,
-                missing=gone,
+                trained=0 if reason else trained,
+                kept=_NOTHING if reason else footprint,
+                missing=reason,
             )
         )
     return tuple(counted)

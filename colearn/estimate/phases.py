@@ -94,7 +94,7 @@ class Phases:
     @property
     def engine_counts(self) -> Mapping[str, int]:
         """Number of engines on each device that hold a separate copy of the weights."""
-        return Counter(one.device for one in self.engines if one.needs is not None)
+        return Counter(engine.device for engine in self.engines if engine.needs is not None)
 
     @property
     def wanted(self) -> int:
@@ -102,10 +102,10 @@ class Phases:
         over turns."""
         return max(
             (
-                len(call.rows) * (call.used + call.tokens) * position_bytes(one.base)
-                for some in self.speaking.values()
-                for one in some
-                for call in one.calls
+                len(call.rows) * (call.used + call.tokens) * position_bytes(speaker.base)
+                for speakers in self.speaking.values()
+                for speaker in speakers
+                for call in speaker.calls
             ),
             default=0,
         )
@@ -132,19 +132,19 @@ class Phases:
             )
             if not calls:  # these agents act in none of the items that were read
                 continue
-            adapters = len({one.adapter for one in speakers.values()} - {None})
-            spoken = Speaking(engine, network.base, adapters, calls)
-            self.speaking.setdefault(phase, []).append(spoken)
+            adapters = len({spec.adapter for spec in speakers.values()} - {None})
+            speaking = Speaking(engine, network.base, adapters, calls)
+            self.speaking.setdefault(phase, []).append(speaking)
             if engine.needs is not None:  # its memory is held in every phase
                 self._note(device, phase, 0)
                 continue
-            held = [0, *(cache_bytes(network.base, call) for call in calls)]
+            call_bytes = [0, *(cache_bytes(network.base, call) for call in calls)]
             planned.setdefault(device, []).append(
-                [earlier + later for earlier, later in itertools.pairwise(held)]
+                [earlier + later for earlier, later in itertools.pairwise(call_bytes)]
             )
             # the widest call is the last one or, where the prompt is long, the first
             for number in sorted({0, len(calls) - 1}):
-                needed = held[number] + self._call(network, calls[number], speakers)
+                needed = call_bytes[number] + self._call(network, calls[number], speakers)
                 excess = needed - planned[device][-1][number]
                 calls_of[device] = max(calls_of.get(device, 0), excess)
         for device, groups in planned.items():
@@ -160,14 +160,16 @@ class Phases:
             for key in works:
                 if key.kind == kind:
                     network = self.memory[key]
-                    at, kept = network.device, network.kept
-                    divided = 0 if kept.updating is None else kept.updating - kept.weights
+                    at, footprint = network.device, network.kept
+                    divided = (
+                        0 if footprint.updating is None else footprint.updating - footprint.weights
+                    )
                     self._note(at, f"{kind} update", needed[key] + divided)
         for key in works:
             network = self.memory[key]
-            kept = network.kept
-            gradients = 0 if kept.gradients_stay else kept.gradients
-            self._note(network.device, "optimizer step", gradients + kept.step)
+            footprint = network.kept
+            gradients = 0 if footprint.gradients_stay else footprint.gradients
+            self._note(network.device, "optimizer step", gradients + footprint.step)
             # weights, then both moments are cloned before they are written
             self._note("cpu", "checkpoint", 8 * network.trained)
 
@@ -196,8 +198,8 @@ class Phases:
         self, network: Network, call: GeneratorCall, speakers: Mapping[str, AgentSpec]
     ) -> int:
         device = _rehearsal_device(self._device(call.rows[0]))
-        asked = {a: (v.adapter, v.sampling.top_p, v.sampling.top_k) for a, v in speakers.items()}
-        rows = [[asked[agent] for agent in agents] for agents in (call.requests, call.rows)]
+        settings = {a: (v.adapter, v.sampling.top_p, v.sampling.top_k) for a, v in speakers.items()}
+        rows = [[settings[agent] for agent in agents] for agents in (call.requests, call.rows)]
         model = self._kind(self._actor(call.rows[0]))
         key = (device, model, str(rows), call.width, call.used, call.capacity, call.reserve)
         if key not in self.rehearsed:
@@ -227,18 +229,20 @@ class Phases:
 
     def _update(self, key: NetworkKey, work: Work, entropy: bool) -> int:
         memory, network = self.memory[key], self.networks[key]
-        device, kept = _rehearsal_device(memory.device), memory.kept
-        whole = kept.gradients == 4 * memory.trained
+        device, footprint = _rehearsal_device(memory.device), memory.kept
+        keep_gradients = footprint.gradients == 4 * memory.trained
         entropy = entropy and key.kind == "actor"
-        passes = (device, self._kind(key), entropy, whole, work.largest, work.several)
+        passes = (device, self._kind(key), entropy, keep_gradients, work.largest, work.several)
         if passes not in self.rehearsed:
             with rehearsal() as ledger:
                 make_fake(network, device)
                 self.rehearsed[passes] = rehearse_update(
-                    ledger, network, work, keep_gradients=whole, entropy=entropy
+                    ledger, network, work, keep_gradients=keep_gradients, entropy=entropy
                 )
         passing = self.rehearsed[passes]
-        return passing if whole or kept.gradients_stay else passing + kept.gradients
+        return (
+            passing if keep_gradients or footprint.gradients_stay else passing + footprint.gradients
+        )
 
     def _kind(self, key: NetworkKey) -> str:
         """Key of all settings, except the device, that determine a network's memory."""

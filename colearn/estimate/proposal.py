@@ -39,7 +39,7 @@ class Proposal:
     @property
     def devices(self) -> int:
         """Number of devices that the layout uses."""
-        used = [one for one, phases in (self.estimate.phases or {}).items() if phases]
+        used = [device for device, phases in (self.estimate.phases or {}).items() if phases]
         return self.estimate.processes * sum(device != "cpu" for device in used)
 
     @property
@@ -49,9 +49,9 @@ class Proposal:
     def changed(self, changes: Mapping[str, Any], *, processes: int | None = None) -> Proposal:
         """The proposal with additional changes. Errors: as for `estimate`."""
         before = self.estimate
-        given = before.given.model_dump(mode="json", exclude_unset=True)
+        config = before.given.model_dump(mode="json", exclude_unset=True)
         after = estimate(
-            load_config(given, changes),
+            load_config(config, changes),
             processes=before.processes if processes is None else processes,
             machine=before.machine,
             rehearsed=before.rehearsed,
@@ -63,14 +63,14 @@ class Proposal:
         """Return the non-resident bytes that these phases need on the fullest device, divided by
         the bytes available there. Only the fraction `filled` of the device's memory counts as
         available. If the result is above 1, the phases do not fit."""
-        one, worst = self.estimate, 0.0
-        for device, peaks in (one.phases or {}).items():
-            capacity = one.capacity(device)
+        estimate, worst = self.estimate, 0.0
+        for device, peaks in (estimate.phases or {}).items():
+            capacity = estimate.capacity(device)
             if capacity is None:
                 continue
-            left = filled * capacity - one.resident[device]
+            room = filled * capacity - estimate.resident[device]
             for phase in phases:
                 if peaks.get(phase, 0) > filled * capacity:
-                    needed = peaks[phase] - one.resident[device]
-                    worst = max(worst, needed / left if left > 0 else inf)
+                    needed = peaks[phase] - estimate.resident[device]
+                    worst = max(worst, needed / room if room > 0 else inf)
         return worst

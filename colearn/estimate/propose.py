@@ -44,24 +44,24 @@ def propose(estimated: Estimate) -> Proposal | None:
     for layout in layouts(estimated):
         proposal = _with_engines(layout)
         if proposal is None or not proposal.fits:
-            own = _tuned(layout)
-            proposal = own if proposal is None or own.fits else proposal
+            tuned = _tuned(layout)
+            proposal = tuned if proposal is None or tuned.fits else proposal
         tried.append(proposal)
         if proposal.fits and (not timed or (layout.zero and proposal.estimate.engines)):
             break  # what ZeRO divides further is exchanged more often
     fitting = [proposal for proposal in tried if proposal.fits]
     if not fitting:
         return min(tried, key=_fullest)
-    best = min(fitting, key=lambda one: one.iteration) if timed else fitting[0]
+    best = min(fitting, key=lambda proposal: proposal.iteration) if timed else fitting[0]
     if not best.changes and best.estimate.processes == estimated.processes:
         return None
-    return replace(best, others=tuple(one for one in tried if one is not best))
+    return replace(best, others=tuple(proposal for proposal in tried if proposal is not best))
 
 
 def _fullest(proposal: Proposal) -> float:
-    one, machine = proposal.estimate, proposal.estimate.machine
-    assert machine is not None and one.phases is not None
-    return max(one.peak(device) for device in one.too_small) / machine.memory
+    estimate, machine = proposal.estimate, proposal.estimate.machine
+    assert machine is not None and estimate.phases is not None
+    return max(estimate.peak(device) for device in estimate.too_small) / machine.memory
 
 
 def _with_engines(layout: Proposal) -> Proposal | None:
@@ -74,7 +74,7 @@ def _with_engines(layout: Proposal) -> Proposal | None:
         if proposal is None:
             return None
         tried.append(larger_caches(_tuned(proposal)))
-    return min(tried, key=lambda one: (not one.fits, one.iteration))
+    return min(tried, key=lambda proposal: (not proposal.fits, proposal.iteration))
 
 
 def _tuned(proposal: Proposal) -> Proposal:
@@ -139,13 +139,13 @@ def _micro_batches(estimated: Estimate, budget: int) -> dict[str, int]:
 
 def _checkpointing(estimated: Estimate) -> dict[str, bool]:
     """Settings that enable activation checkpointing for the trained networks without it."""
-    given, learners = estimated.given, estimated.run.learners
+    config, learners = estimated.given, estimated.run.learners
     keys = {
         f"models.{name}.checkpointing": True
-        for name, model in given.models.items()
+        for name, model in config.models.items()
         if model.trained and not model.checkpointing
     }
-    critic = given.critic
+    critic = config.critic
     learned = any(key.kind == "critic" for key in learners)
     if learned and critic is not None and not critic.checkpointing:
         keys["critic.checkpointing"] = True

@@ -141,7 +141,7 @@ def estimate(
     Nothing is written and no weight is read. Errors: ConfigError or TaskError, as in the run.
     """
     config = with_given_critic(config)
-    given, work = config, read_workload(config) if workload is None else workload
+    original, work = config, read_workload(config) if workload is None else workload
     with closing(Services.of(work.task)):
         auto = resolve_device("auto").type if machine is None else "cuda"
         run = resolve(config, task=work.task, auto=auto)
@@ -159,7 +159,9 @@ def estimate(
         if specs is not None:
             check_lengths(work.task, work.train, scripts, specs)
             warnings = overflows(
-                scripts, specs, {name: one.overflow for name, one in config.language_agents.items()}
+                scripts,
+                specs,
+                {name: settings.overflow for name, settings in config.language_agents.items()},
             )
         updates = None
         if specs is not None and run.algorithm.learns:
@@ -180,25 +182,31 @@ def estimate(
             resident = architectures.tokenizer_bytes(run)
 
             def counted(keys: Collection[NetworkKey]) -> Phases:
-                own = {key: network for key, network in networks.items() if key in keys}
-                kept = [network for network in memory if network.key in keys]
-                some = Phases(
-                    run, own, kept, specs, resident=resident, rehearsed=rehearsed, machine=machine
+                own_networks = {key: network for key, network in networks.items() if key in keys}
+                own_memory = [network for network in memory if network.key in keys]
+                result = Phases(
+                    run,
+                    own_networks,
+                    own_memory,
+                    specs,
+                    resident=resident,
+                    rehearsed=rehearsed,
+                    machine=machine,
                 )
                 for phase, play in plays.items():
-                    some.add_play(phase, play)
+                    result.add_play(phase, play)
                 if updates is not None:
-                    works = {key: one for key, one in updates.works.items() if key in keys}
-                    some.add_updates(works, entropy=parts.loss.needs_entropy)
-                return some
+                    works = {key: planned for key, planned in updates.works.items() if key in keys}
+                    result.add_updates(works, entropy=parts.loss.needs_entropy)
+                return result
 
             phases = counted(networks)
-            workers = {one: counted(one.keys).peaks for one in placed}
+            workers = {worker: counted(worker.keys).peaks for worker in placed}
             if updates is not None and machine is not None and machine.card is not None:
                 clock = Clock(run, networks, phases.memory, machine.card, processes)
                 seconds = clock.seconds(updates.totals, phases.speaking, waves)
         return Estimate(
-            given=given,
+            given=original,
             run=run,
             workload=work,
             steps=_steps(run, scripts, specs, updates) if run.algorithm.learns else None,
@@ -239,21 +247,25 @@ def _steps(
     updates: Updates | None,
 ) -> IterationBounds:
     episodes, shape = run.config.train.episodes, run.parts.rollout
-    everyone = specs or {
+    all_specs = specs or {
         agent: AgentSpec(**settings.spec_fields) for agent, settings in run.config.agents.items()
     }
-    played = [rehearse(number, one, shape, everyone) for number, one in enumerate(scripts)]
-    counts = [one.counts for one in played]
+    played = [rehearse(number, script, shape, all_specs) for number, script in enumerate(scripts)]
+    counts = [rehearsed.counts for rehearsed in played]
     prompts = None
     if specs is not None:
-        trees = [tree for one in played for tree in one.trees]
-        shown = [o for tree in trees for node in tree.nodes for o in node.observations.values()]
-        prompts = episodes * sum(len(observation.tokens) for observation in shown) // len(played)
+        trees = [tree for rehearsed in played for tree in rehearsed.trees]
+        observations = [
+            o for tree in trees for node in tree.nodes for o in node.observations.values()
+        ]
+        prompts = (
+            episodes * sum(len(observation.tokens) for observation in observations) // len(played)
+        )
     return IterationBounds(
         episodes=episodes,
-        generations=episodes * sum(one.generations for one in counts) // len(counts),
-        joint_actions=episodes * sum(one.joint_actions for one in counts) // len(counts),
-        new_tokens=episodes * sum(one.tokens for one in counts) // len(counts),
+        generations=episodes * sum(count.generations for count in counts) // len(counts),
+        joint_actions=episodes * sum(count.joint_actions for count in counts) // len(counts),
+        new_tokens=episodes * sum(count.tokens for count in counts) // len(counts),
         prompt_tokens=prompts,
         padded_tokens=None if updates is None else updates.padded_tokens,
     )

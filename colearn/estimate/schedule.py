@@ -59,28 +59,28 @@ def simulate(
     """
     if len(rollouts) < len(updates) or len(updates) < 2:
         raise ValueError("simulate: give each of two or more updates a rollout")
-    every = max(1, staleness)
+    interval = max(1, staleness)
     ready = [0.0] * len(rollouts)
     ends: list[float] = []
     clock = free = 0.0  # of the updates, and when the rollout thread is free
     submitted = 0
     for number, update in enumerate(updates):
         last = number
-        if staleness and number % every == 0:
-            last = number + every
+        if staleness and number % interval == 0:
+            last = number + interval
         while submitted <= min(last, len(rollouts) - 1):
             free = max(free, clock) + rollouts[submitted]
             ready[submitted] = free
             submitted += 1
         clock = max(clock, ready[number]) + update
-        if (number + 1) % every == 0:
+        if (number + 1) % interval == 0:
             clock = max(clock, free) + transfer
         ends.append(clock)
     return Simulated(
         ends=tuple(ends),
         generating=sum(rollouts),
         updating=sum(updates),
-        transferring=transfer * (len(updates) // every),
+        transferring=transfer * (len(updates) // interval),
     )
 
 
@@ -89,10 +89,12 @@ def lockstep(answers: Sequence[Sequence[float]]) -> float:
     holds the seconds of each turn for each episode. In each turn, all episodes wait for the slowest
     episode."""
     turns = max(map(len, answers), default=0)
-    return sum(max(one[turn] for one in answers if turn < len(one)) for turn in range(turns))
+    return sum(
+        max(episode[turn] for episode in answers if turn < len(episode)) for turn in range(turns)
+    )
 
 
 def free(answers: Sequence[Sequence[float]]) -> float:
     """Return the seconds of a rollout whose episodes advance independently: the time of the slowest
     episode."""
-    return max((sum(one) for one in answers), default=0.0)
+    return max((sum(episode) for episode in answers), default=0.0)

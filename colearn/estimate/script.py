@@ -77,20 +77,22 @@ def read_script(task: DecPOMDP[Any, Any], item: Any, number: int) -> Script:
     turns: list[ScriptedTurn] = []
     horizon = horizon_of(task, item)
     for _ in range(horizon):
-        seen = observations(task, state, name)
-        if not seen:
+        prompts = observations(task, state, name)
+        if not prompts:
             break
         turns.append(
-            ScriptedTurn(seen, global_information(task, state, name), privileged(task, state, name))
+            ScriptedTurn(
+                prompts, global_information(task, state, name), privileged(task, state, name)
+            )
         )
-        actions = {agent: legal_action(task, state, agent, rng, name) or "" for agent in seen}
+        actions = {agent: legal_action(task, state, agent, rng, name) or "" for agent in prompts}
         outcome = step(task, state, actions, rng, name)
         state = outcome.state
         if outcome.done:
             break
     period = len({tuple(turn.seen) for turn in turns})
-    rest = itertools.islice(itertools.cycle(turns[-period:]), horizon - len(turns))
-    return (*turns, *rest)
+    later_turns = itertools.islice(itertools.cycle(turns[-period:]), horizon - len(turns))
+    return (*turns, *later_turns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,18 +140,18 @@ def overflows(
                 if spec is None or spec.chat is None:
                     continue
                 before = 0 if prompt.fresh else lengths[agent]
-                asked = before + len(with_tokens(spec.chat, prompt, None).tokens)
-                longest[agent] = max(longest[agent], asked)
-                lengths[agent] = asked + spec.sampling.max_tokens
+                length = before + len(with_tokens(spec.chat, prompt, None).tokens)
+                longest[agent] = max(longest[agent], length)
+                lengths[agent] = length + spec.sampling.max_tokens
     warnings = {}
     for agent, tokens in longest.items():
         positions = specs[agent].positions
         if positions is not None and tokens >= positions:
-            then = "stops the run" if limits.get(agent) == "error" else "ends the episode"
+            consequence = "stops the run" if limits.get(agent) == "error" else "ends the episode"
             warnings[f"agents.{agent}.overflow"] = (
                 f"a history may reach {tokens} tokens and its model reads {positions}: what does "
-                f"not fit {then}; show less, play fewer turns, lower sampling.max_tokens, or name "
-                "a model with a longer context"
+                f"not fit {consequence}; show less, play fewer turns, lower sampling.max_tokens, "
+                "or name a model with a longer context"
             )
     return warnings
 
@@ -168,18 +170,18 @@ def rehearse(
     script: Script,
     shape: Rollout,
     specs: Mapping[str, AgentSpec],
-    read: Readings | None = None,
+    readings: Readings | None = None,
 ) -> Rehearsed:
     """Grow the trees of one item as a run does, with empty actions of maximum length. Programs act
     for agents without specs. Their actions are as long as the longest action of the other agents,
-    since some programs repeat that action. Prompts in `read` are not tokenized again; new prompts
-    are added to `read`."""
+    since some programs repeat that action. Prompts in `readings` are not tokenized again; new
+    prompts are added to `readings`."""
     calls = _Calls(Counter(), Counter())
-    known: Readings = {} if read is None else read
+    known: Readings = {} if readings is None else readings
     players: dict[str, Player] = {
-        agent: _Silent(agent, calls, one, known) for agent, one in specs.items()
+        agent: _Silent(agent, calls, spec, known) for agent, spec in specs.items()
     }
-    longest = max((one.sampling.max_tokens for one in specs.values()), default=1)
+    longest = max((spec.sampling.max_tokens for spec in specs.values()), default=1)
     for agent in dict.fromkeys(agent for turn in script for agent in turn.seen):
         players.setdefault(agent, _Program(Action(_WORD * longest)))
     task = _Played(tuple(players), max(1, len(script)))
@@ -252,8 +254,8 @@ class _Calls:
 class _Silent(Player):
     """A player that answers with actions of maximum length and counts these actions."""
 
-    def __init__(self, agent: str, calls: _Calls, spec: AgentSpec, read: Readings) -> None:
-        self._agent, self._calls, self.chat, self._read = agent, calls, spec.chat, read
+    def __init__(self, agent: str, calls: _Calls, spec: AgentSpec, readings: Readings) -> None:
+        self._agent, self._calls, self.chat, self._read = agent, calls, spec.chat, readings
         end = 0 if self.chat is None else self.chat.end_id
         longest = spec.sampling.max_tokens
         self.said = Action(_WORD * longest, (end,) * longest)

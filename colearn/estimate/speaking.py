@@ -72,7 +72,7 @@ def plan_calls(
         acting = [agent for agent in texts.seen if agent in speakers]
         if not acting:
             continue
-        width = used = kept = 0
+        width = used = cached = 0
         for number, chain in enumerate(chains):
             if turn >= len(chain.nodes):
                 continue
@@ -86,13 +86,13 @@ def plan_calls(
                 pending = int(length > new)
                 width = max(width, new + pending)
                 used = max(used, length - start)
-                kept = max(kept, length - start - new - pending)
+                cached = max(cached, length - start - new - pending)
                 starts[number, agent] = window_start(start, length, speakers[agent].window)
         room = max(speakers[agent].sampling.max_tokens for agent in acting)
         requests = _repeated(acting, rehearsed.asked, turn, episodes)
         rows = _repeated(acting, rehearsed.drawn, turn, episodes)
         forked = len(rows) != len(requests)
-        slots = max(kept + width, used if forked else used + room)
+        slots = max(cached + width, used if forked else used + room)
         reserve = room if forked else 0
         calls.append(
             GeneratorCall(requests, rows, width, used, _in_blocks(slots), reserve, turn, room)
@@ -196,7 +196,7 @@ def _owners(call: GeneratorCall) -> list[int]:
     """Index of each row's history; an agent's rows are divided equally among its histories."""
     owners: list[int] = []
     for agent in dict.fromkeys(call.rows):
-        histories = [n for n, asked in enumerate(call.requests) if asked == agent]
+        histories = [n for n, requester in enumerate(call.requests) if requester == agent]
         rows = call.rows.count(agent)
         owners += [histories[row * len(histories) // rows] for row in range(rows)]
     return owners
@@ -226,8 +226,8 @@ def _forward(
         logits = base.logits(hidden[:, -1])
     del hidden
     each = _CUT if any(_cuts(speakers[agent]) for agent in rows) else _SAMPLED
-    drawn = torch.empty(each * logits.numel(), dtype=torch.uint8, device=base.device)
-    del drawn
+    scratch = torch.empty(each * logits.numel(), dtype=torch.uint8, device=base.device)
+    del scratch
     return slab, logits
 
 

@@ -101,12 +101,12 @@ def stand_in_tokenizer() -> PreTrainedTokenizerBase:
 
     tokenizer = Tokenizer(WordLevel({"<unk>": 0}, unk_token="<unk>"))
     tokenizer.pre_tokenizer = Split(Regex(rf"[\s\S]{{1,{CHARACTERS_PER_TOKEN}}}"), "isolated")
-    made: PreTrainedTokenizerBase = PreTrainedTokenizerFast(
+    fast_tokenizer: PreTrainedTokenizerBase = PreTrainedTokenizerFast(
         tokenizer_object=tokenizer,
         unk_token="<unk>",
         eos_token="<|im_end|>",
         pad_token="<|im_end|>",
         additional_special_tokens=["<|im_start|>"],
     )
-    made.chat_template = _TEMPLATE
-    return made
+    fast_tokenizer.chat_template = _TEMPLATE
+    return fast_tokenizer

@@ -75,10 +75,14 @@ def idle_line(proposal: Proposal, machine: Machine) -> str | None:
     idle = machine.count - proposal.devices
     if 2 * idle <= machine.count:
         return None
-    more = [one for one in proposal.others if one.fits and one.devices > proposal.devices]
-    if not more:
+    larger = [
+        candidate
+        for candidate in proposal.others
+        if candidate.fits and candidate.devices > proposal.devices
+    ]
+    if not larger:
         return f"{idle} of {machine.count} devices are idle: no layout that uses more of them fits"
-    nearest = min(more, key=lambda one: one.iteration)
+    nearest = min(larger, key=lambda candidate: candidate.iteration)
     assert nearest.estimate.seconds is not None
     return (
         f"{idle} of {machine.count} devices are idle: {nearest.layout} take "
@@ -112,9 +116,9 @@ def proposal_text(proposal: Proposal) -> Text:
     if estimate.seconds is not None and proposal.fits and estimate.machine is not None:
         lines.append(time_line(estimate))
         lines += [
-            f"  not proposed: {one.layout}, {_seconds(one.iteration)} an iteration"
-            for one in proposal.others
-            if one.fits
+            f"  not proposed: {candidate.layout}, {_seconds(candidate.iteration)} an iteration"
+            for candidate in proposal.others
+            if candidate.fits
         ]
         if (idle := idle_line(proposal, estimate.machine)) is not None:
             lines.append(idle)
@@ -125,22 +129,24 @@ def comparison_table(title: str, estimates: Mapping[str, Estimate]) -> Group:
     """Return a table with one row per entry of a comparison, followed by the fields that could not
     be estimated."""
     table = Table("entry", "peak memory", "episodes", "joint actions", "new tokens", title=title)
-    for label, one in estimates.items():
-        devices = one.phases or {}
-        peak = ", ".join(f"{_peak(one, device)} on {device}" for device in devices)
+    for label, estimate in estimates.items():
+        devices = estimate.phases or {}
+        peak = ", ".join(f"{_peak(estimate, device)} on {device}" for device in devices)
         cells = ["-"] * 3
-        if one.steps is not None:
-            steps = one.steps
+        if estimate.steps is not None:
+            steps = estimate.steps
             counts = (steps.episodes, steps.joint_actions, steps.new_tokens)
             cells = [f"{count:,}" for count in counts]
         table.add_row(label, peak or "not counted", *cells)
     notes = {
         f"{field}: {why}"
-        for one in estimates.values()
-        for field, why in {**one.missing, **one.assumed, **one.warnings}.items()
+        for estimate in estimates.values()
+        for field, why in {**estimate.missing, **estimate.assumed, **estimate.warnings}.items()
     }
     notes |= {
-        f"{label}: {line}" for label, one in estimates.items() for line in _verdict(one, good=False)
+        f"{label}: {line}"
+        for label, estimate in estimates.items()
+        for line in _verdict(estimate, good=False)
     }
     caption = Text("counts are those of one iteration, at most; - where nothing is learned")
     return Group(table, caption, *(Text(note) for note in sorted(notes)))

@@ -64,10 +64,10 @@ def plan_updates(run: ResolvedRun, trees: Trees, architectures: Architectures) -
     except NotHere:
         return None
     works, totals = {}, {}
-    for key, own in rows.items():
+    for key, learner_rows in rows.items():
         epochs, minibatch = run.schedule_of(key)
         batches = (
-            [row for row in own if row.tree in numbers]
+            [row for row in learner_rows if row.tree in numbers]
             for numbers in map(set, minibatches(trees, minibatch, range(len(trees))))
         )
         planned = [plan_work(batch, run.token_budget) for batch in batches if batch]
@@ -101,8 +101,8 @@ def _actor_rows(run: ResolvedRun, trees: Trees) -> dict[NetworkKey, list[Row]]:
                 budget=None if run.heads else run.token_budget,
                 value=run.parts.critic.on_actor if run.parts.critic and run.heads else None,
             )
-            kept = (row for row in rows if row.spans or row.marks)
-            by_learner.setdefault(key, []).extend(kept)
+            trained_rows = (row for row in rows if row.spans or row.marks)
+            by_learner.setdefault(key, []).extend(trained_rows)
     return by_learner
 
 

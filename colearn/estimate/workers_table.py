@@ -47,12 +47,12 @@ def workers_too_large(estimate: Estimate) -> list[str]:
             f"has {machine.count}; lower run.host.gpus"
         )
     for worker, devices in estimate.workers.items():
-        most = int(machine.memory * (min(1.0, worker.gpus) or 1.0))
+        limit = int(machine.memory * (min(1.0, worker.gpus) or 1.0))
         for device, phases in devices.items():
-            if device != "cpu" and phases and max(phases.values()) > most:
+            if device != "cpu" and phases and max(phases.values()) > limit:
                 lines.append(
                     f"does not fit: the worker of {worker.name} needs "
-                    f"{decimal(max(phases.values()))} of its {decimal(most)}"
+                    f"{decimal(max(phases.values()))} of its {decimal(limit)}"
                 )
     return [*lines, _remedy(estimate, machine)] if lines else []
 

@@ -54,10 +54,10 @@ class Workload:
         """Grow the trees of an iteration; later calls have no effect."""
         if self._trees:
             return
-        read: Readings = {}
+        readings: Readings = {}
         for number in range(run.config.train.episodes):
             script = self.scripts[number % len(self.scripts)]
-            self._trees += rehearse(number, script, run.parts.rollout, specs, read).trees
+            self._trees += rehearse(number, script, run.parts.rollout, specs, readings).trees
 
     def updates(self, run: ResolvedRun) -> Updates | None:
         """Planned updates on the grown trees, computed once for each token budget. Errors: as for
@@ -110,10 +110,10 @@ def _scripts(task: DecPOMDP[Any, Any], items: Sequence[Any]) -> list[Script]:
     longest = _longest(task, items)
     if horizon_of(task, longest) > max(horizon_of(task, item) for item in probes):
         probes.append(longest)
-    read = [read_script(task, item, number) for number, item in enumerate(probes)]
-    if not any(read):
+    scripts = [read_script(task, item, number) for number, item in enumerate(probes)]
+    if not any(scripts):
         raise TaskError(
-            f"task.observe: no agent acts in the first {len(read)} items, so there is nothing to "
-            "learn; return an observation at turn 0"
+            f"task.observe: no agent acts in the first {len(scripts)} items, so there is nothing "
+            "to learn; return an observation at turn 0"
         )
-    return read
+    return scripts

@@ -133,9 +133,9 @@ def save_generation_config(sampling: SamplingSettings, chat: ChatFormat, folder:
     """
     from transformers import GenerationConfig
 
-    drawn: dict[str, Any] = {"do_sample": False}
+    settings: dict[str, Any] = {"do_sample": False}
     if sampling.temperature > 0:
-        drawn = {
+        settings = {
             "do_sample": True,
             "temperature": sampling.temperature,
             "top_p": sampling.top_p,
@@ -146,5 +146,5 @@ def save_generation_config(sampling: SamplingSettings, chat: ChatFormat, folder:
         eos_token_id=sorted(chat.end_ids),
         pad_token_id=chat.tokenizer.pad_token_id,
         bos_token_id=chat.tokenizer.bos_token_id,
-        **drawn,
+        **settings,
     ).save_pretrained(folder)

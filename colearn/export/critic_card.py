@@ -49,8 +49,8 @@ def worth_table(explained: tuple[TurnWorth, ...]) -> str:
     """A critic's explained variance by turn, as a Markdown section."""
     head = "| turn | values | explained variance | R^2, with bias |\n|---|---|---|---|"
     rows = [
-        f"| {one.turn} | {one.values} | {_number(one.explained_variance)} | {_number(one.r2)} |"
-        for one in explained
+        f"| {turn.turn} | {turn.values} | {_number(turn.explained_variance)} | {_number(turn.r2)} |"
+        for turn in explained
     ]
     return "\n".join(["## On held-out episodes\n", head, *rows, "", "-: all returns are equal.\n"])
 

@@ -45,7 +45,7 @@ def push_agents(
     from huggingface_hub import HfApi
 
     manifests = {agent: read_manifest(folder) for agent, folder in folders.items()}
-    _check_bases({agent: one.base for agent, one in manifests.items()}, namespace)
+    _check_bases({agent: manifest.base for agent, manifest in manifests.items()}, namespace)
     api = HfApi()
     at = {agent: f"{namespace}/{name}-{agent}" for agent in folders}
     team = f"{namespace}/{name}"

@@ -60,5 +60,5 @@ def read_manifest(folder: Path) -> AgentManifest:
         return AgentManifest.model_validate_json(path.read_bytes())
     except ValidationError as error:
         first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"]) or "the file"
-        raise ConfigError(f"{path}: {where}: {first['msg']}; export the agent again") from None
+        location = ".".join(str(part) for part in first["loc"]) or "the file"
+        raise ConfigError(f"{path}: {location}: {first['msg']}; export the agent again") from None

@@ -39,11 +39,11 @@ def read_trained(folder: Path, step: Step = "last") -> Trained:
     if the base models have changed since the checkpoint. ConfigError for a masked setting of an
     agent, such as a key in the agent's system prompt.
     """
-    there = open_run(folder)
-    record = there.record()
-    checkpoint = there.checkpoints.choose(step)
+    run_folder = open_run(folder)
+    record = run_folder.record()
+    checkpoint = run_folder.checkpoints.choose(step)
     checkpoint.say_passed()
-    config = there.config()
+    config = run_folder.config()
     exported = {"agents", "base", "models"}  # an endpoint's agent is not
     hidden = {"agents": {"__all__": {"endpoint"}}}
     check_unmasked(config.model_dump(mode="json", include=exported, exclude=hidden))
@@ -52,7 +52,7 @@ def read_trained(folder: Path, step: Step = "last") -> Trained:
     folders = base_folders(run, actors, checkpoint.bases)
     check_bases(checkpoint.path, checkpoint.bases, bases_of(run, folders))
     return Trained(
-        folder=there,
+        folder=run_folder,
         run=run,
         record=record,
         checkpoint=checkpoint.path,

@@ -56,7 +56,7 @@ def _over_seeds(trained: Trained, comparison: Path | None) -> tuple[list[int], d
         if comparison is None:
             return [], {}
         raise ConfigError(f"--comparison {comparison}: the run is none of its own; leave it out")
-    beside = [run for other, run in planned if other == label and run.status == "finished"]
-    runs = independent([read_run(run, label) for run in beside])
+    sibling_runs = [run for entry, run in planned if entry == label and run.status == "finished"]
+    runs = independent([read_run(run, label) for run in sibling_runs])
     metrics = dict.fromkeys(name for run in runs for e in run.evaluations for name in e.metrics)
     return [run.seed for run in runs], {name: change(runs, name) for name in metrics}

@@ -25,7 +25,7 @@ def staged(
     """
     for name in names:
         _check(to, name, overwrite, marker)
-    made = [folder for folder in (to, *to.parents) if not folder.exists()]
+    new_folders = [folder for folder in (to, *to.parents) if not folder.exists()]
     asides = {name: to / f".{name}.partial" for name in names}
     try:
         try:
@@ -41,7 +41,7 @@ def staged(
     finally:
         for aside in asides.values():
             shutil.rmtree(aside, ignore_errors=True)
-        for folder in made:
+        for folder in new_folders:
             if folder.is_dir() and not any(folder.iterdir()):
                 folder.rmdir()
 

@@ -132,9 +132,13 @@ def spells_training(tokenizer: PreTrainedTokenizerBase, chat: ChatFormat) -> boo
     first, answer, second = "one 1", "two 2", "three 3"
     if chat.opened_reasoning(first):
         answer = f"0{CLOSING}{answer}"
-    said = (*tokenizer(answer, add_special_tokens=False)["input_ids"], chat.end_id)
+    answer_ids = (*tokenizer(answer, add_special_tokens=False)["input_ids"], chat.end_id)
     opened = chat.open(first).tokens
-    continued = (*opened, *said, *chat.continuation(second, Action(answer, said)).tokens)
+    continued = (
+        *opened,
+        *answer_ids,
+        *chat.continuation(second, Action(answer, answer_ids)).tokens,
+    )
     messages = [
         {"role": "user", "content": first},
         {"role": "assistant", "content": answer},

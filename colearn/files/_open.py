@@ -64,8 +64,8 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_CPU, (int(seconds), int(seconds) + 1))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
-    _, most = resource.getrlimit(resource.RLIMIT_AS)
-    space = int(memory) if most == resource.RLIM_INFINITY else min(int(memory), most)
+    _, hard_limit = resource.getrlimit(resource.RLIMIT_AS)
+    space = int(memory) if hard_limit == resource.RLIM_INFINITY else min(int(memory), hard_limit)
     resource.setrlimit(resource.RLIMIT_AS, (space, space))
     if kind == "template":
         _try(lambda: _open_template(**json.load(sys.stdin)), space)
@@ -81,8 +81,8 @@ def _try(opening: Callable[[], None], memory: int) -> None:
     """Open one file; a damaged file does not prevent the others from being opened."""
     try:
         opening()
-    except _TooMuch as found:
-        _end(str(found))
+    except _TooMuch as error:
+        _end(str(error))
     except MemoryError:
         _end(f"needs more than {memory / 2**30:g} GB of memory")
     except Exception:  # noqa: BLE001 - damaged files raise nearly anything; their reader reports it
@@ -99,11 +99,11 @@ def _end(reason: str) -> None:
 def _open_config(path: Path) -> None:
     if not path.is_file():
         return
-    found = _counts(json.loads(path.read_bytes()), {"layers": (1, ""), "experts": (1, "")})
-    for kind, (count, key) in found.items():
+    counts = _counts(json.loads(path.read_bytes()), {"layers": (1, ""), "experts": (1, "")})
+    for kind, (count, key) in counts.items():
         if count > _MOST[kind]:
             raise _TooMuch(f"has {count} {kind} ({key}); {_MOST[kind]} are the most")
-    parts = found["layers"][0] * found["experts"][0]
+    parts = counts["layers"][0] * counts["experts"][0]
     if parts > _MOST["parts"]:
         raise _TooMuch(f"has {parts} experts in all layers; {_MOST['parts']} are the most")
 
@@ -119,21 +119,21 @@ def _open_lists(path: Path, keys: Sequence[str]) -> None:
             raise _TooMuch(f"has {count} entries in {key}; {_ENTRIES} are the most")
 
 
-def _counts(data: Any, found: dict[str, tuple[int, str]]) -> dict[str, tuple[int, str]]:
+def _counts(data: Any, counts: dict[str, tuple[int, str]]) -> dict[str, tuple[int, str]]:
     """Maps each kind (layers or experts) to its largest count in the config and the key."""
     items = data.items() if isinstance(data, dict) else enumerate(data)
     for key, value in items:
         if isinstance(value, dict | list):
-            _counts(value, found)
+            _counts(value, counts)
         for kind, pattern in (("layers", _LAYERS), ("experts", _EXPERTS)):
             name = str(key)
             count = len(value) if isinstance(value, list) else value
             listed = isinstance(value, list) and kind == "layers" and name.startswith("layer")
             if isinstance(count, bool) or not isinstance(count, int | float):
                 continue
-            if (listed or pattern.search(name)) and count > found[kind][0]:
-                found[kind] = int(min(count, 1e18)), name
-    return found
+            if (listed or pattern.search(name)) and count > counts[kind][0]:
+                counts[kind] = int(min(count, 1e18)), name
+    return counts
 
 
 def _open_tokenizer(path: Path) -> None:
@@ -158,13 +158,13 @@ def _own_texts(data: Any) -> str:
     texts: list[str] = []
     waiting = [data.get(name) for name in ("normalizer", "pre_tokenizer", "decoder")]
     while waiting:
-        one = waiting.pop()
-        if isinstance(one, dict):
-            waiting += one.values()
-        elif isinstance(one, list):
-            waiting += one
-        elif isinstance(one, str):
-            texts.append(one)
+        node = waiting.pop()
+        if isinstance(node, dict):
+            waiting += node.values()
+        elif isinstance(node, list):
+            waiting += node
+        elif isinstance(node, str):
+            texts.append(node)
     return "\n".join(texts)[:_ROOM]
 
 
@@ -195,13 +195,13 @@ def _open_template(template: str, settings: dict[str, Any]) -> None:
     environment.globals |= {"raise_exception": fails, "strftime_now": lambda form: form}
     compiled = environment.from_string(template)
     system = {"role": "system", "content": "S"}
-    said = [
+    turns = [
         {"role": "user", "content": "U"},
         {"role": "assistant", "content": "A"},
         {"role": "user", "content": "V"},
     ]
-    for messages, prompted in product(([system, *said], said), (True, False)):
-        given = {
+    for messages, prompted in product(([system, *turns], turns), (True, False)):
+        variables = {
             "messages": messages,
             "add_generation_prompt": prompted,
             "bos_token": "<s>",
@@ -210,7 +210,7 @@ def _open_template(template: str, settings: dict[str, Any]) -> None:
             "documents": None,
         }
         try:
-            text = compiled.render(**given | settings)
+            text = compiled.render(**variables | settings)
         except MemoryError:
             raise
         except Exception:  # noqa: BLE001 - a template may refuse a role

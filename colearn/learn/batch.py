@@ -53,7 +53,7 @@ def make_batch(rows: Sequence[Row], pad: int, device: torch.device) -> RowBatch:
         mark_columns += [mark.index for mark in row.marks]
         first_tokens.append(len(token_ids))
         first_marks.append(len(mark_rows))
-    read = {
+    read_positions = {
         number * width + column
         for number, column in (
             *zip(token_rows, token_columns, strict=True),
@@ -92,7 +92,7 @@ def make_batch(rows: Sequence[Row], pad: int, device: torch.device) -> RowBatch:
         mark_rows=integers(mark_rows),
         mark_columns=integers(mark_columns),
         mark_places=integers(mark_places) if repeated else None,
-        read=integers(sorted(read)),
+        read=integers(sorted(read_positions)),
         rows=tuple(all_rows),
     )
 
@@ -114,7 +114,7 @@ def micro_batches(rows: Sequence[Row], token_budget: int) -> Iterator[Micro]:
     passages: set[Hashable] = set()
     width = 0
     for number, row in sorted(
-        enumerate(rows), key=lambda one: (-len(one[1].tokens), one[1].tokens)
+        enumerate(rows), key=lambda entry: (-len(entry[1].tokens), entry[1].tokens)
     ):
         fits = row.passage in passages or width * (len(passages) + 1) <= token_budget
         if current and not fits:

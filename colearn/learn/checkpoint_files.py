@@ -71,10 +71,10 @@ def load_weights(folder: Path, parameters: Mapping[str, Tensor]) -> None:
     """
     weights = _read(folder / WEIGHTS)
     if set(weights) != set(parameters):
-        odd = sorted(set(weights) ^ set(parameters))[0]
+        difference = sorted(set(weights) ^ set(parameters))[0]
         raise CheckpointError(
-            f"{folder / WEIGHTS}: holds another model's weights (first difference: {odd}); resume "
-            "with the config that wrote it"
+            f"{folder / WEIGHTS}: holds another model's weights (first difference: {difference}); "
+            "resume with the config that wrote it"
         )
     with torch.no_grad():
         for name, parameter in parameters.items():

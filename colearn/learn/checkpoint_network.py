@@ -34,13 +34,15 @@ def checkpoint_network(run: ResolvedRun, key: NetworkKey, checkpoint: Path) -> N
 def _copy_weights(network: Network, path: Path) -> None:
     weights, parameters = _read(path), network.state()
     if network.head is None:  # a head on an actor is a critic
-        weights = {name: one for name, one in weights.items() if not name.startswith("head.")}
-    odd = sorted(set(weights) ^ set(parameters))
-    odd += [n for n, p in parameters.items() if not odd and weights[n].shape != p.shape]
-    if odd:
+        weights = {name: weight for name, weight in weights.items() if not name.startswith("head.")}
+    differences = sorted(set(weights) ^ set(parameters))
+    differences += [
+        n for n, p in parameters.items() if not differences and weights[n].shape != p.shape
+    ]
+    if differences:
         raise CheckpointError(
-            f"{path}: does not fit the base in the run's config (first difference: {odd[0]}); give "
-            "the run the base that it was trained on"
+            f"{path}: does not fit the base in the run's config (first difference: "
+            f"{differences[0]}); give the run the base that it was trained on"
         )
     with torch.no_grad():
         for name, parameter in parameters.items():

@@ -41,9 +41,9 @@ def read_state(
         for number, parameter in enumerate(parameters):
             moments: dict[str, Any] = {"step": torch.tensor(float(adam.state[flat]["step"]))}
             for key in _MOMENTS:
-                whole = safe_get_full_optimizer_state(parameter, key)
+                moment = safe_get_full_optimizer_state(parameter, key)
                 if keep:
-                    moments[key] = whole.cpu()
+                    moments[key] = moment.cpu()
             if keep:
                 state[number] = moments
     numbered = list(range(len(parameters)))
@@ -83,12 +83,12 @@ def write_shards(
     if not saved["state"]:
         return
     step = _steps_of(parameters, saved)
-    own = not isinstance(adam, torch.optim.AdamW)  # DeepSpeed's, for offloaded state
-    if own:
+    deepspeed_adam = not isinstance(adam, torch.optim.AdamW)  # DeepSpeed's, for offloaded state
+    if deepspeed_adam:
         _count_again(adam, int(step))
     for flat in engine.optimizer.fp32_partitioned_groups_flat:
         moments = {key: torch.zeros_like(flat) for key in _MOMENTS}
-        adam.state[flat] = {"step": int(step) if own else torch.tensor(step), **moments}
+        adam.state[flat] = {"step": int(step) if deepspeed_adam else torch.tensor(step), **moments}
     for number, parameter in enumerate(parameters):
         for key in _MOMENTS:
             shards.write(parameter, saved["state"][number][key], key)
@@ -131,7 +131,7 @@ def _count_again(adam: Any, steps: int) -> None:
     step, Adam multiplies the powers of its betas once more. An Adam that started directly at a
     later step would compute these powers with different rounding (one bit at step 3 for beta
     0.999)."""
-    group, nothing = adam.param_groups[0], [torch.empty(0) for _ in range(4)]
+    group, empty = adam.param_groups[0], [torch.empty(0) for _ in range(4)]
     for step in range(1, steps + 1):
         adam.ds_opt_adam.adam_update(
             adam.opt_id,
@@ -141,7 +141,7 @@ def _count_again(adam: Any, steps: int) -> None:
             group["eps"],
             group["weight_decay"],
             group["bias_correction"],
-            *nothing,
+            *empty,
         )
 
 

@@ -48,5 +48,7 @@ class NetworkCopy(FrozenCopy):
 
     def _renamed(self, name: str) -> str:
         """Return the name that a weight of the policy has in the copy."""
-        own, other = self.network.adapter, self.policy.adapter
-        return ".".join(str(own) if part == other else part for part in name.split("."))
+        copy_adapter, policy_adapter = self.network.adapter, self.policy.adapter
+        return ".".join(
+            str(copy_adapter) if part == policy_adapter else part for part in name.split(".")
+        )

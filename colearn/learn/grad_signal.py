@@ -22,9 +22,11 @@ def grad_signal(
     first moment in the optimiser, and without a gradient. If several steps use the same batch, the
     noise of this batch counts as signal.
     """
-    parameters = (one for group in optimizer.param_groups for one in group["params"])
+    parameters = (parameter for group in optimizer.param_groups for parameter in group["params"])
     states = [
-        optimizer.state[one] for one in parameters if "exp_avg" in optimizer.state.get(one, {})
+        optimizer.state[parameter]
+        for parameter in parameters
+        if "exp_avg" in optimizer.state.get(parameter, {})
     ]
     if not states or betas[0] == 0.0 or steps < ENOUGH:
         return None

@@ -82,12 +82,14 @@ class LocalLearner(NetworkLearner):
         first = all(parameter.grad is None for parameter in self.parameters.values())
         super()._backward(loss)
         if first and self.device.type == "cpu":
-            gradients = [one for one in self.parameters.values() if one.grad is not None]
-            sizes = [one.numel() for one in gradients]
+            gradients = [
+                parameter for parameter in self.parameters.values() if parameter.grad is not None
+            ]
+            sizes = [parameter.numel() for parameter in gradients]
             if sum(sizes) >= LARGE:
                 parts = torch.empty(sum(sizes)).split(sizes)
-                for one, part in zip(gradients, parts, strict=True):
-                    one.grad = part.view_as(one).copy_(one.grad)
+                for parameter, part in zip(gradients, parts, strict=True):
+                    parameter.grad = part.view_as(parameter).copy_(parameter.grad)
 
     def save(self, folder: Path) -> None:
         if self._state.is_main_process:

@@ -48,11 +48,11 @@ def minibatches(
     total = sum(counts)
     share = total / max(1, round(total / size))
     current: list[int] = []
-    taken, end = 0, share
+    cumulative, end = 0, share
     for number in order:
-        if current and taken + counts[number] / 2 > end:
+        if current and cumulative + counts[number] / 2 > end:
             yield current
             current, end = [], end + share
         current.append(number)
-        taken += counts[number]
+        cumulative += counts[number]
     yield current

@@ -25,23 +25,23 @@ QueriedIds = Mapping[int, Sequence[int]]
 def next_probabilities(
     network: Network,
     rows: Sequence[Row],
-    asked: Sequence[QueriedIds],
+    queries: Sequence[QueriedIds],
     *,
     temperatures: Sequence[float],
     token_budget: int,
 ) -> list[dict[int, Array]]:
-    """Return, for each tree of `asked` and each node, the probabilities p(token | tokens up to the
-    node's mark), with shape [temperatures, ids]. `Row.tree` is the index of a row's tree.
+    """Return, for each tree of `queries` and each node, the probabilities p(token | tokens up to
+    the node's mark), with shape [temperatures, ids]. `Row.tree` is the index of a row's tree.
 
     All probabilities at a mark come from one float64 softmax, so they sum to at most 1, however
     peaked the distribution is. At temperature 0 (greedy decoding), the likeliest token has
     probability 1.
     """
-    by_tree: list[dict[int, Array]] = [{} for _ in asked]
+    by_tree: list[dict[int, Array]] = [{} for _ in queries]
     for micro in micro_batches(rows, token_budget):
         batch = make_batch([row for _, row in micro], 0, network.base.device)
         nodes = [(row.tree, mark.node) for _, row in micro for mark in row.marks]
-        token_ids = [asked[tree].get(node, ()) for tree, node in nodes]
+        token_ids = [queries[tree].get(node, ()) for tree, node in nodes]
         tables = _tables(network, mark_states(network, batch), token_ids, temperatures)
         for (tree, node), ids, table in zip(nodes, token_ids, tables, strict=True):
             by_tree[tree][node] = table[:, : len(ids)]

@@ -75,33 +75,33 @@ class RidgeLearner(NetworkLearner):
 
     def _forward(self, batch: RowBatch) -> Outputs:
         states: list[Tensor] = []
-        hook = self.head.register_forward_pre_hook(lambda _, given: states.append(given[0]))
+        hook = self.head.register_forward_pre_hook(lambda _, inputs: states.append(inputs[0]))
         try:
             outputs = super()._forward(batch)
         finally:
             hook.remove()
         if states:
-            read = states[0] if batch.mark_places is None else states[0][batch.mark_places]
+            marked = states[0] if batch.mark_places is None else states[0][batch.mark_places]
             targets = batch.per_action("targets")
             if batch.baselined:
                 targets = targets - batch.per_action("baselines")
             scored = ~targets.isnan()
-            self._seen.append(ScoredStates(read[scored].float(), targets[scored]))
+            self._seen.append(ScoredStates(marked[scored].float(), targets[scored]))
         return outputs
 
     @updates
     @torch.no_grad()
     def step(self, done: float) -> dict[str, float]:
         newest = ScoredStates(
-            torch.cat([one.states for one in self._seen]),
-            torch.cat([one.targets for one in self._seen]),
+            torch.cat([batch.states for batch in self._seen]),
+            torch.cat([batch.targets for batch in self._seen]),
         )
         if not len(newest.targets):
             return {}  # nothing of it is scored
         self._kept.append(newest)
         centre, deviation, _ = self.head.scale.double()
-        states = torch.cat([one.states for one in self._kept]).double()
-        targets = torch.cat([one.targets for one in self._kept]).double()
+        states = torch.cat([batch.states for batch in self._kept]).double()
+        targets = torch.cat([batch.targets for batch in self._kept]).double()
         weights, bias = ridge(states, (targets - centre) / deviation)
         self.head.linear.weight.copy_(weights[None])
         self.head.linear.bias.copy_(bias[None])
@@ -110,19 +110,19 @@ class RidgeLearner(NetworkLearner):
         return {}
 
     def save(self, folder: Path) -> None:
-        kept = {
-            number: {"states": one.states, "targets": one.targets}
-            for number, one in enumerate(self._kept)
+        batches = {
+            number: {"states": batch.states, "targets": batch.targets}
+            for number, batch in enumerate(self._kept)
         }
-        optimizer = {"state": kept, "param_groups": []}
+        optimizer = {"state": batches, "param_groups": []}
         checkpoint_files.save_learner(folder, self.network.state(), optimizer, self.steps)
 
     def load(self, folder: Path) -> None:
         state, self.steps = checkpoint_files.load_learner(folder, self.network.state())
         self._kept.clear()
         self._kept.extend(
-            ScoredStates(one["states"].to(self.device), one["targets"].to(self.device))
-            for _, one in sorted(state["state"].items())
+            ScoredStates(batch["states"].to(self.device), batch["targets"].to(self.device))
+            for _, batch in sorted(state["state"].items())
         )
         self.network.base.revision += 1
 

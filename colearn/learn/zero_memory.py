@@ -47,8 +47,10 @@ def kept_by_zero(
     """
     stage: int = zero["stage"]
     if not stage:
-        kept = kept_locally(trained, frozen_bytes)
-        return MemoryFootprint(kept.weights, kept.gradients, kept.adam, step=2 * _FLOAT * trained)
+        footprint = kept_locally(trained, frozen_bytes)
+        return MemoryFootprint(
+            footprint.weights, footprint.gradients, footprint.adam, step=2 * _FLOAT * trained
+        )
     part = _FLOAT * -(-trained // processes)
     bucket = _FLOAT * min(int(zero.get("reduce_bucket_size", _BUCKET)), trained)
     frozen = frozen_bytes

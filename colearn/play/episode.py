@@ -172,8 +172,8 @@ class _Play:
             self._tell("asked", turn=node.turn, agent=request.seat)
         (seed,) = request.seeds
         try:
-            shown = request.observation.user_text
-            reply = await talk.act(shown, greedy=self.room.greedy, seed=seed, retried=retried)
+            text = request.observation.user_text
+            reply = await talk.act(text, greedy=self.room.greedy, seed=seed, retried=retried)
         except RemoteError as error:
             raise _Lost(request.seat, error) from None
         if len(self.replies) == node.turn:
@@ -202,9 +202,9 @@ class _Play:
         if self.room.tell is None:
             return
         name = self.growth.item_name
-        shown = await run_in(self.room.thread, _look, self.room.task, node.state, name)
-        texts = {agent: seen.whole for agent, seen in node.observations.items()}
-        self._tell("observed", turn=node.turn, observations=texts, **shown)
+        view = await run_in(self.room.thread, _look, self.room.task, node.state, name)
+        texts = {agent: observation.whole for agent, observation in node.observations.items()}
+        self._tell("observed", turn=node.turn, observations=texts, **view)
 
     def _end(self, lost: Loss | None) -> PlayedEpisode:
         tree = self.growth.tree()

@@ -63,15 +63,15 @@ class Played:
 
         Errors: ConfigError if `pass_at` is set and the task has no metric `pass`.
         """
-        whole = self.whole
-        if not whole:
+        completed = self.whole
+        if not completed:
             return {}
-        trees = [episode.tree for episode in whole]
+        trees = [episode.tree for episode in completed]
         metrics = mean_outcomes(trees, self.pays, self.credit)
         if self._fewest >= self._largest_k:
             metrics |= pass_metrics(trees, self.settings, self.split_size)
         metrics["turns"] = mean_turns(trees)
-        turns = [replies.values() for episode in whole for replies in episode.replies]
+        turns = [replies.values() for episode in completed for replies in episode.replies]
         counts = [reply.tokens for replies in turns for reply in replies]
         known = [count for count in counts if count is not None]
         if known and len(known) == len(counts):
@@ -88,8 +88,8 @@ class Played:
         reasons: dict[str, list[str]] = {}
         for episode in lost:
             assert episode.lost is not None
-            where = f"{episode.tree.episode} (turn {episode.lost.turn + 1})"
-            reasons.setdefault(episode.lost.reason, []).append(where)
+            place = f"{episode.tree.episode} (turn {episode.lost.turn + 1})"
+            reasons.setdefault(episode.lost.reason, []).append(place)
         for reason, places in reasons.items():
             named = ", ".join(places[:_LISTED]) + (", ..." if len(places) > _LISTED else "")
             yield f"lost {len(places)}: {reason}; episodes {named}"

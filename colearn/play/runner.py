@@ -50,8 +50,8 @@ async def play(
         task, agents, seed=evaluation, greedy=settings.greedy, pool=pool, tell=tell
     ) as room:
         if tell is not None:
-            shown = {name: agent.endpoint.shown for name, agent in agents.items()}
-            tell({"kind": "planned", "agents": shown, "items": [str(item) for item in items]})
+            endpoints = {name: agent.endpoint.shown for name, agent in agents.items()}
+            tell({"kind": "planned", "agents": endpoints, "items": [str(item) for item in items]})
         played = Played(
             await _all(room, items, at_once),
             settings,

@@ -32,8 +32,10 @@ def seen_from(seat: str, log: Sequence[Event], index: int) -> Iterator[Event]:
         if event["agent"] == seat:
             yield event
     elif kind == "observed":
-        seen = {name: text for name, text in event["observations"].items() if name == seat}
-        yield {**event, "observations": seen, "picture": None, "world": None}
+        own_observations = {
+            name: text for name, text in event["observations"].items() if name == seat
+        }
+        yield {**event, "observations": own_observations, "picture": None, "world": None}
     elif kind == "stepped":
         paid = {name: reward for name, reward in event["local_rewards"].items() if name == seat}
         yield {**event, "local_rewards": paid}

@@ -55,9 +55,9 @@ def make_team(
     return team
 
 
-def _pairs(given: Sequence[str], option: str, kind: str, agents: Sequence[str]) -> dict[str, str]:
+def _pairs(texts: Sequence[str], option: str, kind: str, agents: Sequence[str]) -> dict[str, str]:
     values: dict[str, str] = {}
-    for pair in given:
+    for pair in texts:
         name, equals, value = pair.partition("=")
         if not equals or not name or not value:
             raise ConfigError(

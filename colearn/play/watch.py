@@ -185,11 +185,11 @@ def watch_app(watch: Watch) -> FastAPI:
         if kind != "application/json":  # before the body, which is then never read
             raise HTTPException(415, headers={"connection": "close"})
         try:
-            said = PersonSaid.model_validate(read_fields(await read_body(request, LIMITS)))
+            answer = PersonSaid.model_validate(read_fields(await read_body(request, LIMITS)))
         except ValidationError:
             raise HTTPException(422, "give agent, episode and text") from None
-        person = watch.people.get(said.agent)
-        if person is None or not person.answer(said.episode, said.text):
+        person = watch.people.get(answer.agent)
+        if person is None or not person.answer(answer.episode, answer.text):
             raise HTTPException(409, "nobody waits for this answer")
         return Response(status_code=204)
 

@@ -49,10 +49,10 @@ class Checkpoint:
     def bases(self) -> dict[str, dict[str, str]]:
         """Digests of the models' files; empty in a checkpoint of an earlier version of colearn."""
         try:
-            read: dict[str, dict[str, str]] = json.loads((self.path / BASES).read_text())
+            digests: dict[str, dict[str, str]] = json.loads((self.path / BASES).read_text())
         except (FileNotFoundError, ValueError):  # a damaged file has another SHA-256
             return {}
-        return read
+        return digests
 
     @property
     def damage(self) -> str | None:
@@ -114,8 +114,8 @@ class Checkpoints:
                 if (damage := checkpoint.damage) is not None:
                     raise CheckpointError(f"{damage}; take another --step")
                 return checkpoint
-        kept = ", ".join(str(checkpoint.iteration) for checkpoint in self.all())
-        raise CheckpointError(f"--step {step}: the run keeps no such checkpoint; it has: {kept}")
+        steps = ", ".join(str(checkpoint.iteration) for checkpoint in self.all())
+        raise CheckpointError(f"--step {step}: the run keeps no such checkpoint; it has: {steps}")
 
     def at(self, iteration: int) -> Path:
         """Folder of an iteration's checkpoint."""
@@ -151,9 +151,9 @@ class Checkpoints:
     def _prune(self, progress: Progress, keep: int) -> None:
         best = None if progress.best is None else progress.best.iteration
         past = [saved for saved in self.all() if saved.iteration <= progress.iteration]
-        kept = {saved.iteration for saved in past[-keep:]} | {best}
+        kept_iterations = {saved.iteration for saved in past[-keep:]} | {best}
         for saved in self.all():
-            if saved.iteration not in kept:
+            if saved.iteration not in kept_iterations:
                 shutil.rmtree(saved.path)
 
     def _sweep(self) -> None:

@@ -64,8 +64,8 @@ def _inside(name: str) -> bool:
 def _names(folder: Path) -> list[str]:
     """Names of the files below a folder, except hidden files and the checksum file."""
     files = [path.relative_to(folder) for path in folder.rglob("*") if path.is_file()]
-    shown = [path for path in files if not any(part.startswith(".") for part in path.parts)]
-    return sorted(path.as_posix() for path in shown if path.as_posix() != SUMS)
+    visible = [path for path in files if not any(part.startswith(".") for part in path.parts)]
+    return sorted(path.as_posix() for path in visible if path.as_posix() != SUMS)
 
 
 def _sum(path: Path) -> str:

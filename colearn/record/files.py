@@ -96,13 +96,13 @@ def _parse(text: bytes) -> dict[str, Any]:
     return data
 
 
-def _checked(cls: type[Fields], data: dict[str, Any], where: str, remedy: str) -> Fields:
+def _checked(cls: type[Fields], data: dict[str, Any], source: str, remedy: str) -> Fields:
     try:
         return cls.model_validate(data)
     except ValidationError as error:
         place, faults = first_fault(error, data)
         field = ".".join(map(str, place))
         if faults[0]["type"] == "missing":
-            raise CheckpointError(f"{where}: lacks '{field}'; {remedy}") from None
+            raise CheckpointError(f"{source}: lacks '{field}'; {remedy}") from None
         message = faults[0]["msg"].lower()
-        raise CheckpointError(f"{where}: {field}: {message}; {remedy}") from None
+        raise CheckpointError(f"{source}: {field}: {message}; {remedy}") from None

@@ -89,8 +89,10 @@ class RunFolder:
         If the last iteration exceeded the old budget, the excess steps do not count.
         Errors: ConfigError if the run has already made more environment steps.
         """
-        made = self.environment_steps()
-        if steps < made and steps < (least := min(made, self.config().train.environment_steps)):
+        steps_so_far = self.environment_steps()
+        if steps < steps_so_far and steps < (
+            least := min(steps_so_far, self.config().train.environment_steps)
+        ):
             raise ConfigError(
                 f"{BUDGET}: {steps} is less than the {least} that the run in {self.path} has made; "
                 "give at least as many, or name another folder with --out"

@@ -44,34 +44,40 @@ def kept_lines(
                 f"{folder.path}: no checkpoint was reached; the run starts again without its lines"
             )
         return {path: [] for path in files}
-    made = progress.iteration
+    iteration = progress.iteration
     evaluated = -1 if progress.evaluated is None else progress.evaluated
     lines = list(read_texts(Line, metrics))
-    shown = list(read_texts(Episode, episodes))
-    if not metrics.exists() and (made or evaluated >= 0):
+    recorded_episodes = list(read_texts(Episode, episodes))
+    if not metrics.exists() and (iteration or evaluated >= 0):
         raise CheckpointError(
             f"{metrics}: missing, and the run's figures are in it; put it back, or make an empty "
             "file to go on without them"
         )
     updates = {line.iteration for _, line in lines if line.kind == "update"}
-    lost = [number for number in range(1, made + 1) if number not in updates]
+    lost = [number for number in range(1, iteration + 1) if number not in updates]
     if lost:
-        note(f"{metrics} lacks {len(lost)} of {made} updates, first that of iteration {lost[0]}")
+        note(
+            f"{metrics} lacks {len(lost)} of {iteration} updates, first that of iteration {lost[0]}"
+        )
     if evaluated not in {-1, *(line.iteration for _, line in lines if line.kind == "evaluation")}:
         note(f"{metrics} lacks the evaluation of iteration {evaluated}")
     if transcripts and evaluated >= 0 and not episodes.exists():
         note(f"{episodes} is missing; the transcripts in it are lost")
-    kept = {
+    kept_texts = {
         metrics: [
             text
             for text, line in lines
-            if line.iteration <= (made if line.kind == "update" else evaluated)
+            if line.iteration <= (iteration if line.kind == "update" else evaluated)
         ],
-        episodes: [text for text, episode in shown if episode.iteration <= evaluated],
-        critic: [text for text, one in read_texts(CriticLine, critic) if one.iteration <= made],
-        trees: [text for text, tree in read_texts(RecordedTree, trees) if tree.iteration <= made],
+        episodes: [text for text, episode in recorded_episodes if episode.iteration <= evaluated],
+        critic: [
+            text for text, line in read_texts(CriticLine, critic) if line.iteration <= iteration
+        ],
+        trees: [
+            text for text, tree in read_texts(RecordedTree, trees) if tree.iteration <= iteration
+        ],
     }
-    return {path: texts for path, texts in kept.items() if path.exists()}
+    return {path: texts for path, texts in kept_texts.items() if path.exists()}
 
 
 def _check_started(folder: RunFolder) -> None:

@@ -16,21 +16,21 @@ _SECONDS = 5.0
 """Number of seconds to wait for a lock, because the process that holds it may be ending."""
 
 
-def named_folder(given: str | Path, option: str = "--out") -> Path:
+def named_folder(path: str | Path, option: str = "--out") -> Path:
     """Return the folder for a path that a caller passed. `~` at its beginning is the home folder;
     shells do not replace it in `--out=~/run`.
 
     Errors: ConfigError if the value is not a path, if it is empty (an empty path would mean the
     current folder), or if it begins with `~` and the name of an unknown user.
     """
-    if not isinstance(given, str | Path):
-        raise ConfigError(f"{option}: must be a path, got {given!r}")
-    if not str(given).strip():
+    if not isinstance(path, str | Path):
+        raise ConfigError(f"{option}: must be a path, got {path!r}")
+    if not str(path).strip():
         raise ConfigError(f"{option}: is empty; name a folder, or '.' for the current one")
     try:
-        return Path(given).expanduser()
+        return Path(path).expanduser()
     except RuntimeError:
-        raise ConfigError(f"{option} {given}: no such user's home; write the whole path") from None
+        raise ConfigError(f"{option} {path}: no such user's home; write the whole path") from None
 
 
 def check_place(folder: Path, option: str = "--out") -> None:

@@ -61,18 +61,20 @@ def recorded_tree(iteration: int, tree: Tree[Any]) -> dict[str, Any]:
 def _plain(node: Node[Any]) -> Mapping[str, Any]:
     fields = {
         "parent": node.parent,
-        "observations": {agent: one.whole for agent, one in node.observations.items()},
+        "observations": {
+            agent: observation.whole for agent, observation in node.observations.items()
+        },
         "global_info": node.global_info,
         "privileged_info": node.privileged_info,
-        "actions": {agent: one.text for agent, one in node.actions.items()},
+        "actions": {agent: action.text for agent, action in node.actions.items()},
         "local_rewards": dict(node.local_rewards),
         "earned": [[turn, agent, reward] for (turn, agent), reward in node.earned.items()],
         "done": node.done,
         "candidate_of": node.candidate_of,
         "cut": node.cut,
     }
-    kept = {name: value for name, value in fields.items() if _holds(value)}
-    return {**kept, "reward": node.reward}
+    filled = {name: value for name, value in fields.items() if _holds(value)}
+    return {**filled, "reward": node.reward}
 
 
 def _holds(value: Any) -> bool:

@@ -19,11 +19,11 @@ def time_use(spans: Sequence[BusyTime], names: Iterable[str], seconds: float) ->
     which at least two worked."""
     metrics: dict[str, float] = {}
     for name in names:
-        mine = [span for span in spans if span.who == name]
-        for activity in dict.fromkeys(span.activity for span in mine):
-            of_kind = [span for span in mine if span.activity == activity]
+        own_spans = [span for span in spans if span.who == name]
+        for activity in dict.fromkeys(span.activity for span in own_spans):
+            of_kind = [span for span in own_spans if span.activity == activity]
             metrics[f"{PREFIX}{activity}/{name}"] = _covered(of_kind)[0]
-        metrics[f"{PREFIX}wait/{name}"] = seconds - _covered(mine)[0]
+        metrics[f"{PREFIX}wait/{name}"] = seconds - _covered(own_spans)[0]
     busy, overlap = _covered(spans)
     return metrics | {IDLE: seconds - busy, OVERLAP: overlap}
 
@@ -33,14 +33,14 @@ def _covered(spans: Sequence[BusyTime]) -> tuple[float, float]:
     at least two worked."""
     edges = sorted([(s.start, 1, s.who) for s in spans] + [(s.end, -1, s.who) for s in spans])
     running: dict[str, int] = {}
-    one = several = last = 0.0
-    for at, change, who in edges:
+    busy = overlap = last = 0.0
+    for at, change, name in edges:
         working = sum(count > 0 for count in running.values())
-        one += (at - last) * (working >= 1)
-        several += (at - last) * (working >= 2)
-        running[who] = running.get(who, 0) + change
+        busy += (at - last) * (working >= 1)
+        overlap += (at - last) * (working >= 2)
+        running[name] = running.get(name, 0) + change
         last = at
-    return one, several
+    return busy, overlap
 
 
 def shares(updates: Iterable[Mapping[str, float | None]]) -> dict[str, float]:
@@ -49,13 +49,13 @@ def shares(updates: Iterable[Mapping[str, float | None]]) -> dict[str, float]:
     sums: dict[str, float] = {}
     total = 0.0
     for metrics in updates:
-        whole = [metrics.get(f"{PREFIX}{part}") for part in ("rollout", "update")]
-        if IDLE not in metrics or None in whole:
+        durations = [metrics.get(f"{PREFIX}{part}") for part in ("rollout", "update")]
+        if IDLE not in metrics or None in durations:
             continue
-        total += sum(value for value in whole if value is not None)
+        total += sum(value for value in durations if value is not None)
         for key, value in metrics.items():
-            kind, _, rest = key.removeprefix(PREFIX).partition("/")
-            if key in (IDLE, OVERLAP) or (key.startswith(PREFIX) and rest and kind in _KINDS):
+            kind, _, name = key.removeprefix(PREFIX).partition("/")
+            if key in (IDLE, OVERLAP) or (key.startswith(PREFIX) and name and kind in _KINDS):
                 sums[key.removeprefix(PREFIX)] = sums.get(key.removeprefix(PREFIX), 0.0) + (
                     value or 0.0
                 )
@@ -68,10 +68,10 @@ def bottleneck(parts: Mapping[str, float]) -> str:
     if not parts:
         return ""
     work = {key: value for key, value in parts.items() if key.partition("/")[0] in _VERBS}
-    said = {key: f"{_activity(key)} {value:.0%}" for key, value in work.items()}
-    said["idle"] = f"task steps and bookkeeping {parts['idle']:.0%}"
-    order = sorted(said, key=lambda key: -parts[key])
-    first, *rest = (said[key] for key in order if key == order[0] or parts[key] >= 0.005)
+    texts = {key: f"{_activity(key)} {value:.0%}" for key, value in work.items()}
+    texts["idle"] = f"task steps and bookkeeping {parts['idle']:.0%}"
+    order = sorted(texts, key=lambda key: -parts[key])
+    first, *rest = (texts[key] for key in order if key == order[0] or parts[key] >= 0.005)
     others = f"; {', '.join(rest)}" if rest else ""
     return f"bottleneck: {first} of an iteration{others}; {parts['overlap']:.0%} overlaps"
 

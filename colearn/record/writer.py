@@ -62,26 +62,26 @@ class RunWriter:
                 f"--out {self.folder.path}: the folder holds a run; continue it with --resume or "
                 "name another folder"
             )
-        recorded, given = map(yaml.safe_load, (dump_config(self.folder.config()), self._config))
-        self._follow_moved(recorded, given)
-        key = first_difference(recorded, given)
+        recorded, current = map(yaml.safe_load, (dump_config(self.folder.config()), self._config))
+        self._follow_moved(recorded, current)
+        key = first_difference(recorded, current)
         if key is not None:
             raise CheckpointError(
                 f"--out {self.folder.path}: the folder holds a run of another config (first "
-                f"difference: {told_difference(key, recorded, given)}); leave "
+                f"difference: {told_difference(key, recorded, current)}); leave "
                 "the config out to go on as it was, or name another folder"
             )
-        self.folder.check_budget(value_at(given, BUDGET))
+        self.folder.check_budget(value_at(current, BUDGET))
 
-    def _follow_moved(self, recorded: dict[str, Any], given: dict[str, Any]) -> None:
+    def _follow_moved(self, recorded: dict[str, Any], current: dict[str, Any]) -> None:
         """Replace the recorded model paths with the given ones, in case a model was moved. When the
         checkpoint is loaded, the models' files are compared with the digests in the checkpoint."""
         checkpoints = self.folder.checkpoints.all()
         for field in checkpoints[-1].bases if checkpoints else ():
             section = field.removesuffix(".path")
-            before, now = value_at(recorded, section), value_at(given, section)
-            if field != section and isinstance(before, dict) and isinstance(now, dict):
-                before["path"] = now.get("path")
+            before, after = value_at(recorded, section), value_at(current, section)
+            if field != section and isinstance(before, dict) and isinstance(after, dict):
+                before["path"] = after.get("path")
 
     def open(self) -> None:
         """Create the folder. This method is called after the run has been assembled."""
@@ -122,8 +122,8 @@ class RunWriter:
         """
         if not self.writes:
             return
-        kept = kept_lines(self.folder, progress, transcripts=self._transcripts)
-        for path, lines in kept.items():
+        lines_by_path = kept_lines(self.folder, progress, transcripts=self._transcripts)
+        for path, lines in lines_by_path.items():
             with self.writing():
                 write_text(path, "".join(f"{line}\n" for line in lines))
 
@@ -151,11 +151,15 @@ class RunWriter:
         try:
             yield
         except OSError as error:
-            kept = self.folder.checkpoints.all()
-            what = f"the checkpoint of iteration {kept[-1].iteration}" if kept else "no checkpoint"
+            checkpoints = self.folder.checkpoints.all()
+            newest = (
+                f"the checkpoint of iteration {checkpoints[-1].iteration}"
+                if checkpoints
+                else "no checkpoint"
+            )
             raise CheckpointError(
                 f"--out {self.folder.path}: cannot write ({error.strerror or error}); kept: "
-                f"{what}; fix it and continue with: {resume_command(self.folder.path)}"
+                f"{newest}; fix it and continue with: {resume_command(self.folder.path)}"
             ) from None
 
     def _append(self, name: str, lines: Iterable[Mapping[str, Any]]) -> None:

@@ -38,14 +38,14 @@ def is_given(name: str) -> bool:
     return name.startswith(PREFIX)
 
 
-def given(name: str, where: str) -> Any:
+def given(name: str, field: str) -> Any:
     """Returns the object that has this name; if several threads passed one, this thread's.
 
-    Errors: ConfigError naming `where` if the object was not passed in this process.
+    Errors: ConfigError naming `field` if the object was not passed in this process.
     """
     if name not in _given:
         raise ConfigError(
-            f"{where}: '{name}' is an object that the run's program gave; resume from that program "
+            f"{field}: '{name}' is an object that the run's program gave; resume from that program "
             "with colearn.train(..., out=FOLDER, resume=True)"
         )
     return _here.given.get(name, _given[name])

@@ -84,8 +84,8 @@ def names(kind: Kind) -> dict[str, str]:
     """Maps every known name of the kind to its target `module:Class`."""
     package = KINDS[kind].package
     shipped: Mapping[str, str] = importlib.import_module(package).NAMES
-    ours = {name: _absolute(package, target) for name, target in shipped.items()}
-    return dict(sorted({**installed(kind), **ours}.items()))
+    targets = {name: _absolute(package, target) for name, target in shipped.items()}
+    return dict(sorted({**installed(kind), **targets}.items()))
 
 
 def _absolute(package: str, target: str) -> str:
@@ -108,20 +108,20 @@ def _entry_points(group: str, _path: tuple[str, ...]) -> Mapping[str, str]:
     return first
 
 
-def check_name(kind: Kind, name: str, where: str | None = None) -> None:
+def check_name(kind: Kind, name: str, field: str | None = None) -> None:
     """Check that a name is known or has the form `module:Class`, without importing the class.
 
-    Errors: ConfigError naming `where` (the kind, if not given) and the nearest name.
+    Errors: ConfigError naming `field` (the kind, if not given) and the nearest name.
     """
-    one = KINDS[kind].one
-    where = where or one
+    noun = KINDS[kind].one
+    field = field or noun
     if _own(name):
         if not is_target(name):
-            raise ConfigError(f"{where}: '{name}' is no module:Class; give both as names")
+            raise ConfigError(f"{field}: '{name}' is no module:Class; give both as names")
         if not own_code_runs():
-            raise ConfigError(f"{where}: '{name}' is code of its own, which reading does not run")
+            raise ConfigError(f"{field}: '{name}' is code of its own, which reading does not run")
     elif name not in (known := names(kind)):
-        raise ConfigError(f"{where}: unknown {one} '{name}'; {nearest(name, known)}")
+        raise ConfigError(f"{field}: unknown {noun} '{name}'; {nearest(name, known)}")
 
 
 def _own(name: str) -> bool:
@@ -130,44 +130,44 @@ def _own(name: str) -> bool:
     return ":" in name and not name.startswith(("{", "["))
 
 
-def load(kind: Kind, name: str, where: str | None = None) -> Any:
+def load(kind: Kind, name: str, field: str | None = None) -> Any:
     """Returns the class that a name or `module:Class` refers to.
 
     The module is imported, which runs its code. The class is only instantiated after its kind has
     been checked.
 
-    Errors: ConfigError naming `where` (the kind, if not given) and the nearest name, the missing
+    Errors: ConfigError naming `field` (the kind, if not given) and the nearest name, the missing
     module or class, the wrong base class, or the missing methods.
     """
-    where = where or KINDS[kind].one
-    check_name(kind, name, where)
+    field = field or KINDS[kind].one
+    check_name(kind, name, field)
     target = name if _own(name) else names(kind)[name]
     module, _, attribute = target.partition(":")
     if _own(name):
-        cls = own_object(module, attribute, name, where)
+        cls = own_object(module, attribute, name, field)
     else:
         cls = getattr(importlib.import_module(module), attribute)
     home, _, base_name = KINDS[kind].base.partition(":")
     base = getattr(importlib.import_module(home), base_name)
     if not (isinstance(cls, type) and issubclass(cls, base)):
         raise ConfigError(
-            f"{where}: '{name}' is no class of {home}.{base_name}; name one that derives from it"
+            f"{field}: '{name}' is no class of {home}.{base_name}; name one that derives from it"
         )
     if inspect.isabstract(cls):
         lacks = ", ".join(sorted(getattr(cls, "__abstractmethods__", ())))
-        raise ConfigError(f"{where}: {name} has no {lacks}; write what is missing in its class")
+        raise ConfigError(f"{field}: {name} has no {lacks}; write what is missing in its class")
     return cls
 
 
-def instance(name: str, where: str, base: type) -> Any:
+def instance(name: str, field: str, base: type) -> Any:
     """Returns the object of `object:NAME` if this object is an instance of `base`; None for any
     other name.
 
-    Errors: ConfigError naming `where` if the object was not passed in this process.
+    Errors: ConfigError naming `field` if the object was not passed in this process.
     """
     if not is_given(name):
         return None
-    value = given(name, where)
+    value = given(name, field)
     return value if isinstance(value, base) else None
 
 
@@ -180,13 +180,13 @@ def name_of(kind: Kind, cls: type) -> str:
     return f"{cls.__module__}:{cls.__qualname__}"
 
 
-def algorithm_class(name: str, where: str | None = None) -> type[Algorithm]:
+def algorithm_class(name: str, field: str | None = None) -> type[Algorithm]:
     """Returns the class of a registered algorithm. Errors: ConfigError for an unknown name."""
-    cls: type[Algorithm] = load("algorithms", name, where)
+    cls: type[Algorithm] = load("algorithms", name, field)
     return cls
 
 
-def task_class(name: str, where: str | None = None) -> type[DecPOMDP[Any, Any]]:
+def task_class(name: str, field: str | None = None) -> type[DecPOMDP[Any, Any]]:
     """Returns the class of a registered task. Errors: ConfigError for an unknown name."""
-    cls: type[DecPOMDP[Any, Any]] = load("tasks", name, where)
+    cls: type[DecPOMDP[Any, Any]] = load("tasks", name, field)
     return cls

@@ -138,54 +138,54 @@ def is_target(text: str) -> bool:
     return all(part.isidentifier() for part in (*module.split("."), attribute))
 
 
-def check_function(target: str, where: str) -> None:
+def check_function(target: str, field: str) -> None:
     """Check that a `module:function` may be used, without importing the function.
 
-    Errors: ConfigError naming `where`.
+    Errors: ConfigError naming `field`.
     """
     if not is_target(target):
-        raise ConfigError(f"{where}: '{target}' is no module:function; give both as names")
+        raise ConfigError(f"{field}: '{target}' is no module:function; give both as names")
     if not own_code_runs():
-        raise ConfigError(f"{where}: '{target}' is code of its own, which reading does not run")
+        raise ConfigError(f"{field}: '{target}' is code of its own, which reading does not run")
 
 
-def own_function(target: str, where: str) -> Any:
+def own_function(target: str, field: str) -> Any:
     """Returns the function that `module:function` names; imports the module.
 
-    Errors: ConfigError naming `where` and the missing module or function.
+    Errors: ConfigError naming `field` and the missing module or function.
     """
-    check_function(target, where)
+    check_function(target, field)
     module, _, attribute = target.partition(":")
-    function = own_object(module, attribute, target, where)
+    function = own_object(module, attribute, target, field)
     if not callable(function):
-        raise ConfigError(f"{where}: '{target}' is a {type(function).__name__}; name a function")
+        raise ConfigError(f"{field}: '{target}' is a {type(function).__name__}; name a function")
     return function
 
 
-def own_object(module: str, attribute: str, name: str, where: str) -> Any:
+def own_object(module: str, attribute: str, name: str, field: str) -> Any:
     """Returns an object of a module that the config names, or an object that was given in Python.
 
-    Errors: ConfigError naming `where` and the missing module or object.
+    Errors: ConfigError naming `field` and the missing module or object.
     """
     if is_given(name):
-        return given(name, where)
+        return given(name, field)
     try:
-        found = imported(module)
+        loaded = imported(module)
     except (ColearnError, KeyboardInterrupt):
         raise
     except BaseException as error:
         missing = error.name if isinstance(error, ModuleNotFoundError) else None
         if missing is not None and f"{module}.".startswith(f"{missing}."):
             raise ConfigError(
-                f"{where}: no module '{missing}' for '{name}'; run from its folder or install it"
+                f"{field}: no module '{missing}' for '{name}'; run from its folder or install it"
             ) from None
         raise ConfigError(
-            f"{where}: importing '{module}' raised {type(error).__name__}: {reason_of(error)} "
+            f"{field}: importing '{module}' raised {type(error).__name__}: {reason_of(error)} "
             f"({line_of(error)}); fix it there"
         ) from error
-    if not hasattr(found, attribute):
-        raise ConfigError(f"{where}: module '{module}' has no '{attribute}'")
-    return getattr(found, attribute)
+    if not hasattr(loaded, attribute):
+        raise ConfigError(f"{field}: module '{module}' has no '{attribute}'")
+    return getattr(loaded, attribute)
 
 
 @contextmanager
@@ -213,4 +213,4 @@ def begin_worker(own_folder: str | None, added: bool) -> None:
 
 
 def _finder() -> FolderFinder | None:
-    return next((one for one in sys.meta_path if isinstance(one, FolderFinder)), None)
+    return next((finder for finder in sys.meta_path if isinstance(finder, FolderFinder)), None)

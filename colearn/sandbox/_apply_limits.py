@@ -15,14 +15,14 @@ SIGNALS = 128
 
 def apply_limits(arguments: list[str]) -> None:
     """Apply `--name=number` limits to this process and its children."""
-    given = dict(word.lstrip("-").split("=") for word in arguments)
-    memory = int(given["memory"])
-    processes = int(given["processes"])
-    cpu = int(given["cpu"])
-    size = int(given["file"])
-    if given["uid"] != "-":
+    limits = dict(word.lstrip("-").split("=") for word in arguments)
+    memory = int(limits["memory"])
+    processes = int(limits["processes"])
+    cpu = int(limits["cpu"])
+    size = int(limits["file"])
+    if limits["uid"] != "-":
         # the kernel does not count root's processes, so switch to an unprivileged user
-        uid = int(given["uid"])
+        uid = int(limits["uid"])
         os.setgroups([])
         os.setresgid(uid, uid, uid)
         os.setresuid(uid, uid, uid)
@@ -33,17 +33,17 @@ def apply_limits(arguments: list[str]) -> None:
     _limit(resource.RLIMIT_MSGQUEUE, 0)
     _limit(resource.RLIMIT_MEMLOCK, 0)
     _limit(resource.RLIMIT_SIGPENDING, SIGNALS)
-    if given["count"] == "1":
+    if limits["count"] == "1":
         # the first process of the namespace counts too, unless it is root
         threads = THREADS if processes == 1 else 0
-        _limit(resource.RLIMIT_NPROC, processes + threads + (given["uid"] == "-"))
-    _, most = resource.getrlimit(resource.RLIMIT_CPU)
-    hard = cpu + 1 if most == resource.RLIM_INFINITY else min(cpu + 1, most)
+        _limit(resource.RLIMIT_NPROC, processes + threads + (limits["uid"] == "-"))
+    _, hard_limit = resource.getrlimit(resource.RLIMIT_CPU)
+    hard = cpu + 1 if hard_limit == resource.RLIM_INFINITY else min(cpu + 1, hard_limit)
     resource.setrlimit(resource.RLIMIT_CPU, (min(cpu, hard), hard))
     sys.argv = ["program"]
 
 
 def _limit(kind: int, value: int) -> None:
-    _, most = resource.getrlimit(kind)
-    value = value if most == resource.RLIM_INFINITY else min(value, most)
+    _, hard_limit = resource.getrlimit(kind)
+    value = value if hard_limit == resource.RLIM_INFINITY else min(value, hard_limit)
     resource.setrlimit(kind, (value, value))

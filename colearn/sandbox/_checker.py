@@ -48,11 +48,11 @@ class CheckedProgram:
     def started(self) -> list[Any]:
         """The program's first message: `["ready"]`, or `["failed", names of the exception's
         classes, message]`."""
-        said = self._receive()
-        if type(said) is list and said[:1] == ["ready"]:
+        message = self._receive()
+        if type(message) is list and message[:1] == ["ready"]:
             return ["ready"]
-        if type(said) is list and len(said) == 3 and said[0] == "failed":
-            return ["failed", _names(said[1]), str(said[2])]
+        if type(message) is list and len(message) == 3 and message[0] == "failed":
+            return ["failed", _names(message[1]), str(message[2])]
         raise self._gone("crash")
 
     def function(self, name: str) -> Callable[..., Any]:
@@ -68,12 +68,12 @@ class CheckedProgram:
         signal.setitimer(signal.ITIMER_REAL, self.seconds or 0.0)
         try:
             send(self.calls, [name, arguments, keywords])
-            said = self._receive()
+            message = self._receive()
         except OSError:
             raise self._gone("crash") from None
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0.0)
-        match said:
+        match message:
             case ["returned", value, changed]:
                 _update([arguments, keywords], changed)
                 return value
@@ -109,8 +109,8 @@ def main() -> None:
     for standard in (0, 1, 2):
         os.dup2(null, standard)
 
-    def report(said: list[Any]) -> None:
-        send(results, said)
+    def report(message: list[Any]) -> None:
+        send(results, message)
 
     program = CheckedProgram(calls, answers, work["call_seconds"])
     try:
@@ -144,12 +144,12 @@ def _run(work: dict[str, Any], program: CheckedProgram, report: Report) -> None:
         space[name] = program.function(work["entry_point"])
     for number, statement in work["statements"]:
         # a fresh process repeats every statement that later tests may depend on
-        again = number is not None and number < work["first"]
+        repeated = number is not None and number < work["first"]
         bare = number is not None and work["bare"][number]
-        if again and bare:
+        if repeated and bare:
             continue
         passed, kind, text = _statement(statement, space, program)
-        if number is not None and not again:
+        if number is not None and not repeated:
             report(["test", number, passed, kind, text[:300]])
         elif not passed:
             report(["failed", kind, text[:300]])
@@ -219,33 +219,33 @@ def _exception(names: list[str], text: str) -> BaseException:
     return Exception(text)
 
 
-def _update(ours: Any, theirs: Any) -> Any:
+def _update(original: Any, changed: Any) -> Any:
     """Copy the changes that the program made to its arguments back into this process's containers;
     returns the updated value."""
-    if type(ours) is not type(theirs):
-        return theirs
-    if type(ours) is list:
-        kept = [_update(*pair) for pair in zip(ours, theirs, strict=False)]
-        ours[:] = kept + theirs[len(kept) :]
-    elif type(ours) is dict:
-        kept_items = {
-            key: _update(ours[key], value) if key in ours else value
-            for key, value in theirs.items()
+    if type(original) is not type(changed):
+        return changed
+    if type(original) is list:
+        updated = [_update(*pair) for pair in zip(original, changed, strict=False)]
+        original[:] = updated + changed[len(updated) :]
+    elif type(original) is dict:
+        updated_items = {
+            key: _update(original[key], value) if key in original else value
+            for key, value in changed.items()
         }
-        ours.clear()
-        ours.update(kept_items)
-    elif type(ours) is set:
-        ours.clear()
-        ours.update(theirs)
-    elif type(ours) is bytearray:
-        ours[:] = theirs
-    elif type(ours) is tuple and len(ours) == len(theirs):
-        merged = tuple(_update(*pair) for pair in zip(ours, theirs, strict=True))
-        same = all(new is old for new, old in zip(merged, ours, strict=True))
-        return ours if same else merged
-    elif ours != theirs:
-        return theirs
-    return ours
+        original.clear()
+        original.update(updated_items)
+    elif type(original) is set:
+        original.clear()
+        original.update(changed)
+    elif type(original) is bytearray:
+        original[:] = changed
+    elif type(original) is tuple and len(original) == len(changed):
+        merged = tuple(_update(*pair) for pair in zip(original, changed, strict=True))
+        unchanged = all(new is old for new, old in zip(merged, original, strict=True))
+        return original if unchanged else merged
+    elif original != changed:
+        return changed
+    return original
 
 
 main()

@@ -56,7 +56,7 @@ def main() -> None:
         data, ancillary, _, _ = requests.recvmsg(_LONGEST, socket.CMSG_SPACE(8 * size))
         if not data:
             os._exit(0)
-        descriptors = array.array("i", b"".join(held for _, _, held in ancillary))
+        descriptors = array.array("i", b"".join(payload for _, _, payload in ancillary))
         if os.fork() == 0:
             requests.close()
             line = socket.socket(fileno=descriptors[0])
@@ -88,7 +88,7 @@ def _sandbox(settings: dict[str, Any], line: socket.socket, descriptors: list[in
         _write("/proc/self/setgroups", "deny")
         _write("/proc/self/uid_map", f"{uid} {uid} 1")
         _write("/proc/self/gid_map", f"{gid} {gid} 1")
-    alive, held = os.pipe()
+    alive, alive_writer = os.pipe()
     parent_lives, parent_holds = os.pipe()
     first = os.fork()
     if first == 0:
@@ -98,7 +98,7 @@ def _sandbox(settings: dict[str, Any], line: socket.socket, descriptors: list[in
         os.close(parent_holds)
         _die_with_parent(parent_lives)
         _first(settings, channel)
-    for descriptor in (0, 1, 2, held, *channel):
+    for descriptor in (0, 1, 2, alive_writer, *channel):
         os.close(descriptor)
     ready, _, _ = select.select([line.fileno(), alive], [], [])
     if alive not in ready:
@@ -200,8 +200,8 @@ def _make_read_only(paths: tuple[str, ...]) -> None:
         # spaces and the like are written as `\040`
         point = os.fsdecode(field.decode("unicode_escape").encode("latin-1"))
         if any(point == path or point.startswith(path + "/") for path in paths):
-            kept = os.statvfs(point).f_flag & 0xF  # keeps the outer mount's restrictions
-            flags = _REMOUNT | _BIND | _RDONLY | _NOSUID | _NODEV | kept
+            mount_flags = os.statvfs(point).f_flag & 0xF  # keeps the outer mount's restrictions
+            flags = _REMOUNT | _BIND | _RDONLY | _NOSUID | _NODEV | mount_flags
             _call_mount("none", point, None, flags, None)
 
 
@@ -217,8 +217,8 @@ def _call_mount(source: str, target: str, kind: str | None, flags: int, data: st
 
 
 def _install_filter(code: bytes) -> None:
-    held = ctypes.create_string_buffer(code, len(code))
-    address = ctypes.cast(held, ctypes.c_void_p)
+    buffer = ctypes.create_string_buffer(code, len(code))
+    address = ctypes.cast(buffer, ctypes.c_void_p)
     program = _FilterProgram(len(code) // 8, address)
     _check(_libc.prctl(_PR_SET_SECCOMP, 2, ctypes.byref(program), 0, 0), "seccomp")
 
@@ -228,10 +228,10 @@ def _write(path: str, text: str) -> None:
         file.write(text)
 
 
-def _check(code: int, what: str) -> None:
+def _check(code: int, operation: str) -> None:
     if code < 0:
         number = ctypes.get_errno()
-        raise OSError(number, f"{what}: {os.strerror(number)}")
+        raise OSError(number, f"{operation}: {os.strerror(number)}")
 
 
 if __name__ == "__main__":

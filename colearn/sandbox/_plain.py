@@ -80,9 +80,9 @@ def load(data: bytes) -> Any:
 def send(descriptor: int, value: Any) -> None:
     """Write one frame: four bytes of length, then the value."""
     data = dump(value)
-    rest = memoryview(_LENGTH.pack(len(data)) + data)
-    while rest:
-        rest = rest[os.write(descriptor, rest) :]
+    unsent = memoryview(_LENGTH.pack(len(data)) + data)
+    while unsent:
+        unsent = unsent[os.write(descriptor, unsent) :]
 
 
 def receive(descriptor: int) -> Any:
@@ -129,67 +129,67 @@ def _exactly(descriptor: int, length: int) -> bytes:
     return b"".join(parts)
 
 
-def _write(value: Any, put: Callable[[bytes], None], depth: int) -> None:
+def _write(value: Any, write: Callable[[bytes], None], depth: int) -> None:
     if depth > DEEPEST:
         raise NotPlain(f"a value nested more than {DEEPEST} deep")
     if value is None:
-        put(b"N")
+        write(b"N")
     elif value is True or value is False:
-        put(b"T" if value else b"F")
+        write(b"T" if value else b"F")
     elif isinstance(value, int):
         length = (int.bit_length(value) + 8) // 8
-        _sized(b"i", int.to_bytes(value, length, "big", signed=True), put)
+        _sized(b"i", int.to_bytes(value, length, "big", signed=True), write)
     elif isinstance(value, float):
-        put(b"f" + _FLOAT.pack(value))
+        write(b"f" + _FLOAT.pack(value))
     elif isinstance(value, complex):
-        put(b"c" + _FLOAT.pack(value.real) + _FLOAT.pack(value.imag))
+        write(b"c" + _FLOAT.pack(value.real) + _FLOAT.pack(value.imag))
     elif isinstance(value, str):
-        _sized(b"s", str.encode(value, "utf-8", "surrogatepass"), put)
+        _sized(b"s", str.encode(value, "utf-8", "surrogatepass"), write)
     elif isinstance(value, bytes):
-        _sized(b"b", bytes(memoryview(value)), put)
+        _sized(b"b", bytes(memoryview(value)), write)
     elif isinstance(value, bytearray):
-        _sized(b"B", bytes(memoryview(value)), put)
+        _sized(b"B", bytes(memoryview(value)), write)
     elif isinstance(value, dict):
         items = list(dict.items(value))
-        put(b"d" + _LENGTH.pack(len(items)))
-        for key, held in items:
-            _write(key, put, depth + 1)
-            _write(held, put, depth + 1)
+        write(b"d" + _LENGTH.pack(len(items)))
+        for key, entry in items:
+            _write(key, write, depth + 1)
+            _write(entry, write, depth + 1)
     elif isinstance(value, range):
-        put(b"r")
+        write(b"r")
         for bound in (value.start, value.stop, value.step):
-            _write(bound, put, depth + 1)
+            _write(bound, write, depth + 1)
     elif isinstance(value, Opaque):
-        _write_opaque(value.kind, put)
+        _write_opaque(value.kind, write)
     else:
-        _write_items(value, put, depth)
+        _write_items(value, write, depth)
 
 
-def _write_items(value: Any, put: Callable[[bytes], None], depth: int) -> None:
+def _write_items(value: Any, write: Callable[[bytes], None], depth: int) -> None:
     tag = next((tag for tag, kind in _SEQUENCES.items() if isinstance(value, kind)), b"I")
     if tag in _SEQUENCES:
-        held = list(_SEQUENCES[tag].__iter__(value))  # type: ignore[attr-defined]
+        items = list(_SEQUENCES[tag].__iter__(value))  # type: ignore[attr-defined]
     elif not hasattr(type(value), "__next__"):
-        _write_opaque(type(value).__name__, put)
+        _write_opaque(type(value).__name__, write)
         return
     else:
-        held = list(islice(value, MOST_ITEMS + 1))
-        if len(held) > MOST_ITEMS:
+        items = list(islice(value, MOST_ITEMS + 1))
+        if len(items) > MOST_ITEMS:
             raise NotPlain(f"an iterator of more than {MOST_ITEMS} items")
-    put(tag + _LENGTH.pack(len(held)))
-    for item in held:
-        _write(item, put, depth + 1)
+    write(tag + _LENGTH.pack(len(items)))
+    for item in items:
+        _write(item, write, depth + 1)
 
 
-def _write_opaque(kind: str, put: Callable[[bytes], None]) -> None:
-    _sized(b"O", str(kind)[:100].encode("utf-8", "replace"), put)
+def _write_opaque(kind: str, write: Callable[[bytes], None]) -> None:
+    _sized(b"O", str(kind)[:100].encode("utf-8", "replace"), write)
 
 
-def _sized(tag: bytes, data: bytes, put: Callable[[bytes], None]) -> None:
+def _sized(tag: bytes, data: bytes, write: Callable[[bytes], None]) -> None:
     if len(data) > LARGEST:
         raise NotPlain(f"a value of {len(data)} bytes; the limit is {LARGEST}")
-    put(tag + _LENGTH.pack(len(data)))
-    put(data)
+    write(tag + _LENGTH.pack(len(data)))
+    write(data)
 
 
 def _read(data: bytes, at: int, depth: int) -> tuple[Any, int]:

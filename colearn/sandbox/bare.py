@@ -57,7 +57,7 @@ class BareAsserts:
         }
         while quiet := {name for name, helper in candidates.items() if self._all(helper.body)}:
             self._quiet |= quiet
-            candidates = {name: held for name, held in candidates.items() if name not in quiet}
+            candidates = {name: helper for name, helper in candidates.items() if name not in quiet}
 
     def is_bare(self, statement: ast.stmt) -> bool:
         return isinstance(statement, ast.Assert) and self._all([statement])

@@ -22,23 +22,23 @@ REFUSAL = (
 )
 
 
-def choose_mechanism(wanted: Mechanism | Literal["auto"] = "auto") -> Mechanism:
+def choose_mechanism(choice: Mechanism | Literal["auto"] = "auto") -> Mechanism:
     """Select a mechanism. `auto`: bubblewrap if it works, else namespaces; each is probed once.
 
     `unsafe` always works, warns, and is never selected by `auto`.
 
     Errors: ConfigError if the requested mechanism does not work on this machine.
     """
-    if wanted == "unsafe":
+    if choice == "unsafe":
         warnings.warn(
             "sandbox: 'unsafe' limits time and memory only; programs see your files and network",
             stacklevel=2,
         )
-        return wanted
-    if wanted not in ("auto", *_SAFE):
+        return choice
+    if choice not in ("auto", *_SAFE):
         known = ("auto", *get_args(Mechanism))
-        raise ConfigError(f"mechanism: unknown '{wanted}'; {nearest(wanted, known)}")
-    for mechanism in _SAFE if wanted == "auto" else (wanted,):
+        raise ConfigError(f"mechanism: unknown '{choice}'; {nearest(choice, known)}")
+    for mechanism in _SAFE if choice == "auto" else (choice,):
         if works(mechanism):
             return mechanism
     raise ConfigError(REFUSAL)

@@ -43,8 +43,8 @@ class VisiblePaths:
     @property
     def parents(self) -> tuple[str, ...]:
         """The parent folders of all paths, outer ones first."""
-        shown = (*self.read_only, *self.devices, *(path for path, _ in self.links))
-        above = {str(parent) for path in shown for parent in Path(path).parents}
+        visible = (*self.read_only, *self.devices, *(path for path, _ in self.links))
+        above = {str(parent) for path in visible for parent in Path(path).parents}
         return tuple(sorted(above - {"/"}))
 
 
@@ -53,20 +53,20 @@ def find_place() -> VisiblePaths:
     """The paths of the running interpreter without its site-packages."""
     interpreter = os.path.realpath(sys.executable)
     # paths of the base interpreter: a virtual environment's `platstdlib` contains its packages
-    wanted = [interpreter, *(sysconfig.get_path(kind, vars=_BASE) for kind in _LIBRARIES)]
+    paths = [interpreter, *(sysconfig.get_path(kind, vars=_BASE) for kind in _LIBRARIES)]
     prefix = Path(sys.base_prefix)
-    wanted += [str(path) for path in (prefix / "lib", prefix / "lib64") if path.is_dir()]
+    paths += [str(path) for path in (prefix / "lib", prefix / "lib64") if path.is_dir()]
     links = []
     for path in _SYSTEM:
         if os.path.islink(path):
             links.append((path, os.readlink(path)))
         elif os.path.exists(path):
-            wanted.append(path)
-    shown = _outermost(wanted)
+            paths.append(path)
+    outermost = _outermost(paths)
     return VisiblePaths(
         interpreter=interpreter,
-        read_only=shown,
-        hidden=_outermost([path for path in _packages() if _within(path, shown)]),
+        read_only=outermost,
+        hidden=_outermost([path for path in _packages() if _within(path, outermost)]),
         links=tuple(links),
         devices=tuple(path for path in _DEVICES if os.path.exists(path)),
     )
@@ -87,11 +87,11 @@ def _packages() -> tuple[str, ...]:
 
 
 def _outermost(paths: list[str]) -> tuple[str, ...]:
-    kept: list[str] = []
+    outermost: list[str] = []
     for path in sorted(set(paths)):
-        if not _within(path, kept):
-            kept.append(path)
-    return tuple(kept)
+        if not _within(path, outermost):
+            outermost.append(path)
+    return tuple(outermost)
 
 
 def _within(path: str, folders: Iterable[str]) -> bool:

@@ -40,10 +40,10 @@ class SandboxPool:
         self._threads = ThreadPoolExecutor(workers, thread_name_prefix="sandbox")
 
     def submit_tests(
-        self, program: str, entry_point: str, tests: Any, **more: Any
+        self, program: str, entry_point: str, tests: Any, **overrides: Any
     ) -> Future[Verdict]:
         """Start `run_tests` in the background; the future's result is the verdict."""
-        settings = {"limits": self.limits, "mechanism": self.mechanism} | more
+        settings = {"limits": self.limits, "mechanism": self.mechanism} | overrides
         return self._threads.submit(run_tests, program, entry_point, tests, **settings)
 
     def run_tests(self, jobs: Iterable[Mapping[str, Any]]) -> list[Verdict]:

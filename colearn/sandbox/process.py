@@ -131,8 +131,8 @@ class Forked(Process):
     def bury(self) -> int:
         self._line.settimeout(_BURIAL)
         with self._line:
-            said = self._line.recv(16)
-        self.returncode = int(said) if said else -signal.SIGKILL
+            status = self._line.recv(16)
+        self.returncode = int(status) if status else -signal.SIGKILL
         return self.returncode
 
 

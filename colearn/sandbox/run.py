@@ -130,56 +130,58 @@ def _run_once(
     with contextlib.ExitStack() as ends:
 
         def pipe() -> tuple[int, int]:
-            both = os.pipe()
-            for end in both:
+            descriptors = os.pipe()
+            for end in descriptors:
                 ends.callback(os.close, end)
-            return both
+            return descriptors
 
         called, calls = pipe()
         answers, answered = pipe()
-        ours = Watched(
+        checker = Watched(
             start("checker", mechanism, limits, (calls, answers)),
             for_checker,
             _MOST_REPORTS,
             last_words=framed(["end"]),
         )
         try:
-            theirs = Watched(
+            candidate = Watched(
                 start("program", mechanism, limits, (called, answered)),
                 for_program,
                 limits.output_kb * 1024,
             )
         except BaseException:
-            ours.kill()
-            bury(ours)
+            checker.kill()
+            bury(checker)
             raise
-    supervise([ours, theirs], ours, began + limits.seconds)
-    for report in frames(bytes(ours.output)):
+    supervise([checker, candidate], checker, began + limits.seconds)
+    for report in frames(bytes(checker.output)):
         match report:
             case ["test", number, passed, kind, message]:
                 findings.passed[number] = passed
                 findings.next = number + 1
                 if not passed:
-                    failure = _loss(message, theirs) if kind == "lost" else (kind, message)
+                    failure = _loss(message, candidate) if kind == "lost" else (kind, message)
                     findings.errors[number] = failure
                     findings.over = not work["bare"][number]
             case ["failed", kind, message]:
-                findings.fail_rest(*(_loss(message, theirs) if kind == "lost" else (kind, message)))
+                findings.fail_rest(
+                    *(_loss(message, candidate) if kind == "lost" else (kind, message))
+                )
             case ["end"]:
                 findings.over = True
-    if ours.ended == "timeout":
+    if checker.ended == "timeout":
         findings.fail_rest("timeout", f"not finished within {limits.seconds:g} seconds")
-    elif ours.process.returncode != 0:
-        findings.fail_rest(*lost_by(ours))
+    elif checker.process.returncode != 0:
+        findings.fail_rest(*lost_by(checker))
 
 
-def _loss(how: str, program: Watched) -> tuple[ErrorKind, str]:
-    """Returns why the program's process gave no answer; `how`: what the tests observed."""
+def _loss(outcome: str, program: Watched) -> tuple[ErrorKind, str]:
+    """Returns why the program's process gave no answer; `outcome`: what the tests observed."""
     if program.ended in ("output", "files"):
         return lost_by(program)
-    if how == "timeout":
+    if outcome == "timeout":
         return "timeout", "a call took longer than limits.call_seconds"
-    if how == "output":
+    if outcome == "output":
         return "output", "answered with a value that is not plain or too large"
     return lost_by(program)
 

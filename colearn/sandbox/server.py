@@ -23,18 +23,18 @@ _SERVER = Path(__file__).with_name("_namespaces.py")
 
 class _Server:
     def __init__(self) -> None:
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        words = [sys.executable, "-s", "-S", "-P", "-B", str(_SERVER), str(theirs.fileno())]
-        with theirs:
+        parent_end, server_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        words = [sys.executable, "-s", "-S", "-P", "-B", str(_SERVER), str(server_end.fileno())]
+        with server_end:
             self._process = subprocess.Popen(
                 words,
                 stdin=subprocess.DEVNULL,
-                pass_fds=[theirs.fileno()],
+                pass_fds=[server_end.fileno()],
                 cwd="/",
                 env=ENVIRONMENT,
                 start_new_session=True,
             )
-        self._requests = ours
+        self._requests = parent_end
 
     def ask(self, settings: dict[str, Any], descriptors: Sequence[int]) -> None:
         passed = array.array("i", descriptors)
@@ -67,25 +67,25 @@ def start_forked(
     with_errors: whether to capture standard error separately from standard output.
     channel: further descriptors that the sandbox inherits.
     """
-    with contextlib.ExitStack() as ours_if_it_fails, contextlib.ExitStack() as theirs:
+    with contextlib.ExitStack() as own_ends, contextlib.ExitStack() as sandbox_ends:
 
         def pipe(writing: bool) -> tuple[int, int]:
             """Create a pipe; returns this process's end and the sandbox's end."""
             reader, writer = os.pipe()
             our, their = (writer, reader) if writing else (reader, writer)
-            ours_if_it_fails.callback(os.close, our)
-            theirs.callback(os.close, their)
+            own_ends.callback(os.close, our)
+            sandbox_ends.callback(os.close, their)
             return our, their
 
         stdin, stdin_there = pipe(True)
         stdout, stdout_there = pipe(False)
         stderr, stderr_there = pipe(False) if with_errors else (None, stdout_there)
         line, line_there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        ours_if_it_fails.enter_context(line)
-        theirs.enter_context(line_there)
+        own_ends.enter_context(line)
+        sandbox_ends.enter_context(line_there)
         passed = [line_there.fileno(), stdin_there, stdout_there, stderr_there, *channel]
         _ask(settings, passed)
-        ours_if_it_fails.pop_all()
+        own_ends.pop_all()
     return Forked(line, stdin, stdout, stderr)
 
 

@@ -50,7 +50,7 @@ def take_apart(
         pieces, parameter = _of_one_text(trees[0])
     else:
         trees = [_parsed(test, f"tests[{number}]") for number, test in enumerate(tests)]
-        pieces = [(True, *both) for both in zip(tests, (tree.body for tree in trees), strict=True)]
+        pieces = [(True, *pair) for pair in zip(tests, (tree.body for tree in trees), strict=True)]
         parameter = "candidate"
     names = (entry_point, parameter)
     asserts = BareAsserts([*trees, _parsed(prompt, "prompt")], {*names, *functions})
@@ -80,7 +80,9 @@ def _of_one_text(tree: ast.Module) -> tuple[_Pieces, str]:
             body += statement.body
         elif not _calls_check(statement):
             body.append(statement)
-    return [(_is_test(one), ast.unparse(one), [one]) for one in body], parameter
+    return [
+        (_is_test(statement), ast.unparse(statement), [statement]) for statement in body
+    ], parameter
 
 
 def _parsed(text: str, field: str) -> ast.Module:

@@ -96,22 +96,22 @@ def bury(watched: Watched) -> None:
 
 def _pump(
     selector: selectors.BaseSelector,
-    done: Callable[[], bool],
+    finished: Callable[[], bool],
     deadline: float,
     looked_at: Sequence[Watched] = (),
     tick: float = _TICK,
 ) -> None:
     looked = time.monotonic()
-    while not done():
-        left = deadline - time.monotonic()
-        if left <= 0:
+    while not finished():
+        remaining = deadline - time.monotonic()
+        if remaining <= 0:
             return
         if looked_at and time.monotonic() - looked > _LOOK:
             looked = time.monotonic()
             for watched in looked_at:
                 if watched.ended is None and watched.process.too_many_files():
                     watched.kill("files")
-        for key, _ in selector.select(min(left, tick)):
+        for key, _ in selector.select(min(remaining, tick)):
             stream = key.fileobj
             assert not isinstance(stream, int)
             if key.events == selectors.EVENT_WRITE:
@@ -138,9 +138,9 @@ def _write(watched: Watched, descriptor: int) -> bool:
 
 def _read(watched: Watched, descriptor: int, is_error: bool) -> bool:
     data = os.read(descriptor, 1 << 16)
-    kept = watched.errors if is_error else watched.output
+    output = watched.errors if is_error else watched.output
     room = watched.most_output - len(watched.output) - len(watched.errors)
-    kept += data[: max(room, 0)]
+    output += data[: max(room, 0)]
     if len(data) > room:
         watched.kill("output")
     return not data

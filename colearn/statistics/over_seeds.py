@@ -57,14 +57,14 @@ def estimate(values: Sequence[float | None]) -> MeanEstimate | None:
     is 93% for values with skewness 1, and 88% for values with skewness 2. Seeds without a finite
     value are ignored and not counted in `seeds`; None if no seed has a finite value.
     """
-    kept = np.array(_finite(values))
-    if kept.size == 0:
+    finite = np.array(_finite(values))
+    if finite.size == 0:
         return None
-    mean, low, high = mean_band(kept[:, None])
-    if kept.size == 1:
+    mean, low, high = mean_band(finite[:, None])
+    if finite.size == 1:
         return MeanEstimate(mean=float(mean[0]), low=None, high=None, seeds=1)
     return MeanEstimate(
-        mean=float(mean[0]), low=float(low[0]), high=float(high[0]), seeds=kept.size
+        mean=float(mean[0]), low=float(low[0]), high=float(high[0]), seeds=finite.size
     )
 
 
@@ -91,31 +91,31 @@ def interquartile_mean(values: Sequence[float | None]) -> MeanEstimate | None:
     """Return the mean of the middle half of the seeds' values, with the 95% interval of a trimmed
     mean (Tukey and McLaughlin 1963). None with fewer than five seeds. The mean is robust to a
     single lucky or failed run."""
-    kept = np.array(_finite(values))
-    if kept.size < ENOUGH_FOR_SHAPE:
+    finite = np.array(_finite(values))
+    if finite.size < ENOUGH_FOR_SHAPE:
         return None
     cut = (0.25, 0.25)
-    scale = _scale(kept)
-    low, high = stats.mstats.trimmed_mean_ci(kept / scale, limits=cut, alpha=1.0 - CONFIDENCE)
-    mean = float(stats.trim_mean(kept / scale, cut[0]) * scale)
+    scale = _scale(finite)
+    low, high = stats.mstats.trimmed_mean_ci(finite / scale, limits=cut, alpha=1.0 - CONFIDENCE)
+    mean = float(stats.trim_mean(finite / scale, cut[0]) * scale)
     low, high = (float(_kept_finite(bound, scale)) for bound in (low, high))
-    return MeanEstimate(mean=mean, low=low, high=high, seeds=kept.size)
+    return MeanEstimate(mean=mean, low=low, high=high, seeds=finite.size)
 
 
 def performance_profile(values: Sequence[float | None], levels: Sequence[float]) -> Profile | None:
     """Compute the share of seeds above each level (Agarwal et al. 2021), with Wilson's 95%
     intervals. None with fewer than five seeds."""
-    kept = np.array(_finite(values))
-    if kept.size < ENOUGH_FOR_SHAPE:
+    finite = np.array(_finite(values))
+    if finite.size < ENOUGH_FOR_SHAPE:
         return None
-    counts = [int((kept > level).sum()) for level in levels]
+    counts = [int((finite > level).sum()) for level in levels]
     bounds = [
-        stats.binomtest(count, kept.size).proportion_ci(CONFIDENCE, method="wilson")
+        stats.binomtest(count, finite.size).proportion_ci(CONFIDENCE, method="wilson")
         for count in counts
     ]
     return Profile(
         levels=list(levels),
-        share=[count / kept.size for count in counts],
+        share=[count / finite.size for count in counts],
         low=[float(bound.low) for bound in bounds],
         high=[float(bound.high) for bound in bounds],
     )
@@ -189,9 +189,9 @@ def _scale(rows: Array) -> Array:
 
 def _kept_finite(scaled: ArrayLike, scale: Array) -> Array:
     """The bound of an interval, at most the largest float."""
-    most = np.finfo(np.float64).max
+    largest = np.finfo(np.float64).max
     with np.errstate(over="ignore"):
-        return np.clip(np.asarray(scaled, dtype=np.float64) * scale, -most, most)
+        return np.clip(np.asarray(scaled, dtype=np.float64) * scale, -largest, largest)
 
 
 def _finite(values: Sequence[float | None]) -> list[float]:
@@ -227,11 +227,11 @@ def on_common_grid(
     curve's nearest value. x must not decrease. If several points have the same x, only the last
     point is used.
     """
-    kept = [_without_repeats(np.asarray(x, float), np.asarray(y, float)) for x, y in curves]
-    start = max(x[0] for x, _ in kept)
-    stop = min(x[-1] for x, _ in kept)
+    distinct = [_without_repeats(np.asarray(x, float), np.asarray(y, float)) for x, y in curves]
+    start = max(x[0] for x, _ in distinct)
+    stop = min(x[-1] for x, _ in distinct)
     grid = np.linspace(start, stop, points) if stop > start else np.array([start])
-    return grid, np.stack([np.interp(grid, x, y) for x, y in kept])
+    return grid, np.stack([np.interp(grid, x, y) for x, y in distinct])
 
 
 def _without_repeats(x: Array, y: Array) -> tuple[Array, Array]:

@@ -23,18 +23,18 @@ def as_reward(number: float) -> float | None:
 def mean_scored(numbers: Iterable[float]) -> float:
     """Return the mean of the scored numbers: NaN if no number is scored, 0 if there are no
     numbers."""
-    every = list(numbers)
-    if len(every) == 1:
-        return every[0]
-    kept = [number for number in every if not isnan(number)]
-    if kept:
-        return sum(kept) / len(kept)
-    return nan if every else 0.0
+    all_numbers = list(numbers)
+    if len(all_numbers) == 1:
+        return all_numbers[0]
+    scored = [number for number in all_numbers if not isnan(number)]
+    if scored:
+        return sum(scored) / len(scored)
+    return nan if all_numbers else 0.0
 
 
 def sum_scored(numbers: Iterable[float]) -> float:
     """Return the sum of the scored numbers: NaN if no number is scored, 0 if there are no
     numbers."""
-    every = list(numbers)
-    kept = [number for number in every if not isnan(number)]
-    return nan if every and not kept else sum(kept, 0.0)
+    all_numbers = list(numbers)
+    scored = [number for number in all_numbers if not isnan(number)]
+    return nan if all_numbers and not scored else sum(scored, 0.0)

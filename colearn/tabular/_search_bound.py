@@ -61,6 +61,6 @@ class POMDPBound:
         if turns == 1:
             return (after @ self._reward.T).max(axis=2).sum(axis=1)
         total = np.zeros(len(after))
-        for action, seen in zip(*np.nonzero(after.sum(axis=2)), strict=True):
-            total[action] += self._at(after[action, seen], turns).max()
+        for action, observation in zip(*np.nonzero(after.sum(axis=2)), strict=True):
+            total[action] += self._at(after[action, observation], turns).max()
         return total

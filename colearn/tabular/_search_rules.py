@@ -85,11 +85,11 @@ def _decide(
         origin, rule, decided = stack.pop()
         depth = rule.shape[1]
         bound = _shared_value(decided + open_values[origin, depth])
-        kept = np.argsort(-bound, kind="stable")
-        kept = kept[bound[kept] > threshold()]
-        if not len(kept):
+        survivors = np.argsort(-bound, kind="stable")
+        survivors = survivors[bound[survivors] > threshold()]
+        if not len(survivors):
             continue
-        origin, rule, decided = origin[kept], rule[kept], decided[kept]
+        origin, rule, decided = origin[survivors], rule[survivors], decided[survivors]
         if depth < cells:
             count(len(rule))
             origin = np.repeat(origin, actions)

@@ -48,8 +48,8 @@ def next_stage(model: TabularModel, stage: Stage, rules: Rules, information: Inf
     predicted = stage.weights[at]
     for action in np.unique(joint):
         predicted[joint == action] = predicted[joint == action] @ model.transition[action]
-    seen = predicted[:, None, :] * model.observation[joint].transpose(0, 2, 1)
-    row, observation = np.nonzero(seen.sum(axis=2))
+    by_observation = predicted[:, None, :] * model.observation[joint].transpose(0, 2, 1)
+    row, observation = np.nonzero(by_observation.sum(axis=2))
     observations = np.unravel_index(observation, model.observation_shape)
 
     update, cells_after = [], []
@@ -62,7 +62,9 @@ def next_stage(model: TabularModel, stage: Stage, rules: Rules, information: Inf
         update.append(table)
         cells_after.append((numbers, len(known)))
     weights = np.zeros((*(count for _, count in cells_after), len(model.states)))
-    np.add.at(weights, tuple(numbers for numbers, _ in cells_after), seen[row, observation])
+    np.add.at(
+        weights, tuple(numbers for numbers, _ in cells_after), by_observation[row, observation]
+    )
     after = Stage(weights, tuple(update))
     return _merge(after) if information == "history" else after
 

@@ -88,15 +88,15 @@ class Tables:
     ) -> None:
         states = self._states(entry, keys[0])
         after = self._states(entry, keys[1]) if len(keys) > 1 else np.arange(self.states)
-        seen = np.arange(self.joint_observations)
+        observations = np.arange(self.joint_observations)
         if len(keys) == 3:
-            seen = self._joint_observations(entry, keys[2])
+            observations = self._joint_observations(entry, keys[2])
         height = self.states if len(keys) == 1 else 1
         width = 1 if len(keys) == 3 else self.joint_observations
         block = _shaped(entry, [entry.number(token) for token in values], height, width)
         after = self._index_axis(2, after, height > 1)
-        seen = self._index_axis(3, seen, width > 1)
-        self.reward[np.ix_(actions, states, after, seen)] = block
+        observations = self._index_axis(3, observations, width > 1)
+        self.reward[np.ix_(actions, states, after, observations)] = block
 
     def _index_axis(self, axis: int, chosen: Numbers, differs: bool) -> Numbers:
         """Return indices into the reward table along an axis. The axis is stored with length 1

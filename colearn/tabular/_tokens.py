@@ -99,15 +99,15 @@ class Entry:
             )
         return value
 
-    def names(self, tokens: Sequence[Token], kind: str, most: int) -> tuple[str, ...]:
-        """The names, or '0', '1', ... if `tokens` is a single count; at most `most`."""
+    def names(self, tokens: Sequence[Token], kind: str, limit: int) -> tuple[str, ...]:
+        """The names, or '0', '1', ... if `tokens` is a single count; at most `limit`."""
         line = tokens[0].line
         count = tokens[0].whole if len(tokens) == 1 else None
         if count == 0:
             raise self.error(f"0 {kind}s; give a count of 1 or more, or names", line)
-        if (count or len(tokens)) > most:
+        if (count or len(tokens)) > limit:
             raise self.error(
-                f"{count or len(tokens)} {kind}s are too many; the limit is {most}", line
+                f"{count or len(tokens)} {kind}s are too many; the limit is {limit}", line
             )
         if count is not None:
             return tuple(str(number) for number in range(count))

@@ -155,8 +155,8 @@ def _joint(rows: Sequence[Array]) -> Array:
     """pi(a | h) of every joint action, shape [joint histories, joint actions]."""
     product = rows[0]
     for row in rows[1:]:
-        both = product[:, :, None] * row[:, None, :]
-        product = rearrange(both, "history others agent -> history (others agent)")
+        outer = product[:, :, None] * row[:, None, :]
+        product = rearrange(outer, "history others agent -> history (others agent)")
     return product
 
 
@@ -194,11 +194,11 @@ def _slope(
     axes = ascii_lowercase[: len(shape)]
     others = [j for j in range(len(shape)) if j != agent]
     terms = ",".join([f"Z{axes}", *(f"Z{axes[j]}" for j in others)])
-    taken = np.einsum(
+    expected = np.einsum(
         f"{terms}->Z{axes[agent]}",
         action_values.reshape(-1, *shape),
         *(rows[j] for j in others),
         optimize=True,
     )
     others_accept = math.prod((rows[j].sum(axis=1) for j in others), start=np.ones(len(end_values)))
-    return taken - (others_accept * end_values)[:, None]
+    return expected - (others_accept * end_values)[:, None]

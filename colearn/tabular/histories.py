@@ -90,13 +90,13 @@ class JointHistories:
 
 
 def _first(model: TabularModel) -> TurnHistories:
-    nothing = np.zeros(1, dtype=np.int64)
+    zero = np.zeros(1, dtype=np.int64)
     belief = model.start[None, :]
     return TurnHistories(
-        parent=nothing,
-        joint_action=nothing,
-        joint_observation=nothing,
-        private=tuple(nothing for _ in model.agents),
+        parent=zero,
+        joint_action=zero,
+        joint_observation=zero,
+        private=tuple(zero for _ in model.agents),
         counts=tuple(1 for _ in model.agents),
         probability=belief.sum(axis=1),
         belief=belief,
@@ -110,8 +110,8 @@ def _extend(
     joint_actions, states, joint_observations = model.observation.shape
     _check_size(len(turn.parent) * joint_actions * max(states, joint_observations), number)
     predicted = np.einsum("hs,ast->hat", turn.belief, model.transition, optimize=True)
-    seen = np.einsum("hat,ato->hao", predicted, model.observation, optimize=True)
-    parent, action, observation = np.nonzero(seen > 0.0)
+    probabilities = np.einsum("hat,ato->hao", predicted, model.observation, optimize=True)
+    parent, action, observation = np.nonzero(probabilities > 0.0)
     _check_size(len(parent) * max(states, joint_actions), number)
     belief = predicted[parent, action] * model.observation[action, :, observation]
 

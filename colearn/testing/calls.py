@@ -35,13 +35,13 @@ def guarded(method: str, call: Callable[[Any], Value], argument: Any) -> Value:
         ) from error
 
 
-def copied(value: Value, what: str, remedy: str) -> Value:
+def copied(value: Value, subject: str, remedy: str) -> Value:
     """Returns a copy of a value, made by pickling. Errors: TaskError if the value does not pickle
     or the copy differs."""
     try:
         copy: Value = pickle.loads(pickle.dumps(value))
     except Exception as error:
-        raise TaskError(f"{what} does not pickle ({reason_of(error)}); {remedy}") from error
+        raise TaskError(f"{subject} does not pickle ({reason_of(error)}); {remedy}") from error
     if fingerprint(copy) != fingerprint(value):
-        raise TaskError(f"{what} comes back from a pickle with other content; {remedy}")
+        raise TaskError(f"{subject} comes back from a pickle with other content; {remedy}")
     return copy

@@ -60,8 +60,8 @@ def copied(value: Any) -> Any:
     """Returns a copy of nested mappings and lists; other objects are not copied. Code of the user
     receives such copies of data rows, so that it cannot change the rows of later episodes."""
     if type(value) is dict:
-        return {key: copied(one) for key, one in value.items()}
-    return [copied(one) for one in value] if type(value) is list else value
+        return {key: copied(entry) for key, entry in value.items()}
+    return [copied(entry) for entry in value] if type(value) is list else value
 
 
 def _finite(text: str) -> float:
@@ -86,4 +86,4 @@ def _shallow(value: Any, deepest: int) -> bool:
     if not isinstance(value, dict | list):
         return True
     inside = value.values() if isinstance(value, dict) else value
-    return deepest > 0 and all(_shallow(one, deepest - 1) for one in inside)
+    return deepest > 0 and all(_shallow(entry, deepest - 1) for entry in inside)

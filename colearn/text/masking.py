@@ -191,15 +191,16 @@ def masked_settings(value: Any, name: str = "") -> Any:
         if isinstance(header, str) and is_secret(header):
             keys["value"] = header
         return {
-            key: masked_settings(one, name if is_secret(name) else keys[key])
-            for key, one in value.items()
+            key: masked_settings(entry, name if is_secret(name) else keys[key])
+            for key, entry in value.items()
         }
     if isinstance(value, list | tuple):
         if name == "auth":  # user and password
-            return [MASK if one and isinstance(one, str) else one for one in value]
-        before = ["", *(one if isinstance(one, str) else "" for one in value)]
+            return [MASK if entry and isinstance(entry, str) else entry for entry in value]
+        before = ["", *(entry if isinstance(entry, str) else "" for entry in value)]
         return [
-            _masked_item(one, name, previous) for one, previous in zip(value, before, strict=False)
+            _masked_item(entry, name, previous)
+            for entry, previous in zip(value, before, strict=False)
         ]
     if isinstance(value, str):
         return MASK if value and is_secret(name) and not value.startswith("-") else masked(value)
@@ -215,10 +216,10 @@ def _masked_item(value: Any, name: str, before: str) -> Any:
     return masked_settings(value, before if names_it else name)
 
 
-def masked_keys(value: Any, where: str = "") -> Iterator[tuple[str, str]]:
+def masked_keys(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
     """Yield the dotted key and the value of every text in plain data that would be masked."""
-    masks = dict(_texts(masked_settings(value), where))
-    return ((key, text) for key, text in _texts(value, where) if masks[key] != text)
+    masks = dict(_texts(masked_settings(value), path))
+    return ((key, text) for key, text in _texts(value, path) if masks[key] != text)
 
 
 def with_secrets(data: Any) -> Any:
@@ -227,14 +228,16 @@ def with_secrets(data: Any) -> Any:
 
     Errors: ConfigError if the variable is not a JSON object of texts.
     """
-    given = os.environ.get(SECRETS)
-    if not given:
+    text = os.environ.get(SECRETS)
+    if not text:
         return data
     try:
-        secrets = json.loads(given)
+        secrets = json.loads(text)
     except ValueError:
         secrets = None
-    if not isinstance(secrets, dict) or not all(isinstance(one, str) for one in secrets.values()):
+    if not isinstance(secrets, dict) or not all(
+        isinstance(secret, str) for secret in secrets.values()
+    ):
         raise ConfigError(f"{SECRETS}: is no JSON object of texts by dotted key; correct it")
     return _filled(data, secrets, "")
 
@@ -249,11 +252,11 @@ def check_unmasked(data: Any) -> None:
             )
 
 
-def check_texts(data: Any, where: str = "") -> None:
+def check_texts(data: Any, path: str = "") -> None:
     """Errors: ConfigError for a password or key that is a number, since only texts are masked."""
     if isinstance(data, Mapping):
         for key, value in data.items():
-            below = f"{where}.{key}".lstrip(".")
+            below = f"{path}.{key}".lstrip(".")
             if type(value) in (int, float) and is_secret(str(key)) and _PASSWORD.search(str(key)):
                 raise ConfigError(f"{below}: is a number; write it in quotes, as a text")
             check_texts(value, below)
@@ -310,23 +313,24 @@ def _named(match: re.Match[str]) -> str:
     return f"{before}{name}{closed}{between}{quote}{MASK}{quote}"
 
 
-def _texts(value: Any, where: str) -> Iterator[tuple[str, str]]:
+def _texts(value: Any, path: str) -> Iterator[tuple[str, str]]:
     """Yield every text in plain data, each with its dotted key."""
     if isinstance(value, Mapping):
-        for key, one in value.items():
-            yield from _texts(one, f"{where}.{key}".lstrip("."))
+        for key, entry in value.items():
+            yield from _texts(entry, f"{path}.{key}".lstrip("."))
     elif isinstance(value, list | tuple):
-        for number, one in enumerate(value):
-            yield from _texts(one, f"{where}.{number}".lstrip("."))
+        for number, entry in enumerate(value):
+            yield from _texts(entry, f"{path}.{number}".lstrip("."))
     elif isinstance(value, str):
-        yield where, value
+        yield path, value
 
 
-def _filled(value: Any, secrets: Mapping[str, str], where: str) -> Any:
+def _filled(value: Any, secrets: Mapping[str, str], path: str) -> Any:
     if isinstance(value, Mapping):
         return {
-            key: _filled(one, secrets, f"{where}.{key}".lstrip(".")) for key, one in value.items()
+            key: _filled(entry, secrets, f"{path}.{key}".lstrip("."))
+            for key, entry in value.items()
         }
     if isinstance(value, list | tuple):
-        return [_filled(one, secrets, f"{where}.{n}".lstrip(".")) for n, one in enumerate(value)]
-    return secrets.get(where, value) if isinstance(value, str) and MASK in value else value
+        return [_filled(entry, secrets, f"{path}.{n}".lstrip(".")) for n, entry in enumerate(value)]
+    return secrets.get(path, value) if isinstance(value, str) and MASK in value else value

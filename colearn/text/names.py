@@ -16,8 +16,8 @@ def name_problem(name: str) -> str | None:
     length = 0 < len(name) <= _LONGEST
     if length and name.isprintable() and name == name.strip() and not _APART.intersection(name):
         return None
-    shown = repr(name if len(name) <= _LONGEST else f"{name[:_LONGEST]}...")
+    label = repr(name if len(name) <= _LONGEST else f"{name[:_LONGEST]}...")
     return (
-        f"{shown} cannot be a key, a folder and a metric; name it with 1 to {_LONGEST} printable "
+        f"{label} cannot be a key, a folder and a metric; name it with 1 to {_LONGEST} printable "
         "characters other than . / \\ *, without spaces at its ends"
     )

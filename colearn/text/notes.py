@@ -17,18 +17,18 @@ EVERY = 5.0
 class TimeLeft:
     """Reports the finished fraction of a piece of work and the remaining time."""
 
-    def __init__(self, what: str) -> None:
-        self._what = what
+    def __init__(self, activity: str) -> None:
+        self._what = activity
         self._started = self._noted = time.monotonic()
 
-    def report(self, done: float) -> None:
+    def report(self, fraction: float) -> None:
         """Report the finished fraction, at most every `EVERY` seconds."""
         now = time.monotonic()
-        if now - self._noted < EVERY or done >= 1:
+        if now - self._noted < EVERY or fraction >= 1:
             return
         self._noted = now
-        left = (now - self._started) * (1 - done) / done
-        note(f"{self._what}: {done:.0%}, about {left:.0f} s left")
+        remaining = (now - self._started) * (1 - fraction) / fraction
+        note(f"{self._what}: {fraction:.0%}, about {remaining:.0f} s left")
 
 
 def speaks() -> bool:

@@ -101,9 +101,9 @@ class AnswerStream:
         return self._give(answer)
 
     def _give(self, answer: str) -> str:
-        rest = answer.removeprefix(self._sent) if answer.startswith(self._sent) else ""
-        self._sent += rest
-        return rest
+        tail = answer.removeprefix(self._sent) if answer.startswith(self._sent) else ""
+        self._sent += tail
+        return tail
 
 
 def _held(text: str) -> int:

@@ -15,8 +15,8 @@ Fault: TypeAlias = Mapping[str, Any]
 """An entry of `ValidationError.errors()`."""
 
 
-def first_fault(error: ValidationError, given: Any) -> tuple[KeyPath, Sequence[Fault]]:
-    """Finds the first invalid value in `given`, the data that were validated. Returns the keys and
+def first_fault(error: ValidationError, data: Any) -> tuple[KeyPath, Sequence[Fault]]:
+    """Finds the first invalid value in `data`, the data that were validated. Returns the keys and
     indices that lead to the value, and the value's errors. For a union, there is one error for each
     type that the union allows.
 
@@ -27,30 +27,30 @@ def first_fault(error: ValidationError, given: Any) -> tuple[KeyPath, Sequence[F
     """
     first, *others = errors = error.errors(include_url=False)
     if first["type"] == "missing":
-        beside = (one for one in others if one["loc"][:-1] == first["loc"][:-1])
-        first = next((one for one in beside if one["type"] == "extra_forbidden"), first)
-    path, union = _located(first, given)
+        siblings = (fault for fault in others if fault["loc"][:-1] == first["loc"][:-1])
+        first = next((fault for fault in siblings if fault["type"] == "extra_forbidden"), first)
+    path, union = _located(first, data)
     if union is None:
         return path, [first]
     located = [
-        (_located(one, given)[0], one)
-        for one in errors
-        if one["loc"][:union] == first["loc"][:union]
+        (_located(fault, data)[0], fault)
+        for fault in errors
+        if fault["loc"][:union] == first["loc"][:union]
     ]
     deepest = max(len(path) for path, _ in located)
     path = next(path for path, _ in located if len(path) == deepest)
-    return path, [one for place, one in located if place == path]
+    return path, [fault for place, fault in located if place == path]
 
 
-def first_surrogate(given: Any) -> KeyPath | None:
+def first_surrogate(data: Any) -> KeyPath | None:
     """Returns the keys and indices that lead to the first text with half of a surrogate pair; None
     if there is no such text. The text may itself be a key."""
-    if isinstance(given, str):
-        return None if is_unicode(given) else ()
-    if isinstance(given, Mapping):
-        entries: Iterable[tuple[Any, Any]] = given.items()
-    elif isinstance(given, list | tuple):
-        entries = enumerate(given)
+    if isinstance(data, str):
+        return None if is_unicode(data) else ()
+    if isinstance(data, Mapping):
+        entries: Iterable[tuple[Any, Any]] = data.items()
+    elif isinstance(data, list | tuple):
+        entries = enumerate(data)
     else:
         return None
     for key, value in entries:
@@ -60,12 +60,12 @@ def first_surrogate(given: Any) -> KeyPath | None:
     return None
 
 
-def _located(error: Fault, given: Any) -> tuple[KeyPath, int | None]:
-    """Return the parts of an error's location that are keys or indices of `given`, and the position
+def _located(error: Fault, data: Any) -> tuple[KeyPath, int | None]:
+    """Return the parts of an error's location that are keys or indices of `data`, and the position
     of the first part that is neither."""
     path: list[int | str] = []
     union = None
-    value = given
+    value = data
     for position, part in enumerate(error["loc"]):
         last = position == len(error["loc"]) - 1
         if last and error["type"] == "missing":

@@ -37,11 +37,11 @@ class _Loader(yaml.SafeLoader):
 
     def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
         node = super().compose_mapping_node(anchor)
-        seen = set()
+        keys = set()
         for key in (key for key, _ in node.value if isinstance(key, yaml.ScalarNode)):
-            if key.value in seen:
+            if key.value in keys:
                 raise _problem(f"the key '{key.value}' appears twice in its section", key)
-            seen.add(key.value)
+            keys.add(key.value)
         return node
 
     def construct_yaml_int(self, node: yaml.ScalarNode) -> int:
@@ -123,9 +123,9 @@ def _located(error: yaml.MarkedYAMLError, source: str) -> str:
         return problem
     lines = source.splitlines()
     line = lines[mark.line].strip() if mark.line < len(lines) else ""
-    shown = line if len(line) <= _LINE else f"{line[:_LINE]} ..."
-    at = f"line {mark.line + 1}" if shown else f"line {mark.line + 1}, at its end"
-    return f"{at}: {problem}{f': {shown}' if shown else ''}"
+    excerpt = line if len(line) <= _LINE else f"{line[:_LINE]} ..."
+    at = f"line {mark.line + 1}" if excerpt else f"line {mark.line + 1}, at its end"
+    return f"{at}: {problem}{f': {excerpt}' if excerpt else ''}"
 
 
 def _expanded(node: yaml.Node, counts: dict[int, int | None], depth: int) -> int:

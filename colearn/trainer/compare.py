@@ -66,8 +66,11 @@ def compare(
         names = Names()
         plain: dict[str, Any] = {}
         if isinstance(task, Config):
-            given = {"models": models, "critic": critic, "reward": reward, "data": data}
-            extra = [*settings, *(name for name, one in given.items() if one is not None)]
+            arguments = {"models": models, "critic": critic, "reward": reward, "data": data}
+            extra = [
+                *settings,
+                *(name for name, argument in arguments.items() if argument is not None),
+            ]
             if extra or callbacks:
                 raise ConfigError(
                     f"{(extra or ['callbacks'])[0]}: the config says it; set it there"
@@ -102,13 +105,13 @@ def compare(
         return ComparisonResult(run_comparison(config, out, make=make_here).parent)
 
 
-def _seeds(given: Any) -> Sequence[Any]:
+def _seeds(seeds: Any) -> Sequence[Any]:
     """Returns the seeds for a number of seeds or a list. Errors: ConfigError for anything else."""
-    if isinstance(given, Integral) and not isinstance(given, bool):
-        return first_seeds(int(given), "seeds")
-    if isinstance(given, str | bool) or not isinstance(given, Iterable):
-        raise ConfigError(f"seeds: {given!r:.60} is no number of seeds and no list of seeds")
-    return list(given)
+    if isinstance(seeds, Integral) and not isinstance(seeds, bool):
+        return first_seeds(int(seeds), "seeds")
+    if isinstance(seeds, str | bool) or not isinstance(seeds, Iterable):
+        raise ConfigError(f"seeds: {seeds!r:.60} is no number of seeds and no list of seeds")
+    return list(seeds)
 
 
 def _entries(
@@ -119,17 +122,17 @@ def _entries(
     if isinstance(algorithms, str):
         raise ConfigError(f"algorithms: '{algorithms}' is one name; give a list")
     if isinstance(algorithms, type) or not isinstance(algorithms, Iterable):
-        shown = getattr(algorithms, "__name__", type(algorithms).__name__)
-        raise ConfigError(f"algorithms: {shown} is no list; give a list of algorithms")
+        name = getattr(algorithms, "__name__", type(algorithms).__name__)
+        raise ConfigError(f"algorithms: {name} is no list; give a list of algorithms")
     if not algorithms:
         raise ConfigError("algorithms: name one or more to compare")
     labelled = algorithms.items() if isinstance(algorithms, Mapping) else _labelled(algorithms)
     entries = {}
-    for label, given in labelled:
-        if isinstance(given, str) and given == label and label in known:
+    for label, algorithm in labelled:
+        if isinstance(algorithm, str) and algorithm == label and label in known:
             entries[label] = dict(known[label])
             continue
-        section = names.algorithm(given)
+        section = names.algorithm(algorithm)
         entries[label] = {
             f"algorithm.{key}": value
             for key, value in section.items()
@@ -141,11 +144,11 @@ def _entries(
 def _labelled(algorithms: Sequence[AlgorithmGiven]) -> list[tuple[str, AlgorithmGiven]]:
     """Returns each algorithm with its name as its label; repeated names are numbered."""
     labelled: dict[str, AlgorithmGiven] = {}
-    for given in algorithms:
-        name = Names().algorithm(given)["name"].rpartition(":")[2]
+    for algorithm in algorithms:
+        name = Names().algorithm(algorithm)["name"].rpartition(":")[2]
         number, label = 1, name
         while label in labelled:
             number += 1
             label = f"{name}_{number}"
-        labelled[label] = given
+        labelled[label] = algorithm
     return list(labelled.items())

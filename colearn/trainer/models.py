@@ -26,7 +26,7 @@ def models_section(models: Any) -> dict[str, Any]:
     if models is None:
         return {}
     if isinstance(models, Mapping) and "path" not in models:
-        return {str(name): model_section(one, f"models.{name}") for name, one in models.items()}
+        return {str(name): model_section(model, f"models.{name}") for name, model in models.items()}
     return {EACH: model_section(models, "models")}
 
 

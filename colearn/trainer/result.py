@@ -73,8 +73,8 @@ class ComparisonResult:
     def summary(self) -> dict[str, Any]:
         """The content of summary.json, which lists every metric of each algorithm at the start and
         at the end of training."""
-        read: dict[str, Any] = json.loads((self.folder / "summary.json").read_text())
-        return read
+        content: dict[str, Any] = json.loads((self.folder / "summary.json").read_text())
+        return content
 
     def __fspath__(self) -> str:
         return str(self.report)
@@ -86,8 +86,8 @@ class ComparisonResult:
     def _repr_html_(self) -> str:
         from .result_html import comparison_html  # draws with matplotlib
 
-        shown = comparison_html(self.folder, self.summary["headline"])
-        return f"{shown}{Markup('<p>report: {}</p>').format(self.report)}"
+        html = comparison_html(self.folder, self.summary["headline"])
+        return f"{html}{Markup('<p>report: {}</p>').format(self.report)}"
 
 
 def read_result(folder: Path) -> Result:

@@ -59,8 +59,8 @@ def _first_table(text: str) -> Markup:
 
 
 def _row(cells: Sequence[str], tag: Markup) -> Markup:
-    shown = [Markup("<{0}>{1}</{0}>").format(tag, cell.replace("**", "")) for cell in cells]
-    return Markup("<tr>{}</tr>").format(Markup("").join(shown))
+    html_cells = [Markup("<{0}>{1}</{0}>").format(tag, cell.replace("**", "")) for cell in cells]
+    return Markup("<tr>{}</tr>").format(Markup("").join(html_cells))
 
 
 def _curve_svg(curve: Sequence[tuple[int, float | None]]) -> str:

@@ -15,7 +15,7 @@ from colearn.errors import ConfigError
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 
 
-def rows_digest(rows: Sequence[Any], where: str) -> str:
+def rows_digest(rows: Sequence[Any], field: str) -> str:
     """Returns the SHA-256 digest of rows, equal for equal rows in every process.
 
     Arrays, tensors and images count with all their values. Any other object that JSON does not know
@@ -28,22 +28,22 @@ def rows_digest(rows: Sequence[Any], where: str) -> str:
             for name in row:
                 if not isinstance(name, str):
                     raise ConfigError(
-                        f"{where}: row {number} has a column {name!r:.60}; name columns by texts"
+                        f"{field}: row {number} has a column {name!r:.60}; name columns by texts"
                     )
     try:
         text = json.dumps(_with_text_keys(rows), sort_keys=True, default=_described)
     except (ValueError, RecursionError):
-        raise ConfigError(f"{where}: a value of the rows holds itself; leave it out") from None
+        raise ConfigError(f"{field}: a value of the rows holds itself; leave it out") from None
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _with_text_keys(value: Any) -> Any:
     if isinstance(value, dict):
         return {
-            key if isinstance(key, str) else repr(key): _with_text_keys(one)
-            for key, one in value.items()
+            key if isinstance(key, str) else repr(key): _with_text_keys(entry)
+            for key, entry in value.items()
         }
-    return [_with_text_keys(one) for one in value] if isinstance(value, list | tuple) else value
+    return [_with_text_keys(entry) for entry in value] if isinstance(value, list | tuple) else value
 
 
 def _described(value: Any) -> Any:
@@ -54,7 +54,7 @@ def _described(value: Any) -> Any:
         if not array.dtype.hasobject:
             data = hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()
             return [str(array.dtype), array.shape, data]
-        return [array.shape, [_with_text_keys(one) for one in array.ravel().tolist()]]
+        return [array.shape, [_with_text_keys(element) for element in array.ravel().tolist()]]
     return _ADDRESS.sub("", repr(value))
 
 

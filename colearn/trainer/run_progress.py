@@ -39,8 +39,8 @@ class RunProgress:
         self.headline, train = run.headline, run.config.train
         if self._watcher is None:
             goal = Goal(train.environment_steps, train.iterations, self.headline.metric)
-            shown = watch(Console(quiet=not speaks()), {self._name: goal})
-            self._watcher = self._stack.enter_context(shown)
+            watcher = watch(Console(quiet=not speaks()), {self._name: goal})
+            self._watcher = self._stack.enter_context(watcher)
         self._watcher.started(self._name, f"resumed at iteration {at}" if at else "started")
         self._meter = Meter(self.headline.metric)
         return self._report

@@ -28,7 +28,7 @@ from .named import Names
 
 
 def config_from(
-    task: TaskGiven | None, algorithm: AlgorithmGiven, **given: Any
+    task: TaskGiven | None, algorithm: AlgorithmGiven, **arguments: Any
 ) -> tuple[Config, Names]:
     """Returns the config of a run, and the names of the objects in this config. Takes the same
     arguments as `settings_from`.
@@ -36,7 +36,7 @@ def config_from(
     Errors: ConfigError, one line that names the argument and the remedy.
     """
     names = Names()
-    settings = settings_from(task, names, **given)
+    settings = settings_from(task, names, **arguments)
     return load_config({**settings, "algorithm": names.algorithm(algorithm)}), names
 
 
@@ -117,30 +117,30 @@ def _task(
             raise ConfigError("task: missing; give a task, or data and reward for one of rows")
         task = "dataset"
     section = names.task(task)
-    given: dict[str, Any] = {}
+    data_settings: dict[str, Any] = {}
     if reward is not None:
-        given["reward"] = names.reward(reward)
+        data_settings["reward"] = names.reward(reward)
     if data is not None:
         splits = data if isinstance(data, Mapping) else {"train": data}
         if "train" not in splits or set(splits) - {"train", "test"}:
             raise ConfigError("data: give rows, or a mapping with train and test")
-        given["path"] = names.rows(splits["train"])
+        data_settings["path"] = names.rows(splits["train"])
         if "test" in splits:
-            given["test_path"] = names.rows(splits["test"], "data.test")
-    if not given:
+            data_settings["test_path"] = names.rows(splits["test"], "data.test")
+    if not data_settings:
         return section
     section = {"name": section} if isinstance(section, str) else section
-    _check_takes(section["name"], given)
-    for key in given.keys() & section.keys():
+    _check_takes(section["name"], data_settings)
+    for key in data_settings.keys() & section.keys():
         raise ConfigError(f"task.{key}: given twice; leave one out")
-    return {**section, **given}
+    return {**section, **data_settings}
 
 
-def _check_takes(name: str, given: Mapping[str, Any]) -> None:
+def _check_takes(name: str, settings: Mapping[str, Any]) -> None:
     """Errors: ConfigError if the task does not take `reward` or `data`."""
     built = registry.instance(name, "task", DecPOMDP) is not None
     known = {} if built else inspect.signature(registry.task_class(name, "task")).parameters
-    for key in given:
+    for key in settings:
         if key not in known:
             argument = "reward" if key == "reward" else "data"
             raise ConfigError(
@@ -154,5 +154,5 @@ def _plain(value: Any) -> Any:
     if isinstance(value, BaseModel):
         return value.model_dump(mode="json", exclude_unset=True)
     if isinstance(value, Mapping):
-        return {key: _plain(one) for key, one in value.items()}
+        return {key: _plain(entry) for key, entry in value.items()}
     return value

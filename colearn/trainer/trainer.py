@@ -78,7 +78,7 @@ class Trainer(Experiment):
 
         Errors: as for `run`.
         """
-        with ShortTraceback(), RunProgress(self.assembly.run.config) as shown:
-            self.run(shown.started(self))
-            shown.ended("finished")
+        with ShortTraceback(), RunProgress(self.assembly.run.config) as progress:
+            self.run(progress.started(self))
+            progress.ended("finished")
         return read_result(self.folder)

@@ -44,7 +44,7 @@ def ceilings(episodes: Episodes, items: Sequence[str] | None = None) -> tuple[Ce
         _ceiling(turn, list(units.values()))
         for turn, units in sorted(return_groups(episodes, items).items())
     )
-    return tuple(one for one in by_turn if one is not None)
+    return tuple(ceiling for ceiling in by_turn if ceiling is not None)
 
 
 def return_groups(
@@ -57,16 +57,16 @@ def return_groups(
         agents = [episode.returns_of(agent) for agent in episode.agents]
         returns = np.mean(agents, axis=0)
         for node, below in zip(episode.nodes, episode.below(), strict=True):
-            some = [float(returns[edge]) for edge in below if not isnan(returns[edge])]
-            if not some:
+            group = [float(returns[edge]) for edge in below if not isnan(returns[edge])]
+            if not group:
                 continue
             root = items is not None and node.parent is None
             key = f"item {items[number]}" if items is not None and root else f"episode {number}"
             groups = by_turn.setdefault(node.turn, {}).setdefault(key, [])
             if root and groups:
-                groups[0] += some
+                groups[0] += group
             else:
-                groups.append(some)
+                groups.append(group)
     return by_turn
 
 
@@ -78,20 +78,24 @@ def _ceiling(turn: int, units: Sequence[Sequence[Sequence[float]]]) -> Ceiling |
     if share is None:
         return None
     rng = np.random.default_rng(0)
-    drawn = (rng.integers(len(sums), size=len(sums)) for _ in range(_RESAMPLES))
-    again = [one for chosen in drawn if (one := _explainable(sums[chosen].sum(0))) is not None]
-    low, high = np.quantile(again or [share], [0.025, 0.975])
-    several = sum(len(group) > 1 for groups in units for group in groups)
-    return Ceiling(turn, share, float(low), float(high), several)
+    draws = (rng.integers(len(sums), size=len(sums)) for _ in range(_RESAMPLES))
+    resamples = [
+        resampled
+        for chosen in draws
+        if (resampled := _explainable(sums[chosen].sum(0))) is not None
+    ]
+    low, high = np.quantile(resamples or [share], [0.025, 0.975])
+    group_count = sum(len(group) > 1 for groups in units for group in groups)
+    return Ceiling(turn, share, float(low), float(high), group_count)
 
 
 def _sums(groups: Sequence[Sequence[float]]) -> tuple[float, float, float, float, float]:
     """Return five numbers: the number of returns, the sum of the returns, the sum of their squares,
     the sum of squared deviations within groups, and the degrees of freedom of the last sum."""
-    flat = [one for group in groups for one in group]
+    flat = [value for group in groups for value in group]
     within = sum(float(np.var(group)) * len(group) for group in groups)
     freedom = sum(len(group) - 1 for group in groups)
-    return len(flat), sum(flat), sum(one * one for one in flat), within, freedom
+    return len(flat), sum(flat), sum(value * value for value in flat), within, freedom
 
 
 def _explainable(sums: np.ndarray) -> float | None:
@@ -119,6 +123,6 @@ def item_mean_pairs(before: Sequence[Pair], judged: Sequence[Pair]) -> Iterator[
     means = {turn: float(np.mean(returns)) for turn, returns in of_turn.items()}
     for pair in judged:
         usual = means.get(pair.turn, 0.0)
-        own = of_item.get((pair.item, pair.turn), [])
-        mean = (sum(own) + PRIOR * usual) / (len(own) + PRIOR)
+        item_returns = of_item.get((pair.item, pair.turn), [])
+        mean = (sum(item_returns) + PRIOR * usual) / (len(item_returns) + PRIOR)
         yield pair._replace(value=mean)

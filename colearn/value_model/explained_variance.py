@@ -48,8 +48,8 @@ def pairs(
                 edges = below[k] if of_state else [k]
                 if value is None or not edges:
                     continue
-                for some in [[edge] for edge in edges] if single else [edges]:
-                    actual = mean_scored(returns[edge] for edge in some)
+                for group in [[edge] for edge in edges] if single else [edges]:
+                    actual = mean_scored(returns[edge] for edge in group)
                     if not isnan(actual):
                         yield Pair(episode.nodes[k].turn - (not of_state), value, actual, item)
 
@@ -66,17 +66,17 @@ def action_worth(episodes: Episodes, values: Sequence[AgentValues]) -> float | N
     None without alternatives, or if there is no variance to explain."""
     errors, baseline_errors = list[float](), list[float]()
     for episode, by_agent in zip(episodes, values, strict=True):
-        for agent, own in by_agent.items():
-            if not isinstance(own, CounterfactualValues):
+        for agent, series in by_agent.items():
+            if not isinstance(series, CounterfactualValues):
                 return None
             returned = episode.returns_of(agent)
-            for q, others, g in zip(own, own.alternatives, returned, strict=True):
-                if q is not None and others and not isnan(g):
+            for q, alternatives, g in zip(series, series.alternatives, returned, strict=True):
+                if q is not None and alternatives and not isnan(g):
                     errors.append(g - q)
-                    baseline_errors.append(g - sum(others) / len(others))
-    if not errors or (left := float(np.var(baseline_errors))) <= ROUNDING:
+                    baseline_errors.append(g - sum(alternatives) / len(alternatives))
+    if not errors or (baseline_variance := float(np.var(baseline_errors))) <= ROUNDING:
         return None
-    return 1.0 - float(np.var(errors)) / left
+    return 1.0 - float(np.var(errors)) / baseline_variance
 
 
 def worth_by_turn(predictions: Iterable[Pair]) -> tuple[TurnWorth, ...]:
@@ -85,8 +85,12 @@ def worth_by_turn(predictions: Iterable[Pair]) -> tuple[TurnWorth, ...]:
     for pair in predictions:
         by_turn.setdefault(pair.turn, []).append(pair)
     return tuple(
-        TurnWorth(turn=turn, values=len(some), **dict(zip(_NAMES, _fractions(some), strict=True)))
-        for turn, some in sorted(by_turn.items())
+        TurnWorth(
+            turn=turn,
+            values=len(turn_pairs),
+            **dict(zip(_NAMES, _fractions(turn_pairs), strict=True)),
+        )
+        for turn, turn_pairs in sorted(by_turn.items())
     )
 
 

@@ -97,22 +97,22 @@ def _check_fit(
             f"{_FIELD}: {folder} is an adapter; export the critic without --adapter, which merges "
             "it into its base"
         )
-    own = CriticManifest(**described(run, key), **_UNSAID)
+    run_manifest = CriticManifest(**described(run, key), **_UNSAID)
     fields = ["critic", "reads", "discount", "credit"]
     fields += [] if foreign else ["task", "agents", "readers", "horizon"]
     for name in fields:
-        its, wanted = getattr(manifest, name), getattr(own, name)
+        value, expected = getattr(manifest, name), getattr(run_manifest, name)
         if name == "reads":  # settings that are newer than the manifest have their defaults
-            its = named_part(manifest.part)[1]
-        if its != wanted:
+            value = named_part(manifest.part)[1]
+        if value != expected:
             remedy = (
                 "give one with: colearn critic fit"
                 if name not in _FOREIGN
                 else "give another, or set critic.foreign: true if its texts mean the same here"
             )
             raise ConfigError(
-                f"{_FIELD}: {folder} was trained with {_WORDS[name]} {_text_of(its)}, and this run "
-                f"has {_text_of(wanted)}; {remedy}"
+                f"{_FIELD}: {folder} was trained with {_WORDS[name]} {_text_of(value)}, and this "
+                f"run has {_text_of(expected)}; {remedy}"
             )
 
 
@@ -139,16 +139,16 @@ _UNSAID: dict[str, Any] = {
 
 def _text_of(value: Any) -> str:
     if isinstance(value, dict):
-        return ", ".join(f"{name} {_text_of(one)}" for name, one in value.items())
+        return ", ".join(f"{name} {_text_of(entry)}" for name, entry in value.items())
     return "+".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
 def _kept_from_run(folder: Path) -> Path:
     """Return the cache folder with the newest critics of a run; the folder is written only once."""
-    there = open_run(folder)
-    checkpoint = there.checkpoints.choose()
+    run_folder = open_run(folder)
+    checkpoint = run_folder.checkpoints.choose()
     checkpoint.say_passed()
-    run = resolve(with_given_critic(there.config()), agents=there.record().agents)
+    run = resolve(with_given_critic(run_folder.config()), agents=run_folder.record().agents)
     keys = [key for key in run.learners if key.kind == "critic"]
     if not keys:
         raise ConfigError(
@@ -159,11 +159,11 @@ def _kept_from_run(folder: Path) -> Path:
     for key in keys:
         for path in sorted((checkpoint.path / str(key)).iterdir()):
             digest.update(path.read_bytes())
-    kept = cache_place(f"critics-{digest.hexdigest()}")
-    with FileLock(f"{kept}.lock"):  # only one of several processes writes
-        if not kept.is_dir():
-            note(f"keeps the critic of {folder}, once, in {kept}")
-            aside = kept.with_suffix(".partial")
+    cache = cache_place(f"critics-{digest.hexdigest()}")
+    with FileLock(f"{cache}.lock"):  # only one of several processes writes
+        if not cache.is_dir():
+            note(f"keeps the critic of {folder}, once, in {cache}")
+            aside = cache.with_suffix(".partial")
             shutil.rmtree(aside, ignore_errors=True)
             for key in keys:
                 (aside / str(key)).mkdir(parents=True)
@@ -175,14 +175,14 @@ def _kept_from_run(folder: Path) -> Path:
                     joint_actions=critic_joint_actions(run, checkpoint.progress.environment_steps),
                 )
                 write_checksums(aside / str(key))
-            aside.rename(kept)
-    return kept
+            aside.rename(cache)
+    return cache
 
 
-def critic_joint_actions(run: ResolvedRun, own: int) -> int:
-    """Return the number of joint actions that a run's critics were trained on. `own` is the number
-    within the run, which does not count if the critics were frozen. The number for the critics in
-    `critic.from` is added."""
+def critic_joint_actions(run: ResolvedRun, own_actions: int) -> int:
+    """Return the number of joint actions that a run's critics were trained on. `own_actions` is
+    the number within the run, which does not count if the critics were frozen. The number for the
+    critics in `critic.from` is added."""
     critic = run.config.critic
-    given = max((m.joint_actions for m in given_critics(run).values()), default=0)
-    return given + (own if critic is None or critic.frozen < 1.0 else 0)
+    inherited = max((m.joint_actions for m in given_critics(run).values()), default=0)
+    return inherited + (own_actions if critic is None or critic.frozen < 1.0 else 0)

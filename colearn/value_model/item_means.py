@@ -79,17 +79,17 @@ class ItemMeans:
             for key, (total, n) in self.state.items()
             if KEPT * n > _LEAST
         }
-        for one in returns:
-            for keys, actual in one.items():
+        for of_tree in returns:
+            for keys, actual in of_tree.items():
                 for key in keys:
                     total, n = self.state.get(key, (0.0, 0.0))
                     self.state[key] = (total + actual, n + 1.0)
         offsets = []
         errors: dict[str, tuple[float, float]] = {}
-        for tree, one in zip(trees, returns, strict=True):
+        for tree, of_tree in zip(trees, returns, strict=True):
             readers = critic.readers(tree.agents)
             by_reader: dict[str, dict[int, float]] = {reader: {} for reader in readers}
-            for (of_turn, of_item), actual in one.items():
+            for (of_turn, of_item), actual in of_tree.items():
                 reader, turn, _ = of_item.split(_BETWEEN, 2)
                 usual = self._without(of_turn, actual, 0.0, 0.0)
                 by_reader[reader][int(turn)] = self._without(
@@ -132,8 +132,8 @@ class ItemMeans:
     def lacks_shares(self) -> bool:
         """Whether there are means, but no sums for the factors c. The state was then saved before
         these sums existed, and every c is 0."""
-        kept = f"{_BETWEEN}{_BETWEEN}{_SQUARE}"
-        return bool(self.state) and not any(key.endswith(kept) for key in self.state)
+        suffix = f"{_BETWEEN}{_BETWEEN}{_SQUARE}"
+        return bool(self.state) and not any(key.endswith(suffix) for key in self.state)
 
     def _share(self, of_turn: str) -> float:
         product, square = (
@@ -153,20 +153,23 @@ class ItemMeans:
         residual, and the network has not yet been trained on the episodes."""
         means = scaled(critic, trees, values, offsets, [{}] * len(trees))
         for reader, agents in critic.readers(trees[0].agents).items() if trees else ():
-            own, by_mean = (
+            by_critic, by_mean = (
                 pairs(
                     trees,
-                    [{a: series for a, series in one.items() if a in agents} for one in some],
+                    [
+                        {a: series for a, series in by_agent.items() if a in agents}
+                        for by_agent in estimates
+                    ],
                     of_state=critic.of_state,
                     single=True,
                 )
-                for some in (values, means)
+                for estimates in (values, means)
             )
-            for read, mean_only in zip(own, by_mean, strict=True):
-                residual = read.value - mean_only.value
-                of_turn = f"{reader}{_BETWEEN}{read.turn}{_BETWEEN}{_BETWEEN}"
+            for pair, mean_only in zip(by_critic, by_mean, strict=True):
+                residual = pair.value - mean_only.value
+                of_turn = f"{reader}{_BETWEEN}{pair.turn}{_BETWEEN}{_BETWEEN}"
                 for name, term in (
-                    (_PRODUCT, residual * (read.actual - mean_only.value)),
+                    (_PRODUCT, residual * (pair.actual - mean_only.value)),
                     (_SQUARE, residual**2),
                 ):
                     total, n = self.state.get(of_turn + name, (0.0, 0.0))
@@ -185,8 +188,8 @@ class ItemMeans:
 
     def _of_item(self, of_turn: str, item: str) -> float:
         usual = _shrunk(*self.state.get(of_turn, (0.0, 0.0)), 0.0, 0.0)
-        kept = self.state.get(f"{of_turn}{_BETWEEN}{item}", (0.0, 0.0))
-        return _shrunk(*kept, self.prior(of_turn), usual)
+        sums = self.state.get(f"{of_turn}{_BETWEEN}{item}", (0.0, 0.0))
+        return _shrunk(*sums, self.prior(of_turn), usual)
 
     def of_readers(self, readers: Collection[str]) -> dict[str, tuple[float, float]]:
         """Return the entries of the state that belong to `readers`."""
@@ -239,9 +242,9 @@ def scaled(
     return [
         {
             agent: _scaled(critic, tree, series, means.get(agent, {}), share.get(agent, {}))
-            for agent, series in one.items()
+            for agent, series in by_agent.items()
         }
-        for tree, one, means, share in zip(trees, values, offsets, shares, strict=True)
+        for tree, by_agent, means, share in zip(trees, values, offsets, shares, strict=True)
     ]
 
 
@@ -277,18 +280,20 @@ def _scaled(
 
     before = [node.turn - 1 for node in tree.nodes]
     turns = [node.turn for node in tree.nodes] if critic.of_state else before
-    own = tuple(
+    at_nodes = tuple(
         None if value is None else at(turn, [value])[0]
         for turn, value in zip(turns, series, strict=True)
     )
     if isinstance(series, CounterfactualValues):
-        others = zip(turns, series.alternatives, strict=True)
-        return CounterfactualValues(own, tuple(at(turn, some) for turn, some in others))
+        alternatives = zip(turns, series.alternatives, strict=True)
+        return CounterfactualValues(
+            at_nodes, tuple(at(turn, q_values) for turn, q_values in alternatives)
+        )
     if isinstance(series, TokenValues):
         # values inside the action into a node belong to the turn before the node
         inner = zip(before, series.inside, strict=True)
-        return TokenValues(own, tuple(at(turn, some) for turn, some in inner))
-    return own
+        return TokenValues(at_nodes, tuple(at(turn, token_values) for turn, token_values in inner))
+    return at_nodes
 
 
 def _turns(tree: Tree[Any]) -> int:

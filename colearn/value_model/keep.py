@@ -35,24 +35,24 @@ def keep_critic(
     joint_actions: number of joint actions that the critic was trained on up to the checkpoint.
     Errors: as for `checkpoint_network` and `save_critic`.
     """
-    given = run.config.critic
-    assert given is not None, "a run with a value model has its settings"
+    settings = run.config.critic
+    assert settings is not None, "a run with a value model has its settings"
     path = base_folders(run, [key])[run.path(key)]
     tokenizer = load_tokenizer(path, field="critic.path")
     # an adapter is merged into weights that are not quantised
     changed: dict[str, Any] = {"path": path, "device": "cpu", "devices": {}, "quantization": None}
-    config = run.config.model_copy(update={"critic": given.model_copy(update=changed)})
+    config = run.config.model_copy(update={"critic": settings.model_copy(update=changed)})
     network = checkpoint_network(replace(run, config=config), key, checkpoint.path)
     assert network.head is not None, "a critic has a value head"
     base = _reference(path) if adapter else None
-    shown = described(run, key)
-    means = ItemMeans(checkpoint.progress.item_means if given.item_baseline else {})
+    description = described(run, key)
+    means = ItemMeans(checkpoint.progress.item_means if settings.item_baseline else {})
     manifest = CriticManifest(
-        **shown,
-        item_means=means.of_readers(shown["readers"]),
-        max_length=given.longest_stream(read_config(path, "critic.path")),
+        **description,
+        item_means=means.of_readers(description["readers"]),
+        max_length=settings.longest_stream(read_config(path, "critic.path")),
         joint_actions=joint_actions,
-        dtype=dtype or given.dtype,
+        dtype=dtype or settings.dtype,
         weights="adapter" if adapter else "merged",
         base=base,
         **head_numbers(network.head),

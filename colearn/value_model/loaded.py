@@ -71,8 +71,10 @@ class LoadedCritic:
         Errors: ConfigError if a token sequence is longer than the critic's limit.
         """
         limit = self.manifest.max_length
-        kept = ItemMeans(self.manifest.item_means)
-        offsets = [kept.of_tree(self.critic, tree) for tree in trees] if kept.state else []
+        item_means = ItemMeans(self.manifest.item_means)
+        offsets = (
+            [item_means.of_tree(self.critic, tree) for tree in trees] if item_means.state else []
+        )
         by_tree: list[dict[str, Values]] = []
         for number, tree in enumerate(trees):
             by_agent: dict[str, Values] = {}
@@ -86,7 +88,7 @@ class LoadedCritic:
             by_tree.append(by_agent)
         if not offsets:
             return list(by_tree)
-        return scaled(self.critic, trees, by_tree, offsets, kept.shares(self.critic, trees))
+        return scaled(self.critic, trees, by_tree, offsets, item_means.shares(self.critic, trees))
 
 
 def load_critic(folder: str | Path, *, device: str = "auto") -> LoadedCritic:
@@ -168,9 +170,11 @@ def _adapt(base: Base, folder: Path, field: str) -> None:
         weights = load_file(folder / WEIGHTS)
         weights.pop("base_model.model.score.weight")  # stored in the value head's file
         base.add_adapter(_ADAPTER, lora)
-        odd = set_peft_model_state_dict(base.model, weights, adapter_name=_ADAPTER).unexpected_keys
-        if odd:
-            raise ValueError(f"the base has no place for {odd[0]}")
+        unexpected = set_peft_model_state_dict(
+            base.model, weights, adapter_name=_ADAPTER
+        ).unexpected_keys
+        if unexpected:
+            raise ValueError(f"the base has no place for {unexpected[0]}")
     except (OSError, SafetensorError, ValueError, KeyError, RuntimeError) as error:
         raise ConfigError(
             f"{field}: the adapter does not load ({reason_of(error)}); export the critic again"

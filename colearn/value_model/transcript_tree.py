@@ -23,8 +23,8 @@ def transcript_tree(episode: Mapping[str, Any], agents: Sequence[str]) -> Tree[N
     nodes: list[Node[None]] = []
     before: Mapping[str, Any] = {}
     for number, turn in enumerate([*turns, {}]):
-        seen, done = turn.get("observations", {}), before.get("actions", {})
-        for agent in (*seen, *done):
+        observations, actions = turn.get("observations", {}), before.get("actions", {})
+        for agent in (*observations, *actions):
             if agent not in agents:
                 raise ConfigError(
                     f"turns[{number}]: the critic knows no agent '{agent}'; it was trained with "
@@ -36,10 +36,10 @@ def transcript_tree(episode: Mapping[str, Any], agents: Sequence[str]) -> Tree[N
                 parent=number - 1 if number else None,
                 path=(0,) * number,
                 state=None,
-                observations={agent: Observation(text, ()) for agent, text in seen.items()},
+                observations={agent: Observation(text, ()) for agent, text in observations.items()},
                 global_info=turn.get("global_info", ""),
                 privileged_info=turn.get("privileged_info", ""),
-                actions={agent: Action(text) for agent, text in done.items()},
+                actions={agent: Action(text) for agent, text in actions.items()},
                 reward=before.get("reward", 0.0),
                 done=number == len(turns),
             )

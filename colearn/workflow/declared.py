@@ -63,11 +63,11 @@ class DeclaredWorkflow(Workflow[Mapping[str, Any]]):
     ) -> None:
         path = Path(graph)
         self.graph = _read(path)
-        given = tools or {}
+        functions = tools or {}
         for name in self.graph.tools:
-            if name not in given:
+            if name not in functions:
                 raise ConfigError(f"task.graph: tool '{name}' is not given; pass it in `tools`")
-        self.tools = tuple(Tool(_function(name, given[name])) for name in self.graph.tools)
+        self.tools = tuple(Tool(_function(name, functions[name])) for name in self.graph.tools)
         golds = {reward.gold for reward in self.graph.rewards}
         rows = _rows(path.parent / self.graph.items, golds)
         longest = check_graph(self.graph.nodes, self.graph.rewards, set(rows[0]), self.graph.tools)
@@ -77,8 +77,8 @@ class DeclaredWorkflow(Workflow[Mapping[str, Any]]):
         self.measures = tuple(self._metrics.values())
         if self.measures:
             self.headline = Headline(self.measures[0])
-        held = max(1, len(rows) // 5)
-        self._rows = {"train": rows[:-held], "test": rows[-held:]}
+        test_size = max(1, len(rows) // 5)
+        self._rows = {"train": rows[:-test_size], "test": rows[-test_size:]}
 
     def items(self, split: str) -> Sequence[Mapping[str, Any]]:
         """Returns the file's rows for a split; the last fifth of the rows is the split 'test'."""
@@ -86,29 +86,29 @@ class DeclaredWorkflow(Workflow[Mapping[str, Any]]):
 
     async def run(self, team: Team, item: Mapping[str, Any]) -> None:
         """Executes the nodes, then pays the rewards."""
-        nodes, fields, taken = self.graph.nodes, dict(item), dict[str, int]()
-        asked = set[str]()
+        nodes, fields, jumps = self.graph.nodes, dict(item), dict[str, int]()
+        answered_roles = set[str]()
         place = {node.name: number for number, node in enumerate(nodes)}
         at = 0
         while at < len(nodes):
             node = nodes[at]
             if node.role is not None:
                 fields[node.name] = await team.ask(node.role, _filled(node.prompt, fields))
-                asked.add(node.role)
+                answered_roles.add(node.role)
             elif node.tool is not None:
                 arguments = {key: _filled(text, fields) for key, text in node.arguments.items()}
                 fields[node.name] = await team.use(node.tool, **arguments)
             at += 1
-            allowed = node.at_most is None or taken.get(node.name, 0) < node.at_most
+            allowed = node.at_most is None or jumps.get(node.name, 0) < node.at_most
             if node.next is not None and allowed and (not node.when or node.when.holds(fields)):
-                taken[node.name] = taken.get(node.name, 0) + 1
+                jumps[node.name] = jumps.get(node.name, 0) + 1
                 at = len(nodes) if node.next == "end" else place[node.next]
         for reward in self.graph.rewards:
             gold = fields[reward.gold]
             texts = (gold,) if isinstance(gold, str) else tuple(map(str, gold))
             score = SCORES[reward.score](plain(fields.get(reward.field, "")), texts)
             team.measure(**{self._metrics[reward.score, reward.field, reward.gold]: score})
-            if reward.to is None or reward.to in asked:
+            if reward.to is None or reward.to in answered_roles:
                 team.reward(reward.weight * score, to=reward.to)
 
 
@@ -139,9 +139,10 @@ def _read(path: Path) -> Graph:
         return Graph.model_validate(data)
     except ValidationError as error:
         place, faults = first_fault(error, data)
-        where = ".".join(map(str, place))
+        location = ".".join(map(str, place))
         raise ConfigError(
-            f"task.graph: {where}: {faults[0]['msg'].removeprefix('Value error, ')}; correct {path}"
+            f"task.graph: {location}: {faults[0]['msg'].removeprefix('Value error, ')}; correct "
+            f"{path}"
         ) from None
 
 
@@ -149,16 +150,16 @@ def _rows(path: Path, golds: Set[str]) -> list[dict[str, Any]]:
     """Reads the file's objects; `golds` are the fields with gold answers."""
     rows: list[dict[str, Any]] = []
     for number, row in _numbered(path):
-        where = f"task.graph: items: line {number} of {path}"
+        location = f"task.graph: items: line {number} of {path}"
         if not isinstance(row, dict):
-            raise ConfigError(f"{where} is not an object; write one with the fields of an item")
+            raise ConfigError(f"{location} is not an object; write one with the fields of an item")
         if rows and row.keys() != rows[0].keys():
-            raise ConfigError(f"{where} has other keys than the first; use the same keys in all")
+            raise ConfigError(f"{location} has other keys than the first; use the same keys in all")
         for name in golds & row.keys():
             gold = row[name] if isinstance(row[name], list) else [row[name]]
             if not gold or not all(isinstance(text, str) for text in gold):
                 raise ConfigError(
-                    f"{where}: '{name}' is not a gold answer; write a text or a list of texts"
+                    f"{location}: '{name}' is not a gold answer; write a text or a list of texts"
                 )
         rows.append(row)
     if len(rows) < 2:
@@ -191,10 +192,10 @@ def _numbered(path: Path) -> Iterator[tuple[int, Any]]:
 
 
 def _function(
-    name: str, given: str | Callable[..., Awaitable[Any]]
+    name: str, source: str | Callable[..., Awaitable[Any]]
 ) -> Callable[..., Awaitable[Any]]:
-    where = f"task.tools.{name}"
-    function = registry.own_function(given, where) if isinstance(given, str) else given
+    field = f"task.tools.{name}"
+    function = registry.own_function(source, field) if isinstance(source, str) else source
     if not iscoroutinefunction(function) or function.__name__ != name:
-        raise ConfigError(f"{where}: must be `async def {name}(...)`; write or rename the function")
+        raise ConfigError(f"{field}: must be `async def {name}(...)`; write or rename the function")
     return function

@@ -98,9 +98,9 @@ def text(state: WorkflowState[Any]) -> str:
     for event in state.events:
         turn = "tool" if event.turn is None else f"t={event.turn}"
         after = ",".join(map(str, event.call.after))
-        given = f"({_line(event.call.text)})" if event.call.tool else ""
+        arguments = f"({_line(event.call.text)})" if event.call.tool else ""
         lines.append(
-            f"{event.call.number} {turn} {event.call.name}{given} <- [{after}]: "
+            f"{event.call.number} {turn} {event.call.name}{arguments} <- [{after}]: "
             f"{_line(_short(event.result))}"
         )
     return "\n".join(lines)

@@ -13,7 +13,10 @@ _TURNS = 100_000
 
 
 def check_graph(
-    nodes: Sequence[GraphNode], rewards: Sequence[Reward], given: set[str], tools: Collection[str]
+    nodes: Sequence[GraphNode],
+    rewards: Sequence[Reward],
+    item_fields: set[str],
+    tools: Collection[str],
 ) -> int:
     """Checks a graph and returns an upper bound on the turns of an episode.
 
@@ -39,7 +42,7 @@ def check_graph(
         if node.when and node.next is None:
             raise _wrong(f"node '{node.name}': when without next leads nowhere; add next")
     ways = [_ways(node, number, place, len(nodes)) for number, node in enumerate(nodes)]
-    known = _known_fields(nodes, ways, given)
+    known = _known_fields(nodes, ways, item_fields)
     for node, fields in zip(nodes, known, strict=False):
         if fields is None:
             raise _wrong(f"nothing leads to node '{node.name}'; correct a next or remove it")
@@ -58,9 +61,11 @@ def check_graph(
                 f"a reward's gold '{reward.gold}' is the result of a node; name a field of the "
                 "items, and rename a node that has the field's name"
             )
-        for name, there in ((reward.field, given | results), (reward.gold, given)):
-            if name not in there:
-                raise _wrong(f"a reward reads '{name}', which nothing sets; {nearest(name, there)}")
+        for name, sources in ((reward.field, item_fields | results), (reward.gold, item_fields)):
+            if name not in sources:
+                raise _wrong(
+                    f"a reward reads '{name}', which nothing sets; {nearest(name, sources)}"
+                )
         if reward.to is not None and reward.to not in {node.role for node in nodes}:
             raise _wrong(f"a reward goes to '{reward.to}', which is no role")
     return _most_turns(nodes, place)
@@ -76,11 +81,11 @@ def _ways(node: GraphNode, number: int, place: dict[str, int], end: int) -> set[
 
 
 def _known_fields(
-    nodes: Sequence[GraphNode], ways: Sequence[set[int]], given: set[str]
+    nodes: Sequence[GraphNode], ways: Sequence[set[int]], item_fields: set[str]
 ) -> list[set[str] | None]:
     """Returns, by node, the fields that are set on every path to it; None if there is no path."""
     known: list[set[str] | None] = [None] * (len(nodes) + 1)
-    known[0] = set(given)
+    known[0] = set(item_fields)
     open_nodes = [0]
     while open_nodes:
         at = open_nodes.pop()

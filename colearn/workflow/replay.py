@@ -43,16 +43,16 @@ class Replay:
 
         Errors: TaskError if the run's calls differ from the record.
         """
-        asked = self.calls[event.call.number] if event.call.number < len(self.calls) else None
-        if asked != event.call or asked.number not in self.waiting:
+        call = self.calls[event.call.number] if event.call.number < len(self.calls) else None
+        if call != event.call or call.number not in self.waiting:
             raise TaskError(
                 f"workflow.run: does not replay: call {event.call.number} was to "
-                f"'{event.call.name}' and is now to '{asked.name if asked else 'nobody'}' or says "
+                f"'{event.call.name}' and is now to '{call.name if call else 'nobody'}' or says "
                 "something else; derive all that is random from the item, or put it into a tool"
             )
-        future, task = self.waiting.pop(asked.number)
+        future, task = self.waiting.pop(call.number)
         self.events.append(event)
-        self.causes.received(task, asked.number)
+        self.causes.received(task, call.number)
         future.set_result(event)
         self._settle()
 
@@ -136,9 +136,9 @@ class Causes:
 
     def latest(self, task: Task) -> tuple[int, ...]:
         """Returns the sources of the branch's next call, as call numbers."""
-        seen = self._seen[task]
-        covered = {number for later in seen for number in self._past[later]}
-        return tuple(sorted(seen - covered))
+        numbers = self._seen[task]
+        covered = {number for later in numbers for number in self._past[later]}
+        return tuple(sorted(numbers - covered))
 
     def asked(self, number: int, after: Iterable[int]) -> None:
         self._past[number] = frozenset(after).union(*(self._past[earlier] for earlier in after))

@@ -48,19 +48,19 @@ async def play_turn(
     tool_calls: int,
 ) -> Answer:
     """Asks the role until it answers without a tool call, at most 1 + `tool_calls` times."""
-    spoken: list[tuple[int, str]] = []
+    actions: list[tuple[int, str]] = []
     for attempt in range(tool_calls + 1 if offered else 1):
         opens = fresh and attempt == 0
         event = await replay.call(
             role, prompt, after, fresh=opens, system=system if opens else None
         )
         assert event.turn is not None, "roles speak in turns"
-        spoken.append((event.turn, role))
-        wanted = find_call(event.result) if attempt < tool_calls and offered else None
-        if wanted is None:
+        actions.append((event.turn, role))
+        tool_call = find_call(event.result) if attempt < tool_calls and offered else None
+        if tool_call is None:
             break
-        prompt, after = await use_as_asked(replay, wanted, offered), None
-    return Answer.of(event.result, tuple(spoken), event.call.number)
+        prompt, after = await use_as_asked(replay, tool_call, offered), None
+    return Answer.of(event.result, tuple(actions), event.call.number)
 
 
 def find_call(text: str) -> tuple[str, Mapping[str, Any]] | ToolError | None:
@@ -72,10 +72,10 @@ def find_call(text: str) -> tuple[str, Mapping[str, Any]] | ToolError | None:
     if call is None:
         return None
     try:
-        asked = read_json(call[1], finite=True)
+        fields = read_json(call[1], finite=True)
     except ValueError as error:
         return ToolError(f"{_FORM}; this {error}")
-    match asked:
+    match fields:
         case {"name": str(name), "arguments": dict(arguments)}:
             return name, arguments
     return ToolError(_FORM)
@@ -83,16 +83,16 @@ def find_call(text: str) -> tuple[str, Mapping[str, Any]] | ToolError | None:
 
 async def use_as_asked(
     replay: Replay,
-    wanted: tuple[str, Mapping[str, Any]] | ToolError,
+    tool_call: tuple[str, Mapping[str, Any]] | ToolError,
     offered: Mapping[str, Tool],
 ) -> str:
     """Runs the tool that a role calls. Returns the role's next observation: the result, or the
     error in the call."""
-    if isinstance(wanted, ToolError):
-        return write_response(wanted)
-    name, arguments = wanted
+    if isinstance(tool_call, ToolError):
+        return write_response(tool_call)
+    name, arguments = tool_call
     if name not in offered:
-        said = " ".join(name.split())[:LONGEST_LINE]
-        return write_response(f"no tool '{said}'; there is {', '.join(offered)}")
+        short_name = " ".join(name.split())[:LONGEST_LINE]
+        return write_response(f"no tool '{short_name}'; there is {', '.join(offered)}")
     result = await replay.use(name, offered[name].bind((), arguments))
     return write_response(plain(result))

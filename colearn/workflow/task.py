@@ -90,8 +90,8 @@ class Workflow(RecordedTask[Item, WorkflowState[Item]]):
                 replay.tell(event)
             due = before.next_calls()
             for call in sorted((due[role] for role in answers), key=lambda call: call.number):
-                said = without_reasoning(answers[call.name])
-                replay.tell(CallResult(call=call, result=said, turn=before.turn))
+                text = without_reasoning(answers[call.name])
+                replay.tell(CallResult(call=call, result=text, turn=before.turn))
             while replay.open_tools():
                 for event in run_tools(replay.open_tools(), tools):
                     replay.tell(event)
@@ -126,8 +126,8 @@ class Workflow(RecordedTask[Item, WorkflowState[Item]]):
         for name in (*self.agents, *self._named_tools()):
             if problem := role_problem(name):
                 raise TaskError(f"workflow: {problem}")
-        both = set(self.agents) & set(self._named_tools())
-        if both:
-            raise TaskError(f"workflow: '{min(both)}' names a role and a tool; rename one")
+        shared_names = set(self.agents) & set(self._named_tools())
+        if shared_names:
+            raise TaskError(f"workflow: '{min(shared_names)}' names a role and a tool; rename one")
         if not inspect.iscoroutinefunction(self.run):
             raise TaskError("workflow.run: must be a coroutine function; write `async def run`")

@@ -25,9 +25,9 @@ def role_problem(name: str) -> str | None:
     it can."""
     if name.isidentifier() and not name.startswith("_") and name not in _METHODS:
         return None
-    shown = repr(name if len(name) <= _SHOWN else f"{name[:_SHOWN]}...")
+    label = repr(name if len(name) <= _SHOWN else f"{name[:_SHOWN]}...")
     return (
-        f"{shown} cannot name a role or tool; use an identifier other than {', '.join(_METHODS)}, "
+        f"{label} cannot name a role or tool; use an identifier other than {', '.join(_METHODS)}, "
         "without an underscore in front"
     )
 
@@ -51,9 +51,9 @@ class Team:
         if name.startswith("__"):
             raise AttributeError(name)
         if name in self._tools:
-            return lambda *args, **given: self.use(name, *args, **given)
+            return lambda *args, **arguments: self.use(name, *args, **arguments)
         if name in self._roles:
-            return lambda prompt, **given: self.ask(name, prompt, **given)
+            return lambda prompt, **options: self.ask(name, prompt, **options)
         raise TaskError(
             f"workflow.run: no role or tool '{name}'; {nearest(name, {*self._roles, *self._tools})}"
         )
@@ -97,8 +97,8 @@ class Team:
             )
         made_from = None
         if after is not None:
-            given = (after,) if isinstance(after, Answer) else tuple(after)
-            made_from = tuple(sorted({answer.call for answer in given}))
+            sources = (after,) if isinstance(after, Answer) else tuple(after)
+            made_from = tuple(sorted({answer.call for answer in sources}))
         return await play_turn(
             self._replay,
             role,
@@ -130,8 +130,8 @@ class Team:
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             raise TaskError(f"workflow.run: reward {value!r} must be a number; use float(...)")
         if not abs(value) <= sys.float_info.max:  # math.isfinite overflows on a huge integer
-            shown = value if isinstance(value, float) else "an integer beyond a float's range"
-            raise TaskError(f"workflow.run: reward is {shown}, must be a finite number")
+            text = value if isinstance(value, float) else "an integer beyond a float's range"
+            raise TaskError(f"workflow.run: reward is {text}, must be a finite number")
         actions: Sources | None = None
         if isinstance(to, Answer):
             actions = to.actions

@@ -52,11 +52,11 @@ class Tool:
     def schema(self) -> dict[str, Any]:
         """Name, description and JSON schema of the arguments. A function with an attribute
         `input_schema` states its own."""
-        own = getattr(self.function, "input_schema", None)
+        input_schema = getattr(self.function, "input_schema", None)
         return {
             "name": self.name,
             "description": inspect.cleandoc(self.function.__doc__ or ""),
-            "inputSchema": own or _arguments(self.function).model_json_schema(),
+            "inputSchema": input_schema or _arguments(self.function).model_json_schema(),
         }
 
     def bind(self, args: Sequence[Any], arguments: Mapping[str, Any]) -> dict[str, Any] | ToolError:

@@ -64,12 +64,12 @@ class League(Cast):
         if not members or rng.random() < self.self_play:
             return {agent: agent for agent in agents}
         weights = np.array([self.weight(slot) for slot in members])
-        kept = agents[episode % len(agents)]
+        own_seat = agents[episode % len(agents)]
         seats = {}
         for agent in agents:
             slot = members[int(rng.choice(len(members), p=weights / weights.sum()))]
             past = past_self(agent, slot)
-            seats[agent] = past if agent != kept and past in players else agent
+            seats[agent] = past if agent != own_seat and past in players else agent
         return seats
 
     def settle(self, episodes: Sequence[Tree[Any]]) -> int | None:
@@ -118,10 +118,10 @@ class League(Cast):
             for slot in self.members
             if episode.player(agent) == past_self(agent, slot)
         }
-        kept = [agent for agent in episode.agents if agent not in slots]
-        if not slots or len(kept) != 1:
+        own_seats = [agent for agent in episode.agents if agent not in slots]
+        if not slots or len(own_seats) != 1:
             return
-        payoff = _payoff(episode, kept[0])
+        payoff = _payoff(episode, own_seats[0])
         for agent, slot in slots.items():
             margin = payoff - _payoff(episode, agent)
             if isnan(margin):

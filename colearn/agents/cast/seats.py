@@ -73,8 +73,8 @@ class Against(Cast):
             raise ConfigError("players: no opponent; add one")
         if rng.random() < self.self_play:
             return {agent: agent for agent in agents}
-        kept = agents[episode % len(agents)]
+        own_seat = agents[episode % len(agents)]
         return {
-            agent: agent if agent == kept else rivals[int(rng.integers(len(rivals)))]
+            agent: agent if agent == own_seat else rivals[int(rng.integers(len(rivals)))]
             for agent in agents
         }

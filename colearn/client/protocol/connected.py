@@ -25,13 +25,13 @@ async def while_connected(request: Request, work: Awaitable[Result]) -> Result:
         while (await request.receive())["type"] != "http.disconnect":
             pass
 
-    working, gone = asyncio.ensure_future(work), asyncio.create_task(leave())
+    working, disconnect = asyncio.ensure_future(work), asyncio.create_task(leave())
     try:
-        await asyncio.wait((working, gone), return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait((working, disconnect), return_when=asyncio.FIRST_COMPLETED)
         if not working.done():
             raise ServeError(499, "the client has closed the connection")
         return working.result()
     finally:
-        for task in (working, gone):
+        for task in (working, disconnect):
             task.cancel()
-        await asyncio.wait((working, gone))
+        await asyncio.wait((working, disconnect))

@@ -67,14 +67,14 @@ class RateLimiter:
         if not self.rate:
             return
         seconds = time.monotonic() if seconds is None else seconds
-        most = max(1.0, 2 * self.rate)
-        left, before = self._buckets.pop(client, (most, seconds))
-        left = min(most, left + (seconds - before) * self.rate)
-        self._buckets[client] = (left - 1 if left >= 1 else left, seconds)
+        capacity = max(1.0, 2 * self.rate)
+        tokens, before = self._buckets.pop(client, (capacity, seconds))
+        tokens = min(capacity, tokens + (seconds - before) * self.rate)
+        self._buckets[client] = (tokens - 1 if tokens >= 1 else tokens, seconds)
         if len(self._buckets) > _CLIENTS:
             self._buckets.popitem(last=False)
-        if left < 1:
-            wait = math.ceil((1 - left) / self.rate)
+        if tokens < 1:
+            wait = math.ceil((1 - tokens) / self.rate)
             raise ServeError(
                 429,
                 f"more than {self.rate:g} requests a second; wait and try again",

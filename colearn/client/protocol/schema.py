@@ -267,10 +267,10 @@ def parse(body: bytes) -> ChatRequest:
 
 
 def _refusal(error: ValidationError, fields: dict[str, Any]) -> ServeError:
-    where, (first, *_) = first_fault(error, fields)
-    field = ".".join(map(str, where))[:80]
+    location, (first, *_) = first_fault(error, fields)
+    field = ".".join(map(str, location))[:80]
     if first["type"] == "extra_forbidden":
-        known = len(where) > 1 or not str(where[0]).isidentifier()
+        known = len(location) > 1 or not str(location[0]).isidentifier()
         name = "a field" if known else f"'{field}'"
         return ServeError(
             400,

@@ -66,43 +66,43 @@ def token_row(dialogue: Dialogue, chat: ChatFormat) -> dict[str, list[int]]:
     return {"input_ids": ids, "labels": labels}
 
 
-def _dialogue(line: str, agents: Collection[str], where: str) -> Dialogue:
+def _dialogue(line: str, agents: Collection[str], location: str) -> Dialogue:
     try:
         row = read_row(line)
     except ValueError as error:
-        raise ConfigError(f"{where} {error}; write one JSON object per line") from None
+        raise ConfigError(f"{location} {error}; write one JSON object per line") from None
     if not isinstance(row, Mapping) or not isinstance(row.get("messages"), list):
-        raise ConfigError(f"{where}: has no list of messages; write agent and messages")
+        raise ConfigError(f"{location}: has no list of messages; write agent and messages")
     for name in _ROW_LEFT_OUT:
         if row.get(name):
             raise ConfigError(
-                f"{where}: has {name}, which is not read; write tools into the system text, and "
+                f"{location}: has {name}, which is not read; write tools into the system text, and "
                 "what a template needs into agents.*.template"
             )
     agent = row.get("agent", next(iter(agents)) if len(agents) == 1 else None)
     if agent not in agents:
-        raise ConfigError(f"{where}: no agent {agent!r}; {nearest(str(agent), agents)}")
-    said = [_said(message, where) for message in row["messages"]]
-    system = said.pop(0)[1] if said and said[0][0] == "system" else None
-    roles = [role for role, _ in said]
+        raise ConfigError(f"{location}: no agent {agent!r}; {nearest(str(agent), agents)}")
+    turns = [_said(message, location) for message in row["messages"]]
+    system = turns.pop(0)[1] if turns and turns[0][0] == "system" else None
+    roles = [role for role, _ in turns]
     if not roles or roles != ["user", "assistant"] * (len(roles) // 2):
         raise ConfigError(
-            f"{where}: the messages are by {', '.join(roles) or 'nobody'}; write user and "
+            f"{location}: the messages are by {', '.join(roles) or 'nobody'}; write user and "
             "assistant in turn, the last by assistant"
         )
-    texts = [text for _, text in said]
-    return Dialogue(agent, tuple(zip(texts[::2], texts[1::2], strict=True)), system, where)
+    texts = [text for _, text in turns]
+    return Dialogue(agent, tuple(zip(texts[::2], texts[1::2], strict=True)), system, location)
 
 
-def _said(message: Any, where: str) -> tuple[str, str]:
+def _said(message: Any, location: str) -> tuple[str, str]:
     try:
         role, content = read_message(message, "rows")
     except ValueError as error:
-        raise ConfigError(f"{where}: a message {error}") from None
+        raise ConfigError(f"{location}: a message {error}") from None
     for name in _WEIGHTS:
         if message.get(name) not in (None, 1):
             raise ConfigError(
-                f"{where}: a message has the {name} {message[name]!r:.20}; every answer is trained "
-                f"alike, so end the dialogue before it, or leave {name} out"
+                f"{location}: a message has the {name} {message[name]!r:.20}; every answer is "
+                f"trained alike, so end the dialogue before it, or leave {name} out"
             )
     return role, content

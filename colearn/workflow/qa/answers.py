@@ -19,7 +19,7 @@ def normalized(text: str) -> str:
 
 def exact_match(answer: str, gold: Sequence[str]) -> float:
     """1 if the normalised texts are equal."""
-    return _best(answer, gold, lambda one, other: float(one == other))
+    return _best(answer, gold, lambda text, expected: float(text == expected))
 
 
 def f1(answer: str, gold: Sequence[str]) -> float:
@@ -33,17 +33,17 @@ def f1(answer: str, gold: Sequence[str]) -> float:
 
 def accuracy(answer: str, gold: Sequence[str]) -> float:
     """1 if the normalised answer contains the gold answer's words consecutively."""
-    return _best(answer, gold, lambda one, other: float(f" {other} " in f" {one} "))
+    return _best(answer, gold, lambda text, expected: float(f" {expected} " in f" {text} "))
 
 
 def _best(answer: str, gold: Sequence[str], score: Callable[[str, str], float]) -> float:
-    one = normalized(answer)
-    return max(score(one, normalized(other)) for other in gold)
+    text = normalized(answer)
+    return max(score(text, normalized(reference)) for reference in gold)
 
 
 def _overlap(answer: str, gold: str) -> float:
-    said, known = answer.split(), gold.split()
-    if not said or not known:
-        return float(said == known)
-    same = sum((Counter(said) & Counter(known)).values())
-    return 2.0 * same / (len(said) + len(known))
+    answer_words, gold_words = answer.split(), gold.split()
+    if not answer_words or not gold_words:
+        return float(answer_words == gold_words)
+    shared = sum((Counter(answer_words) & Counter(gold_words)).values())
+    return 2.0 * shared / (len(answer_words) + len(gold_words))

@@ -95,7 +95,7 @@ class Folder(Corpus):
 
 def _read(path: Path) -> Iterator[Passage]:
     try:
-        whole = read_regular(path).decode("utf-8-sig")
+        content = read_regular(path).decode("utf-8-sig")
     except UnicodeDecodeError:
         raise ConfigError(f"task.corpus: {path} is no text in UTF-8; save it as that") from None
     except OSError as error:
@@ -103,11 +103,11 @@ def _read(path: Path) -> Iterator[Passage]:
             f"task.corpus: cannot read {path} ({reason_of(error)}); let it be read, or remove it"
         ) from None
     if path.suffix != ".jsonl":
-        for paragraph in whole.split("\n\n"):
+        for paragraph in content.split("\n\n"):
             if paragraph.strip():
                 yield Passage(path.stem, " ".join(paragraph.split()))
         return
-    for number, line in numbered_lines(whole):
+    for number, line in numbered_lines(content):
         try:
             row = read_row(line)
             title, text = row["title"], row["text"]

@@ -118,8 +118,8 @@ class _DenseIndex:
         self.vectors = np.load(file, mmap_mode="r")
 
     def find(self, query: str, k: int) -> tuple[Passage, ...]:
-        asked = self.encoder.vectors([self.retriever.query_prefix + query])[0]
-        order = np.argsort(-(self.vectors @ asked), kind="stable")[:k]
+        query_vector = self.encoder.vectors([self.retriever.query_prefix + query])[0]
+        order = np.argsort(-(self.vectors @ query_vector), kind="stable")[:k]
         return tuple(self.passages[n] for n in order)
 
     def _made(self) -> Vectors:

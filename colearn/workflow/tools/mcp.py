@@ -59,13 +59,13 @@ class _Remote:
         self.__signature__ = _signature(self.__name__, self.input_schema)
 
     async def __call__(self, **arguments: Any) -> str:
-        given = {
+        used_arguments = {
             name: value
             for name, value in arguments.items()
             if value is not None or not self._left_out(name)
         }
         server = await asyncio.to_thread(_server, self.command, os.getpid())
-        return await asyncio.wrap_future(server.call(self.__name__, given))
+        return await asyncio.wrap_future(server.call(self.__name__, used_arguments))
 
     def _left_out(self, name: str) -> bool:
         """Whether None stands for an argument that was not given: one that is optional and has no
