@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from colearn.contract import DecPOMDP, LegalActions, RewardStructure
-from colearn.errors import ConfigError, required
+from colearn.errors import ConfigError, reason_of, required
 from colearn.text.reasoning import without_reasoning
 from colearn.types import Outcome
 
@@ -161,8 +161,10 @@ def _agents(source: EnvironmentSource) -> tuple[str, ...]:
     """The environment's agents, after checking that the task can play it."""
     try:
         made = make(source)
-    except TypeError as error:
-        raise ConfigError(f"task.settings: {error}") from None
+    except ImportError as error:
+        raise ConfigError(f"task.env: '{source.env}': {reason_of(error)}") from None
+    except (TypeError, ValueError, AssertionError) as error:
+        raise ConfigError(f"task.settings: {reason_of(error)}") from None
     discrete = required("gymnasium.spaces", "games").Discrete
     for agent in made.possible_agents:
         if not isinstance(made.action_space(agent), discrete):

@@ -64,9 +64,9 @@ class ToolTeam(
     test: int = 100
     """Number of instances in each split."""
     fresh: bool = False
-    """Whether to draw each training instance when it is needed, so that `train` can be the number of
-    all episodes of a run. The paper draws new environments for every update. False: draw all
-    `train` instances at the start."""
+    """Whether to draw each training instance when it is needed, so that `train` can be as large as
+    the number of a run's episodes. The paper draws new environments for every update. False: draw
+    all `train` instances at the start."""
     seed: int = 0
     """Seed of the instances. The splits are disjoint for every seed."""
     seconds: float = 10.0

@@ -130,6 +130,7 @@ def test_a_phrasing_of_ones_own_is_found_by_its_name():
         ({"env": "classic/rps_v1"}, "task.env: no environment 'classic/rps_v1'; "),
         ({"env": "rps"}, "task.env: no environment 'rps'; "),
         ({"env": "classic/rps_v2", "settings": {"games": 3}}, "task.settings: "),
+        ({"settings": {"num_actions": 4}}, "task.settings: The number of actions must be an odd"),
         ({"env": "classic/tictactoe_v3", "parallel": True}, "task.parallel: "),
         ({"phrasing": "nowhere:Nothing"}, "task.phrasing: no class 'nowhere:Nothing'"),
         ({"horizon": 0}, "task.horizon: must be a whole number, got 0; set it to 1 or more"),
@@ -147,6 +148,12 @@ def test_an_environment_whose_package_is_missing_is_one_line_that_names_it(monke
         monkeypatch.delitem(sys.modules, module)
     with pytest.raises(ConfigError, match=r"^task\.env: 'classic/chess_v6' needs the package 'che"):
         PettingZoo(env="classic/chess_v6")
+
+
+def test_an_environment_that_says_itself_what_it_needs_is_one_line(monkeypatch):
+    monkeypatch.setitem(sys.modules, "shimmy", None)
+    with pytest.raises(ConfigError, match=r"^task\.env: 'classic/hanabi_v5': Hanabi depends on"):
+        PettingZoo(env="classic/hanabi_v5")
 
 
 def test_episodes_of_an_environment_are_compared_with_each_other():
