@@ -71,8 +71,8 @@ def _limits(manifest: AgentManifest) -> str:
 
 
 _COLEARN = """\
-An OpenAI-compatible server that keeps the exact token ids and the cache of every session, once
-`pip install -e ".[serve]"` was said in a clone of colearn:
+An OpenAI-compatible server that keeps the exact token ids and the cache of every session. It needs
+`pip install -e ".[serve]"` in a clone of colearn:
 
 ```bash
 colearn serve . --port 8000     # {agent}

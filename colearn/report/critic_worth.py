@@ -176,7 +176,9 @@ def judged(label: str, turns: Sequence[TurnSummary], noise: float | None) -> str
     means = [turn.item_mean.mean for turn in turns if turn.item_mean is not None]
     best = max((ceiling[0] for ceiling in known), default=None)
     if best is None:
-        can = "what can be explained of it is not known, as no joint history came up twice"
+        can = "how much a critic can explain is unknown, because no joint history occurred twice"
+    elif best <= 0:
+        can = "a critic can explain none of it"
     elif best < WORTHWHILE:
         can = f"a critic can explain little of it (at most {show_number(best)})"
     else:
@@ -184,10 +186,10 @@ def judged(label: str, turns: Sequence[TurnSummary], noise: float | None) -> str
     if not explained:
         return f"{label}: {limits}; all returns were equal."
     reached, by_item = max(explained), max(means, default=0.0)
-    did = f"this one explains up to {show_number(reached)}"
-    enough = reached >= LEAST_EXPLAINED * (best if best is not None else 1.0)
-    if not enough:
-        did += ", so this says nothing about critics"
+    did = f"this critic explains {f'up to {show_number(reached)}' if reached > 0 else 'none of it'}"
+    ceiling = 1.0 if best is None else best
+    if ceiling >= WORTHWHILE and reached < LEAST_EXPLAINED * ceiling:
+        did += ", so this run does not test whether a critic helps"
     if by_item > max(reached, 0.0) + 0.05:
         did += f"; means by item explain {show_number(by_item)} (critic.baseline: item)"
     return f"{label}: {limits}; {can}; {did}."

@@ -77,7 +77,10 @@ def build_app(service: Service) -> FastAPI:
 
     @app.exception_handler(HTTPException)
     async def unknown(_: Request, error: HTTPException) -> Response:
-        texts = {404: "no such path", 405: "this path does not take this method"}
+        texts = {
+            404: "no such path; chat completions are at POST /v1/chat/completions",
+            405: "this path does not take this method",
+        }
         message = texts.get(error.status_code, "the request cannot be served")
         return refuse(ServeError(error.status_code, message, headers=error.headers))
 

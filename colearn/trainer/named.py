@@ -10,6 +10,8 @@ from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
+from pydantic_core import PydanticSerializationError, to_jsonable_python
+
 from colearn.config import Named, build_part, part_name
 from colearn.config.parts import KINDS, build_dataclass, field_default
 from colearn.contract import Algorithm, Callback, DecPOMDP, RewardFunction
@@ -46,7 +48,7 @@ class Names:
         """Print on stderr which objects are needed to resume the run in `folder`."""
         if self.objects:
             needed = ", ".join(name.removeprefix(PREFIX) for name in self.objects)
-            note(f"{folder}: a resume needs these objects again: {needed}")
+            note(f"to resume {folder}, pass the same objects again: {needed}")
 
     def task(self, task: Any) -> dict[str, Any] | str:
         """A config's `task` section."""
@@ -149,32 +151,44 @@ class Names:
         if isinstance(given, str):
             return given
         if isinstance(given, Mapping):
-            section = {key: self._setting(value) for key, value in given.items()}
-            if isinstance(section.get("name"), type):
-                section["name"] = self._class(section["name"], kind, base)
-            return section
+            named = {} if (name := given.get("name")) is None else {"name": name}
+            if isinstance(name, type):
+                named["name"] = self._class(name, kind, base)
+            settings = {key: value for key, value in given.items() if key != "name"}
+            return {**named, **self._settings(settings, kind[:-1])}
         return {"name": self._class(given, kind, base)}
 
-    def _setting(self, value: Any) -> Any:
-        """Returns a section's setting as in YAML, with functions replaced by their names."""
+    def _settings(self, settings: Mapping[str, Any], where: str) -> dict[str, Any]:
+        return {key: self._setting(one, f"{where}.{key}") for key, one in settings.items()}
+
+    def _setting(self, value: Any, where: str) -> Any:
+        """Returns a section's setting as in YAML, with functions and classes replaced by their
+        names. Errors: ConfigError for a value that a config cannot contain."""
         if isinstance(value, Mapping):
-            return {key: self._setting(one) for key, one in value.items()}
+            return self._settings(value, where)
         if isinstance(value, list | tuple):
-            return [self._setting(one) for one in value]
+            return [self._setting(one, where) for one in value]
         if isinstance(value, RewardFunction):
             return self.reward(value)
-        if callable(value) and not isinstance(value, type):
+        if callable(value):
             label = getattr(value, "__name__", type(value).__name__)
             return import_name(value) or self.add(value, label)
+        try:
+            to_jsonable_python(value)
+        except PydanticSerializationError:
+            raise ConfigError(
+                f"{where}: a config cannot contain a {type(value).__name__}; give a number, text, "
+                "a list, a mapping, a function or a class"
+            ) from None
         return value
 
     def _class(self, given: Any, kind: Any, base: type) -> str:
         if not (isinstance(given, type) and issubclass(given, base)):
             shown = given.__name__ if isinstance(given, type) else type(given).__name__
-            raise ConfigError(
-                f"{kind[:-1]}: {shown} is no {base.__name__}; give a name, or an object or a class "
-                f"of colearn.contract.{base.__name__}"
-            )
+            remedy = f"a name, or an object or a class of colearn.contract.{base.__name__}"
+            if base is DecPOMDP and hasattr(given, "possible_agents"):
+                remedy = f'{{"name": "pettingzoo", "env": {shown}}}'
+            raise ConfigError(f"{kind[:-1]}: {shown} is no {base.__name__}; give {remedy}")
         try:
             return _own_name(kind, given)
         except _Unnamed:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from colearn.errors import ConfigError
-from colearn.registry.own_code import imported
+from colearn.registry.own_code import own_function
 
 WAYS = ("Rock", "Paper", "Scissors", "Spock", "Lizard")
 """PettingZoo's names of the first choices, in its order."""
@@ -35,7 +35,7 @@ class Phrasing:
     def opening(self, agent: str, agents: Sequence[str]) -> str:
         """Text before the agent's first observation."""
         others = ", ".join(name for name in agents if name != agent)
-        return f"You are {agent} in {self.env}, with {others}."
+        return f"You are {agent} in {self.env.rpartition(':')[2]}, with {others}."
 
     def observation(self, agent: str, seen: Any) -> str:
         """Text of the environment's observation: all numbers of an array; a line or more for each
@@ -107,13 +107,7 @@ def phrasing(env: str, chosen: str | None) -> Phrasing:
     name = env.replace(".", "/")
     if chosen is None:
         return _KNOWN.get(name if "/" in name else f"classic/{name}", Plain)(env)
-    place, _, attribute = chosen.partition(":")
-    try:
-        kind = getattr(imported(place), attribute)
-    except (ModuleNotFoundError, AttributeError, ValueError):
-        raise ConfigError(
-            f"task.phrasing: no class '{chosen}'; write module:Class of a Phrasing"
-        ) from None
+    kind = own_function(chosen, "task.phrasing")
     if not (isinstance(kind, type) and issubclass(kind, Phrasing)):
         raise ConfigError(f"task.phrasing: '{chosen}' is no Phrasing; derive it from one")
     return kind(env)

@@ -15,6 +15,7 @@ from functools import lru_cache, partial
 from typing import Any
 
 from colearn.errors import ConfigError, TaskError, required
+from colearn.registry.own_code import own_function
 from colearn.text.real_number import real_number
 
 from ..live_games import LiveGames
@@ -28,7 +29,8 @@ class EnvironmentSource:
     """An environment's name and constructor arguments."""
 
     env: str
-    """Family and name, such as classic/rps_v2."""
+    """Family and name, such as classic/rps_v2; or module:Class of an environment outside
+    PettingZoo."""
     settings: Mapping[str, Any] = field(default_factory=dict, hash=False)
     parallel: bool = False
 
@@ -52,6 +54,8 @@ def creator(source: EnvironmentSource) -> Callable[..., Any]:
     Errors: MissingExtra without PettingZoo; ConfigError for an unknown name or form.
     """
     pettingzoo = required("pettingzoo", "games")
+    if ":" in source.env:
+        return own_function(source.env, "task.env")
     family, _, name = source.env.replace(".", "/").rpartition("/")
     family = family or "classic"
     if hasattr(pettingzoo, "make"):
@@ -97,7 +101,8 @@ def _module(source: EnvironmentSource, target: str) -> Any:
 
 def _unknown(source: EnvironmentSource) -> ConfigError:
     return ConfigError(
-        f"task.env: no environment '{source.env}'; write family/name, classic/rps_v2"
+        f"task.env: no environment '{source.env}'; write family/name (classic/rps_v2), or "
+        "module:Class for an environment of your own"
     )
 
 
@@ -111,8 +116,19 @@ def _needs(source: EnvironmentSource, error: ModuleNotFoundError) -> ConfigError
 
 
 def make(source: EnvironmentSource) -> Any:
-    """A new environment that has not been reset. Errors: as for `creator`."""
-    return creator(source)(**deepcopy(dict(source.settings)))
+    """A new environment that has not been reset.
+
+    Errors: as for `creator`; ConfigError if it has not the form that the task plays.
+    """
+    made = creator(source)(**deepcopy(dict(source.settings)))
+    form = "ParallelEnv" if source.parallel else "AECEnv"
+    if not isinstance(made, getattr(required("pettingzoo", "games"), form)):
+        other = "false" if source.parallel else "true"
+        raise ConfigError(
+            f"task.env: '{source.env}' made a {type(made).__name__}, which is not PettingZoo's "
+            f"{form}; name a class or function that makes one, or set task.parallel to {other}"
+        )
+    return made
 
 
 def _close(env: Any) -> None:

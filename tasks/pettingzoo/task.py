@@ -53,12 +53,12 @@ class PettingZoo(DecPOMDP[ZooItem, ZooState], LegalActions, RewardStructure):
     termination: no value is added to the rewards so far. All randomness follows from the seed that
     `reset` draws, so all branches of a tree have the same random outcomes.
 
-    Settings: `env`, family/name (`classic/rps_v2`; the family classic may be left out); `settings`,
-    the environment's constructor arguments; `parallel`, whether to use the environment's parallel
-    form; `horizon`, the maximum number of steps per episode; `phrasing`, module:Class of a custom
-    `Phrasing`; `team`, whether the joint reward is the mean over the agents, for cooperative
-    environments; `invalid_penalty`, the penalty for a reply that is not a legal action, which ends
-    the episode.
+    Settings: `env`, family/name (`classic/rps_v2`; the family classic may be left out), or
+    module:Class of another environment; `settings`, the environment's constructor arguments;
+    `parallel`, whether to use the environment's parallel form; `horizon`, the maximum number of
+    steps per episode; `phrasing`, module:Class of a custom `Phrasing`; `team`, whether the joint
+    reward is the mean over the agents, for cooperative environments; `invalid_penalty`, the penalty
+    for a reply that is not a legal action, which ends the episode.
 
     Metrics: `return_AGENT`, the environment's own return, and `invalid`.
 

@@ -154,7 +154,7 @@ def program(out: Path, iterations: int, *words: str, **environment: str) -> str:
 def test_a_run_of_objects_goes_on_in_another_process_that_gives_them_again(tmp_path: Path) -> None:
     program(tmp_path / "whole", 4)
     told = program(tmp_path / "parts", 2)
-    assert told.count("a resume needs these objects again: longest, rows_") == 1
+    assert told.count("pass the same objects again: longest, rows_") == 1
     program(tmp_path / "parts", 4, "resume")
     last = {(line["kind"], line["iteration"]): line for line in measured(tmp_path / "parts")}
     assert list(last.values()) == measured(tmp_path / "whole")
@@ -170,7 +170,7 @@ def test_one_rank_says_which_objects_a_resume_needs(
     for rank in ("0", "1"):
         monkeypatch.setenv("RANK", rank)
         names.tell(tmp_path)
-    assert capsys.readouterr().err.count("a resume needs these objects again: rows") == 1
+    assert capsys.readouterr().err.count("pass the same objects again: rows") == 1
 
 
 def test_several_ranks_need_a_folder_by_name(

@@ -223,3 +223,36 @@ def test_a_task_keeps_its_functions_where_a_later_one_has_their_name() -> None:
     assert [list(task.items("train")) for task in tasks] == [[1.0], [2.0]]
     grades = [own_function(task.grade, "task.grade")(None, None) for task in tasks]
     assert grades == [1.0, 2.0]
+
+
+class Room:
+    """An environment of PettingZoo, as far as its name goes."""
+
+    possible_agents = ("a", "b")
+
+
+def test_a_class_in_a_tasks_section_has_its_importable_name() -> None:
+    assert Names().task({"name": "pettingzoo", "env": Room}) == {
+        "name": "pettingzoo",
+        "env": f"{__name__}:Room",
+    }
+
+
+@pytest.mark.parametrize(
+    ("task", "line"),
+    [
+        (Room(), 'task: Room is no DecPOMDP; give {"name": "pettingzoo", "env": Room}'),
+        (
+            {"name": "pettingzoo", "settings": {"room": Room()}},
+            "task.settings.room: a config cannot contain a Room; give a number",
+        ),
+        (
+            {"name": "dataset", "share": np.arange(2)},
+            "task.share: a config cannot contain a ndarray; give a number",
+        ),
+    ],
+)
+def test_what_a_task_section_cannot_hold_is_one_line(task: Any, line: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        Names().task(task)
+    assert str(error.value).startswith(line)

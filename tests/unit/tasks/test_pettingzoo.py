@@ -132,7 +132,10 @@ def test_a_phrasing_of_ones_own_is_found_by_its_name():
         ({"env": "classic/rps_v2", "settings": {"games": 3}}, "task.settings: "),
         ({"settings": {"num_actions": 4}}, "task.settings: The number of actions must be an odd"),
         ({"env": "classic/tictactoe_v3", "parallel": True}, "task.parallel: "),
-        ({"phrasing": "nowhere:Nothing"}, "task.phrasing: no class 'nowhere:Nothing'"),
+        (
+            {"phrasing": "nowhere:Nothing"},
+            "task.phrasing: no module 'nowhere' for 'nowhere:Nothing'",
+        ),
         ({"horizon": 0}, "task.horizon: must be a whole number, got 0; set it to 1 or more"),
         ({"invalid_penalty": -1}, "task.invalid_penalty: must be a number of 0 or more"),
     ],

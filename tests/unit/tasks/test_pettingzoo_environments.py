@@ -166,3 +166,22 @@ def test_a_reward_that_is_no_number_is_one_line(made, paid):
 
     with pytest.raises(TaskError, match=r"^task\.env: 'a' was paid [^\n]+; the environment must "):
         played(made(step=step))
+
+
+def test_an_environment_of_ones_own_is_played_by_its_name_and_leaves_out_its_module():
+    task = PettingZoo(env=f"{__name__}:Counter", parallel=True)
+    assert begun_text(task).startswith("You are a in Counter, with b.\n")
+    assert len(played(task)) == 3
+
+
+@pytest.mark.parametrize(
+    ("settings", "line"),
+    [
+        ({"env": f"{__name__}:Counter"}, "made a Counter, which is not PettingZoo's AECEnv; "),
+        ({"env": f"{__name__}:Count"}, "has no 'Count'"),
+        ({"env": "counter"}, "or module:Class for an environment of your own"),
+    ],
+)
+def test_an_environment_that_the_task_cannot_play_is_one_line(settings, line):
+    with pytest.raises(ConfigError, match=rf"^task\.env: [^\n]*{line}"):
+        PettingZoo(**settings)
