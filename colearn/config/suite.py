@@ -41,7 +41,7 @@ class SuiteSettings(Section):
     """File name of the table."""
     title: str
     size: str
-    """The key of `sizes` to run."""
+    """The key of `sizes` to run; by default its only key."""
     sizes: dict[str, dict[str, str]]
     """Config for each size and task: the name of a shipped config, or a path."""
     tasks: tuple[str, ...] | None = None
@@ -58,6 +58,14 @@ class SuiteSettings(Section):
     each: dict[str, Any] = Field(default_factory=dict)
     """Overrides for every config; an algorithm's overrides in `compare.algorithms` take
     precedence."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _only_size(cls, given: Any) -> Any:
+        sizes = given.get("sizes") if isinstance(given, Mapping) else None
+        if isinstance(sizes, Mapping) and len(sizes) == 1:
+            return {"size": next(iter(sizes)), **given}
+        return given
 
     @model_validator(mode="after")
     def _complete(self) -> SuiteSettings:

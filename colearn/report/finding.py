@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations
+from statistics import fmean
 
 from colearn.contract import Headline
 from colearn.statistics.over_seeds import (
@@ -20,6 +21,8 @@ Ends = tuple[MeanEstimate | None, MeanEstimate | None, MeanEstimate | None]
 """Estimates of the headline metric's first and last value, and of the gain within seeds."""
 
 _SPELLED_OUT = 4
+_TOLERATED = 1.1
+"""Share of the budget up to which a longer run is not mentioned."""
 RETURN = Headline()
 
 
@@ -110,6 +113,17 @@ def headline(
             clauses.append(f"the {end} final mean is {best}'s, {_shown(changes[best][1])}")
     return (
         f"Evaluation {judged.label}: " + "; ".join([*clauses, *_differences(pairs, judged)]) + "."
+    )
+
+
+def budget_note(label: str, budget: int | None, used: Sequence[int]) -> str:
+    """Returns a sentence that the runs of `label` exceeded the budget of environment steps by more
+    than a tenth on average; "" if they did not."""
+    if budget is None or not used or (mean := fmean(used)) <= _TOLERATED * budget:
+        return ""
+    return (
+        f"{label} made {mean:,.0f} environment steps with a budget of {budget:,}, because an "
+        "iteration is never cut; fewer train.episodes make an iteration smaller."
     )
 
 

@@ -21,7 +21,7 @@ from colearn.statistics.over_seeds import (
 )
 
 from .critic_worth import critic_summary
-from .finding import compare_pairs, headline
+from .finding import budget_note, compare_pairs, headline
 from .repeats import independent, repeats_note
 from .source import Source
 from .summary import (
@@ -80,6 +80,7 @@ def summarise(source: Source) -> Summary:
     optima = {run.record.optimum for run in source.runs} - {None}
     sentences = [
         headline({k: (c.first, c.last, c.gain) for k, c in changes.items()}, pairs, judged),
+        *(budget_note(k, source.compared.environment_steps, _steps(v)) for k, v in groups.items()),
         *(repeats_note(k, len(runs), len(groups[k])) for k, runs in finished.items()),
         *(a.critic.sentence for a in algorithms.values() if a.critic is not None),
     ]
@@ -92,6 +93,11 @@ def summarise(source: Source) -> Summary:
         algorithms=algorithms,
         pairs=pairs,
     )
+
+
+def _steps(runs: Sequence[Run]) -> list[int]:
+    """The environment steps that each run has made at its last evaluation."""
+    return [run.evaluations[-1].environment_steps for run in runs if run.evaluations]
 
 
 def _summarise_algorithm(

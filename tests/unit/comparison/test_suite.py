@@ -67,6 +67,12 @@ def test_the_tasks_come_in_the_order_of_the_columns(tmp_path):
     assert list(load_suite(settings(tmp_path), ["size=large"]).configs) == ["one"]
 
 
+def test_the_only_size_needs_no_choice(tmp_path):
+    given = settings(tmp_path)
+    del given["size"], given["sizes"]["large"]
+    assert load_suite(given).size == "small"
+
+
 @pytest.mark.parametrize(
     ("override", "message"),
     [

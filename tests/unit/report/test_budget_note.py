@@ -1,0 +1,39 @@
+"""Runs that exceed the budget of environment steps are told in the report's first sentences."""
+
+import json
+
+import fabricated_runs as fabricated
+import pytest
+
+from colearn.report.finding import budget_note
+from colearn.report.source import read_source
+from colearn.report.summarise import summarise
+
+
+@pytest.mark.parametrize("used", [[400], [440, 430], []])
+def test_up_to_a_tenth_beyond_the_budget_is_not_told(used):
+    assert budget_note("magrpo", 400, used) == ""
+
+
+def test_without_one_budget_for_all_algorithms_nothing_is_told():
+    assert budget_note("magrpo", None, [640]) == ""
+
+
+def test_runs_beyond_the_budget_are_told_with_their_mean():
+    assert budget_note("magrpo", 400, [1240, 1260]) == (
+        "magrpo made 1,250 environment steps with a budget of 400, because an iteration is never "
+        "cut; fewer train.episodes make an iteration smaller."
+    )
+
+
+def test_the_headline_has_the_note_of_the_algorithm_that_exceeds_the_budget(tmp_path):
+    for algorithm in ("collm_cc", "magrpo"):
+        run = tmp_path / "runs" / f"{algorithm}-s0"
+        fabricated.write_run(run, algorithm, 0)
+        if algorithm == "magrpo":
+            lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+            lines[-1]["environment_steps"] = 640
+            fabricated.write_jsonl(run / "metrics.jsonl", lines)
+    headline = summarise(read_source(tmp_path)).headline
+    assert "magrpo made 640 environment steps with a budget of 400" in headline
+    assert "collm_cc made" not in headline
