@@ -126,6 +126,8 @@ def _run(arguments: list[str]) -> None:
             sys.stdout.flush()
     except (ColearnError, typer.TyperException) as error:
         message = error.format_message() if isinstance(error, typer.TyperException) else str(error)
+        if "--set" in arguments and "extra argument" in message:
+            message += " write --set KEY=VALUE without spaces around ="
         if speaks() or not getattr(error, "everywhere", False):
             print(f"error: {_one_line(message)}", file=sys.stderr)
         raise SystemExit(2) from None

@@ -29,7 +29,7 @@ _SHOWN = 100
 """Maximum number of characters of a key or a path in an error."""
 
 
-_BY_NAME = ("run.generator.", "run.host.", "run.learner.", "task.", "wrapper.")
+_BY_NAME = ("algorithm.", "run.generator.", "run.host.", "run.learner.", "task.", "wrapper.")
 """Sections that may be given as a plain name. A dotted key below such a section adds a setting to
 the named part."""
 
@@ -180,6 +180,7 @@ def _read_yaml(source: str | Path) -> dict[str, Any]:
 
 def _split(pair: str) -> tuple[str, Any]:
     key, separator, value = pair.partition("=")
+    key = key.strip()
     if not separator or not all(key.split(".")):
         raise ConfigError(f"--set {pair}: write dotted.key=value")
     try:

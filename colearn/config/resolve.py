@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from colearn.contract import Cast, DecPOMDP, GeneratorKind, HostKind, LearnerKind
-from colearn.contract.optional import refuse_unread_members
+from colearn.contract.task_frame import check_frame
 from colearn.errors import ConfigError, nearest
 from colearn.text.names import name_problem
 
@@ -41,7 +41,7 @@ def resolve(
     """
     if agents is None:
         task = build_task(config) if task is None else task
-        refuse_unread_members(task)
+        check_frame(task)
         agents = task.agents
     algorithm = build_algorithm(config)
     config = place(_with_critic(bind_agents(config, agents)))

@@ -193,6 +193,11 @@ class TaskChoice(Named):
 class AlgorithmChoice(Named):
     name: str = "collm_cc"
 
+    @model_validator(mode="before")
+    @classmethod
+    def _from_name(cls, given: Any) -> Any:
+        return {"name": given} if isinstance(given, str) else given
+
 
 class Config(Section):
     """Settings of one run, or of a comparison of several runs."""
@@ -211,7 +216,7 @@ class Config(Section):
     `pipeline` or `discussion` the team follows a prompt-based protocol; with `single` one agent
     plays the task."""
     algorithm: AlgorithmChoice = AlgorithmChoice()
-    """The algorithm's `name`, `discount`, and a section for each of its parts."""
+    """The algorithm's `name`, `discount`, and a section for each of its parts; or only its name."""
     base: str | dict[str, str] | None = None
     """Default path of all models and the critic; or several paths by name, from which a model
     selects one path as `base.NAME`."""

@@ -12,7 +12,7 @@ from colearn.text.validation import Fault, KeyPath, first_fault
 from .elsewhere import OF_ALGORITHMS, settings_class
 from .renamed import remedy
 from .settings import Config
-from .strict_section import NOT_A_NUMBER
+from .strict_section import EACH, NOT_A_NUMBER
 
 _ROOM = 100
 """Maximum number of characters of an input value in an error."""
@@ -34,7 +34,7 @@ def one_line(
     if kind == NOT_A_NUMBER:
         return f"{location}: {faults[0]['msg']}"
     if kind == "missing":
-        return f"{location}: missing; add it to the config"
+        return f"{location}: missing; {_remedy_of_missing(path, given)}"
     listed = any(fault["type"] in _LIST for fault in faults) and isinstance(
         value, str | int | float
     )
@@ -56,6 +56,13 @@ def _message(fault: Fault) -> str:
     if fault["type"] in _SECTION:
         return "must be a section with keys of its own"
     return fault["msg"].removeprefix("Value error, ").lower()
+
+
+def _remedy_of_missing(path: KeyPath, given: Any) -> str:
+    """Returns the remedy for a missing key; a model beside `*` may be meant to inherit from it."""
+    if len(path) == 3 and path[0] == "models" and EACH in given["models"]:
+        return f"a model that is named has settings of its own, without those of models.{EACH}"
+    return "add it to the config"
 
 
 def _of_algorithm(path: KeyPath, value: Any, cls: type[BaseModel] | None) -> str | None:

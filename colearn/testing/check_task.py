@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -15,8 +14,8 @@ from colearn.contract import (
     RewardStructure,
     horizon_of,
 )
-from colearn.contract.optional import refuse_unread_members
 from colearn.contract.seeding import derive_rng
+from colearn.contract.task_frame import check_frame
 from colearn.errors import TaskError, nearest
 from colearn.rollout.validate import (
     validate_earned,
@@ -75,7 +74,9 @@ def check_task(
 
     Errors: TaskError, one line with the method and the remedy.
     """
-    _check_frame(task)
+    check_frame(task)
+    for problem in filter(None, map(name_problem, task.agents)):
+        raise TaskError(f"task.agents: {problem}")
     copy = copied(
         task, "task", "keep plain data and module-level functions in it; steps run in workers"
     )
@@ -161,14 +162,12 @@ class _Checker:
             outcome = task.step(state, given, self._rng("step", turn))
             if given != said:
                 raise TaskError("task.step: changed the actions it was given; copy them first")
-            return outcome
+            return validate_outcome(outcome, task.agents)
 
         def step_otherwise(task: Task) -> None:
             task.step(state, dict(other), self._rng("other", turn))
 
-        outcome = validate_outcome(
-            self._pure("step", {"state": state}, step, between=step_otherwise), self.task.agents
-        )
+        outcome = self._pure("step", {"state": state}, step, between=step_otherwise)
         validate_earned(outcome.earned, turn + 1)
         self._check_late(outcome, turn)
         self._check_reward(outcome.reward)
@@ -282,36 +281,6 @@ class _Checker:
 
     def _rng(self, *where: int | str) -> np.random.Generator:
         return derive_rng(*self.key, *where)
-
-
-def _check_frame(task: Task) -> None:
-    """Check the members that a task needs before it can be played."""
-    refuse_unread_members(task)
-    agents = getattr(task, "agents", None)
-    if (
-        not isinstance(agents, tuple)
-        or not agents
-        or not all(isinstance(agent, str) and agent for agent in agents)
-        or len(set(agents)) != len(agents)
-    ):
-        raise TaskError(
-            f"task.agents: must be a tuple of different, non-empty names, got {agents!r}"
-        )
-    for problem in filter(None, map(name_problem, agents)):
-        raise TaskError(f"task.agents: {problem}")
-    horizon = getattr(task, "horizon", None)
-    if isinstance(horizon, bool) or not isinstance(horizon, int) or horizon < 1:
-        raise TaskError(f"task.horizon: must be a whole number of 1 or more, got {horizon!r}")
-    bounds = RewardStructure.of(task).reward_range
-    if bounds is not None and not (
-        isinstance(bounds, tuple)
-        and len(bounds) == 2
-        and all(isinstance(bound, (int, float)) and math.isfinite(bound) for bound in bounds)
-        and bounds[0] <= bounds[1]
-    ):
-        raise TaskError(
-            f"task.reward_range: must be None or (low, high), both finite, got {bounds!r}"
-        )
 
 
 def _observation(state: Any, agent: str) -> Callable[[Task], str | Observation | None]:

@@ -15,7 +15,7 @@ def real_number(value: Any) -> float:
     kind = getattr(getattr(value, "dtype", None), "kind", None)
     try:
         if not isinstance(value, str | bytes) and kind not in ("c", "U", "S"):
-            return float(value)
+            return float(value.detach() if hasattr(value, "detach") else value)  # torch
     except OverflowError:
         raise TypeError(f"a number beyond {sys.float_info.max:g}") from None
     except (TypeError, ValueError, RuntimeError):  # RuntimeError: torch

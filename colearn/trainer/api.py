@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Unpack
+from typing import TYPE_CHECKING, Unpack
 
 from colearn.contract import Callback
 from colearn.errors import ShortTraceback
@@ -21,6 +21,9 @@ from .kinds import (
 from .place import run_folder
 from .result import Result, read_result
 from .settings import config_from
+
+if TYPE_CHECKING:
+    from colearn.experiment.loop import Experiment, Report
 
 
 def train(
@@ -71,8 +74,12 @@ def train(
             sections=settings,
         )
         folder = run_folder(config, out, resume=resume)
-        names.tell(folder)
         with RunProgress(config) as shown:
-            run_with_restarts(config, folder, resume=resume, started=shown.started)
+
+            def started(experiment: Experiment) -> Report:
+                names.tell(folder)
+                return shown.started(experiment)
+
+            run_with_restarts(config, folder, resume=resume, started=started)
             shown.ended("finished")
         return read_result(folder)

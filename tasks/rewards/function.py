@@ -42,6 +42,11 @@ class PythonFunction(RewardFunction):
     def label(self) -> str:
         return self.target.rpartition(":")[2]
 
+    @property
+    def _shown(self) -> str:
+        """The function's name in an error, without the prefix of an object of the program."""
+        return self.label if is_given(self.target) else self.target
+
     def __call__(
         self,
         prompts: Sequence[PromptOrText],
@@ -55,26 +60,26 @@ class PythonFunction(RewardFunction):
         function = self._known or own_function(self.target, "task.reward")
         texts = {"prompts": prompts, "completions": completions}
         passed = {**texts, **columns, "log_extra": _discard, "log_metric": _discard}
-        _check_parameters(function, self.target, passed)
+        _check_parameters(function, self._shown, passed)
         rewards = function(**passed)
         if inspect.isawaitable(rewards):
             rewards = finish(rewards)
         if isinstance(rewards, str | bytes | Mapping):
             kind = "text" if isinstance(rewards, str | bytes) else type(rewards).__name__
             raise TaskError(
-                f"task.reward: '{self.target}' returned a {kind}, {rewards!r:.60}; return a list "
+                f"task.reward: '{self._shown}' returned a {kind}, {rewards!r:.60}; return a list "
                 "with one reward per completion"
             )
         try:
             given = list(islice(rewards, len(completions) + 1))  # it may be endless
         except TypeError:
             raise TaskError(
-                f"task.reward: '{self.target}' returned {type(rewards).__name__}; return a list "
+                f"task.reward: '{self._shown}' returned {type(rewards).__name__}; return a list "
                 "with one reward per completion"
             ) from None
         if len(given) != len(completions):
             raise TaskError(
-                f"task.reward: '{self.target}' returned {_counted(rewards, given)} rewards for "
+                f"task.reward: '{self._shown}' returned {_counted(rewards, given)} rewards for "
                 f"{len(completions)} completions; return one for each"
             )
         return [self._number(reward) for reward in given]
@@ -88,7 +93,7 @@ def _counted(rewards: Any, read: Sequence[Any]) -> str:
     return str(len(rewards)) if hasattr(rewards, "__len__") else f"{len(read)} or more"
 
 
-def _check_parameters(function: Callable[..., Any], target: str, passed: Mapping[str, Any]) -> None:
+def _check_parameters(function: Callable[..., Any], name: str, passed: Mapping[str, Any]) -> None:
     """Errors: TaskError for a function that requires other arguments or does not accept the
     arguments `passed`."""
     try:
@@ -99,7 +104,7 @@ def _check_parameters(function: Callable[..., Any], target: str, passed: Mapping
         signature.bind(**passed)
     except TypeError as error:
         raise TaskError(
-            f"task.reward: '{target}' cannot be called: {error}; it is given "
+            f"task.reward: '{name}' cannot be called: {error}; it is given "
             f"{', '.join(passed)}: name its parameters so, and add **kwargs for the others"
         ) from None
 

@@ -31,6 +31,11 @@ def test_numbers_of_every_library_are_floats(value: Any) -> None:
     assert real_number(value) == reward_number(value, "task") == number(value, "it") == 0.5
 
 
+@pytest.mark.filterwarnings("error")
+def test_a_tensor_with_a_gradient_is_a_number_without_a_warning() -> None:
+    assert real_number(torch.tensor(0.5, requires_grad=True)) == 0.5
+
+
 @pytest.mark.parametrize("value", NO_NUMBERS, ids=range(len(NO_NUMBERS)))
 def test_what_is_no_real_number_is_one_short_line(value: Any) -> None:
     with pytest.raises(TypeError, match=r"^[^\n]{1,60}$"):

@@ -11,6 +11,7 @@ from colearn.config import build_algorithm, load_config
 from colearn.credit.mixed import Mixed
 from colearn.errors import ConfigError
 from colearn.models.missing_folder import refuse_missing_folder
+from colearn.rollout.shapes import KaryTree
 
 
 def test_a_part_is_named_alone() -> None:
@@ -23,6 +24,23 @@ def test_a_part_that_is_named_alone_is_one_of_a_comparison() -> None:
     entries = {"magrpo": {"algorithm.credit": "mixed"}}
     changed = load_config(config.model_dump(mode="json"), {"compare.algorithms": entries})
     assert make_plan(changed).resolved["magrpo"].algorithm.credit == Mixed()
+
+
+def test_an_algorithm_is_named_alone_and_its_parts_can_still_be_set() -> None:
+    plain = {"task": "str_build", "models": {"*": {"path": "embedded"}}, "algorithm": "magrpo"}
+    config = load_config(plain, ["algorithm.rollout.k = 3"])
+    assert config.algorithm.name == "magrpo"
+    assert build_algorithm(config).checked_parts().rollout == KaryTree(3)
+
+
+def test_a_named_model_without_a_path_is_told_that_it_inherits_nothing() -> None:
+    given = {"task": "str_build", "models": {"*": {"path": "embedded"}}}
+    line = (
+        r"^models\.builder_1\.path: missing; a model that is named has settings of its own, "
+        r"without those of models\.\*$"
+    )
+    with pytest.raises(ConfigError, match=line):
+        load_config(given, ["models.builder_1.learning_rate=1e-4"])
 
 
 def test_steps_are_environment_steps() -> None:
