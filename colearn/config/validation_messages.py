@@ -34,7 +34,7 @@ def one_line(
     if kind == NOT_A_NUMBER:
         return f"{location}: {faults[0]['msg']}"
     if kind == "missing":
-        return f"{location}: missing; {_remedy_of_missing(path, given)}"
+        return f"{location}: missing; {_remedy_of_missing(path, data)}"
     listed = any(fault["type"] in _LIST for fault in faults) and isinstance(
         value, str | int | float
     )
@@ -58,9 +58,9 @@ def _message(fault: Fault) -> str:
     return fault["msg"].removeprefix("Value error, ").lower()
 
 
-def _remedy_of_missing(path: KeyPath, given: Any) -> str:
+def _remedy_of_missing(path: KeyPath, data: Any) -> str:
     """Returns the remedy for a missing key; a model beside `*` may be meant to inherit from it."""
-    if len(path) == 3 and path[0] == "models" and EACH in given["models"]:
+    if len(path) == 3 and path[0] == "models" and EACH in data["models"]:
         return f"a model that is named has settings of its own, without those of models.{EACH}"
     return "add it to the config"
 
