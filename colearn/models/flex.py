@@ -43,10 +43,6 @@ def too_large(mask: TreeMask) -> bool:
 
 def attend(query: Tensor, key: Tensor, value: Tensor, blocks: BlockMask, scale: float) -> Tensor:
     """Compute the attention output [B, heads, T, D] for `key` and `value` [B, key heads, T, D]."""
-    kind = query.device.type
-    if torch.is_autocast_enabled(kind):
-        compute = torch.get_autocast_dtype(kind)
-        query, key, value = query.to(compute), key.to(compute), value.to(compute)
     settings: dict[str, Any] = {"scale": scale, "enable_gqa": True}
     attended: Tensor = kernel()(query, key, value, block_mask=blocks, **settings)
     return attended

@@ -84,6 +84,10 @@ def tree_attention(
             module, query, key, value, attention_mask, scaling=scaling, **settings
         )
     scale = query.shape[-1] ** -0.5 if scaling is None else scaling
+    kind = query.device.type
+    if torch.is_autocast_enabled(kind):  # rotary embeddings leave queries and keys in float32
+        compute = torch.get_autocast_dtype(kind)
+        query, key, value = query.to(compute), key.to(compute), value.to(compute)
     if isinstance(attention_mask, FlexMask):
         attended = attend(query, key, value, attention_mask.blocks, scale)
         return attended.transpose(1, 2).contiguous(), None
@@ -153,8 +157,9 @@ class _Blocks(torch.autograd.Function):
     def backward(context: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         query, key, value, result, normaliser = context.saved_tensors
         keys, values = _repeated(key, query), _repeated(value, query)
-        of_query = torch.zeros_like(query)
-        of_keys, of_values = torch.zeros_like(keys), torch.zeros_like(values)
+        of_query, of_keys, of_values = (
+            torch.zeros_like(one, dtype=normaliser.dtype) for one in (query, keys, values)
+        )
         for first, last, blocks in context.rows:
             for block in blocks:
                 queried = slice(block.first, block.last)
@@ -179,13 +184,8 @@ class _Blocks(torch.autograd.Function):
             reduction="sum",
             head=key.shape[1],
         )
-        return (
-            of_query,
-            summed(of_keys),
-            summed(of_values),
-            None,
-            None,
-        )
+        gradients = of_query, summed(of_keys), summed(of_values)
+        return (*(one.to(query.dtype) for one in gradients), None, None)
 
 
 def _repeated(keys: Tensor, query: Tensor) -> Tensor:
