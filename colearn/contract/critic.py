@@ -4,9 +4,10 @@ agents whose values they are."""
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
+from colearn.statistics.scored import mean_scored
 from colearn.types import Tree
 
 from .advantage import AgentValues
@@ -88,14 +89,20 @@ class Critic(ABC):
     def numbers(
         self, tree: Tree[Any], reader: str, row: Row, values: AgentValues
     ) -> tuple[float, ...]:
-        """The inverse of `values`: for each mark, the value of the first agent that has a value
-        there."""
+        """The inverse of `values`: for each mark, the mean over the agents that have a value there.
+        Agents whose values are the same number share this number; values that are not scored are
+        left out of the mean."""
         agents = self.readers(tree.agents)[reader]
         return tuple(
-            next(
+            _shared(
                 value
                 for agent in (agents if mark.agent is None else (mark.agent,))
                 if (value := values[agent][mark.node]) is not None
             )
             for mark in row.marks
         )
+
+
+def _shared(values: Iterable[float]) -> float:
+    first, *others = values
+    return first if all(other == first for other in others) else mean_scored((first, *others))

@@ -1,4 +1,5 @@
 import dataclasses
+from math import nan
 
 import pytest
 from trees import chain, tree
@@ -114,6 +115,18 @@ def test_numbers_at_marks_are_values_of_agents_and_come_back(critic, reader):
     values = critic.values(turns, reader, row, numbers)
     assert set(values) == set(critic.readers(turns.agents)[reader])
     assert numbers and critic.numbers(turns, reader, row, values) == numbers
+
+
+def test_a_value_of_several_agents_has_the_mean_of_their_targets():
+    """The least squares over agents. An agent whose reward is not scored is left out."""
+    critic, turns = Centralized(), chain([0.0, 1.0])
+    row = critic.row(turns, TEAM, whole, limit=99)
+    targets = {"alice": (0.1, nan, None), "bob": (0.3, 4.0, None)}
+    assert critic.numbers(turns, TEAM, row, targets) == (0.2, 4.0)
+    third = 1.1  # three times it, divided by three, is another number
+    same = dict.fromkeys(("alice", "bob", "carol"), (third, nan, None))
+    three = dataclasses.replace(turns, agents=tuple(same))
+    assert critic.numbers(three, TEAM, row, same) == pytest.approx((third, nan), nan_ok=True, abs=0)
 
 
 def test_a_central_value_is_every_agents_whoever_acts():
