@@ -20,6 +20,7 @@ from colearn.algorithms.collm_dc import CoLLMDC
 from colearn.algorithms.magrpo import MAGRPO
 from colearn.config import OptimizerSettings
 from colearn.contract.algorithm import ValueLoss
+from colearn.contract.host import one_by_one
 from colearn.learn.local_learner import LocalLearner
 from colearn.learn.rate_schedule import rate_factor
 from colearn.loss.policy_gradient import PolicyGradient
@@ -477,6 +478,32 @@ def test_optimism_ends_with_the_first_random_reward_where_it_is_for_deterministi
         told.append(updater.update(trees, number).get("random_rewards"))
     assert levels == [(level, level) for level in expected]
     assert told == ([0.0, 1.0, 1.0] if asks else [None] * 3)
+
+
+def test_a_critic_takes_no_step_where_no_return_is_scored():
+    """AdamW's momentum would move it with gradients of 0, too."""
+    updater = updater_of(CoLLMCC(**PLAIN), cast(shared=False))
+    updater.update(played(2), 0)
+    critic = updater.critic.learners["team"]
+    before = {name: weight.clone() for name, weight in critic.weights().items()}
+    unscored = [
+        replace(tree, nodes=tuple(replace(node, reward=None) for node in tree.nodes))
+        for tree in played(2)
+    ]
+    updater.update(unscored, 1)
+    assert critic.steps == 1
+    assert all(weight.equal(before[name]) for name, weight in critic.weights().items())
+
+
+def test_metrics_of_critics_are_means_over_those_that_took_a_step():
+    """V is 0, so that the targets are the rewards."""
+    updater = updater_of(CoLLMDC(**PLAIN), cast(shared=False), head=0.0)
+    trees, critics = updater.parts.credited(played(2)), updater.critic
+    rows = critics.rows(trees) | {"ben": {}}  # as where ben did not act
+    fit = partial(updater._fit, done=0.0, together=one_by_one)
+    _, metrics = critics.fit(rows, [0, 1], updater.parts, trees, fit)
+    rewards = [node.reward for tree in trees for node in tree.nodes[1:]]
+    assert metrics["critic/target_mean"] == pytest.approx(np.mean(rewards))
 
 
 class Shifted(Notes):

@@ -136,14 +136,17 @@ class Critics:
         episodes: Sequence[Tree[Any]] | None,
         fit: Fit,
     ) -> tuple[list[AgentValues] | None, dict[str, float]]:
-        """Take one step of every value model on the trees `numbers`. Returns metrics, and the
-        values before the step, which the training pass reads. `episodes` are the iteration's
-        credited trees; None: the rows already have targets, and no values are returned."""
+        """Take one step of every value model on the trees `numbers`, unless none of its targets is
+        scored. Returns metrics, and the values before the step, which the training pass reads.
+        `episodes` are the iteration's credited trees; None: the rows already have targets, and no
+        values are returned."""
         current = None if episodes is None else {number: episodes[number] for number in numbers}
         fits: dict[NetworkKey, tuple[Learner, list[Row], CriticObjective]] = {}
         for name, model_rows in rows.items():
-            if some := rows_of(model_rows, numbers):  # a trained agent of its readers acted
-                objective = self.objective(parts.advantage, parts.value_loss, some, current)
+            some = rows_of(model_rows, numbers)
+            objective = self.objective(parts.advantage, parts.value_loss, some, current)
+            # zero gradients would still apply weight decay and momentum
+            if objective.total:
                 fits[NetworkKey("critic", name)] = self.learners[name], some, objective
         values: dict[int, dict[str, Values]] = {number: {} for number in numbers}
         metrics: dict[str, float] = {}
@@ -152,7 +155,7 @@ class Critics:
                 self.collect(fits[key][1], accumulated.values, current, values)
             for name, value in accumulated.metrics.items():
                 total = metrics.get(f"critic/{name}", 0.0)
-                metrics[f"critic/{name}"] = total + value / len(self.learners)
+                metrics[f"critic/{name}"] = total + value / len(fits)
             metrics |= {f"critic/{key.model}/{name}": value for name, value in stepped.items()}
         return None if current is None else list(values.values()), metrics
 
@@ -165,7 +168,7 @@ class Critics:
     ) -> CriticObjective:
         """Returns the objective of one value model in a minibatch, whose rows are `rows`.
         `episodes` maps tree numbers to credited trees; None if the rows already have targets."""
-        total = max(1, self._scored(advantage, rows, episodes))
+        total = self._scored(advantage, rows, episodes)
         return CriticObjective(settings, total, self.critic, advantage, episodes)
 
     def _scored(

@@ -115,7 +115,7 @@ class CriticObjective:
 
     settings: ValueLoss
     total: int
-    """Number of scored values in the minibatch; at least 1."""
+    """Number of scored values in the minibatch."""
     critic: Critic
     advantage: Advantage
     episodes: Mapping[int, Tree[None]] | None = None
