@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import isnan
 from typing import Any
 
 from colearn.contract import (
@@ -88,8 +89,9 @@ class CounterfactualBaseline(Advantage):
         return tuple(rows)
 
     def _worth(self, q: float | None, returned: float) -> float:
-        """Return the weighted sum of an executed action's return and Q (see `critic_share`)."""
-        if q is None or self.critic_share == 0.0:
+        """Return the weighted sum of an executed action's return and Q (see `critic_share`); NaN
+        if the return is not scored."""
+        if q is None or self.critic_share == 0.0 or isnan(returned):
             return returned
         return bootstrapped(q, returned, 1.0 - self.critic_share)
 

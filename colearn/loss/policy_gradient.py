@@ -119,6 +119,7 @@ class PolicyGradient(PolicyLoss):
         ratio = bounded(log_ratio).exp()
         plain = ratio * advantages
         kept = self._clipped(plain, ratio, advantages)
+        clipped = (kept != plain).sum()
         inside = self._inside(ratio)
         if inside is not None:
             kept = torch.where(inside, kept, 0.0)
@@ -131,7 +132,7 @@ class PolicyGradient(PolicyLoss):
         metrics = {
             "policy_loss": loss,
             "ratio_mean": ratio.sum() / terms,
-            "clip_fraction": (kept != plain).sum() / terms,
+            "clip_fraction": clipped / terms,
         }
         if inside is not None:
             metrics["mask_fraction"] = (~inside).sum() / terms

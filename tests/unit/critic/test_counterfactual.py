@@ -98,6 +98,12 @@ def test_a_share_of_q_takes_the_place_of_the_return_of_the_executed_action():
     assert rows == {0.25: [1.5, 0.75], 1.0: [0.0, 0.0]}
 
 
+def test_an_action_that_is_not_scored_is_not_trained_whatever_the_share_of_q():
+    q = {"ada": values([3.0, 1.0], [(2.0, 4.0), (1.0, 1.0)])}
+    (rows,) = CounterfactualBaseline(critic_share=1.0)([episode([3.0, math.nan])], [q])
+    assert rows[1:] == ({}, {})
+
+
 def test_the_share_of_q_changes_no_target():
     q = {"ada": values([9.0, 4.0], [(7.0,), (7.0,)])}
     (targets,) = CounterfactualBaseline(critic_share=1.0).targets([episode([3.0, 2.0])], [q])

@@ -560,6 +560,7 @@ def test_a_mask_drops_terms_outside_of_both_bounds_whatever_their_advantage():
     assert value == pytest.approx((1.2 + 1.0) / 2)
     assert grad == pytest.approx([0.0, 0.0, 0.6, 0.5, 0.0])
     assert metrics["mask_fraction"] == pytest.approx(3 / 5)
+    assert metrics["clip_fraction"] == 0.0  # there is no clip
 
 
 def test_a_mask_keeps_the_ratios_on_its_bounds():
