@@ -26,8 +26,9 @@ def check_run(run: ResolvedRun) -> None:
 
 def check_learning(run: ResolvedRun) -> None:
     """Check training. Errors: ConfigError if no model is trained, if a trained network uses
-    float16, or if a model sets `epochs` or `minibatch` while the critic recomputes advantages in
-    each joint minibatch (CoLLM's Alg. 1)."""
+    float16, if a model sets `epochs` or `minibatch` while the critic recomputes advantages in
+    each joint minibatch (CoLLM's Alg. 1), or if the value loss has settings that a solved head
+    ignores."""
     trained = {name: model for name, model in run.config.models.items() if model.trained}
     if not trained:
         raise ConfigError("models: no model is trained; set trained: true on one of them")
@@ -41,6 +42,14 @@ def check_learning(run: ResolvedRun) -> None:
                     f"train.{key} for all"
                 )
     _check_critic_apart(run, fixed=fixed)
+    loss = run.parts.value_loss
+    if run.config.critic is not None and run.config.critic.head == "ridge":
+        for key, ignored in (("clip", loss.clip is not None), ("expectile", loss.expectile != 0.5)):
+            if ignored:
+                raise ConfigError(
+                    f"algorithm.value_loss.{key}: critic.head: ridge predicts the mean of the "
+                    "returns, in one step; leave it out, or set critic.head: trained"
+                )
     for network in run.learners:
         if run.settings(network).dtype == "float16":
             raise ConfigError(

@@ -78,7 +78,8 @@ class CriticSettings(TrainedNetworkSettings):
     path: str | None = None
     """Path of the value model, in the form of `models.NAME.path`."""
     share: str | None = None
-    """Replaces `path`: `actor` adds a value head to the model of each agent."""
+    """Replaces `path`: `actor` adds a value head to the model of each agent. The heads are trained
+    with the settings of `models`, such as `models.NAME.head_learning_rate`."""
     from_: str | None = Field(default=None, alias="from")
     """The critic with which training starts; replaces `path`. The value is a folder written by
     `colearn export --critics` or `colearn critic fit`, a hub repository, or the folder of a run
@@ -151,12 +152,6 @@ class CriticSettings(TrainedNetworkSettings):
         if self.from_ is None and (self.frozen or self.foreign):
             raise ValueError("frozen and foreign describe a given critic; set from, or leave them")
         solved = self.head == "ridge"
-        needs_own_critic = self.epochs or self.minibatch or self.item_baseline or solved
-        if self.share is not None and needs_own_critic:
-            raise ValueError(
-                "epochs, minibatch, baseline: item and head need a critic of its own; set path, "
-                "not share"
-            )
         if solved and (self.epochs or self.minibatch or self.lora is not None):
             raise ValueError(
                 "head: ridge is solved once an update and trains nothing else; leave epochs, "
@@ -168,8 +163,11 @@ class CriticSettings(TrainedNetworkSettings):
             raise ValueError("a frozen critic has no iterations alone; leave warmup_iterations out")
         if self.share not in (None, "actor"):
             raise ValueError(f"share must be 'actor', got '{self.share}'")
-        if self.share is not None and self.readers != {EACH: EACH}:
-            raise ValueError("readers has no meaning with share; the heads sit on the actors")
-        if self.share is not None and self.warmup_iterations:
-            raise ValueError("warmup_iterations needs a critic of its own; set path, not share")
+        for name, field in type(self).model_fields.items() if self.share is not None else ():
+            value, usual = getattr(self, name), field.get_default(call_default_factory=True)
+            if name != "share" and value != usual and (name, value) != ("baseline", "none"):
+                raise ValueError(
+                    f"{name} needs a critic of its own; set path, not share: value heads on the "
+                    "actors have the settings of models"
+                )
         return self

@@ -40,7 +40,8 @@ def told_difference(key: str, one: Any, other: Any) -> str:
 
 
 def scheduled(config: Any) -> str | None:
-    """The dotted key of the first setting that is annealed over the whole budget, or None."""
+    """The dotted key of the first setting that depends on the used fraction of the budget, or
+    None."""
     for part in ("loss", "advantage", "value_loss"):
         if value_at(config, f"algorithm.{part}.anneal_fraction") is not None:
             return f"algorithm.{part}.anneal_fraction"
@@ -53,6 +54,8 @@ def scheduled(config: Any) -> str | None:
     for where, section in sections.items():
         if section and section.get("schedule", "constant") != "constant":
             return f"{where}.schedule"
+    if 0.0 < (value_at(config, "critic.frozen") or 0.0) < 1.0:
+        return "critic.frozen"
     return None
 
 

@@ -11,7 +11,7 @@ import torch
 import yaml
 from tiny import register, save_model
 
-from colearn.config import load_config
+from colearn.config import CriticSettings, load_config, resolve
 from colearn.contract import NetworkKey
 from colearn.errors import ConfigError
 from colearn.experiment.loop import Experiment
@@ -218,7 +218,10 @@ def test_a_solved_head_goes_on_with_the_experience_that_it_has_kept(
     [
         ({"head": "ridge", "epochs": 2}, "leave epochs"),
         ({"replay": 2}, "set head: ridge"),
-        ({"head": "ridge", "path": None, "share": "actor"}, "need a critic of its own"),
+        (
+            {"head": "ridge", "path": None, "share": "actor", "learning_rate": 3e-6},
+            "head needs a critic of its own",
+        ),
     ],
 )
 def test_settings_that_a_solved_head_has_not_are_one_line(
@@ -226,3 +229,23 @@ def test_settings_that_a_solved_head_has_not_are_one_line(
 ) -> None:
     with pytest.raises(ConfigError, match=told):
         load_config(settings(model, **setting))
+
+
+@pytest.mark.parametrize("setting", [{"clip": 0.2}, {"expectile": 0.9}])
+def test_a_solved_head_has_no_loss_whose_settings_it_would_ignore(
+    setting: dict[str, float], model: str
+) -> None:
+    config = settings(model, head="ridge")
+    config["algorithm"]["value_loss"] |= setting
+    (name,) = setting
+    with pytest.raises(ConfigError, match=rf"^algorithm\.value_loss\.{name}: .* set critic.head"):
+        resolve(load_config(config))
+
+
+@pytest.mark.parametrize(
+    "setting", [{"learning_rate": 1e-2}, {"head_learning_rate": 1e-2}, {"lora": {}}, {"epochs": 2}]
+)
+def test_heads_on_the_actors_have_the_settings_of_the_models(setting: dict[str, Any]) -> None:
+    (name,) = setting
+    with pytest.raises(ValueError, match=f"{name} needs a critic of its own; set path"):
+        CriticSettings(share="actor", **setting)

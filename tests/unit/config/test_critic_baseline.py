@@ -62,7 +62,7 @@ def test_means_by_item_can_be_set_where_they_are_no_default() -> None:
 
 
 def test_a_value_head_on_the_actor_cannot_have_means_by_item() -> None:
-    with pytest.raises(ConfigError, match=r"^critic: [^\n]*need a critic of its own"):
+    with pytest.raises(ConfigError, match=r"^critic: [^\n]*baseline needs a critic of its own"):
         config("collm_dc", {"share": "actor", "baseline": "item"})
 
 

@@ -19,8 +19,9 @@ def plain(steps: int, **sections: Any) -> dict[str, Any]:
 
 
 def test_a_run_at_constant_rates_may_be_longer():
-    constant = {"models": {"*": {"schedule": "constant"}}, "critic": None}
-    assert first_difference(plain(4, **constant), plain(8, **constant)) is None
+    for critic in (None, {"frozen": 0.0}, {"frozen": 1.0}):
+        constant = {"models": {"*": {"schedule": "constant"}}, "critic": critic}
+        assert first_difference(plain(4, **constant), plain(8, **constant)) is None
 
 
 @pytest.mark.parametrize(
@@ -28,6 +29,7 @@ def test_a_run_at_constant_rates_may_be_longer():
     [
         ({"models": {"*": {}, "a": {"schedule": "linear"}}}, "models.a.schedule"),
         ({"critic": {"schedule": "cosine"}}, "critic.schedule"),
+        ({"critic": {"frozen": 0.5}}, "critic.frozen"),
         ({"algorithm": {"loss": {"anneal_fraction": 1.0}}}, "algorithm.loss.anneal_fraction"),
         ({"agents": {"*": {"sampling": {"anneal": {"start": 1.0}}}}}, "agents.*.sampling.anneal"),
     ],
