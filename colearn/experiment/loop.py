@@ -86,7 +86,9 @@ class Experiment:
             self._summary = RunSummary(self.record, self.assembly, resumed=resume)
             self.record.rewind(resumed)
             self.progress = resumed or Progress()
-            if resumed is not None:
+            if resumed is None:
+                store_parts(self.progress, self.assembly)  # a given critic has means by item
+            else:
                 self._publish()
                 restore_parts(resumed, self.assembly)
             self.episodes = TrainingEpisodes(
@@ -325,9 +327,13 @@ class Experiment:
     ) -> dict[str, float]:
         """Run the part of an iteration that changes the state, and write its line of metrics."""
         progress, train = self.progress, self.assembly.run.config.train
-        metrics = updater.update(
-            trees, progress.iteration, self._at.done, self.experience.sampled_at(self._at)
-        )
+        try:
+            metrics = updater.update(
+                trees, progress.iteration, self._at.done, self.experience.sampled_at(self._at)
+            )
+        except Interrupted:  # before a model has changed; the next step repeats the update
+            restore_parts(progress, self.assembly)
+            raise
         self.interruption.hold()
         settle_cast(self.assembly, trees)
         store_parts(progress, self.assembly)
@@ -336,7 +342,9 @@ class Experiment:
         progress.environment_steps += counts.joint_actions
         progress.generations += counts.generations
         progress.generated_tokens += counts.tokens
-        progress.updates += int(metrics.pop("optimizer_steps"))
+        joint = metrics.pop("optimizer_steps")
+        own = (steps for name, steps in metrics.items() if name.endswith("/optimizer_steps"))
+        progress.updates += int(max((joint, *own)))
         lost: ServerLost | None = None
         try:
             if self.experience.refresh(self._at):

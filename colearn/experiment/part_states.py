@@ -14,7 +14,7 @@ from .assemble import Assembly
 
 
 def restore_parts(progress: Progress, assembly: Assembly) -> None:
-    """Restore the parts' state from the progress of a checkpoint."""
+    """Restore the parts' state from the progress of a run or of a checkpoint."""
     assembly.run.parts.advantage.restore(progress.baselines)
     assembly.run.cast.restore(progress.cast)
     if assembly.updater is not None:
@@ -23,7 +23,7 @@ def restore_parts(progress: Progress, assembly: Assembly) -> None:
 
 
 def store_parts(progress: Progress, assembly: Assembly) -> None:
-    """Copy the parts' state, after an update, into the progress that a checkpoint stores."""
+    """Copy the parts' state into the progress that a checkpoint stores."""
     progress.baselines = dict(assembly.run.parts.advantage.state())
     progress.cast = dict(assembly.run.cast.state())
     if assembly.updater is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,8 @@ from accelerate.utils import gather_object, reduce
 from torch import Tensor, nn
 
 from colearn.config import OptimizerSettings
+from colearn.contract import Accumulated, Objective
+from colearn.contract.rows import Row
 from colearn.contract.timeline import updates
 from colearn.models.network import Network
 from colearn.models.torch_settings import LARGE
@@ -55,6 +57,15 @@ class LocalLearner(NetworkLearner):
             weight_decay=settings.weight_decay,
             fused=self.device.type in ("cpu", "cuda"),  # one kernel per step
         )
+
+    def accumulate(self, rows: Sequence[Row], objective: Objective) -> Accumulated:
+        """As in the base class. An error or an interruption leaves no gradient, so that the update
+        can be repeated."""
+        try:
+            return super().accumulate(rows, objective)
+        except BaseException:
+            self.optimizer.zero_grad(set_to_none=True)
+            raise
 
     @updates
     def step(self, done: float) -> dict[str, float]:

@@ -48,6 +48,8 @@ class Progress(BaseModel):
     generations: Count = 0
     generated_tokens: Count = 0
     updates: Count = 0
+    """Number of optimiser steps; if models have schedules of their own, of the model with the
+    most."""
     wall_seconds: Annotated[float, Field(ge=0)] = 0.0
     """Seconds spent training, without evaluations."""
     evaluated: int | None = None

@@ -102,6 +102,20 @@ def test_a_run_goes_on_from_the_means_by_item_of_its_critic(model: str, tmp_path
     assert updater.item_means.state == means != {}
 
 
+def test_a_checkpoint_before_the_first_update_has_the_means_of_a_given_critic(
+    model: str, tmp_path: Path
+) -> None:
+    critic = {"path": model, "learning_rate": 3e-2, "baseline": "item"}
+    Experiment(load_config(settings(model, critic=critic)), tmp_path / "run").run()
+    config = load_config(given(model, tmp_path / "run"))
+    with Experiment(config, tmp_path / "next") as begun:
+        begun.evaluate()
+    resumed = Experiment(config, tmp_path / "next", resume=True)
+    assert resumed.progress.iteration == 0
+    (one, other) = (one.assembly.updater.item_means.state for one in (begun, resumed))
+    assert one == other != {}
+
+
 def test_critics_with_and_without_means_by_item_are_one_line(model: str, tmp_path: Path) -> None:
     algorithm = {"name": "collm_dc"}
     Experiment(load_config(settings(model, algorithm=algorithm)), tmp_path / "run").run()

@@ -12,6 +12,7 @@ from safetensors.torch import load_file
 import colearn
 from colearn.errors import ConfigError
 from colearn.experiment.interruption import Interrupted
+from colearn.learn.local_learner import LocalLearner
 from tests.helpers.reward_functions import matches
 from tests.integration.test_objects import ROWS, SETTINGS, TEAM, TINY, measured
 
@@ -90,6 +91,32 @@ def test_an_error_in_the_program_leaves_the_last_checkpoint(tmp_path: Path) -> N
     run = colearn.open_run(tmp_path / "run")
     assert run.record().status == "interrupted"
     assert [one.iteration for one in run.checkpoints.all()] == [1]
+
+
+def test_an_update_that_a_signal_has_ended_early_is_repeated_by_the_next_step(
+    whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its gradients are left, and returns that its means by item have counted."""
+    merged, interrupted = LocalLearner._merged, list[bool]()
+    with trainer(tmp_path / "run") as steps:
+
+        def told(*given: Any) -> Any:
+            if steps.progress.iteration == 1 and not interrupted:
+                interrupted.append(True)
+                signal.raise_signal(signal.SIGINT)
+            return merged(*given)
+
+        monkeypatch.setattr(LocalLearner, "_merged", told)
+        steps.evaluate()
+        steps.step()
+        steps.evaluate()
+        with pytest.raises(Interrupted):
+            steps.step()
+        assert steps.progress.iteration == 1
+        while not steps.over:
+            steps.step()
+            steps.evaluate()
+    assert measured(tmp_path / "run") == measured(whole)
 
 
 def test_a_signal_in_a_step_is_raised_behind_it_and_the_next_step_goes_on(
