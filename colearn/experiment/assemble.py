@@ -71,7 +71,7 @@ def assemble(config: Config) -> Assembly:
     check_unmasked(config.model_dump(mode="json"))
     resolved = resolve(with_given_critic(config), auto=resolve_device("auto").type)
     check_evaluation(resolved)
-    given = given_critics(resolved)
+    manifests = given_critics(resolved)
     folders = base_folders(resolved, resolved.networks)
     run = with_folders(resolved, folders)
     tokenizers = Tokenizers()
@@ -83,7 +83,7 @@ def assemble(config: Config) -> Assembly:
             run=resolved,
             players=players,
             host=host,
-            updater=_updater(run, host, tokenizers, given) if run.algorithm.learns else None,
+            updater=_updater(run, host, tokenizers, manifests) if run.algorithm.learns else None,
             exact=_exact(run, host, players) if run.config.evaluation.exact else None,
             bases=bases_of(resolved, folders),
             copies=_state_copies(resolved, host),
@@ -110,14 +110,14 @@ def _players(run: ResolvedRun, host: ModelHost) -> dict[str, Player]:
             weights_version=_steps_of(learner),
             truncates=config.language_agents[hosted.agent].overflow == "truncate",
         )
-    everyone = {**config.agents, **config.players}
-    for name, settings in everyone.items():
+    all_settings = {**config.agents, **config.players}
+    for name, settings in all_settings.items():
         if settings.program is not None:
             players[name] = Program(build_program(settings.program, f"{name}.program"))
         if settings.endpoint is not None:
             players[name] = _remote(name, settings)
-    past = [name for name in players if name not in everyone]
-    return {name: players[name] for name in (*everyone, *past)}
+    past = [name for name in players if name not in all_settings]
+    return {name: players[name] for name in (*all_settings, *past)}
 
 
 def _remote(name: str, settings: AgentSettings) -> Player:
@@ -140,7 +140,7 @@ def _state_copies(run: ResolvedRun, host: ModelHost) -> dict[NetworkKey, FrozenC
     references. A fixed reference is loaded from its model's path, not restored from a
     checkpoint."""
     copies = host.copies.items()
-    return {key: one for key, one in copies if key.kind == "past" or run.moving}
+    return {key: copy for key, copy in copies if key.kind == "past" or run.moving}
 
 
 def _past(host: ModelHost) -> dict[int, dict[str, FrozenCopy]]:
@@ -155,10 +155,10 @@ def _updater(
     run: ResolvedRun,
     host: ModelHost,
     tokenizers: Tokenizers,
-    given: Mapping[str, CriticManifest],
+    manifests: Mapping[str, CriticManifest],
 ) -> Updater:
     config, parts = run.config, run.parts
-    learners = {key.model: one for key, one in host.learners.items() if key.kind == "actor"}
+    learners = {key.model: learner for key, learner in host.learners.items() if key.kind == "actor"}
     critic = None
     if len(learners) < len(host.learners):
         assert config.critic is not None and config.critic.path is not None
@@ -177,7 +177,11 @@ def _updater(
             value=parts.critic.on_actor if parts.critic is not None and run.heads else None,
         ),
         critic=critic,
-        references={key.model: one for key, one in host.copies.items() if key.kind == "reference"},
+        references={
+            key.model: reference
+            for key, reference in host.copies.items()
+            if key.kind == "reference"
+        },
         seed=config.run.seed,
         schedule=UpdateSchedule(config.train.epochs, config.train.minibatch),
         target_kl=config.train.target_kl,
@@ -188,10 +192,14 @@ def _updater(
             for name in run.with_own_schedule
         },
         critic_alone=0 if config.critic is None else config.critic.warmup_iterations,
-        given=_given(config, given),
+        given=_given(config, manifests),
         critic_schedule=_critic_schedule(run),
         item_means=ItemMeans(
-            {key: told for one in given.values() for key, told in one.item_means.items()}
+            {
+                key: means
+                for manifest in manifests.values()
+                for key, means in manifest.item_means.items()
+            }
         ),
         item_baseline=config.critic is not None and config.critic.item_baseline,
     )
@@ -211,7 +219,7 @@ def _critic_schedule(run: ResolvedRun) -> UpdateSchedule | None:
 def _given(config: Config, manifests: Mapping[str, CriticManifest]) -> GivenCritics | None:
     if not manifests or config.critic is None:
         return None
-    scales = {name: (one.centre, one.deviation) for name, one in manifests.items()}
+    scales = {name: (manifest.centre, manifest.deviation) for name, manifest in manifests.items()}
     return GivenCritics(scales, config.critic.frozen)
 
 

@@ -81,8 +81,10 @@ class EarlyStopping(Callback):
         if self.patience is None:
             return None
         best, since = self._values[0], 0
-        for one in self._values[1:]:
-            best, since = (one, 0) if one > best + self.min_change else (best, since + 1)
+        for next_value in self._values[1:]:
+            best, since = (
+                (next_value, 0) if next_value > best + self.min_change else (best, since + 1)
+            )
         if since < self.patience:
             return None
         return f"{name} has not improved on {sign * best:.6g} for {since} evaluations"

@@ -60,9 +60,11 @@ class CheckpointManager:
     def due(self, progress: Progress) -> bool:
         """Whether a checkpoint is due, because the iteration is a multiple of `checkpoint_every` or
         because `checkpoint_minutes` have passed."""
-        every, minutes = self.settings.checkpoint_every, self.settings.checkpoint_minutes
+        interval, minutes = self.settings.checkpoint_every, self.settings.checkpoint_minutes
         over = minutes is not None and monotonic() - self._at >= 60 * minutes
-        return self.processes.any(over) or (every is not None and progress.iteration % every == 0)
+        return self.processes.any(over) or (
+            interval is not None and progress.iteration % interval == 0
+        )
 
     def save(self, progress: Progress) -> Path | None:
         """Write the state and return the checkpoint's folder; return None if this state was already

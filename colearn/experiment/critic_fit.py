@@ -150,8 +150,8 @@ def fit_critic(
             "critic: a critic of tokens reads ids, which recorded episodes do not have; set "
             "algorithm.critic.name to decentralized"
         )
-    episodes = run.parts.credited([tree for one in folders for tree in _trees(one, agents)])
-    held, trained = _split(episodes, settings)
+    episodes = run.parts.credited([tree for folder in folders for tree in _trees(folder, agents)])
+    held_out, trained = _split(episodes, settings)
     if config.critic is not None and config.critic.head == "ridge":
         settings = replace(settings, epochs=1, minibatch=sum(len(e.nodes) for e in trained))
     placed = with_folders(run, base_folders(run, keys))
@@ -162,15 +162,15 @@ def fit_critic(
         replace(run.parts, value_loss=ValueLoss()),
         trained,
         settings,
-        lambda epoch: _tell(report, epoch, critics, held),
+        lambda epoch: _tell(report, epoch, critics, held_out),
     )
     of_state = critics.critic.of_state
-    predictions = _judged(critics, held)
+    predictions = _judged(critics, held_out)
     return Fitted(
         networks=networks,
         run=run,
-        joint_actions=critic_joint_actions(run, sum(len(one.nodes) - 1 for one in episodes)),
-        episodes=(len(trained), len(held)),
+        joint_actions=critic_joint_actions(run, sum(len(tree.nodes) - 1 for tree in episodes)),
+        episodes=(len(trained), len(held_out)),
         worth=worth_by_turn(predictions),
         item_mean=item_mean_worth(
             list(
@@ -179,7 +179,9 @@ def fit_critic(
             predictions,
         ),
         ceilings=ceilings(episodes) if of_state else (),
-        metrics={key: worth_by_turn(_judged(critics, held, model=key.model)) for key in networks},
+        metrics={
+            key: worth_by_turn(_judged(critics, held_out, model=key.model)) for key in networks
+        },
     )
 
 
@@ -271,9 +273,9 @@ def _train(
     cut = [list(minibatches(episodes, settings.minibatch, order)) for order in orders]
     steps, total = 0, sum(map(len, cut))
     for epoch, batches in enumerate(cut, start=1):
-        some = {name: _of_one_agent(model_rows, rng) for name, model_rows in rows.items()}
+        epoch_rows = {name: _of_one_agent(model_rows, rng) for name, model_rows in rows.items()}
         for numbers in batches:
-            critics.fit(some, numbers, parts, None, partial(_stepped, done=steps / total))
+            critics.fit(epoch_rows, numbers, parts, None, partial(_stepped, done=steps / total))
             steps += 1
         report(epoch)
 
@@ -291,7 +293,7 @@ def _of_one_agent(rows: ModelRows, rng: np.random.Generator) -> ModelRows:
     keeps only the mark of one random agent, which is sampled again in every epoch. All marks of a
     joint action have the same target, and every mark costs as much as the whole joint action."""
 
-    def drawn(row: Row) -> Row:
+    def one_per_node(row: Row) -> Row:
         by_node: dict[int, list[int]] = {}
         for place, mark in enumerate(row.marks):
             if mark.agent is None:
@@ -299,7 +301,7 @@ def _of_one_agent(rows: ModelRows, rng: np.random.Generator) -> ModelRows:
             by_node.setdefault(mark.node, []).append(place)
         return with_marks(row, [int(rng.choice(places)) for places in by_node.values()])
 
-    return {number: list(map(drawn, some)) for number, some in rows.items()}
+    return {number: list(map(one_per_node, tree_rows)) for number, tree_rows in rows.items()}
 
 
 def _returns(episodes: Sequence[Tree[Any]], *, of_state: bool) -> list[AgentValues]:
@@ -326,11 +328,13 @@ def _judged(
     values = critics.read(episodes)
     if model is not None:
         readers = critics.critic.readers(episodes[0].agents).items()
-        own = {a for r, agents in readers if critics.value_model(r) == model for a in agents}
-        values = [{a: v for a, v in one.items() if a in own} for one in values]
+        own_agents = {a for r, agents in readers if critics.value_model(r) == model for a in agents}
+        values = [{a: v for a, v in by_agent.items() if a in own_agents} for by_agent in values]
     return list(pairs(episodes, values, of_state=critics.critic.of_state, single=True))
 
 
-def _tell(report: Report | None, epoch: int, critics: Critics, held: Sequence[Tree[Any]]) -> None:
+def _tell(
+    report: Report | None, epoch: int, critics: Critics, held_out: Sequence[Tree[Any]]
+) -> None:
     if report is not None:
-        report(epoch, worth_by_turn(_judged(critics, held)))
+        report(epoch, worth_by_turn(_judged(critics, held_out)))

@@ -35,8 +35,8 @@ class RunClock:
 
     def __init__(self, host: ModelHost) -> None:
         self.timeline, self._timed = Timeline(), _timed(host)
-        for name, one in self._timed.items():
-            one.timeline, one.timed_as = self.timeline, name
+        for name, source in self._timed.items():
+            source.timeline, source.timed_as = self.timeline, name
 
     def metrics(self, started: float, rolled: float, ended: float) -> dict[str, float]:
         """Timeline metrics of an iteration whose rollout ran from `started` to `rolled` and whose
@@ -54,9 +54,9 @@ def _parity_gaps(timed: Mapping[str, Timed]) -> dict[str, float]:
     """For each generator, the largest log-probability difference from the trained model in the last
     check."""
     return {
-        f"parity_gap/{name}": one.gap
-        for name, one in timed.items()
-        if isinstance(one, TokenEngine) and one.gap is not None
+        f"parity_gap/{name}": source.gap
+        for name, source in timed.items()
+        if isinstance(source, TokenEngine) and source.gap is not None
     }
 
 
@@ -65,7 +65,7 @@ def _timed(host: ModelHost) -> dict[str, Timed]:
     If there are several generators, each one is named after its first player."""
     timed: dict[str, Timed] = {}
     for engine in host.engines:
-        first = next(name for name, one in host.players.items() if one.engine is engine)
+        first = next(name for name, player in host.players.items() if player.engine is engine)
         several = len(host.engines) > 1
         timed[f"generator/{first}" if several else "generator"] = engine
     for key, learner in host.learners.items():

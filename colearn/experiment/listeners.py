@@ -62,7 +62,7 @@ class Listeners:
         chosen = self._run.config.run.trackers if self._processes.main else ()
         for callback in (
             *self._run.callbacks,
-            *(build_tracker(one, folder.path, plain) for one in chosen),
+            *(build_tracker(tracker, folder.path, plain) for tracker in chosen),
         ):
             with self._writing(callback):
                 callback.on_start(event)
@@ -105,8 +105,8 @@ class Listeners:
         """Notify callbacks and trackers of an evaluation and record the evaluation with its first
         episodes. Errors, raised before a line is written: ConfigError if the headline metric is
         missing, or for a metric that is not a number."""
-        shown, at = trees[: self._run.config.evaluation.transcripts], self._progress.iteration
-        episodes = [{"iteration": at, **transcript(self._run.task, tree)} for tree in shown]
+        first_trees, at = trees[: self._run.config.evaluation.transcripts], self._progress.iteration
+        episodes = [{"iteration": at, **transcript(self._run.task, tree)} for tree in first_trees]
         event = EvaluateEvent(
             **self._place,
             trees=trees,
@@ -144,9 +144,9 @@ class Listeners:
         includes the metrics that callbacks have added. Callbacks that add metrics are notified
         before all other callbacks, regardless of the configured order, so that the other callbacks
         can watch the added metrics."""
-        trackers = [one for one in self._started if isinstance(one, Tracker)]
-        others = [one for one in self._started if not isinstance(one, Tracker)]
-        for callback in sorted(others, key=lambda one: not one.adds):
+        trackers = [callback for callback in self._started if isinstance(callback, Tracker)]
+        others = [callback for callback in self._started if not isinstance(callback, Tracker)]
+        for callback in sorted(others, key=lambda callback: not callback.adds):
             _tell(callback, event)
         if isinstance(event, EvaluateEvent):
             name, metrics = event.headline.metric, event.metrics
@@ -210,11 +210,11 @@ def _number(callback: Callback, name: Any, value: Any) -> float:
         number = nan if value is None else real_number(value)
         if isinstance(name, str):
             return number
-        shown = str(number)
+        text = str(number)
     except TypeError as error:
-        shown = str(error)
+        text = str(error)
     raise ConfigError(
-        f"callbacks: {type(callback).__name__} set the metric {name!r:.60} to {shown}; set a "
+        f"callbacks: {type(callback).__name__} set the metric {name!r:.60} to {text}; set a "
         "number under a name"
     )
 

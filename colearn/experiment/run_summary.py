@@ -87,8 +87,8 @@ class RunSummary:
         """
         task = self.assembly.run.task
         with asking(task, "costs"):
-            here = validate_costs(Services.of(task).costs())
-        parts = (self._earlier_costs, here, validate_costs(self.elsewhere))
+            costs = validate_costs(Services.of(task).costs())
+        parts = (self._earlier_costs, costs, validate_costs(self.elsewhere))
         names = dict.fromkeys(name for part in parts for name in part)
         return {name: sum(part.get(name, 0.0) for part in parts) for name in names}
 

@@ -56,7 +56,9 @@ class StaleRollouts(Experience):
         staleness: int,
     ) -> None:
         self._episodes, self._processes, self._publish = episodes, processes, publish
-        self._actors = {str(key): one for key, one in learners.items() if key.kind == "actor"}
+        self._actors = {
+            str(key): learner for key, learner in learners.items() if key.kind == "actor"
+        }
         self._staleness = staleness
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="rollout")
         self._pending: dict[int, Future[Grown]] = {}
@@ -169,7 +171,7 @@ class StaleRollouts(Experience):
         self._pending[iteration] = self._thread.submit(grow)
 
     def _snapshot(self, at: TrainingPoint) -> _Behaviour:
-        return _Behaviour(at, {key: one.copy() for key, one in self._actors.items()})
+        return _Behaviour(at, {key: learner.copy() for key, learner in self._actors.items()})
 
 
 def _expected(source: TrainingPoint, ahead: int) -> float:

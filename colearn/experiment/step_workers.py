@@ -51,29 +51,29 @@ class StepWorkers(Executor):
         self._task = task
         self.costs: Counter[str] = Counter()
         """Costs of the task's services in the workers, by name."""
-        given = (_pickled("the task", task), folder(), added)
-        self._pool = ProcessPoolExecutor(count, context, initializer=_begin, initargs=given)
+        arguments = (_pickled("the task", task), folder(), added)
+        self._pool = ProcessPoolExecutor(count, context, initializer=_begin, initargs=arguments)
 
     def submit(self, call: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         """Run a function call in a worker. Errors: ConfigError for a state or an action that cannot
         be pickled."""
-        done: Future[Any] = Future()
+        outer: Future[Any] = Future()
         inner = self._pool.submit(_work, _pickled("a state", (call, args, kwargs), self._task))
-        inner.add_done_callback(lambda ended: self._deliver(ended, done))
-        return done
+        inner.add_done_callback(lambda ended: self._deliver(ended, outer))
+        return outer
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         self._pool.shutdown(wait, cancel_futures=cancel_futures)
 
-    def _deliver(self, ended: Future[Any], done: Future[Any]) -> None:
+    def _deliver(self, ended: Future[Any], outer: Future[Any]) -> None:
         if ended.cancelled():
-            done.cancel()
+            outer.cancel()
         elif (error := ended.exception()) is not None:
-            done.set_exception(error)
+            outer.set_exception(error)
         else:
             answer, costs = pickle.loads(ended.result())
             self.costs.update(costs)
-            done.set_result(answer)
+            outer.set_result(answer)
 
 
 class _Pickler(pickle.Pickler):
@@ -90,13 +90,13 @@ class _Unpickler(pickle.Unpickler):
         return _task()
 
 
-def _pickled(what: str, value: object, task: object = None) -> bytes:
+def _pickled(name: str, value: object, task: object = None) -> bytes:
     file = io.BytesIO()
     try:
         _Pickler(file, task).dump(value)
     except Exception as error:  # noqa: BLE001 - __reduce__ and __getstate__ raise anything
         raise ConfigError(
-            f"run.step_workers: {what} cannot be sent to a worker process ({reason_of(error)}); "
+            f"run.step_workers: {name} cannot be sent to a worker process ({reason_of(error)}); "
             "keep what cannot be pickled out of it, or set it to 0"
         ) from None
     return file.getvalue()
@@ -110,15 +110,15 @@ def _task() -> DecPOMDP[Any, Any]:
     return _OWN[0]
 
 
-def _begin(sent: bytes, own_folder: str | None, added: bool) -> None:
+def _begin(payload: bytes, own_folder: str | None, added: bool) -> None:
     # Ctrl-C reaches the workers, too, and is the trainer's to answer
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     begin_worker(own_folder, added)
-    _OWN[:] = [pickle.loads(sent)]
+    _OWN[:] = [pickle.loads(payload)]
 
 
-def _work(sent: bytes) -> bytes:
-    call, args, kwargs = _Unpickler(io.BytesIO(sent)).load()
+def _work(payload: bytes) -> bytes:
+    call, args, kwargs = _Unpickler(io.BytesIO(payload)).load()
     before = Counter(Services.of(_task()).costs())
     answer = call(*args, **kwargs)
     spent = Counter(Services.of(_task()).costs())

@@ -211,9 +211,9 @@ def _starting(tracker: str, remedy: str) -> Iterator[None]:
     except OSError:
         raise  # a failed write
     except Exception as error:
-        said = reason_of(error)
+        reason = reason_of(error)
         raise ConfigError(
-            f"run.trackers: {tracker} does not start ({type(error).__name__}: {said}); {remedy}"
+            f"run.trackers: {tracker} does not start ({type(error).__name__}: {reason}); {remedy}"
         ) from error
 
 

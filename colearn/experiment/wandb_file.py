@@ -35,9 +35,9 @@ def records(data: bytes) -> Iterator[bytes]:
     header with a checksum, the chunk's length and its type."""
     at, parts = _FILE_HEADER, b""
     while at + _HEADER <= len(data):
-        left = _BLOCK - at % _BLOCK
-        if left < _HEADER:
-            at += left
+        room = _BLOCK - at % _BLOCK
+        if room < _HEADER:
+            at += room
             continue
         _, length, kind = struct.unpack("<IHB", data[at : at + _HEADER])
         end = at + _HEADER + length

@@ -60,8 +60,8 @@ def _ending(task: DecPOMDP[Any, Any], item: Any) -> dict[str, float | None]:
     rng, name = derive_rng("check"), item_name(item)
     state = begin(task, item, rng, name)
     for _ in range(task.horizon):
-        seen = observations(task, state, name)
-        actions = {agent: legal_action(task, state, agent, rng, name) or "" for agent in seen}
+        by_agent = observations(task, state, name)
+        actions = {agent: legal_action(task, state, agent, rng, name) or "" for agent in by_agent}
         outcome = step(task, state, actions, rng, name)
         state = outcome.state
         if outcome.done:

@@ -105,28 +105,30 @@ class ExactEvaluator:
     def _ask(self, agent: str) -> QueriedHistories:
         """Enumerate an agent's private histories, turn by turn, and query the probabilities of the
         legal replies at each history."""
-        asked = QueriedHistories(agent, self.specs[agent], self.networks[agent])
+        histories = QueriedHistories(agent, self.specs[agent], self.networks[agent])
         words = self.task.action_words(agent)
-        at: dict[tuple[int, ...], HistoryNode] = {(): asked.opened(self.task.shown(agent, 0, None))}
+        at: dict[tuple[int, ...], HistoryNode] = {
+            (): histories.opened(self.task.shown(agent, 0, None))
+        }
         for turn, privates in enumerate(self.histories.private(agent)):
             if turn:
                 at = {
-                    (*before, action, seen): asked.observed(
-                        at[tuple(before)], words[action], self.task.shown(agent, turn, seen)
+                    (*before, action, observation): histories.observed(
+                        at[tuple(before)], words[action], self.task.shown(agent, turn, observation)
                     )
-                    for *before, action, seen in privates
+                    for *before, action, observation in privates
                 }
             for private in privates:
-                asked.ask(at[private], words)
-        return asked
+                histories.ask(at[private], words)
+        return histories
 
     def _policies(self) -> dict[Decoding, Tables]:
         """Tables pi(a | h) over private histories by turn, for each decoding and agent."""
         policies: dict[Decoding, Tables] = {name: {} for name in DECODINGS}
         for number, agent in enumerate(self.task.agents):
-            asked = self._asked[agent]
-            hot = temperatures(asked.spec)
-            rows = iter(asked.probabilities(hot, self.token_budget))
+            histories = self._asked[agent]
+            hot = temperatures(histories.spec)
+            rows = iter(histories.probabilities(hot, self.token_budget))
             by_turn = [
                 np.stack(list(itertools.islice(rows, turn.counts[number])))
                 for turn in self.histories.turns

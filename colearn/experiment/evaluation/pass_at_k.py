@@ -28,9 +28,9 @@ def pass_at_k(samples: int, passed: int, k: int) -> float:
         raise ConfigError(
             f"k: {k} must lie between 1 and samples ({samples}); draw more samples or lower k"
         )
-    few, many = sorted((passed, k))
+    smaller, larger = sorted((passed, k))
     # C(n-c, k) / C(n, k) is symmetric in c and k, so the shorter of the two products serves.
-    return 1.0 - math.prod((samples - many - i) / (samples - i) for i in range(few))
+    return 1.0 - math.prod((samples - larger - i) / (samples - i) for i in range(smaller))
 
 
 def mean_pass_at_k(counts: Iterable[tuple[int, int]], k: int) -> float:

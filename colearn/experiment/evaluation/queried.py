@@ -30,7 +30,7 @@ def exact_names(task: QueriedTask) -> set[str]:
         for agent in task.agents
     }
     judged = task.judge(uniform)
-    return {REJECTED, *(_named(name, one) for name in judged for one in DECODINGS)}
+    return {REJECTED, *(_named(name, decoding) for name in judged for decoding in DECODINGS)}
 
 
 class QueriedEvaluator:
@@ -78,13 +78,13 @@ class QueriedEvaluator:
             }
             measured = self.task.judge(policy)
             metrics |= {_named(name, decoding): value for name, value in measured.items()}
-        sums = [float(table[0].sum()) for own in tables.values() for table in own]
+        sums = [float(table[0].sum()) for agent_tables in tables.values() for table in agent_tables]
         return {**metrics, REJECTED: max(0.0, *(1.0 - total for total in sums))}
 
     def _probabilities(self, agent: str) -> list[Array]:
         """pi(reply | history) for each decision, shape [decodings, valid replies]."""
-        asked = self._asked[agent]
-        return asked.probabilities(temperatures(asked.spec), self.token_budget)
+        histories = self._asked[agent]
+        return histories.probabilities(temperatures(histories.spec), self.token_budget)
 
 
 def _named(name: str, decoding: Decoding) -> str:
@@ -102,14 +102,16 @@ def _normalised(table: Array, place: int) -> Array:
     return normal
 
 
-def _ask(asked: QueriedHistories, decisions: Sequence[Decision]) -> QueriedHistories:
+def _ask(histories: QueriedHistories, decisions: Sequence[Decision]) -> QueriedHistories:
     """Query an agent's valid replies at every decision."""
     for decision in decisions:
         place: HistoryNode | None = None
         reply = ""
         for text, following in (*decision.history, (decision.observation, "")):
-            place = asked.opened(text) if place is None else asked.observed(place, reply, text)
+            place = (
+                histories.opened(text) if place is None else histories.observed(place, reply, text)
+            )
             reply = following
         assert place is not None
-        asked.ask(place, decision.replies)
-    return asked
+        histories.ask(place, decision.replies)
+    return histories

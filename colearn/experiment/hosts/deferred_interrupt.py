@@ -13,10 +13,10 @@ from colearn.text.notes import PREFIX, speaks
 
 
 @contextmanager
-def deferred_interrupt(what: str, seconds: float) -> Iterator[None]:
+def deferred_interrupt(activity: str, seconds: float) -> Iterator[None]:
     """Context that defers SIGINT to the end of its block, even if the block ends with an error. The
     previous handler is then called; Python's own handler raises KeyboardInterrupt. A second SIGINT
-    is not deferred, and the first SIGINT is deferred by at most `seconds`. `what` describes the
+    is not deferred, and the first SIGINT is deferred by at most `seconds`. `activity` describes the
     block in the note for the user.
 
     Only the main thread handles signals, so the context has no effect in other threads.
@@ -40,7 +40,9 @@ def deferred_interrupt(what: str, seconds: float) -> Iterator[None]:
         timer.start()
         if speaks():
             # print is not reentrant, and the signal may have interrupted one
-            line = f"SIGINT: ends after {what}, within {seconds:g} s; a second signal ends at once"
+            line = (
+                f"SIGINT: ends after {activity}, within {seconds:g} s; a second signal ends at once"
+            )
             os.write(2, f"{PREFIX}{line}\n".encode())
 
     signal.signal(signal.SIGINT, handle)

@@ -56,15 +56,17 @@ class WorkerLink:
         if self._pool is None:
             return [self.processes[0](method, *args[0])]
         calls = [
-            self._pool.submit(process, method, *own)
-            for process, own in zip(self.processes, args, strict=True)
+            self._pool.submit(process, method, *arguments)
+            for process, arguments in zip(self.processes, args, strict=True)
         ]
         wait(calls, return_when=FIRST_EXCEPTION)
         if failures := [error for call in calls if call.done() and (error := call.exception())]:
             if not any(isinstance(error, ModelLost) for error in failures):
                 wait(calls, timeout=_REPORTED)
             failures = [error for call in calls if call.done() and (error := call.exception())]
-            raise next((one for one in failures if isinstance(one, ModelLost)), failures[0])
+            raise next(
+                (failure for failure in failures if isinstance(failure, ModelLost)), failures[0]
+            )
         return [call.result() for call in calls]
 
     def close(self) -> None:

@@ -39,7 +39,7 @@ class LocalHost(ModelHost):
         keys: Collection[NetworkKey] | None = None,
     ) -> None:
         networks = TeamBuilder(run).build(keys)
-        bases = {id(one.base): one.base.causal for one in networks.values()}
+        bases = {id(network.base): network.base.causal for network in networks.values()}
         self._threads_before = use_threads(run.config.run.threads, bases.values())
         self._tf32_before = use_tf32(run.config.run.tf32)
         self.learners = _learners(run, networks)
@@ -50,9 +50,11 @@ class LocalHost(ModelHost):
         }
         self.players = _players(run, networks, self.learners, tokenizers)
         live = [o for o in self.engines if isinstance(o, TransformersEngine) and not o.copies]
-        if len(live) == len({id(one.base) for one in live}):
+        if len(live) == len({id(engine.base) for engine in live}):
             share_cores(live)
-        self.networks = {k: one for k, one in networks.items() if k.kind in ("actor", "critic")}
+        self.networks = {
+            k: network for k, network in networks.items() if k.kind in ("actor", "critic")
+        }
         self._pool = ThreadPoolExecutor(thread_name_prefix="model") if threads else None
 
     @property

@@ -94,9 +94,12 @@ class ModelWorker:
             engine.lags = run.algorithm.learns and config.train.staleness > 0
         seats = {
             name: WorkerPlayer(
-                one.agent, self.engines.index(one.engine), one.spec.adapter, one.spec.positions
+                player.agent,
+                self.engines.index(player.engine),
+                player.spec.adapter,
+                player.spec.positions,
             )
-            for name, one in self.host.players.items()
+            for name, player in self.host.players.items()
         }
         return seats, dict(self.host.parameters)
 
@@ -123,14 +126,14 @@ class ModelWorker:
         """Call a method of a frozen copy and return the result."""
         return getattr(self.host.copies[key], method)(*args)
 
-    def generate(self, engine: int, sent: Sequence[SentRequest]) -> list[list[SentAnswer]]:
+    def generate(self, engine: int, sent_requests: Sequence[SentRequest]) -> list[list[SentAnswer]]:
         """Answer a batch of requests. Errors: as for the engine's `submit`."""
         requests = [
             request if number is None else replace(request, continues=self._kept[number])
-            for request, number in sent
+            for request, number in sent_requests
         ]
         answers = asyncio.run(_submitted(self.engines[engine], requests))
-        return [[(one, self._keep(one.history)) for one in group] for group in answers]
+        return [[(answer, self._keep(answer.history)) for answer in group] for group in answers]
 
     def sync(self, engine: int) -> dict[str, int | None]:
         """Load the learners' weights into an engine; returns the versions of these weights by
@@ -142,11 +145,11 @@ class ModelWorker:
         """Call `rest` of an engine, because the engine's models are about to be updated."""
         self.engines[engine].rest()
 
-    def versions(self, engine: int) -> dict[str, int | None]:
+    def versions(self, number: int) -> dict[str, int | None]:
         """The version of each player's weights; None: the learner's live weights."""
-        one = self.engines[engine]
+        engine = self.engines[number]
         players = self.host.players.items()
-        return {name: one.version(name) for name, player in players if player.engine is one}
+        return {name: engine.version(name) for name, player in players if player.engine is engine}
 
     def drop(self, numbers: Sequence[int]) -> None:
         """Free the objects that are stored under these numbers. Objects that `close` has freed are

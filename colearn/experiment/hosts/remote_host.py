@@ -90,9 +90,9 @@ class RemoteHost(ModelHost):
     def fetch(self) -> None:
         for key, network in self.networks.items():
             if key in self.learners:
-                own = network.trained()
+                weights = network.trained()
                 for name, weight in self.learners[key].weights().items():
-                    own[name].copy_(weight)
+                    weights[name].copy_(weight)
                 network.base.revision += 1
 
     def together(self, calls: Mapping[NetworkKey, Callable[[], Given]]) -> dict[NetworkKey, Given]:

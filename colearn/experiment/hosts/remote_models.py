@@ -93,8 +93,8 @@ class RemoteLearner(Learner):
 class RemoteWeightCopy(WeightCopy):
     """Copy of a learner's weights, stored in the learner's worker."""
 
-    def __init__(self, learner: RemoteLearner, kept: WorkerHandle) -> None:
-        self._learner, self._kept, self.steps = learner, kept, learner.steps
+    def __init__(self, learner: RemoteLearner, handle: WorkerHandle) -> None:
+        self._learner, self._kept, self.steps = learner, handle, learner.steps
 
     def put(self) -> None:
         self._do("put")
@@ -109,8 +109,8 @@ class RemoteWeightCopy(WeightCopy):
         self.steps = steps
 
     def _do(self, method: str, *args: Any) -> None:
-        every = [(number, method, *args) for number in self._kept.numbers]
-        self._learner.link.each("weight_copy", every)
+        calls = [(number, method, *args) for number in self._kept.numbers]
+        self._learner.link.each("weight_copy", calls)
 
 
 class RemoteCopy(FrozenCopy):
@@ -152,23 +152,23 @@ class RemoteEngine(BatchEngine):
 
     def generate(self, requests: Sequence[TokenRequest]) -> list[list[TokenAnswer]]:
         processes = self.link.processes
-        sent: list[list[SentRequest]] = [[] for _ in processes]
+        by_process: list[list[SentRequest]] = [[] for _ in processes]
         rows = [0] * len(processes)
         place: list[tuple[int, int]] = []
         for request in requests:
-            kept = None if request.continues is None else self._kept.get(request.continues)
-            at = rows.index(min(rows)) if kept is None else processes.index(kept.link)
+            handle = None if request.continues is None else self._kept.get(request.continues)
+            at = rows.index(min(rows)) if handle is None else processes.index(handle.link)
             rows[at] += len(request.seeds)
-            place.append((at, len(sent[at])))
+            place.append((at, len(by_process[at])))
             bare = replace(request, continues=None, listener=None)
-            sent[at].append((bare, None if kept is None else kept.number))
+            by_process[at].append((bare, None if handle is None else handle.number))
         answered: list[list[list[SentAnswer]]] = self.link.each(
-            "generate", [(self.number, own) for own in sent]
+            "generate", [(self.number, process_requests) for process_requests in by_process]
         )
         answers = []
         for at, number in place:
-            for answer, kept_as in answered[at][number]:
-                self._kept[answer.history] = RemoteHandle(processes[at], kept_as)
+            for answer, kept_number in answered[at][number]:
+                self._kept[answer.history] = RemoteHandle(processes[at], kept_number)
             answers.append([answer for answer, _ in answered[at][number]])
         return answers
 

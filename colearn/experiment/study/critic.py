@@ -71,17 +71,17 @@ def study_critic(
     with tempfile.TemporaryDirectory() as scratch:
         critics = [load_critic(critic)] if critic is not None else []
         for key in () if critics else _own(resolved, folder.path):
-            kept = Path(scratch) / str(key)
-            kept.mkdir()
-            keep_critic(resolved, key, checkpoint, kept, joint_actions=0)
-            critics.append(load_critic(kept, device="cpu"))
+            critic_folder = Path(scratch) / str(key)
+            critic_folder.mkdir()
+            keep_critic(resolved, key, checkpoint, critic_folder, joint_actions=0)
+            critics.append(load_critic(critic_folder, device="cpu"))
     evaluation = config.evaluation.model_copy(update={"repeats": repeats})
     played = config.model_copy(update={"evaluation": evaluation})
     forks = not ProgramEpisodes.of(resolved.task).program
     shape = _shape(resolved.task.horizon, branches, forks=forks)
     episodes = held_out_episodes(played, checkpoint.path, shape=shape)
     noise = gradient_noise([read_run(folder)])
-    return [_studied(one, episodes, noise) for one in critics]
+    return [_studied(loaded, episodes, noise) for loaded in critics]
 
 
 def _own(run: Any, folder: Path) -> Sequence[NetworkKey]:
@@ -109,13 +109,16 @@ def _studied(
     values = dict(enumerate(critic.values(episodes)))
     item_means = ItemMeans().offsets(critic.critic, episodes)
     line = critic_line(critic.critic, 0, values, episodes, item_means)
-    known = {one.turn: one for one in ceilings(episodes, [item_name(one.item) for one in episodes])}
+    known = {
+        ceiling.turn: ceiling
+        for ceiling in ceilings(episodes, [item_name(tree.item) for tree in episodes])
+    }
     turns = tuple(
         replace(
             turn,
             ceiling=None
-            if (one := known.get(turn.turn)) is None
-            else (one.explainable, one.low, one.high),
+            if (ceiling := known.get(turn.turn)) is None
+            else (ceiling.explainable, ceiling.low, ceiling.high),
         )
         for turn in turn_summaries([[line]])
     )

@@ -104,9 +104,9 @@ def rewards_by_agent(runs: Sequence[Run], agents: Sequence[str]) -> dict[str, Cu
     objective."""
     curves = {}
     for agent in agents:
-        drawn = curve(runs, "environment_steps", partial(_standardised, agent))
-        if drawn is not None:
-            curves[agent] = drawn
+        reward_curve = curve(runs, "environment_steps", partial(_standardised, agent))
+        if reward_curve is not None:
+            curves[agent] = reward_curve
     return curves
 
 
@@ -151,9 +151,9 @@ def _evaluated(run: Run, metric: str) -> list[tuple[Line, float]]:
 
 
 def _html(study: Study, content: ResultTable, source: Source, together: str) -> str:
-    shown = [(dict(enumerate(study.rewards.values())), "Standardised return of each role")]
+    figures = [(dict(enumerate(study.rewards.values())), "Standardised return of each role")]
     if study.turns is not None:
-        shown.append(({0: study.turns}, "Turns of an episode"))
+        figures.append(({0: study.turns}, "Turns of an episode"))
     teams = "; ".join(f"{title}: {show_estimate(v)}" for title, v in study.teams.items())
     return render(
         "study.html",
@@ -161,5 +161,5 @@ def _html(study: Study, content: ResultTable, source: Source, together: str) -> 
         headline=f"{study.metric}: {teams}",
         table=content,
         agents=list(study.rewards),
-        figures=[(small_svg(curves), caption) for curves, caption in shown],
+        figures=[(small_svg(curves), caption) for curves, caption in figures],
     )
