@@ -53,7 +53,9 @@ def _bounded(cls: type) -> dict[str, tuple[TypeAdapter[Any], str]]:
                 message = f"unknown '{{}}'; use {', '.join(others)} or {last}"
                 checks[name] = TypeAdapter[Any](hint), message
             elif get_origin(inner) is Annotated:
-                (bound,) = (one for one in get_args(inner) if isinstance(one, FieldInfo))
+                (bound,) = (
+                    argument for argument in get_args(inner) if isinstance(argument, FieldInfo)
+                )
                 remedy = f"; {bound.description}" if bound.description else ""
                 checks[name] = (
                     TypeAdapter[Any](hint),
@@ -64,10 +66,10 @@ def _bounded(cls: type) -> dict[str, tuple[TypeAdapter[Any], str]]:
 
 def _bound_text(bound: FieldInfo) -> str:
     bounds = {
-        name: f"{getattr(one, name):g}"
-        for one in bound.metadata
+        name: f"{getattr(constraint, name):g}"
+        for constraint in bound.metadata
         for name in ("ge", "gt", "le", "lt")
-        if hasattr(one, name)
+        if hasattr(constraint, name)
     }
     match bounds:
         case {"ge": low, "le": high}:

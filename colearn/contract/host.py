@@ -113,7 +113,7 @@ class ModelHost(ABC):
     @property
     def engines(self) -> list[TokenEngine]:
         """The distinct engines."""
-        return list({id(one.engine): one.engine for one in self.players.values()}.values())
+        return list({id(player.engine): player.engine for player in self.players.values()}.values())
 
     def together(self, calls: Mapping[NetworkKey, Callable[[], Given]]) -> dict[NetworkKey, Given]:
         """Implements `Together`; sequential by default."""

@@ -286,13 +286,13 @@ def refuse_without(option: type[TaskOption], task: object) -> None:
     members. If the interface has abstract methods, the error is raised only if the task has all of
     these methods."""
     names, all_of_them = _members(option)
-    given = [name for name in names if hasattr(task, name)]
-    if not given or (all_of_them and len(given) < len(names)):
+    found_names = [name for name in names if hasattr(task, name)]
+    if not found_names or (all_of_them and len(found_names) < len(names)):
         return
     kind = (task if isinstance(task, type) else type(task)).__name__
     raise TaskError(
-        f"task.{min(given)}: {kind} has it without its interface, so nobody would read it; add "
-        f"colearn.contract.{option.__name__} to the bases of {kind}, or rename it"
+        f"task.{min(found_names)}: {kind} has it without its interface, so nobody would read it; "
+        f"add colearn.contract.{option.__name__} to the bases of {kind}, or rename it"
     )
 
 

@@ -22,22 +22,22 @@ def contexts(tree: Tree[Any], agent: str) -> list[list[Node[Any]]]:
     continue from a cut node. This node contributes only the candidate action, since no agent acts
     on its observation.
     """
-    found: list[list[Node[Any]]] = []
+    found_contexts: list[list[Node[Any]]] = []
     of_node: list[int] = []
     for node in tree.nodes:
         if node.cut and not node.samples(agent):
             of_node.append(-1)  # another agent's candidate: not continued and not trained
             continue
-        seen = None if node.cut else node.observations.get(agent)
+        observation = None if node.cut else node.observations.get(agent)
         before = None if node.parent is None else of_node[node.parent]
-        opens = before is None or (seen is not None and seen.fresh)
+        opens = before is None or (observation is not None and observation.fresh)
         if before is not None:
             ends = opens or node.cut
-            found[before].append(replace(node, observations={}) if ends else node)
+            found_contexts[before].append(replace(node, observations={}) if ends else node)
         if opens:
-            found.append([replace(node, parent=None, actions={})])
-        of_node.append(len(found) - 1 if before is None or opens else before)
-    return found
+            found_contexts.append([replace(node, parent=None, actions={})])
+        of_node.append(len(found_contexts) - 1 if before is None or opens else before)
+    return found_contexts
 
 
 class Packer:
@@ -103,14 +103,14 @@ class Packer:
         return self._pieces[piece].end - 1
 
 
-def with_marks(row: Row, kept: Sequence[int]) -> Row:
-    """Returns a critic's row with only the marks at the indices `kept` of `row.marks`, and only the
+def with_marks(row: Row, indices: Sequence[int]) -> Row:
+    """Returns a critic's row with only the marks at `indices` of `row.marks`, and only the
     pieces (runs of tokens) on which these marks depend."""
     of_token = {
         index: number for number, p in enumerate(row.pieces) for index in range(p.start, p.end)
     }
     needed: set[int] = set()
-    for place in kept:
+    for place in indices:
         number = of_token[row.marks[place].index]
         while number >= 0 and number not in needed:
             needed.add(number)
@@ -130,9 +130,9 @@ def with_marks(row: Row, kept: Sequence[int]) -> Row:
             )
         )
         tokens += row.tokens[piece.start : piece.end]
-    marks = [row.marks[place] for place in kept]
+    marks = [row.marks[place] for place in indices]
     fields: dict[str, Any] = {
-        name: tuple(numbers[place] for place in kept)
+        name: tuple(numbers[place] for place in indices)
         for name in ("targets", "old_values", "baselines")
         if (numbers := getattr(row, name))
     }

@@ -90,8 +90,8 @@ class Picture:
         """The picture as JSON data. A cell is [column, row, kind, owner, mark]; kind and owner
         are indices into `kinds` and `owners`, -1 for none."""
         kinds = self.kinds
-        every = chain.from_iterable(panel.cells.values() for panel in self.panels)
-        owners = tuple(dict.fromkeys(cell.owner for cell in every if cell.owner))
+        cells = chain.from_iterable(panel.cells.values() for panel in self.panels)
+        owners = tuple(dict.fromkeys(cell.owner for cell in cells if cell.owner))
         place = {name: number for number, name in enumerate(kinds)}
         seat = {name: number for number, name in enumerate(owners)}
         return {

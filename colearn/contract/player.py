@@ -43,9 +43,9 @@ class SampledAction:
     """Number of tokens in the context before the action."""
 
     @classmethod
-    def of(cls, given: str | SampledAction) -> SampledAction:
+    def of(cls, action: str | SampledAction) -> SampledAction:
         """Convert an action that `step` received; a string becomes an action without tokens."""
-        return given if isinstance(given, SampledAction) else cls(Action(given))
+        return action if isinstance(action, SampledAction) else cls(Action(action))
 
     @property
     def text(self) -> str:
@@ -57,9 +57,9 @@ class SampledAction:
         return SampledAction, (self.action, None, self.context_tokens)
 
 
-def text_of(given: str | SampledAction) -> str:
+def text_of(action: str | SampledAction) -> str:
     """The text of an action, without its reasoning."""
-    return given.text if isinstance(given, SampledAction) else given
+    return action.text if isinstance(action, SampledAction) else action
 
 
 class Player(ABC):

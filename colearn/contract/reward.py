@@ -47,8 +47,8 @@ class RewardFunction(ABC):
         """
 
 
-def text_of(said: PromptOrText) -> str:
+def text_of(prompt: PromptOrText) -> str:
     """Returns the contents of messages, joined by line breaks; returns plain text unchanged."""
-    if isinstance(said, str):
-        return said
-    return "\n".join(message["content"] for message in said)
+    if isinstance(prompt, str):
+        return prompt
+    return "\n".join(message["content"] for message in prompt)

@@ -101,7 +101,7 @@ class Rollout(ABC):
     ) -> Sequence[int]:
         """The children to expand further, as indices into the joint actions of all rounds; all by
         default."""
-        return range(sum(len(one.joint_actions) for one in tried))
+        return range(sum(len(tried_round.joint_actions) for tried_round in tried))
 
     @property
     def revisits(self) -> bool:

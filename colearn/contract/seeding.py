@@ -43,11 +43,11 @@ def borrowed_global_generators() -> Iterator[None]:
     """Context manager for code that draws from Python's and numpy's global generators. Only one
     thread at a time can be in the context. Both generators are restored on exit."""
     with _global:
-        kept = _states()
+        states = _states()
         try:
             yield
         finally:
-            _set(kept)
+            _set(states)
 
 
 class OwnGenerators:

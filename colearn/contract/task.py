@@ -94,9 +94,9 @@ class DecPOMDP(ABC, Generic[Item, State]):
 
 def joint_observations(task: DecPOMDP[Any, Any], state: Any) -> dict[str, Observation]:
     """The observations of all agents that act in `state`, by agent."""
-    seen = {agent: task.observe(state, agent) for agent in task.agents}
+    observations = {agent: task.observe(state, agent) for agent in task.agents}
     return {
-        agent: shown if isinstance(shown, Observation) else Observation(shown)
-        for agent, shown in seen.items()
-        if shown is not None
+        agent: observation if isinstance(observation, Observation) else Observation(observation)
+        for agent, observation in observations.items()
+        if observation is not None
     }

@@ -37,17 +37,17 @@ class Timeline:
         self._running: dict[object, BusyTime] = {}
 
     @contextmanager
-    def span(self, who: str, activity: Activity) -> Iterator[None]:
-        """Context manager that records the time of its block as work of `who`."""
+    def span(self, name: str, activity: Activity) -> Iterator[None]:
+        """Context manager that records the time of its block as work of `name`."""
         key, start = object(), self._clock()
         with self._lock:
-            self._running[key] = BusyTime(who, activity, start, start)
+            self._running[key] = BusyTime(name, activity, start, start)
         try:
             yield
         finally:
             with self._lock:
                 del self._running[key]
-                self._ended.append(BusyTime(who, activity, start, self._clock()))
+                self._ended.append(BusyTime(name, activity, start, self._clock()))
 
     def take(self, start: float, end: float) -> list[BusyTime]:
         """Returns the work periods between two times, clipped to this interval. Periods that ended

@@ -54,10 +54,10 @@ class ProgramProtocol(PatientProtocol):
         return self.cycle is None or bool(self.cycle.response_complete)
 
     def _evict(self) -> None:
-        idle = [one for one in self.programs if one.idle]
-        counts = Counter(self.programs[one] for one in idle)
+        idle = [connection for connection in self.programs if connection.idle]
+        counts = Counter(self.programs[connection] for connection in idle)
         program, _ = counts.most_common(1)[0]
-        oldest = next(one for one in idle if self.programs[one] == program)
+        oldest = next(connection for connection in idle if self.programs[connection] == program)
         del self.programs[oldest]
         oldest.transport.close()
 

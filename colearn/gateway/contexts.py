@@ -47,21 +47,23 @@ class Context:
         return sum(len(text.encode()) for text in texts)
 
 
-def read_request(asked: ChatRequest, before: Context | None) -> tuple[Observation, Context, Reason]:
+def read_request(
+    request: ChatRequest, before: Context | None
+) -> tuple[Observation, Context, Reason]:
     """Returns the agent's new prompt, the context that includes the prompt, and the reason why the
     context was continued or opened.
 
     Errors: ServeError 400 for messages without a user or tool message to answer.
     """
-    conversation = read_conversation(asked)
-    sent = tuple((role, text.strip()) for role, text in entries(asked.messages))
-    context = Context(system_text(asked), sent)
+    conversation = read_conversation(request)
+    texts = tuple((role, text.strip()) for role, text in entries(request.messages))
+    context = Context(system_text(request), texts)
     reason = _reason(context, before)
-    most = asked.max_completion_tokens or asked.max_tokens
-    limits = AnswerLimits(most, asked.stops) if most or asked.stops else None
+    max_tokens = request.max_completion_tokens or request.max_tokens
+    limits = AnswerLimits(max_tokens, request.stops) if max_tokens or request.stops else None
     if reason == "continued":
         assert before is not None
-        new = entries(asked.messages)[len(before.said) :]
+        new = entries(request.messages)[len(before.said) :]
         return Observation(join(new), limits=limits), context, reason
     fresh = Observation(
         conversation.said,
@@ -76,16 +78,16 @@ def read_request(asked: ChatRequest, before: Context | None) -> tuple[Observatio
 def _reason(context: Context, before: Context | None) -> Reason:
     if before is None:
         return "first"
-    old, sent = before.said, context.said
+    old, current = before.said, context.said
     if context.system != before.system:
         return "system"
-    if sent[: len(old)] == old:
-        new = sent[len(old) :]
+    if current[: len(old)] == old:
+        new = current[len(old) :]
         return "others" if any(role == "assistant" for role, _ in new) else "continued"
-    missing = Counter(old) - Counter(sent)
+    missing = Counter(old) - Counter(current)
     if missing == Counter(old):
         return "new"
     if not missing:
         return "reordered"
-    kept = tuple(entry for entry in old if entry not in missing)
-    return "dropped" if sent[: len(kept)] == kept else "rewritten"
+    remaining = tuple(entry for entry in old if entry not in missing)
+    return "dropped" if current[: len(remaining)] == remaining else "rewritten"

@@ -38,9 +38,9 @@ def last_words(stderr: bytes) -> str:
 def _at(trace: Sequence[tuple[str, int | None]]) -> str:
     """Returns ` (FILE, line N)` for the last traceback entry whose code is neither in a library nor
     in colearn; "" if there is none."""
-    own = [
+    frames = [
         place
         for place in trace
         if not _LIBRARY.match(place[0]) and not place[0].startswith(_COLEARN)
     ]
-    return f" ({own[-1][0]}, line {own[-1][1]})" if own else ""
+    return f" ({frames[-1][0]}, line {frames[-1][1]})" if frames else ""

@@ -33,5 +33,5 @@ def read_items(source: str, split: str) -> Sequence[Any]:
             rows.append(read_row(line))
         except ValueError as error:
             raise ConfigError(f"task.items: line {number} of {path} {error}") from None
-    held = max(1, len(rows) // 5)
-    return rows[-held:] if split == "test" else rows[:-held] or rows
+    test_size = max(1, len(rows) // 5)
+    return rows[-test_size:] if split == "test" else rows[:-test_size] or rows

@@ -87,7 +87,7 @@ def graded(grade: str | None, result: Any, state: GatewayState[Any]) -> list[Pay
         raise TaskError(f"task.grade: {error}") from None
 
 
-def number(value: Any, what: str) -> float:
+def number(value: Any, subject: str) -> float:
     """Returns `value` as a float.
 
     Truth values and what `real_number` reads are numbers.
@@ -99,7 +99,7 @@ def number(value: Any, what: str) -> float:
         try:
             value = real_number(value)
         except TypeError:
-            raise NoReward(f"{what} is a {type(value).__name__}, must be a number") from None
+            raise NoReward(f"{subject} is a {type(value).__name__}, must be a number") from None
     if not -LARGEST <= value <= LARGEST:  # also NaN, and integers that are too large for a float
-        raise NoReward(f"{what} must be finite, and at most {LARGEST:g} in magnitude")
+        raise NoReward(f"{subject} must be finite, and at most {LARGEST:g} in magnitude")
     return float(value)

@@ -83,23 +83,23 @@ class ProgramRun:
         """
         if agent not in self.agents:
             raise ServeError(404, f"no such agent; this program has {', '.join(self.agents)}")
-        asked = PendingRequest(agent, body, listener=listener)
+        pending = PendingRequest(agent, body, listener=listener)
         with self._changed:
             self._check_open()
             if len(self._open) >= MOST_WAITING:
                 raise ServeError(429, f"more than {MOST_WAITING} requests of this episode wait")
             self.queued = False
-            self._queue.append(asked)
-            self._open[asked.name] = asked
+            self._queue.append(pending)
+            self._open[pending.name] = pending
             self._changed.notify_all()
-        return asked
+        return pending
 
-    def withdraw(self, asked: PendingRequest) -> None:
+    def withdraw(self, pending: PendingRequest) -> None:
         """Drops a request whose client has disconnected."""
         with self._changed:
-            self._open.pop(asked.name, None)
-            if asked in self._queue:
-                self._queue.remove(asked)
+            self._open.pop(pending.name, None)
+            if pending in self._queue:
+                self._queue.remove(pending)
 
     def pay(self, paid: Paid) -> None:
         """Records a reward.
@@ -128,8 +128,8 @@ class ProgramRun:
             self.ended = ended
             waiting, self._queue, self._open = list(self._open.values()), [], {}
             self._changed.notify_all()
-        for asked in waiting:
-            asked.answer.set_exception(_gone())
+        for pending in waiting:
+            pending.answer.set_exception(_gone())
 
     def fail(self, failure: str) -> None:
         """Records why the episode failed. The text may come from a program and is shown in
@@ -152,15 +152,15 @@ class ProgramRun:
         ends = time.monotonic() + seconds
         with self._changed:
             while not self.over:
-                asking = {asked.agent for asked in self._queue}
+                asking = {pending.agent for pending in self._queue}
                 if asking and agents <= asking:
                     return
-                left = ends - time.monotonic()
-                if left <= 0 and asking:
+                remaining = ends - time.monotonic()
+                if remaining <= 0 and asking:
                     return
-                if left <= 0:
+                if remaining <= 0:
                     break
-                self._changed.wait(left)
+                self._changed.wait(remaining)
             else:
                 return
         failure = f"no request and no end within {seconds:g} seconds"
@@ -176,31 +176,31 @@ class ProgramRun:
         arrival."""
         with self._changed:
             first: dict[str, PendingRequest] = {}
-            for asked in self._queue:
-                first.setdefault(asked.agent, asked)
-            self._queue = [asked for asked in self._queue if asked not in first.values()]
+            for pending in self._queue:
+                first.setdefault(pending.agent, pending)
+            self._queue = [pending for pending in self._queue if pending not in first.values()]
             return list(first.values())
 
     def answer(self, request: str, body: Mapping[str, Any]) -> None:
         """Answers a request if its client still waits."""
         with self._changed:
-            asked = self._open.pop(request, None)
+            pending = self._open.pop(request, None)
             self._answered[request] = body["model"]
-        if asked is not None:
-            asked.answer.set_result(body)
+        if pending is not None:
+            pending.answer.set_result(body)
 
     def listener(self, request: str) -> Listener | None:
         """Returns the listener that receives the text of a request's answer while it is sampled."""
         with self._changed:
-            asked = self._open.get(request)
-        return None if asked is None else asked.listener
+            pending = self._open.get(request)
+        return None if pending is None else pending.listener
 
     def refuse(self, request: str, error: ServeError) -> None:
         """Answers a request with an error."""
         with self._changed:
-            asked = self._open.pop(request, None)
-        if asked is not None:
-            asked.answer.set_exception(error)
+            pending = self._open.pop(request, None)
+        if pending is not None:
+            pending.answer.set_exception(error)
 
     def rewards(self) -> list[Paid]:
         """Returns the rewards posted since the last call."""

@@ -337,7 +337,7 @@ def _tail_of(process: subprocess.Popen[bytes]) -> str:
     process has ended but a child of the process keeps the pipe open, reading stops after
     `_LEFT_BEHIND` seconds."""
     assert process.stderr is not None
-    kept, ends = b"", inf
+    tail, ends = b"", inf
     with selectors.DefaultSelector() as waiting:
         waiting.register(process.stderr, selectors.EVENT_READ)
         while time.monotonic() < ends:
@@ -345,7 +345,7 @@ def _tail_of(process: subprocess.Popen[bytes]) -> str:
                 part = os.read(process.stderr.fileno(), 65536)
                 if not part:
                     break
-                kept = (kept + part)[-_TAIL:]
+                tail = (tail + part)[-_TAIL:]
             if ends == inf and process.poll() is not None:
                 ends = time.monotonic() + _LEFT_BEHIND
-    return last_words(kept)
+    return last_words(tail)

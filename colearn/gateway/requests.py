@@ -35,14 +35,14 @@ def check_request(body: ChatRequest, ignored: Collection[str]) -> None:
 
 
 def read_call(
-    asked: PendingRequest, state: GatewayState[Any], number: int, max_bytes: int
+    pending: PendingRequest, state: GatewayState[Any], number: int, max_bytes: int
 ) -> GatewayCall:
     """Converts a request to call number `number` of the episode at `state`.
 
     Errors: ServeError 400 for messages without a user or tool message to answer, or for a context
     of more than `max_bytes`.
     """
-    prompt, context, reason = read_request(asked.body, state.contexts.get(asked.agent))
+    prompt, context, reason = read_request(pending.body, state.contexts.get(pending.agent))
     if context.size > max_bytes:
         raise ServeError(
             400,
@@ -52,16 +52,16 @@ def read_call(
         )
     return GatewayCall(
         number=number,
-        name=asked.agent,
+        name=pending.agent,
         text=prompt.whole,
         fresh=prompt.fresh,
         after=tuple(e.call.number for e in state.events if e.turn == state.turn - 1),
         prompt=prompt,
-        request=asked.name,
-        offered=tuple(one.name for one in asked.body.offered),
-        several=asked.body.parallel_tool_calls is not False,
-        logprobs=bool(asked.body.logprobs),
-        temperature=asked.body.temperature,
+        request=pending.name,
+        offered=tuple(tool.name for tool in pending.body.offered),
+        several=pending.body.parallel_tool_calls is not False,
+        logprobs=bool(pending.body.logprobs),
+        temperature=pending.body.temperature,
         context=context,
         reason=reason,
     )

@@ -33,46 +33,46 @@ class Streamed:
         self.listener: Listener | None = None if body.offered else self._put
         """Callback that receives the text; it may be called from any thread."""
 
-    def watch(self, asked: PendingRequest) -> None:
+    def watch(self, pending: PendingRequest) -> None:
         """Ends the stream when the request's answer is complete."""
-        asked.answer.add_done_callback(lambda _: self._put(None))
+        pending.answer.add_done_callback(lambda _: self._put(None))
 
     async def first(self) -> str | None:
         """Waits for the first part of the text, and returns it. Returns None if the answer ends
         without text."""
         return await self._parts.get()
 
-    async def events(self, asked: PendingRequest, part: str | None) -> AsyncIterator[bytes]:
+    async def events(self, pending: PendingRequest, part: str | None) -> AsyncIterator[bytes]:
         """Yields the events of the answer. `part` is the first part of the text, or None if the
         answer is already complete."""
         head = {
-            "id": asked.name,
+            "id": pending.name,
             "created": int(time.time()),
-            "model": asked.agent,
+            "model": pending.agent,
             "object": "chat.completion.chunk",
         }
         yield self._chunk(head, {"role": "assistant", "content": ""})
-        text, read, answer_text = "", 0, AnswerStream()
+        text, pushed, answer_text = "", 0, AnswerStream()
         while part is not None:
             text += part
             end = len(text) - held_back(text, self._stops)
             end = min([end, *(text.find(stop) for stop in self._stops if stop in text)])
-            if end > read:
-                grown, read = answer_text.push(text[read:end]), end
+            if end > pushed:
+                grown, pushed = answer_text.push(text[pushed:end]), end
                 if grown:
                     yield self._chunk(head, {"content": grown})
             part = await self._parts.get()
         try:
-            answer = asked.answer.result()
+            answer = pending.answer.result()
         except ServeError as error:
             yield event(error.body())
             return
         (choice,) = answer["choices"]
-        said = choice["message"]
-        rest = answer_text.finish(said["content"] or "")
-        if rest or choice["logprobs"]:
-            yield self._chunk(head, {"content": rest}, choice["logprobs"])
-        for number, call in enumerate(said.get("tool_calls", ())):
+        message = choice["message"]
+        tail = answer_text.finish(message["content"] or "")
+        if tail or choice["logprobs"]:
+            yield self._chunk(head, {"content": tail}, choice["logprobs"])
+        for number, call in enumerate(message.get("tool_calls", ())):
             yield self._chunk(head, {"tool_calls": [{**call, "index": number}]})
         yield self._chunk(head, {}, finish=choice["finish_reason"])
         if self._usage:

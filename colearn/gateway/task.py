@@ -242,13 +242,13 @@ class Gateway(RecordedTask[Any, State], LegalActions, ProgramEpisodes, ReadsActi
             contexts[call.name] = call.context.answered(texts[call.name])
             result = SampledAction.of(answers[call.name]).text
             events.append(CallResult(call=call, result=result, turn=state.turn))
-        rest = tuple(call for call in state.waiting if call.name not in answers)
+        waiting = tuple(call for call in state.waiting if call.name not in answers)
         after = replace(
             state,
             turn=state.turn + 1,
             events=tuple(events),
             contexts=contexts,
-            waiting=rest,
+            waiting=waiting,
             sent=None,
         )
         return self._collect(after, live)
@@ -276,22 +276,22 @@ class Gateway(RecordedTask[Any, State], LegalActions, ProgramEpisodes, ReadsActi
                 "task.gateway: a program cannot be forked after its first request; set "
                 "algorithm.rollout.name to chain or parallel"
             )
-        again = self.server.open(state.item)
-        again.claim(0)
-        again.wait(self.timeout, asking)  # other agents' requests may arrive first
-        root = self._collect(GatewayState(item=state.item, episode=again.name), again)
+        new_run = self.server.open(state.item)
+        new_run.claim(0)
+        new_run.wait(self.timeout, asking)  # other agents' requests may arrive first
+        root = self._collect(GatewayState(item=state.item, episode=new_run.name), new_run)
         calls, expected = root.next_calls(), state.next_calls()
-        if again.over:
-            return replace(state, episode=again.name), again
+        if new_run.over:
+            return replace(state, episode=new_run.name), new_run
         for agent in sorted(asking):
             if agent not in calls or calls[agent].text != expected[agent].text:
-                again.close()
+                new_run.close()
                 raise TaskError(
                     f"task.gateway: the program asks '{agent}' something else when it plays the "
                     "same item again, so parallel episodes cannot be compared; derive what is "
                     "random from the item, or set algorithm.rollout.name to chain"
                 )
-        return root, again
+        return root, new_run
 
     def _collect(self, state: State, live: ProgramRun) -> State:
         """Returns the state with the program's new requests, rewards and result."""
@@ -302,12 +302,12 @@ class Gateway(RecordedTask[Any, State], LegalActions, ProgramEpisodes, ReadsActi
             live.wait(self.timeout)
             if state.turn >= self.horizon:
                 break
-            for asked in live.take():
+            for pending in live.take():
                 try:
                     number = len(state.events) + len(calls)
-                    call = read_call(asked, state, number, self.max_bytes)
+                    call = read_call(pending, state, number, self.max_bytes)
                 except ServeError as error:
-                    live.refuse(asked.name, error)
+                    live.refuse(pending.name, error)
                     continue
                 calls.append(call)
                 for name in ("requests", *_counted(call.reason)):
@@ -315,9 +315,9 @@ class Gateway(RecordedTask[Any, State], LegalActions, ProgramEpisodes, ReadsActi
             if not calls and time.monotonic() >= ends:  # a program may repeat such a request
                 live.close(f"only refused requests within {self.timeout:g} seconds")
         state = replace(state, waiting=tuple(calls), measured=measured)
-        done = not calls
+        finished = not calls
         payments = [*state.payments, *(_payment(state, paid) for paid in live.rewards())]
-        if done:
+        if finished:
             self.server.forget(live)
             payments += self._last(state, live)
             measured["reward"] = sum(paid.value for paid in payments if paid.actions is None)
@@ -327,8 +327,8 @@ class Gateway(RecordedTask[Any, State], LegalActions, ProgramEpisodes, ReadsActi
             state,
             payments=tuple(payments),
             measured=measured,
-            finished=done,
-            failure=live.failure if done else None,
+            finished=finished,
+            failure=live.failure if finished else None,
         )
 
     def _last(self, state: State, live: ProgramRun) -> list[Payment]:
@@ -343,21 +343,27 @@ class Gateway(RecordedTask[Any, State], LegalActions, ProgramEpisodes, ReadsActi
             raise
         except BaseException as error:  # noqa: BLE001 - its objects run code of their own
             reason = reason_of(error) if isinstance(error, NoReward) else raised(error)
-            what = "returned no valid reward" if self.grade is None else "cannot be graded"
-            live.fail(f"{what}: {reason}")
+            failure = "returned no valid reward" if self.grade is None else "cannot be graded"
+            live.fail(f"{failure}: {reason}")
             return [Payment(value=self.failure_reward)]
 
     def _compare(self, call: GatewayCall, sampled: SampledAction) -> None:
         """Warns once if the temperature in a request differs from the temperature at which the
         answer was sampled."""
-        own = None if sampled.player is None else sampled.player.sampling_temperature
-        asked = call.temperature
-        if None in (own, asked) or own == asked or "temperature" in self.ignore or self._warned:
+        own_temperature = None if sampled.player is None else sampled.player.sampling_temperature
+        temperature = call.temperature
+        if (
+            None in (own_temperature, temperature)
+            or own_temperature == temperature
+            or "temperature" in self.ignore
+            or self._warned
+        ):
             return
         self._warned = True
         print(
-            f"warning: gateway: the program asks '{call.name}' for temperature {asked:g}, and the "
-            f"agent's own, {own:g}, applies; send no temperature, or add it to task.ignore",
+            f"warning: gateway: the program asks '{call.name}' for temperature {temperature:g}, "
+            f"and the agent's own, {own_temperature:g}, applies; send no temperature, or add it to "
+            "task.ignore",
             file=sys.stderr,
             flush=True,
         )

@@ -62,8 +62,8 @@ def training_svg(summary: Summary) -> str | None:
         return None
     figure = Figure(figsize=(4.2, 3.4), layout="constrained", facecolor="none")
     panel = figure.subplots()
-    for index, one in trained.items():
-        _draw_curve(panel, one, index)
+    for index, curve in trained.items():
+        _draw_curve(panel, curve, index)
     panel.set_xlabel(_LABELS["environment_steps"])
     panel.set_ylabel("return in training")
     _style(panel)

@@ -33,13 +33,13 @@ class Drawing:
     def __init__(self, pictures: Iterable[Picture], agents: Sequence[str]) -> None:
         panels = [(picture, panel) for picture in pictures for panel in picture.panels]
         cells = [cell for _, panel in panels for cell in panel.cells.values()]
-        given: dict[str, str] = {}
+        colours: dict[str, str] = {}
         for picture, _ in panels:
-            given |= picture.colours
+            colours |= picture.colours
         kinds = dict.fromkeys(cell.kind for cell in cells if cell.kind)
-        rest = [kind for kind in kinds if kind not in given]
-        spare = {kind: _KINDS[number % len(_KINDS)] for number, kind in enumerate(rest)}
-        self._kinds = {kind: given.get(kind) or spare[kind] for kind in kinds}
+        uncoloured = [kind for kind in kinds if kind not in colours]
+        spare = {kind: _KINDS[number % len(_KINDS)] for number, kind in enumerate(uncoloured)}
+        self._kinds = {kind: colours.get(kind) or spare[kind] for kind in kinds}
         owners = {cell.owner for cell in cells if cell.owner}
         self._owners = [agent for agent in agents if agent in owners]
         self._owners += sorted(owners.difference(agents))

@@ -15,16 +15,16 @@ def independent(runs: Sequence[Run]) -> list[Run]:
     """Returns the runs without repeats. Among runs that made no update and have equal evaluation
     metrics (apart from times), only the first counts: the seed had no effect on these runs, so
     together they are a single sample. Every trained run counts, even if it equals another run."""
-    kept: list[Run] = []
-    seen: list[list[dict[str, float | None]]] = []
+    distinct: list[Run] = []
+    known: list[list[dict[str, float | None]]] = []
     for run in runs:
         if run.record.updates == 0:
             measured = _measured(run)
-            if measured in seen:
+            if measured in known:
                 continue
-            seen.append(measured)
-        kept.append(run)
-    return kept
+            known.append(measured)
+        distinct.append(run)
+    return distinct
 
 
 def repeats_note(label: str, runs: int, counted: int) -> str:

@@ -38,11 +38,14 @@ def settings_table(configs: Iterable[Mapping[str, Any]]) -> list[Setting]:
     If a config lacks a key, the table shows a dash for the config's algorithm.
     """
     flat = [dotted(_resolved(config)) for config in configs]
-    keys = dict.fromkeys(key for one in flat for key in one)
+    keys = dict.fromkeys(key for settings in flat for key in settings)
     table = [
-        Setting(key=key, values=tuple(show(one[key]) if key in one else "-" for one in flat))
+        Setting(
+            key=key,
+            values=tuple(show(settings[key]) if key in settings else "-" for settings in flat),
+        )
         for key in keys
-        if not any(key == left or key.startswith(f"{left}.") for left in _LEFT_OUT)
+        if not any(key == prefix or key.startswith(f"{prefix}.") for prefix in _LEFT_OUT)
     ]
     return sorted(table, key=lambda setting: not setting.differs)
 
@@ -66,12 +69,12 @@ def _resolved(config: Mapping[str, Any]) -> dict[str, Any]:
             parameters = inspect.signature(task_class(config["task"]["name"])).parameters
     except (ConfigError, KeyError):
         return resolved
-    given = {
+    defaults = {
         name: parameter.default
         for name, parameter in parameters.items()
         if parameter.default is not parameter.empty
     }
-    resolved["task"] = {**_plain(given), **config["task"]}
+    resolved["task"] = {**_plain(defaults), **config["task"]}
     return resolved
 
 
@@ -83,7 +86,7 @@ def _plain(value: Any) -> Any:
         fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
         value = fields if name is None else {"name": name, **fields}
     if isinstance(value, Mapping):
-        return {str(key): _plain(one) for key, one in value.items()}
+        return {str(key): _plain(entry) for key, entry in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
-        return [_plain(one) for one in value]
+        return [_plain(entry) for entry in value]
     return value if value is None or isinstance(value, bool | int | float | str) else str(value)

@@ -105,37 +105,38 @@ def _check_comparable(path: Path, runs: Sequence[Run]) -> None:
     """Errors: CheckpointError for two runs on different tasks or with evaluations of different
     kinds, and for two runs under one label that are no repeats: if they have the same seed, or if
     they differ in more than the seed."""
-    for one, other in combinations(runs, 2):
-        difference = _difference(one, other)
+    for first, second in combinations(runs, 2):
+        difference = _difference(first, second)
         if difference is not None:
             raise CheckpointError(
-                f"{path}: the runs in {one.folder.name} and {other.folder.name} cannot be compared "
-                f"({difference[:300]}); report each alone: colearn report {other.folder.path}"
+                f"{path}: the runs in {first.folder.name} and {second.folder.name} cannot be "
+                f"compared ({difference[:300]}); report each alone: colearn report "
+                f"{second.folder.path}"
             )
 
 
-def _difference(one: Run, other: Run) -> str | None:
+def _difference(first: Run, second: Run) -> str | None:
     """Returns why two runs cannot be compared; None if they can."""
-    names = _REPEATED if one.algorithm == other.algorithm else _TASK
-    configs = [masked_settings(run.folder.settings()) for run in (one, other)]
-    mine, theirs = (
+    names = _REPEATED if first.algorithm == second.algorithm else _TASK
+    configs = [masked_settings(run.folder.settings()) for run in (first, second)]
+    first_settings, second_settings = (
         {
             **{name: config[name] for name in names if name in config},
             "evaluation": {k: v for k, v in config.get("evaluation", {}).items() if k in _MEASURED},
         }
         for config in configs
     )
-    key = first_difference(mine, theirs)
+    key = first_difference(first_settings, second_settings)
     if key is not None:
-        return told_difference(key, mine, theirs)
-    same = one.algorithm == other.algorithm and one.seed == other.seed
-    return f"both are of {one.algorithm} with seed {one.seed}" if same else None
+        return told_difference(key, first_settings, second_settings)
+    repeated = first.algorithm == second.algorithm and first.seed == second.seed
+    return f"both are of {first.algorithm} with seed {first.seed}" if repeated else None
 
 
 def _compared(runs: Sequence[Run], record: ComparisonRecord | None) -> Compared:
-    read = [(run.algorithm, masked_settings(run.folder.settings())) for run in runs]
-    configs = dict(read)
-    budgets = {config.get("train", {}).get("environment_steps") for _, config in read}
+    labelled = [(run.algorithm, masked_settings(run.folder.settings())) for run in runs]
+    configs = dict(labelled)
+    budgets = {config.get("train", {}).get("environment_steps") for _, config in labelled}
     judged = {run.record.headline for run in runs}
     planned = () if record is None else record.algorithms
     order = [label for label in planned if label in configs]
@@ -162,7 +163,7 @@ def _compared(runs: Sequence[Run], record: ComparisonRecord | None) -> Compared:
 
 
 def _merged(mappings: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    return {name: value for one in mappings for name, value in one.items()}
+    return {name: value for mapping in mappings for name, value in mapping.items()}
 
 
 def _different(values: Iterable[Any]) -> list[Any]:

@@ -98,22 +98,24 @@ def read_figures(suite: SuiteSettings, folder: Path) -> Figures:
         planned = _planned(ComparisonFolder(folder / task))
         task_columns = [(n, column) for n, column in enumerate(columns) if column.task == task]
         for label, printed in suite.rows.items():
-            where = f"{suite.columns[task].title}, {printed}"
+            location = f"{suite.columns[task].title}, {printed}"
             folders = planned.get(label, [])
             finished = [run for run in folders if run.status == "finished"]
-            made = [read_run(run, label) for run in finished]
-            seeds |= {run.seed for run in made}
-            runs = independent(made)
+            finished_runs = [read_run(run, label) for run in finished]
+            seeds |= {run.seed for run in finished_runs}
+            runs = independent(finished_runs)
             caution = _why_missing(folders, finished, suite.configs[task], label)
-            caution = caution or repeats_note("the row", len(made), len(runs)).removesuffix(".")
+            caution = caution or repeats_note(
+                "the row", len(finished_runs), len(runs)
+            ).removesuffix(".")
             for number, column in task_columns:
                 figure = estimate([_figure(run, column) for run in runs])
                 values[label].append(figure)
                 if caution:
-                    marks[label, number] = note(f"{where}: {caution}")
+                    marks[label, number] = note(f"{location}: {caution}")
                 elif figure is None:
                     reason = f"its evaluation gave no finite '{_metrics(column)[0]}'"
-                    marks[label, number] = note(f"{where}: {reason}")
+                    marks[label, number] = note(f"{location}: {reason}")
     return Figures(
         columns=columns,
         values={label: tuple(row) for label, row in values.items()},

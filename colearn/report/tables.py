@@ -27,7 +27,7 @@ def tables(summary: Summary) -> list[ResultTable]:
     training objective, overhead, and time use. With at least five seeds, there is also a table of
     the distribution of performance. With several algorithms and seeds, there is also a table of the
     probability that one algorithm improves over another."""
-    made = [
+    all_tables = [
         _performance(summary),
         _shape(summary),
         _critics(summary),
@@ -37,8 +37,8 @@ def tables(summary: Summary) -> list[ResultTable]:
         _time_use(summary),
     ]
     if summary.pairs and _several_seeds(summary):
-        made.append(_improvement(summary))
-    return [table for table in made if table.rows]
+        all_tables.append(_improvement(summary))
+    return [table for table in all_tables if table.rows]
 
 
 def _performance(summary: Summary) -> ResultTable:
@@ -142,15 +142,15 @@ def _other_metrics(summary: Summary) -> ResultTable:
         columns=tuple(algorithms),
         rows=tuple(
             (
-                f"{name} {when}",
+                f"{name} {label}",
                 tuple(
-                    _cell(getattr(_metric(algorithm, name), which), len(algorithm.seeds))
+                    _cell(getattr(_metric(algorithm, name), attribute), len(algorithm.seeds))
                     for algorithm in algorithms.values()
                 ),
             )
             for name in names
             if name not in zero
-            for when, which in (("before", "first"), ("after", "last"))
+            for label, attribute in (("before", "first"), ("after", "last"))
         ),
     )
 
@@ -204,16 +204,16 @@ def _critics(summary: Summary) -> ResultTable:
     )
 
 
-def _ceiling(found: tuple[float, float, float] | None) -> ResultCell:
-    if found is None:
+def _ceiling(ceiling: tuple[float, float, float] | None) -> ResultCell:
+    if ceiling is None:
         return ResultCell(text="-")
-    share, low, high = map(show_number, found)
+    share, low, high = map(show_number, ceiling)
     return ResultCell(text=share, note=f"[{low}, {high}]")
 
 
 def _overhead(summary: Summary) -> ResultTable:
-    every = (name for algorithm in summary.algorithms.values() for name in algorithm.overhead)
-    services = {name: name.capitalize() for name in every if name not in _OVERHEAD}
+    names = (name for algorithm in summary.algorithms.values() for name in algorithm.overhead)
+    services = {name: name.capitalize() for name in names if name not in _OVERHEAD}
     return ResultTable(
         name="overhead",
         title="Training overhead",
@@ -239,8 +239,8 @@ def _time_use(summary: Summary) -> ResultTable:
     lines = [f"{name}: {a.bottleneck}." for name, a in algorithms.items() if a.bottleneck]
 
     def cell(algorithm: AlgorithmSummary, key: str) -> ResultCell:
-        found = algorithm.time_use.get(key)
-        return ResultCell(text="-" if found is None else f"{found.mean:.0%}")
+        share = algorithm.time_use.get(key)
+        return ResultCell(text="-" if share is None else f"{share.mean:.0%}")
 
     return ResultTable(
         name="time_use",
@@ -317,5 +317,5 @@ def _best(values: list[MeanEstimate | None], sign: int) -> set[int]:
     if len(means) < 2:
         return set()
     top = max(sign * mean for mean in means.values())
-    shown = show_number(sign * top)
-    return {row for row, mean in means.items() if show_number(mean) == shown}
+    text = show_number(sign * top)
+    return {row for row, mean in means.items() if show_number(mean) == text}

@@ -48,8 +48,8 @@ class TranscriptPair:
     @property
     def pictures(self) -> tuple[Picture, ...]:
         """Pictures of both transcripts."""
-        every = self.before.pictures + (() if self.after is None else self.after.pictures)
-        return tuple(picture for picture in every if picture is not None)
+        pictures = self.before.pictures + (() if self.after is None else self.after.pictures)
+        return tuple(picture for picture in pictures if picture is not None)
 
 
 def choose_samples(source: Source) -> list[TranscriptPair]:
@@ -68,14 +68,14 @@ def choose_samples(source: Source) -> list[TranscriptPair]:
             continue
         iterations = [episode.iteration for episode in episodes]
         first, last = (
-            [episode for episode in episodes if episode.iteration == which]
-            for which in (min(iterations), max(iterations))
+            [episode for episode in episodes if episode.iteration == iteration]
+            for iteration in (min(iterations), max(iterations))
         )
         before, after = (_read(e, run.folder.path) for e in _same_item(first, last))
-        once = min(iterations) == max(iterations)
+        single = min(iterations) == max(iterations)
         samples.append(
             TranscriptPair(
-                algorithm=label, seed=run.seed, before=before, after=None if once else after
+                algorithm=label, seed=run.seed, before=before, after=None if single else after
             )
         )
     return samples

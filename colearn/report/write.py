@@ -31,32 +31,32 @@ def write_report(folder: str | Path) -> Path:
     """
     source = read_source(Path(folder))
     summary = summarise(source)
-    shown = tables(summary)
+    result_tables = tables(summary)
     out = source.folder
     summary.write(out / "summary.json")
     write_curves(summary, out / "curves.png")
-    (out / "table.md").write_text(_markdown(summary, shown), encoding="utf-8")
-    write_tables(shown, out)
+    (out / "table.md").write_text(_markdown(summary, result_tables), encoding="utf-8")
+    write_tables(result_tables, out)
     report = out / "report.html"
-    report.write_text(_html(summary, shown, choose_samples(source)), encoding="utf-8")
+    report.write_text(_html(summary, result_tables, choose_samples(source)), encoding="utf-8")
     return report
 
 
-def write_tables(shown: list[ResultTable], out: Path) -> None:
+def write_tables(result_tables: list[ResultTable], out: Path) -> None:
     """Write each table as CSV and as LaTeX into `out`/tables."""
     folder = out / "tables"
     folder.mkdir(exist_ok=True)
-    for table in shown:
+    for table in result_tables:
         (folder / f"{table.name}.csv").write_text(table.csv(), encoding="utf-8")
         (folder / f"{table.name}.tex").write_text(table.latex(), encoding="utf-8")
 
 
-def _markdown(summary: Summary, shown: list[ResultTable]) -> str:
+def _markdown(summary: Summary, result_tables: list[ResultTable]) -> str:
     lines = [f"# {_title(summary.compared)}", "", summary.headline, ""]
     if summary.missing:
         names = ", ".join(f"{missing.run} ({missing.status})" for missing in summary.missing)
         lines += [f"Missing: {names}.", ""]
-    return "\n".join([*lines, *(table.markdown() for table in shown)])
+    return "\n".join([*lines, *(table.markdown() for table in result_tables)])
 
 
 def live_page(folder: Path, refresh: int | None) -> str:
@@ -71,7 +71,7 @@ def live_page(folder: Path, refresh: int | None) -> str:
 
 def _html(
     summary: Summary,
-    shown: list[ResultTable],
+    result_tables: list[ResultTable],
     samples: list[TranscriptPair],
     refresh: int | None = None,
 ) -> str:
@@ -92,7 +92,7 @@ def _html(
         refresh=refresh,
         curves=_main_curves(summary, judged),
         smoothing=f"{SMOOTHING:.0%}",
-        tables=shown,
+        tables=result_tables,
         more_curves=_more_curves(summary),
         calibrations=[
             (calibration_svg(a.critic.calibration, index), f"{label}: value against return")
@@ -127,9 +127,11 @@ def _more_curves(summary: Summary) -> dict[str, list[tuple[str, str]]]:
     diagnostics. The keys are titles."""
     algorithms = list(summary.algorithms.values())
     names = dict.fromkeys(name for a in algorithms for name in a.metrics_curves)
-    drawn = {name: [a.metrics_curves.get(name) for a in algorithms] for name in names}
-    task_metrics = {name: curves for name, curves in drawn.items() if not is_objective(name)}
-    objective = {name: curves for name, curves in drawn.items() if name == OBJECTIVE}
+    curves_by_name = {name: [a.metrics_curves.get(name) for a in algorithms] for name in names}
+    task_metrics = {
+        name: curves for name, curves in curves_by_name.items() if not is_objective(name)
+    }
+    objective = {name: curves for name, curves in curves_by_name.items() if name == OBJECTIVE}
     updates = {
         title: [a.diagnostics.get(name) for a in algorithms] for name, title in DIAGNOSTICS.items()
     }

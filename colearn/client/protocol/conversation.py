@@ -49,13 +49,13 @@ class SentConversation:
         return not self.turns and self.system is None
 
 
-def system_text(asked: ChatRequest) -> str | None:
+def system_text(request: ChatRequest) -> str | None:
     """Returns the system messages at the beginning, as paragraphs of one text, with the announced
     tools.
 
     Errors: ServeError 400 for an empty system message.
     """
-    texts = [message.text for message in asked.messages[: _systems(asked.messages)]]
+    texts = [message.text for message in request.messages[: _systems(request.messages)]]
     if "" in texts:
         raise ServeError(
             400,
@@ -64,7 +64,7 @@ def system_text(asked: ChatRequest) -> str | None:
             code="invalid_value",
         )
     text = "\n\n".join(texts) or None
-    functions = asked.offered
+    functions = request.offered
     if not functions:
         return text
     tools = announce([function.model_dump(exclude_none=True) for function in functions])
@@ -74,8 +74,8 @@ def system_text(asked: ChatRequest) -> str | None:
 def entries(messages: Sequence[Message]) -> tuple[Entry, ...]:
     """Returns all messages except the system messages at the beginning. Results of tools are in the
     order of their calls."""
-    rest = _in_order_of_calls(messages[_systems(messages) :])
-    return tuple((message.speaker, _text(message)) for message in rest)
+    ordered = _in_order_of_calls(messages[_systems(messages) :])
+    return tuple((message.speaker, _text(message)) for message in ordered)
 
 
 def _systems(messages: Sequence[Message]) -> int:
@@ -90,34 +90,34 @@ def _in_order_of_calls(messages: Sequence[Message]) -> list[Message]:
     ordered: list[Message] = []
     calls: dict[str | None, int] = {}
     for tools, group in groupby(messages, lambda message: message.role == "tool"):
-        several = list(group)
+        adjacent = list(group)
         if not tools:
-            ids = [call.id for message in several for call in message.calls]
+            ids = [call.id for message in adjacent for call in message.calls]
             calls = {name: number for number, name in enumerate(ids)}
-        elif all(message.tool_call_id in calls for message in several):
-            several.sort(key=lambda message: calls[message.tool_call_id])
-        ordered += several
+        elif all(message.tool_call_id in calls for message in adjacent):
+            adjacent.sort(key=lambda message: calls[message.tool_call_id])
+        ordered += adjacent
     return ordered
 
 
-def join(said: Sequence[Entry]) -> str:
+def join(entries: Sequence[Entry]) -> str:
     """Joins adjacent messages of the user text (users and tools), or of the assistant text, into
     one text. An empty message is left out, but not an empty result of a tool."""
     return "\n".join(
         write_response(text) if speaker == "tool" else text
-        for speaker, text in said
+        for speaker, text in entries
         if text or speaker == "tool"
     )
 
 
-def read_conversation(asked: ChatRequest) -> SentConversation:
+def read_conversation(request: ChatRequest) -> SentConversation:
     """Splits messages into turns.
 
     Errors: ServeError 400 if the last message is not from a user or a tool, or if a tool message
     comes before the first tool call.
     """
-    system, sent = system_text(asked), entries(asked.messages)
-    if not sent or sent[-1][0] == "assistant":
+    system, dialogue = system_text(request), entries(request.messages)
+    if not dialogue or dialogue[-1][0] == "assistant":
         raise ServeError(
             400,
             "the last message must be the user's or a tool's",
@@ -125,7 +125,7 @@ def read_conversation(asked: ChatRequest) -> SentConversation:
             code="invalid_value",
         )
     called = False
-    for number, message in enumerate(asked.messages):
+    for number, message in enumerate(request.messages):
         called = called or bool(message.calls)
         if message.role == "tool" and not called:
             raise ServeError(
@@ -137,7 +137,7 @@ def read_conversation(asked: ChatRequest) -> SentConversation:
     turns: list[tuple[str, str]] = []
     user: list[Entry] = []
     assistant: list[Entry] = []
-    for entry in sent:
+    for entry in dialogue:
         if entry[0] == "assistant":
             assistant.append(entry)
             continue

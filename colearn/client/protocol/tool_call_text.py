@@ -92,10 +92,10 @@ def _tool_call(name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 def _parse_call(text: str) -> Call | None:
     try:
-        asked = read_json(text, finite=True)
+        fields = read_json(text, finite=True)
     except ValueError:
         return None
-    match asked:
+    match fields:
         case {"name": str(name), "arguments": dict(arguments)}:
             return name, arguments
     return None
