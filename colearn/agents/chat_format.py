@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from colearn.errors import ConfigError
 from colearn.text.reasoning import CLOSE, OPEN, TOKENS, opened_reasoning
+from colearn.text.token_ids import token_ids
 from colearn.types import Action, Observation
 
 from .channels import read_channels
@@ -164,8 +165,7 @@ class ChatFormat:
     def spell(self, text: str) -> tuple[int, ...]:
         """Return the token ids of a text that this model did not sample. Spellings of special
         tokens are encoded as plain text."""
-        spelt = self.tokenizer(text, add_special_tokens=False, split_special_tokens=True)
-        return tuple(spelt["input_ids"])
+        return token_ids(self.tokenizer, text, special=False)
 
     @property
     def reasons(self) -> bool:
@@ -262,11 +262,10 @@ class ChatFormat:
         """
         if not any(token in text for token in self._special):
             return self._ids(before + text + self._after)
-        spelt = self.tokenizer(text, add_special_tokens=False, split_special_tokens=True)
-        return (*self._ids(before), *spelt["input_ids"], *self._ids(self._after))
+        return (*self._ids(before), *self.spell(text), *self._ids(self._after))
 
     def _tokenize(self, text: str) -> tuple[int, ...]:
-        return tuple(self.tokenizer(text, add_special_tokens=False)["input_ids"]) if text else ()
+        return token_ids(self.tokenizer, text)
 
 
 class QuotingChat(ChatFormat):

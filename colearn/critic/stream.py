@@ -5,13 +5,14 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Literal
 
 from colearn.contract import Critic, ReadAt, Tokenize
 from colearn.contract.packing import Packer
 from colearn.contract.rows import Mark, Row
 from colearn.errors import ConfigError
+from colearn.text.token_ids import token_ids
 from colearn.types import Node, Tree
 
 Texts = Sequence[tuple[str, str]]
@@ -118,11 +119,7 @@ def text_stream(tree: Tree[Any], critic: StreamCritic, reader: str, tokenize: To
 def text_ids(tokenizer: Any) -> Tokenize:
     """Return a function that converts text to token ids, as a critic reads them."""
 
-    @lru_cache(maxsize=4096)
-    def tokenize(text: str) -> tuple[int, ...]:
-        return tuple(tokenizer(text, add_special_tokens=False)["input_ids"])
-
-    return tokenize
+    return lru_cache(maxsize=4096)(partial(token_ids, tokenizer))
 
 
 def piece_tag(role: str, turn: int) -> str:

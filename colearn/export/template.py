@@ -11,6 +11,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from colearn.agents import CLOSING, ChatFormat
+from colearn.text.token_ids import token_ids
 from colearn.types import Action
 
 if TYPE_CHECKING:
@@ -132,7 +133,7 @@ def spells_training(tokenizer: PreTrainedTokenizerBase, chat: ChatFormat) -> boo
     first, answer, second = "one 1", "two 2", "three 3"
     if chat.opened_reasoning(first):
         answer = f"0{CLOSING}{answer}"
-    answer_ids = (*tokenizer(answer, add_special_tokens=False)["input_ids"], chat.end_id)
+    answer_ids = (*token_ids(tokenizer, answer), chat.end_id)
     opened = chat.open(first).tokens
     continued = (
         *opened,
@@ -149,7 +150,7 @@ def spells_training(tokenizer: PreTrainedTokenizerBase, chat: ChatFormat) -> boo
 
 def _ids(tokenizer: Any, messages: list[dict[str, str]]) -> tuple[int, ...]:
     text = tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
-    return tuple(tokenizer(text, add_special_tokens=False)["input_ids"])
+    return token_ids(tokenizer, text)
 
 
 def _own_system(opening: str) -> str:

@@ -9,6 +9,7 @@ import torch
 
 from colearn.agents.language import with_tokens
 from colearn.contract.seeding import derive_rng
+from colearn.text.token_ids import token_ids
 from colearn.types import Action, Observation
 
 from .embedded_recipes import Recipe
@@ -54,7 +55,7 @@ def warm_start(
             last: Action | None = None
             for seen, done in turns:
                 observation = with_tokens(chat, seen, last)
-                action = (*tokenizer(done, add_special_tokens=False)["input_ids"], end)
+                action = (*token_ids(tokenizer, done), end)
                 ids += (*observation.tokens, *action)
                 labels += (*[-100] * len(observation.tokens), *action)
                 last = Action(done, action)
@@ -122,6 +123,6 @@ def _drill(chat: ChatFormat, tokenizer: PreTrainedTokenizerBase, rng: np.random.
     count = int(rng.integers(1, 4))
     first = int(rng.integers(0, len(words) - count + 1))
     shown = chat.open("".join(words)).tokens
-    said = tokenizer("".join(words[first : first + count]), add_special_tokens=False)["input_ids"]
+    said = token_ids(tokenizer, "".join(words[first : first + count]))
     answer = (*said, tokenizer.eos_token_id)
     return [*shown, *answer], [*(-100,) * len(shown), *answer]

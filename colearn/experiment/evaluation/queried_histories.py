@@ -20,6 +20,7 @@ from colearn.learn.next_tokens import QueriedIds, next_probabilities
 from colearn.learn.packed_rows import actor_rows
 from colearn.models.network import Network
 from colearn.tabular.model import Array
+from colearn.text.token_ids import token_ids
 from colearn.types import Action, Node, Observation, Tree
 
 
@@ -121,8 +122,7 @@ class QueriedHistories:
     def _reply(self, text: str) -> Action:
         if text not in self._replies:
             chat = self.spec.chat_format
-            ids = chat.tokenizer(text, add_special_tokens=False)["input_ids"]
-            self._replies[text] = Action(text, (*ids, chat.end_id))
+            self._replies[text] = Action(text, (*token_ids(chat.tokenizer, text), chat.end_id))
         return self._replies[text]
 
     def _behind(self, place: HistoryNode, tokens: Sequence[int]) -> HistoryNode:
