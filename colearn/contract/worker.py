@@ -113,8 +113,8 @@ class Worker(Generic[Job, Event]):
     """Runs one engine in one thread.
 
     After each step, the thread calls `deliver` with the events of the jobs. If jobs end early, the
-    thread calls `failed` with these jobs and the step's error; the error is None if the jobs end
-    because the worker ends.
+    thread calls `failed` with these jobs and the error; the error is None if the jobs end because
+    the worker ends.
     """
 
     def __init__(
@@ -196,7 +196,10 @@ class Worker(Generic[Job, Event]):
 
     def _run(self) -> None:
         while self._wait():
-            self._work()
+            try:
+                self._work()
+            except BaseException as error:  # noqa: BLE001 - without this thread no job is answered
+                self._fail_all(error)
             if self._failures == self._most_failures:
                 self._end()
                 self._gave_up()
@@ -264,11 +267,15 @@ class Worker(Generic[Job, Event]):
     def _end(self) -> None:
         with self._wake:
             self._closing = True
-            arrived, self._arrived = self._arrived, []
         if events := self.engine.take_events():
             self._deliver(events)
+        self._fail_all(None)
+
+    def _fail_all(self, error: BaseException | None) -> None:
+        with self._wake:
+            arrived, self._arrived = self._arrived, []
         if dropped := [*self.engine.drop_all(), *arrived]:
-            self._failed(dropped, None)
+            self._failed(dropped, error)
 
 
 def hand_over(ended: Iterable[Ended]) -> None:

@@ -17,7 +17,7 @@ from colearn.agents import AgentSpec
 from colearn.contract import Listener, TokenAnswer, TokenEngine, TokenRequest, WeightUpdate
 from colearn.contract.batches import Tick
 from colearn.contract.weight_sync import LoadedWeights, Publish
-from colearn.contract.worker import Answer, Worker, hand_over
+from colearn.contract.worker import Answer, Ended, Worker, hand_over
 from colearn.models.base import Base
 from colearn.models.torch_settings import LARGE, parameter_count
 from colearn.models.weight_update import plain_weights
@@ -185,13 +185,20 @@ def _cancel(job: ref[Job], answer: Answer) -> None:
 
 
 def _deliver(events: Sequence[tuple[Job, Event]]) -> None:
-    done = []
+    ended: list[Ended] = []
     for job, event in events:
-        job.receive(event)
-        if isinstance(event, Done) and job.answer is not None:
+        if job.cancelled or job.answer is None:
+            continue
+        try:
+            job.receive(event)
+        except Exception as error:  # noqa: BLE001 - of a task's listener; the other jobs go on
+            job.cancelled = True
+            ended.append((job.answer, None, error))
+            continue
+        if isinstance(event, Done):
             seconds = time.perf_counter() - job.began
-            done.append((job.answer, [_answer(choice, seconds) for choice in job.choices], None))
-    hand_over(done)
+            ended.append((job.answer, [_answer(choice, seconds) for choice in job.choices], None))
+    hand_over(ended)
 
 
 def _fail(jobs: Sequence[Job], error: BaseException | None) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from contextlib import contextmanager
 from typing import Any
 
 from colearn.contract.worker import Worker
@@ -38,6 +39,10 @@ class Echo:
         events, self._events = self._events, []
         return events
 
+    def drop_all(self) -> list[Any]:
+        jobs, self._jobs = self._jobs, []
+        return jobs
+
 
 def test_a_job_that_arrives_as_the_idle_thread_gives_up_is_answered(monkeypatch):
     """Its wait has timed out, and the job has come before it has the lock again. As the thread
@@ -70,3 +75,25 @@ def test_an_idle_thread_ends_and_the_next_job_starts_another():
     assert not thread.is_alive() and worker._thread is None
     worker.submit("job")
     assert answered.wait(5)
+
+
+def test_an_error_around_the_steps_fails_the_jobs_and_the_next_are_answered():
+    """It ended the thread, which still seemed to be there: every later job waited for ever."""
+    answered, failed, errors = threading.Event(), threading.Event(), []
+
+    @contextmanager
+    def prepared():
+        if not errors:
+            raise RuntimeError("no memory")
+        yield
+
+    def note(jobs, error):
+        errors.append((*jobs, str(error)))
+        failed.set()
+
+    worker = Worker(Echo(), deliver=lambda events: answered.set(), failed=note, prepared=prepared)
+    worker.submit("first")
+    assert failed.wait(5)
+    worker.submit("second")
+    assert answered.wait(5)
+    assert errors == [("first", "no memory")]
