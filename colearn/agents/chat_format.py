@@ -20,7 +20,7 @@ from colearn.text.token_ids import token_ids
 from colearn.types import Action, Observation
 
 from .channels import read_channels
-from .dialogue import CLOSING, Part, dialogue_spans, split_places
+from .dialogue import CLOSING, AnswerEnd, Part, dialogue_spans, split_places
 from .template_text import dated, read_template, render, split_turns
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ class ChatFormat:
             )
         self.end_id: int = between[0] if self.end_ids.intersection(between[:1]) else ends[0]
         """The end token that the template writes after an answer."""
-        self._between_ids = between
+        self._closing = self.split_end(self._between)
         self._special = tuple(
             str(token) for token in tokenizer.added_tokens_decoder.values() if token.special
         )
@@ -144,8 +144,8 @@ class ChatFormat:
         that action ended."""
         closing = self._between
         ended = last.tokens[-1:]
-        if ended and ended == self._between_ids[:1]:
-            closing = closing[len(self.tokenizer.convert_ids_to_tokens(ended[0])) :]
+        if ended == (self._closing.end,):
+            closing = self._closing.rest
         elif self.reasons and not self.end_ids.intersection(ended) and _is_inside(last.text):
             closing = CLOSING + closing
         return Observation(text, self._turn(closing, text))
@@ -190,13 +190,16 @@ class ChatFormat:
                 joined += part.text
         return (*tokens, *self._ids(joined))
 
-    def split_end(self, closing: str) -> tuple[int | None, str]:
-        """Split the text after an answer into two parts: the special token at the beginning, if
-        any, and the rest."""
-        first = self._ids(closing)[:1]
-        if not first or first[0] not in self.end_ids | self._special_ids:
-            return None, closing
-        return first[0], closing[len(self.tokenizer.convert_ids_to_tokens(first[0])) :]
+    def split_end(self, closing: str) -> AnswerEnd:
+        """Split the text after an answer at the special token with which it begins, if any. An end
+        token may follow white space, as in Llama 2's template."""
+        rest = closing.lstrip()
+        space = closing.removesuffix(rest)
+        first = self._ids(rest)[:1]
+        if not first or first[0] not in self.end_ids | (set() if space else self._special_ids):
+            return AnswerEnd("", None, closing)
+        name = self.tokenizer.convert_ids_to_tokens(first[0])
+        return AnswerEnd(space, first[0], rest[len(name) :])
 
     def whole(self, contents: tuple[str, ...]) -> tuple[str, ...]:
         """Render a whole dialogue with these message contents; return its template texts and

@@ -40,6 +40,17 @@ class Part(NamedTuple):
     said: bool = False
 
 
+class AnswerEnd(NamedTuple):
+    """The text after an answer."""
+
+    space: str
+    """White space before the end token."""
+    end: int | None
+    """The end token, or another special token with which the text begins."""
+    rest: str
+    """The text after the end token; without one, the whole text."""
+
+
 class Format(Protocol):
     """The methods of a chat format that dialogues use."""
 
@@ -61,9 +72,8 @@ class Format(Protocol):
         """Token ids of consecutive texts; spellings of special tokens in message texts are encoded
         as plain text."""
 
-    def split_end(self, closing: str) -> tuple[int | None, str]:
-        """Split the text after an answer into two parts: the special token at the beginning, if
-        any, and the rest."""
+    def split_end(self, closing: str) -> AnswerEnd:
+        """Split the text after an answer at the special token with which it begins, if any."""
 
 
 def dialogue_spans(
@@ -166,9 +176,10 @@ def _spans(
         written += [Part(before), Part(texts[name], said=True)]
         before = literal
         if name[0] == "a":
-            end, before = chat.split_end(literal)
+            space, end, before = chat.split_end(literal)
             if end is None and ended:
                 end = chat.end_id
+            written.append(Part(space))
             tokens = (*chat.encode(written), *(() if end is None else (end,)))
             spans.append(Span(tokens, answer=True))
             written = []

@@ -74,8 +74,9 @@ class _Pieces(ChatFormat):
     @property
     def between(self) -> str:
         """The text between an answer's content and the next user text, including the end token."""
-        if self._between_ids and self._between_ids[0] in self.end_ids:
-            return self._between
+        if self._closing.end in self.end_ids:
+            name: str = self.tokenizer.convert_ids_to_tokens(self._closing.end)
+            return name + self._closing.rest
         return self.end + self._between
 
     @property

@@ -10,11 +10,12 @@ from tiny import CHAT, Notes, byte_tokenizer, register, tiny_model
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
-from colearn.agents import ChatFormat
+from colearn.agents import ChatFormat, dialogue_spans
 from colearn.config import Config
 from colearn.errors import ConfigError
 from colearn.estimate.run_estimate import estimate
 from colearn.experiment.assemble import assemble
+from colearn.types import Action
 
 
 def added_marker(folder: Path) -> str:
@@ -56,3 +57,30 @@ def test_spaces_that_were_sampled_stay_in_the_text() -> None:
     )
     assert tokenizer.decode([1, 2, 4]) == "x, y"
     assert ChatFormat(tokenizer, chat="plain").decode((1, 2, 3, 4, 0)) == "x , ' y"
+
+
+LLAMA_2 = (
+    "{% for m in messages %}{% if m['role'] == 'user' %}[INST] {{ m['content'] }} [/INST]"
+    "{% else %} {{ m['content'] }} {{ eos_token }}{% endif %}{% endfor %}"
+)
+
+
+def test_an_end_token_behind_a_space_is_written_once() -> None:
+    """The turn after an answer began with the template's space and a second end token."""
+    chat = ChatFormat(byte_tokenizer(template=LLAMA_2))
+    action = Action("ok", (*chat.spell("ok"), chat.end_id))
+    tokens = (*chat.open("hi").tokens, *action.tokens, *chat.continuation("go", action).tokens)
+    assert chat.tokenizer.decode(tokens) == "[INST] hi [/INST]ok<|end|>[INST] go [/INST]"
+    cut = chat.continuation("go", Action("ok", chat.spell("ok"), finish="length"))
+    assert chat.tokenizer.decode(cut.tokens) == " <|end|>[INST] go [/INST]"
+
+
+def test_a_dialogue_under_such_a_template_is_what_it_renders() -> None:
+    chat = ChatFormat(byte_tokenizer(template=LLAMA_2))
+    spans = dialogue_spans(chat, (("hi", "ok"),), "go", ended=True)
+    written = [(chat.tokenizer.decode(span.tokens), span.answer) for span in spans]
+    assert written == [
+        ("[INST] hi [/INST]", False),
+        (" ok <|end|>", True),
+        ("[INST] go [/INST]", False),
+    ]
