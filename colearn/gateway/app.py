@@ -40,8 +40,9 @@ class Reception(Protocol):
     def find(self, name: str) -> ProgramRun:
         """Errors: ServeError 404 for an unknown episode, 410 for one that has ended."""
 
-    async def next_episode(self, secret: str, seconds: float) -> ProgramRun | None:
-        """Waits for an episode for a worker; returns None after `seconds`."""
+    async def next_episodes(self, secret: str, most: int, seconds: float) -> list[ProgramRun]:
+        """Waits for episodes for a worker; returns at most `most` episodes, and none after
+        `seconds`."""
 
     def describe(self, live: ProgramRun) -> dict[str, Any]:
         """Returns an episode's item and URLs, as a worker receives them."""
@@ -91,10 +92,15 @@ def build_app(server: Reception) -> Starlette:
         return Response(status_code=204)
 
     async def following(request: Request) -> Response:
-        await read_body(request, LIMITS)
+        most = (await _fields(request)).get("most")
+        if most is not None and (type(most) is not int or most < 1):
+            raise invalid("most", "must be a whole number of at least 1")
         secret = request.path_params["secret"]
-        live = await while_connected(request, server.next_episode(secret, _WAIT))
-        return Response(status_code=204) if live is None else JSONResponse(server.describe(live))
+        lives = await while_connected(request, server.next_episodes(secret, most or 1, _WAIT))
+        if not lives:
+            return Response(status_code=204)
+        episodes = [server.describe(live) for live in lives]
+        return JSONResponse(episodes[0] if most is None else {"episodes": episodes})
 
     async def refused(_: Request, error: Exception) -> Response:
         assert isinstance(error, ServeError)

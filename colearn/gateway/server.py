@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import math
 import os
 import secrets
 import socket
@@ -59,6 +60,8 @@ class GatewayServer:
         self._workers: dict[str, list[ProgramRun] | None] = {}
         """The episodes that each worker plays; None until it has asked for one. The key is the
         worker's secret."""
+        self._asking = 0
+        """Number of requests for episodes that wait for an answer."""
         self._unable: str | None = None
         """Why no worker starts, until one asks for an episode."""
         self._listening = _listen(port)
@@ -112,8 +115,9 @@ class GatewayServer:
             with suppress(RuntimeError):  # the loop has ended
                 self._loop.call_soon_threadsafe(self._offered.set)
 
-    async def next_episode(self, secret: str, seconds: float) -> ProgramRun | None:
-        """Waits for an episode for a worker; returns None after `seconds`.
+    async def next_episodes(self, secret: str, most: int, seconds: float) -> list[ProgramRun]:
+        """Waits for episodes for a worker; returns at most `most` episodes, and none after
+        `seconds`.
 
         Errors: ServeError 404 for a secret that belongs to no worker.
         """
@@ -121,18 +125,29 @@ class GatewayServer:
             raise ServeError(404, "no such path")
         playing = [live for live in self._workers[secret] or () if not live.over]
         self._workers[secret], self._unable = playing, None
-        with suppress(TimeoutError):
+        self._asking += 1
+        try:
             async with asyncio.timeout(seconds):
-                while True:
-                    while self._free:
-                        live = self._free.popleft()
-                        if live.queued and not live.over:
-                            live.queued = False
-                            playing.append(live)
-                            return live
+                while not (taken := self._take(most)):
                     self._offered.clear()
                     await self._offered.wait()
-        return None
+        except TimeoutError:
+            taken = []
+        finally:
+            self._asking -= 1
+        playing += taken
+        return taken
+
+    def _take(self, most: int) -> list[ProgramRun]:
+        """Removes queued episodes: an equal share of them for each request that waits."""
+        share = min(most, math.ceil(len(self._free) / self._asking))
+        taken: list[ProgramRun] = []
+        while len(taken) < share and self._free:
+            live = self._free.popleft()
+            if live.queued and not live.over:
+                live.queued = False
+                taken.append(live)
+        return taken
 
     def describe(self, live: ProgramRun) -> dict[str, Any]:
         """Returns an episode's item and URLs, as a worker receives them."""

@@ -23,6 +23,10 @@ _THREADS = 2048
 """Most threads of blocking calls, as many as the gateway takes connections. A thread is started
 only where all others are busy."""
 
+_MOST = 64
+"""Most episodes that one request to the gateway returns. All of them are played concurrently, as
+are those of other requests."""
+
 
 def main(play: Play, held_out: list[Any], grade: Callable[[Any, Any], Any]) -> None:
     """Plays for the gateway, or plays the held-out items with the agents at the URLs given."""
@@ -58,8 +62,8 @@ async def work(play: Play, gateway: str) -> None:
         await ends.post(episode["end"], end)
 
     while True:
-        episode = await episodes.post(gateway, {})
-        if episode is not None:  # None: there was no episode for 20 seconds
+        offered = await episodes.post(gateway, {"most": _MOST})
+        for episode in offered["episodes"] if offered else ():  # none for 20 seconds
             task = asyncio.create_task(play_one(episode))
             playing.add(task)
             task.add_done_callback(playing.discard)

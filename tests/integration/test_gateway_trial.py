@@ -102,7 +102,7 @@ def test_an_episode_that_is_played_by_its_urls_is_given_to_no_worker():
     asking.start()
     live.wait(20.0)
     secret = task.server.hire().split("/")[-2]
-    assert asyncio.run(task.server.next_episode(secret, 0.2)) is None
+    assert asyncio.run(task.server.next_episodes(secret, 1, 0.2)) == []
     live.close()
     asking.join()
 

@@ -20,18 +20,21 @@ async def while_connected(request: Request, work: Awaitable[Result]) -> Result:
     The request's body must already have been read. `work` has ended when this function returns.
     Errors: ServeError 499 if the client has disconnected.
     """
+    working, left = asyncio.ensure_future(work), False
 
     async def leave() -> None:
+        nonlocal left
         while (await request.receive())["type"] != "http.disconnect":
             pass
+        left = True
+        working.cancel()
 
-    working, disconnect = asyncio.ensure_future(work), asyncio.create_task(leave())
+    leaving = asyncio.create_task(leave())
     try:
-        await asyncio.wait((working, disconnect), return_when=asyncio.FIRST_COMPLETED)
-        if not working.done():
-            raise ServeError(499, "the client has closed the connection")
-        return working.result()
+        return await working
+    except asyncio.CancelledError:
+        if left and working.cancelled():
+            raise ServeError(499, "the client has closed the connection") from None
+        raise
     finally:
-        for task in (working, disconnect):
-            task.cancel()
-        await asyncio.wait((working, disconnect))
+        leaving.cancel()

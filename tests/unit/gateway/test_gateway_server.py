@@ -6,10 +6,12 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Coroutine, Iterator
-from typing import Any
+from typing import Any, cast
 
 import pytest
+from starlette.testclient import TestClient
 
+from colearn.gateway.app import build_app
 from colearn.gateway.program_run import ProgramRun
 from colearn.gateway.programs import WorkerProgram
 from colearn.gateway.server import GatewayServer
@@ -37,14 +39,38 @@ def test_waiting_workers_receive_episodes_that_are_offered_in_another_thread(
     """Three wait; two episodes come, and the third worker is told after its time."""
     secrets = [server.hire().split("/")[-2] for _ in range(3)]
 
-    async def ask() -> list[str | None]:
-        asked = [asyncio.create_task(server.next_episode(one, 1.0)) for one in secrets]
+    async def ask() -> list[str]:
+        asked = [asyncio.create_task(server.next_episodes(one, 1, 1.0)) for one in secrets]
         await asyncio.sleep(0.1)
         for item in ("owl", "bee"):
             await asyncio.to_thread(server.open, item)
-        return [None if live is None else live.item for live in await asyncio.gather(*asked)]
+        return [live.item for lives in await asyncio.gather(*asked) for live in lives]
 
-    assert sorted(served(server, ask()), key=str) == [None, "bee", "owl"]
+    assert sorted(served(server, ask())) == ["bee", "owl"]
+
+
+def test_workers_that_wait_receive_equal_shares_of_the_episodes(server: GatewayServer) -> None:
+    """The first of two takes three of five. They may use one URL, as workers started by hand do."""
+    secret = server.hire().split("/")[-2]
+
+    async def ask() -> list[list[int]]:
+        asked = [asyncio.create_task(server.next_episodes(secret, 64, 1.0)) for _ in range(2)]
+        await asyncio.sleep(0.1)
+        for item in range(5):
+            server.open(item)
+        return [[live.item for live in lives] for lives in await asyncio.gather(*asked)]
+
+    assert served(server, ask()) == [[0, 1, 2], [3, 4]]
+
+
+def test_a_worker_receives_at_most_as_many_episodes_as_it_asks_for(server: GatewayServer) -> None:
+    secret = server.hire().split("/")[-2]
+    for item in range(3):
+        server.open(item)
+    lives = served(server, server.next_episodes(secret, 2, 1.0))
+    assert [live.item for live in lives] == [0, 1]
+    assert server.lose(f"/{secret}/next", "killed")
+    assert [live.failure for live in lives] == ["killed"] * 2
 
 
 class Looked(deque[ProgramRun]):
@@ -61,7 +87,7 @@ def test_a_worker_that_waits_does_not_poll(server: GatewayServer) -> None:
     """It costs nothing while other episodes are played."""
     server._free = looked = Looked()
     secret = server.hire().split("/")[-2]
-    assert served(server, server.next_episode(secret, 0.3)) is None
+    assert served(server, server.next_episodes(secret, 1, 0.3)) == []
     assert looked.times == 1
 
 
@@ -73,18 +99,18 @@ def test_without_a_worker_that_starts_episodes_fail_until_one_asks(server: Gatew
     server.give_up("no module")
     failed = server.open("bee")
     assert [(live.over, live.failure) for live in (waits, failed)] == [(True, "no module")] * 2
-    assert served(server, server.next_episode(second.split("/")[-2], 0.01)) is None
+    assert served(server, server.next_episodes(second.split("/")[-2], 1, 0.01)) == []
     assert not server.open("fox").over
 
 
 def test_episodes_wait_on_while_a_worker_that_has_asked_lives(server: GatewayServer) -> None:
     plays, ends = server.hire(), server.hire()
-    assert served(server, server.next_episode(plays.split("/")[-2], 0.01)) is None
+    assert served(server, server.next_episodes(plays.split("/")[-2], 1, 0.01)) == []
     waits = server.open("owl")
     assert not server.lose(ends, "no module")
     server.give_up("no module")
     assert not waits.over
-    assert served(server, server.next_episode(plays.split("/")[-2], 1.0)) is waits
+    assert served(server, server.next_episodes(plays.split("/")[-2], 1, 1.0)) == [waits]
     assert server.lose(plays, "killed")
     assert waits.failure == "killed"
 
@@ -96,3 +122,37 @@ def test_an_episode_that_is_played_by_its_urls_outlives_workers_that_do_not_star
     played.queued = False  # its first request has come
     server.give_up("no module")
     assert not played.over
+
+
+class Offers:
+    """Offers the episodes 0, 1 and 2 to every worker."""
+
+    ignored = frozenset[str]()
+
+    async def next_episodes(self, secret: str, most: int, seconds: float) -> list[int]:
+        return [0, 1, 2][:most]
+
+    def describe(self, episode: int) -> dict[str, int]:
+        return {"item": episode}
+
+
+@pytest.mark.parametrize(
+    ("body", "answer"),
+    [
+        ({}, {"item": 0}),
+        ({"most": 1}, {"episodes": [{"item": 0}]}),
+        ({"most": 2}, {"episodes": [{"item": 0}, {"item": 1}]}),
+    ],
+)
+def test_a_worker_says_how_many_episodes_it_takes(body: Any, answer: Any) -> None:
+    """Without a number, the answer is one episode."""
+    response = TestClient(build_app(cast(Any, Offers()))).post("/workers/one/next", json=body)
+    assert response.json() == answer
+
+
+@pytest.mark.parametrize("most", [0, -1, True, "2", 1.5])
+def test_a_number_of_episodes_that_is_none_is_refused(most: Any) -> None:
+    client = TestClient(build_app(cast(Any, Offers())))
+    response = client.post("/workers/one/next", json={"most": most})
+    assert response.status_code == 400
+    assert response.json()["error"]["param"] == "most"

@@ -41,11 +41,12 @@ def test_held_out_items_are_played_in_one_event_loop(
 
 
 class Gateway:
-    """A gateway that offers two episodes, and then refuses the worker."""
+    """A gateway that offers two episodes, so many at once, and then refuses the worker."""
 
-    def __init__(self, url: str, *, keeps: bool) -> None:
+    def __init__(self, url: str, *, keeps: bool, at_once: int) -> None:
         self.url, self.keeps = url, keeps
-        self.offers, self.connections = 0, 0
+        self.items = [[1], [2]] if at_once == 1 else [[1, 2]]
+        self.connections = 0
         self.ends: list[Any] = []
         self.both_ended = threading.Event()
 
@@ -56,15 +57,17 @@ class Gateway:
             if len(self.ends) == 2:
                 self.both_ended.set()
             return 204, None
-        self.offers += 1
-        if self.offers < 3:
-            return 200, {"item": self.offers, "endpoints": {}, "end": f"{self.url}/end"}
+        assert body == {"most": 64}
+        if self.items:
+            end = f"{self.url}/end"
+            offered = [{"item": item, "endpoints": {}, "end": end} for item in self.items.pop(0)]
+            return 200, {"episodes": offered}
         self.both_ended.wait(30)
         return 404, {"error": {"message": "no such path"}}
 
 
 @contextmanager
-def served(*, keeps: bool) -> Iterator[Gateway]:
+def served(*, keeps: bool, at_once: int = 1) -> Iterator[Gateway]:
     """A gateway on a port; unless it `keeps` connections, it closes each after an answer."""
 
     class Handler(BaseHTTPRequestHandler):
@@ -90,7 +93,9 @@ def served(*, keeps: bool) -> Iterator[Gateway]:
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         server.daemon_threads, server.block_on_close = True, False
-        gateway = Gateway(f"http://127.0.0.1:{server.server_address[1]}", keeps=keeps)
+        gateway = Gateway(
+            f"http://127.0.0.1:{server.server_address[1]}", keeps=keeps, at_once=at_once
+        )
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield gateway
         server.shutdown()
@@ -110,8 +115,9 @@ def run(gateway: Gateway) -> None:
 ENDS = [{"result": -0.5}, {"failure": "ZeroDivisionError: division by zero"}]
 
 
-def test_all_episodes_are_taken_and_ended_on_two_connections() -> None:
-    with served(keeps=True) as gateway:
+@pytest.mark.parametrize("at_once", [1, 2])
+def test_all_episodes_are_taken_and_ended_on_two_connections(at_once: int) -> None:
+    with served(keeps=True, at_once=at_once) as gateway:
         run(gateway)
     assert (gateway.ends, gateway.connections) == (ENDS, 2)
 
