@@ -7,7 +7,8 @@ Both play the relay of `examples/gateway` with one model: all episodes are live 
 rounds of the two alternate. The model has random weights, and answers end after `tokens` tokens or
 at an end token that is as likely as any other: what is sampled is the same in both.
 LANGGRAPH_PYTHON is the Python of an environment with LangGraph. The bound is the ratio if the
-gateway cost nothing: the model and the program alone, on all cores.
+gateway cost nothing and all episodes asked at the same time, so that the model waits for the
+program, as it does in lockstep.
 """
 
 from __future__ import annotations
@@ -144,11 +145,11 @@ def measure(
     plain = Rate(*(median(column) for column in zip(*rates[0], strict=True)))
     for workers in worker_counts:
         through = Rate(*(median(column) for column in zip(*rates[workers], strict=True)))
-        free = 1000 * (os.cpu_count() or 1) / (plain.own + through.program)
+        bound = plain.own / (plain.own + through.program)
         answers = "+".join(map(str, lengths.values()))
         print(
             f"| {answers} | {workers} | {plain.episodes:.1f} | {through.episodes:.1f} "
-            f"| {through.episodes / plain.episodes:.2f} | {free / plain.episodes:.2f} "
+            f"| {through.episodes / plain.episodes:.2f} | {bound:.2f} "
             f"| {plain.own:.1f} | {through.own:.1f} | {through.program:.1f} |",
             flush=True,
         )
