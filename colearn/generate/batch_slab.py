@@ -50,6 +50,8 @@ class Slab:
     """
 
     is_compileable = False
+    branches = 1
+    """Number of rows that share one row of the tensors."""
 
     def __init__(
         self, rows: int, capacity: int, device: torch.device, room: int | None = None
@@ -226,6 +228,11 @@ class Slab:
         """Return the current index of a `CachedRow`'s row."""
         return row if self._places is None else self._places[row]
 
+    def located(self, rows: Tensor, numbers: Tensor) -> tuple[Tensor, Tensor]:
+        """Rows and slots of the tensors in which cached positions are stored: number `numbers`
+        [N, T] of each of the rows `rows` [N, 1]."""
+        return rows, numbers
+
     def handed_out(self, places: Sequence[int]) -> list[CachedRow]:
         """Return the cache locations of the histories in the rows `places`."""
         return [CachedRow(self, row, self.lengths[row], self.offsets[row]) for row in places]
@@ -277,11 +284,15 @@ def _copied(layer: Tensor, rows: Tensor, used: int, into: Slab) -> Tensor:
 
 
 def gather(
-    sources: Sequence[CachedRow | None], cuts: Sequence[int], capacity: int, device: torch.device
+    sources: Sequence[CachedRow | None],
+    cuts: Sequence[int],
+    capacity: int,
+    device: torch.device,
+    room: int | None = None,
 ) -> Slab:
     """Build a slab with one row for each source (None: an empty history). Row r omits the first
     `cuts[r]` positions of source r."""
-    slab = Slab(len(sources), capacity, device)
+    slab = Slab(len(sources), capacity, device, room)
     both = list(zip(sources, cuts, strict=True))
     slab.lengths = [0 if source is None else source.length - cut for source, cut in both]
     slab.offsets = [0 if source is None else source.offset + cut for source, cut in both]
@@ -290,13 +301,13 @@ def gather(
         # a short copy repeats its last slot
         steps = torch.arange(max(count for *_, count in copies), device=device)
         steps = steps.minimum(counts[:, None] - 1)
-        from_slots = first[:, None] + steps
+        places, from_slots = old.located(from_rows[:, None], first[:, None] + steps)
         for olds, news in ((old.keys, slab.keys), (old.values, slab.values)):
             for layer, cached in enumerate(olds):
                 if layer == len(news):
-                    shape = (len(sources), cached.shape[1], slab.capacity, cached.shape[3])
+                    shape = (slab.room, cached.shape[1], slab.capacity, cached.shape[3])
                     news.append(cached.new_zeros(shape))
-                taken = cached[from_rows[:, None], :, from_slots]
+                taken = cached[places, :, from_slots]
                 news[layer][to_rows[:, None], :, steps] = taken
     return slab
 

@@ -30,6 +30,9 @@ _CALL = 2**19
 attention. A query-key pair costs heads * head size multiplications. Measured by
 `benchmarks/tree_attention.py`."""
 
+_LARGE_KEYS = 2**18
+"""Number of elements of keys whose copies take time."""
+
 _forward = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
 _backward = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward
 
@@ -78,8 +81,8 @@ def tree_attention(
     """
     if not isinstance(attention_mask, Carrier | FlexMask):
         more = settings.get("softcap"), settings.get("position_bias")
-        if query.shape[2] == 1 and attention_mask is not None and more == (None, None):
-            return _one_token(query, key, value, attention_mask, scaling), None
+        if attention_mask is not None and more == (None, None) and _few(query, key):
+            return _grouped(query, key, value, attention_mask, scaling), None
         return sdpa_attention_forward(
             module, query, key, value, attention_mask, scaling=scaling, **settings
         )
@@ -95,18 +98,28 @@ def tree_attention(
     return rearrange(merged, "row head token width -> row token head width"), None
 
 
-def _one_token(
+def _few(query: Tensor, key: Tensor) -> bool:
+    """Whether there is one new token per row, or the copies of the keys that `_grouped` saves are
+    large and larger than its copies of the mask."""
+    tokens = query.shape[2]
+    return tokens == 1 or (tokens <= key.shape[1] * key.shape[3] and key.numel() >= _LARGE_KEYS)
+
+
+def _grouped(
     query: Tensor, key: Tensor, value: Tensor, mask: Tensor, scale: float | None
 ) -> Tensor:
-    """Attention [B, 1, heads, D] of one new token per row. Heads that share keys are passed as
-    several queries of one head. Otherwise, transformers before 5.23 copies all keys and values,
-    which takes six times as long on a GPU as the attention."""
-    rows, heads, _, width = query.shape
-    grouped = query.reshape(rows, key.shape[1], heads // key.shape[1], width)
+    """Attention [B, T, heads, D] of a few new tokens per row. Heads that share keys are passed as
+    several queries of one head. Otherwise, transformers copies all keys and values, which takes six
+    times as long on a GPU as the attention of one token."""
+    rows, heads, width, size = query.shape
+    times = heads // key.shape[1]
+    grouped = query.reshape(rows, key.shape[1], times * width, size)
+    if width > 1:
+        mask = mask.repeat(1, 1, times, 1)
     attended = torch.nn.functional.scaled_dot_product_attention(
         grouped, key, value, attn_mask=mask, scale=scale
     )
-    return attended.reshape(rows, 1, heads, value.shape[-1])
+    return attended.reshape(rows, heads, width, value.shape[-1]).transpose(1, 2)
 
 
 class _Blocks(torch.autograd.Function):

@@ -1,4 +1,4 @@
-"""Attention of one new token per row, in which several heads share keys."""
+"""Attention of one or a few new tokens per row, in which several heads share keys."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ def rows(heads, tokens):
 
 
 @pytest.mark.parametrize("scale", [None, 0.2])
-def test_each_head_attends_to_the_keys_of_its_group_that_the_row_sees(scale):
+@pytest.mark.parametrize("tokens", [1, 3])
+def test_each_head_attends_to_the_keys_of_its_group_that_the_token_sees(scale, tokens):
     torch.manual_seed(0)
-    query, key, value = rows(6, 1), rows(2, 10), rows(2, 10)
-    mask = torch.rand(4, 1, 1, 10) < 0.6
+    query, key, value = rows(6, tokens), rows(2, 10), rows(2, 10)
+    mask = torch.rand(4, 1, tokens, 10) < 0.6
     mask[..., 0] = True
     found, _ = tree_attention(MODULE, query, key, value, mask, scaling=scale)
     for head in range(6):
