@@ -156,7 +156,8 @@ def head_width(config: Any) -> int:
 
 
 def cache_bytes(base: Base, call: GeneratorCall) -> int:
-    """KV cache bytes of all rows. Every fork of a history has a copy of the history's cache."""
+    """Upper bound on the KV cache bytes of all rows: as if every fork of a history had a copy of
+    the history's cache. The engine stores large histories once."""
     slots = _in_blocks(call.used + call.reserve) if call.reserve else call.capacity
     return position_bytes(base) * len(call.rows) * slots
 

@@ -86,8 +86,8 @@ def test_rows_that_move_have_their_caches_alone_and_the_others_stay() -> None:
 
 
 def test_each_history_takes_memory_once() -> None:
-    slab = BranchedSlab(histories(), 10, 50)
-    # keys and values of two histories in float32: 5 + 10 * 50 slots, in blocks of 64
+    slab = BranchedSlab(histories(), 8, 63)
+    # keys and values of two histories in float32: 5 + 8 * 63 slots, in blocks of 64
     assert slab.bytes == 2 * 4 * 2 * 512 * 3
 
 
