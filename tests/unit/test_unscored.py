@@ -51,6 +51,11 @@ def test_trls_baseline_is_the_mean_of_the_scored_completions():
     assert numbers(GroupMean()(credited([fork(WITH)]))) == [0.5, None, -0.5, 0.0]
 
 
+@pytest.mark.parametrize("advantage", [GroupMean(), LeaveOneOut(), GroupMax(), GroupExpectile()])
+def test_the_only_scored_completion_of_a_group_is_neither_better_nor_worse(advantage):
+    assert numbers(advantage(credited([fork([1.0, None])]))) == [0.0, None]
+
+
 @pytest.mark.parametrize(
     "advantage",
     [

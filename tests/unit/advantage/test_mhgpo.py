@@ -151,6 +151,16 @@ def test_a_reward_before_a_fork_is_the_mean_over_its_branches():
     }
 
 
+def test_an_answer_that_no_tree_of_the_same_fork_has_too_has_no_advantage():
+    algorithm = MHGPORoundRobin(
+        rollout=RoundRobin(k=2, probabilities={"z": 1.0}),
+        advantage=Heterogeneous(ungrouped="same_fork"),
+    )
+    episodes, _ = sampled(algorithm)  # x0 y0 {z0, z1}
+    trained = [agent for tree in algorithm.advantage(episodes) for node in tree for agent in node]
+    assert Counter(trained) == {"z": 2}
+
+
 def test_round_robin_deals_single_answers_of_the_batch_into_groups():
     algorithm = MHGPORoundRobin(
         rollout=RoundRobin(k=2, probabilities={"y": 1.0}),
