@@ -3,6 +3,7 @@ different prompts."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from math import isnan
@@ -142,13 +143,11 @@ def _pairs(number: int, episode: Tree[Any]) -> Iterator[InputOutputPair]:
     agent's action. A shared action is yielded for the first sibling node, with the mean credit of
     all siblings that share the action."""
     worths = {agent: episode.returns_of(agent) for agent in episode.agents}
-    acted: list[dict[str, int]] = [{} for _ in episode.nodes]
+    acted = [Counter[str]() for _ in episode.nodes]
     for node, below in zip(episode.nodes, episode.below(), strict=True):
         children = [episode.nodes[index] for index in below]
         for child in children:
-            acted[child.index] = dict(acted[node.index])
-            for agent in child.actions:
-                acted[child.index][agent] = acted[node.index].get(agent, 0) + 1
+            acted[child.index] = acted[node.index] + Counter(list(child.actions))
         for agent in node.observations if children else ():
             different = _different(children, agent)
             for same in different:
@@ -156,7 +155,7 @@ def _pairs(number: int, episode: Tree[Any]) -> Iterator[InputOutputPair]:
                     episode=number,
                     node=same[0].index,
                     agent=agent,
-                    occasion=acted[node.index].get(agent, 0),
+                    occasion=acted[node.index][agent],
                     worth=mean_scored(worths[agent][child.index] for child in same),
                     forked=len(different) > 1,
                 )

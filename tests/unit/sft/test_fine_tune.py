@@ -74,6 +74,16 @@ def test_a_model_is_taught_in_its_own_precision(
     assert made["max_length"] is None and made["use_cpu"]
 
 
+def test_one_pass_at_a_rate_of_2e_5_in_steps_of_eight_dialogues_is_usual(
+    arguments: list[dict[str, Any]], data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = config(monkeypatch, save_model(tmp_path / "model"))
+    fine_tune(given, data, tmp_path / "out")
+    (made,) = arguments
+    assert (made["num_train_epochs"], made["learning_rate"]) == (1.0, 2e-5)
+    assert made["per_device_train_batch_size"] == 8
+
+
 def test_a_damaged_tokenizer_is_named_by_its_models_field(
     arguments: list[dict[str, Any]], data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
