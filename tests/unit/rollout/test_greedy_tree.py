@@ -220,3 +220,12 @@ def test_each_agent_breaks_its_ties_by_a_draw_of_its_own() -> None:
     executed = [node.actions for tree in trees for node in tree.nodes[1:] if not node.cut]
     pairs = {(actions["a"].text, actions["b"].text) for actions in executed}
     assert pairs == {("0", "0"), ("0", "1"), ("1", "0"), ("1", "1")}
+
+
+def test_where_only_programs_act_one_round_executes_their_actions() -> None:
+    shape, counts, rng = GreedyTree(3), {"ada": 1, "ben": 1}, np.random.default_rng(0)
+    at: Any = None  # no node is read
+    first = shape.next_round(at, counts, [], rng)
+    assert first is not None and list(first.joint_actions) == [{"ada": 0, "ben": 0}]
+    credited = replace(first, credits=[{"ada": 1.0, "ben": 1.0}])
+    assert shape.next_round(at, counts, [credited], rng) is None

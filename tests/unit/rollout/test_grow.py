@@ -16,6 +16,7 @@ from colearn.agents.cast.seats import Own, Swap
 from colearn.contract import (
     BatchEngine,
     ProgramEpisodes,
+    ReadsActions,
     Round,
     TokenAnswer,
     TokenRequest,
@@ -24,7 +25,7 @@ from colearn.contract import (
 from colearn.credit.mixed import Mixed
 from colearn.credit.payoff import Payoff
 from colearn.credit.shared_reward import SharedReward
-from colearn.errors import ConfigError
+from colearn.errors import ConfigError, TaskError
 from colearn.rollout.forks import ForkOn
 from colearn.rollout.grow import grow
 from colearn.rollout.growth import Growth
@@ -367,6 +368,52 @@ def test_a_pipeline_moves_local_rewards_to_the_micro_turns_of_their_actions():
         {"ada": lengths[2], "ben": 0.0},
         {"ada": 0.0, "ben": lengths[3]},
     )
+
+
+def test_an_episode_begins_with_what_its_program_has_prepared() -> None:
+    class Program(Notes, ProgramEpisodes):
+        def prepare(self, item: Any) -> Any:
+            return ("oak", "ash")
+
+    (tree,), _ = grown(Program(items=1, horizon=1))
+    assert tree.nodes[0].observations["ada"].text == "oak"
+
+
+def test_a_program_that_cannot_be_prepared_is_an_error_of_prepare() -> None:
+    class Program(Notes, ProgramEpisodes):
+        def prepare(self, item: Any) -> Any:
+            raise OSError("no port")
+
+    with pytest.raises(TaskError, match=r"^task\.prepare: raised OSError: no port"):
+        grown(Program(items=1))
+
+
+def test_nobody_acts_after_a_step_that_is_done() -> None:
+    class Short(Notes):
+        def step(self, *arguments: Any) -> Outcome[Scene]:
+            return replace(super().step(*arguments), done=True)
+
+    (tree,), counts = grown(Short(items=1, horizon=3))
+    assert counts.joint_actions == 1
+    assert tree.nodes[-1].terminal
+
+
+def test_a_task_that_reads_actions_is_told_who_sampled_them_after_how_many_tokens() -> None:
+    class Reads(Notes, ReadsActions):
+        reads_actions = True
+
+        def step(self, state: Scene, actions: Any, rng: np.random.Generator) -> Outcome[Scene]:
+            received.append(actions)
+            return super().step(state, {a: one.text for a, one in actions.items()}, rng)
+
+    received: list[Any] = []
+    task = Reads(items=1, horizon=1)
+    players = players_of(task)
+    (tree,), _ = grown(task, players=players)
+    (actions,), root = received, tree.nodes[0]
+    for agent in task.agents:
+        assert actions[agent].player is players[agent]
+        assert actions[agent].context_tokens == len(root.observations[agent].tokens) > 0
 
 
 def test_an_episode_that_ends_because_a_history_is_too_long_is_abandoned_at_its_last_state() -> (
