@@ -65,6 +65,7 @@ PACKAGES: dict[str, tuple[str, str]] = {
     "rollout": (
         "rollout",
         "unit/rollout unit/advantage unit/tasks/test_misbehaving_tasks.py "
+        "unit/test_odd_user_code.py "
         "contract/test_check_task.py integration/test_free_order.py integration/test_overflow.py",
     ),
     "generate": (

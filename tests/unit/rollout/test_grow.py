@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+import threading
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -26,6 +28,7 @@ from colearn.credit.mixed import Mixed
 from colearn.credit.payoff import Payoff
 from colearn.credit.shared_reward import SharedReward
 from colearn.errors import ConfigError, TaskError
+from colearn.rollout.executors import IDLE
 from colearn.rollout.forks import ForkOn
 from colearn.rollout.grow import grow
 from colearn.rollout.growth import Growth
@@ -386,6 +389,18 @@ def test_a_program_that_cannot_be_prepared_is_an_error_of_prepare() -> None:
 
     with pytest.raises(TaskError, match=r"^task\.prepare: raised OSError: no port"):
         grown(Program(items=1))
+
+
+def test_in_lockstep_a_task_that_waits_stays_in_the_calling_thread() -> None:
+    class Waits(Notes):
+        def observe(self, state: Scene, agent: str) -> str | None:
+            observing.add(threading.current_thread())
+            time.sleep(1.2 * IDLE)
+            return super().observe(state, agent)
+
+    observing: set[threading.Thread] = set()
+    grown(Waits(items=2, horizon=1))
+    assert observing == {threading.current_thread()}
 
 
 def test_nobody_acts_after_a_step_that_is_done() -> None:

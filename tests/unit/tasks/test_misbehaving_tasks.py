@@ -30,7 +30,7 @@ from colearn.models.embedded import embedded_model
 from colearn.record.transcript import transcript
 from colearn.rollout.grow import grow
 from colearn.rollout.shapes import Chain
-from colearn.rollout.task_calls import items_of
+from colearn.rollout.task_calls import items_of, legal_action
 from colearn.rollout.validate import LARGEST_REWARD, validate_metrics, validate_outcome
 from colearn.types import AnswerLimits, Observation, Outcome, Tree
 
@@ -138,6 +138,12 @@ def test_a_step_in_another_process_is_told_alike():
 
 def test_a_legal_action_that_cannot_be_drawn_is_told_of():
     told = complaint(played, Raises("legal_action", StopIteration()), Legal())
+    assert told.startswith("task.legal_action: raised StopIteration: ")
+
+
+def test_a_legal_action_that_no_player_asks_for_is_told_of_alike():
+    task = Raises("legal_action", StopIteration())
+    told = complaint(legal_action, task, None, "ada", np.random.default_rng(0), "an item")
     assert told.startswith("task.legal_action: raised StopIteration: ")
 
 
