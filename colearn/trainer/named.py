@@ -7,6 +7,7 @@ import inspect
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, is_dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -90,7 +91,8 @@ class Names:
                 "completions and **kwargs"
             )
         _check_signature(reward)
-        label = getattr(reward, "__name__", type(reward).__name__)
+        function = reward.func if isinstance(reward, partial) else reward
+        label = getattr(function, "__name__", type(function).__name__)
         return import_name(reward) or self.add(reward, label)
 
     def callback(self, callback: Any) -> Any:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from colearn.config import Config
 from colearn.errors import ConfigError
+from colearn.record.folder import open_run
 from colearn.record.place import named_folder
 from colearn.text.launcher import world_size
 
@@ -17,10 +18,14 @@ def run_folder(config: Config, out: str | Path | None, *, resume: bool) -> Path:
     """Returns `out` if given, otherwise the first free `runs/TASK-ALGORITHM-NUMBER`; as an absolute
     path, since code of the user may change the current folder.
 
-    Errors: ConfigError if no folder is given for a resume or for a run with several processes.
+    Errors: ConfigError if no folder is given for a resume or for a run with several processes;
+    CheckpointError if there is no run to resume.
     """
     if out is not None:
-        return named_folder(out, "out").absolute()
+        folder = named_folder(out, "out").absolute()
+        if resume:
+            open_run(folder)
+        return folder
     if resume:
         raise ConfigError("out: missing; name the folder of the run to resume")
     if world_size() > 1:

@@ -123,7 +123,10 @@ def _task(
     if data is not None:
         splits = data if isinstance(data, Mapping) else {"train": data}
         if "train" not in splits or set(splits) - {"train", "test"}:
-            raise ConfigError("data: give rows, or a mapping with train and test")
+            raise ConfigError(
+                "data: give rows, or a mapping with train and test; this mapping has "
+                f"{', '.join(map(str, splits)) or 'nothing'}"
+            )
         data_settings["path"] = names.rows(splits["train"])
         if "test" in splits:
             data_settings["test_path"] = names.rows(splits["test"], "data.test")

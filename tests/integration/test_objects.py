@@ -248,7 +248,10 @@ def too_few(prompts, completions):
         ({"data": ROWS, "reward": 3}, "reward: int is no function; give one that takes prompts"),
         ({"data": 3, "reward": matches}, "data: int is no path and no list of rows; give a list"),
         ({"data": ["red"], "reward": matches}, "task.path: row 1 of data is no object"),
-        ({"data": {"rows": ROWS}, "reward": matches}, "data: give rows, or a mapping with train"),
+        (
+            {"data": {"rows": ROWS}, "reward": matches},
+            "data: give rows, or a mapping with train and test; this mapping has rows",
+        ),
         ({"task": 3}, "task: int is no DecPOMDP; give a name, or an object or a class of"),
         ({"task": Experiment}, "task: Experiment is no DecPOMDP; give a name"),
         ({"task": Notes(), "reward": matches}, "reward: task object:Notes has its own; leave it"),

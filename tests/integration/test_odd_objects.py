@@ -4,6 +4,7 @@ the same run without them."""
 from __future__ import annotations
 
 import threading
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -223,6 +224,15 @@ def test_a_task_keeps_its_functions_where_a_later_one_has_their_name() -> None:
     assert [list(task.items("train")) for task in tasks] == [[1.0], [2.0]]
     grades = [own_function(task.grade, "task.grade")(None, None) for task in tasks]
     assert grades == [1.0, 2.0]
+
+
+def test_a_partial_reward_has_the_name_of_its_function() -> None:
+    assert Names().reward(partial(matches, weight=2)) == "object:matches"
+
+
+def test_a_folder_without_a_run_is_not_resumed(tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError, match=r"none: no run here \(no config\.yaml\); give"):
+        train(tmp_path / "none", resume=True)
 
 
 class Room:
