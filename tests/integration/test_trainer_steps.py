@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,9 @@ import pytest
 from safetensors.torch import load_file
 
 import colearn
+from colearn.algorithms.spiral_rae import SpiralRAE
+from colearn.contract import Credit
+from colearn.credit.shared_reward import SharedReward
 from colearn.errors import ConfigError
 from colearn.experiment.interruption import Interrupted
 from colearn.learn.local_learner import LocalLearner
@@ -91,6 +95,24 @@ def test_an_error_in_the_program_leaves_the_last_checkpoint(tmp_path: Path) -> N
     run = colearn.open_run(tmp_path / "run")
     assert run.record().status == "interrupted"
     assert [one.iteration for one in run.checkpoints.all()] == [1]
+
+
+def test_a_run_knows_nothing_of_another_run_of_the_same_algorithm_object(tmp_path: Path) -> None:
+    """Not what the moving baselines of its advantage have seen there."""
+
+    @dataclass(frozen=True, kw_only=True)
+    class Moving(SpiralRAE):
+        credit: Credit = SharedReward()
+
+    algorithm = Moving()
+    for name in ("one", "other"):
+        out = tmp_path / name
+        given: Any = {"models": TINY, "data": ROWS, "reward": matches, "out": out}
+        with colearn.Trainer(TEAM, algorithm, **given, **SETTINGS) as steps:
+            assert steps.assembly.run.algorithm is algorithm
+            steps.step()
+            assert any(steps.progress.baselines.values())
+    assert measured(tmp_path / "one") == measured(tmp_path / "other")
 
 
 def test_an_update_that_a_signal_has_ended_early_is_repeated_by_the_next_step(
