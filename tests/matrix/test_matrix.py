@@ -64,8 +64,9 @@ def config_of(
     }
     if name in CRITIC:
         own = "actor" if name == "mappo" else "other"  # a critic of tokens reads the actor's words
-        settings["critic"] = critic or {"path": paths[own]}
-        settings["critic"]["learning_rate"] = 1e-2
+        critic = critic or {"path": paths[own]}
+        # a head on the actor has the rate of its model
+        settings["critic"] = critic if "share" in critic else {**critic, "learning_rate": 1e-2}
     return Config.model_validate(settings)
 
 
