@@ -49,8 +49,8 @@ def hub_rows(
             f"of a .jsonl file ({reason_of(error)})"
         ) from None
     rows = (DataRow(f"row {number} of {name}", row) for number, row in enumerate(records, start=1))
-    made = (DataRow(row.where, _made(row, read)) for row in rows)
-    return [row for row in made if row.value is not None]
+    converted = (DataRow(row.where, _made(row, read)) for row in rows)
+    return [row for row in converted if row.value is not None]
 
 
 def check_trained_on(data: str, tests_only: bool, other: str) -> None:
@@ -85,12 +85,12 @@ def file_rows(path: Path, choices: str, *, field: str = "task.data") -> list[Dat
         return [DataRow(f"line {line} of {path}", row) for line, row in objects]
     if path.suffix == ".json":
         try:
-            whole = read_row(text)
+            content = read_row(text)
         except ValueError as error:
             raise ConfigError(f"{field}: {path} {error}; write a list of objects") from None
-        if not isinstance(whole, list):
+        if not isinstance(content, list):
             raise ConfigError(f"{field}: {path} holds no list; write a list of objects")
-        return [DataRow(f"row {number} of {path}", row) for number, row in enumerate(whole, 1)]
+        return [DataRow(f"row {number} of {path}", row) for number, row in enumerate(content, 1)]
     rows = []
     for number, line in numbered_lines(text):
         try:

@@ -92,17 +92,17 @@ class Answering(DecPOMDP[Item, AnsweringState[Item]], LegalActions, Generic[Item
         """The agent's template, filled with the prompt and earlier answers."""
         if agent not in self.seats.acting(state.stage):
             return None
-        asked = state.item.prompt
+        prompt = state.item.prompt
         answers = {name: answer.text for name, answer in state.answers.items()}
-        text = self.seats.text(agent, asked.text, answers)
-        return Observation(text, system=asked.system, turns=asked.turns)
+        text = self.seats.text(agent, prompt.text, answers)
+        return Observation(text, system=prompt.system, turns=prompt.turns)
 
     def step(
         self, state: AnsweringState[Item], actions: Mapping[str, str], rng: np.random.Generator
     ) -> Outcome[AnsweringState[Item]]:
         """Collects the stage's answers; after the last stage they are scored."""
-        given = {agent: _answer(actions[agent]) for agent in self.seats.acting(state.stage)}
-        answers = {**state.answers, **given}
+        new_answers = {agent: _answer(actions[agent]) for agent in self.seats.acting(state.stage)}
+        answers = {**state.answers, **new_answers}
         after = replace(state, stage=state.stage + 1, answers=answers)
         if self.seats.acting(after.stage):
             return Outcome(state=after, reward=0.0)
@@ -121,18 +121,18 @@ class Answering(DecPOMDP[Item, AnsweringState[Item]], LegalActions, Generic[Item
         words: Sequence[str] = self.words.get(agent, ())
         return words[int(rng.integers(len(words)))] if words else None
 
-    def _agent(self, name: str, where: str) -> str:
+    def _agent(self, name: str, field: str) -> str:
         if name not in self.agents:
-            raise ConfigError(f"{where}: no agent '{name}'; there is {', '.join(self.agents)}")
+            raise ConfigError(f"{field}: no agent '{name}'; there is {', '.join(self.agents)}")
         return name
 
-    def _words(self, given: Any) -> dict[str, tuple[str, ...]]:
-        if not isinstance(given, Mapping):
-            return dict.fromkeys(self.agents, tuple(given))
-        return {self._agent(agent, "task.words"): words for agent, words in given.items()}
+    def _words(self, setting: Any) -> dict[str, tuple[str, ...]]:
+        if not isinstance(setting, Mapping):
+            return dict.fromkeys(self.agents, tuple(setting))
+        return {self._agent(agent, "task.words"): words for agent, words in setting.items()}
 
 
-def _answer(given: str | SampledAction) -> AgentAnswer:
-    sampled = SampledAction.of(given)
+def _answer(answer: str | SampledAction) -> AgentAnswer:
+    sampled = SampledAction.of(answer)
     action = sampled.action
     return AgentAnswer(text=sampled.text, completion=action.text, ids=action.tokens)

@@ -44,8 +44,8 @@ def read_rows(source: RowSource) -> list[tuple[str, dict[str, Any]]]:
         rows = [DataRow(f"row {number} of data", row) for number, row in given_rows]
     elif source.is_file:
         path = Path(source.path).expanduser()
-        read = {".csv": _csv, ".parquet": _parquet}.get(path.suffix)
-        rows = file_rows(path, _CHOICES, field="task.path") if read is None else read(path)
+        reader = {".csv": _csv, ".parquet": _parquet}.get(path.suffix)
+        rows = file_rows(path, _CHOICES, field="task.path") if reader is None else reader(path)
     else:
         rows = hub_rows(
             source.path,
@@ -56,10 +56,10 @@ def read_rows(source: RowSource) -> list[tuple[str, dict[str, Any]]]:
         )
     if not rows:
         raise ConfigError(f"task.path: {source.path} holds no rows; add some")
-    for where, row in rows:
+    for location, row in rows:
         if not isinstance(row, Mapping):
-            raise ConfigError(f"task.path: {where} is no object; write one object per row")
-    return [(where, dict(row)) for where, row in rows]
+            raise ConfigError(f"task.path: {location} is no object; write one object per row")
+    return [(location, dict(row)) for location, row in rows]
 
 
 def _csv(path: Path) -> list[DataRow]:

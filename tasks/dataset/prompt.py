@@ -28,8 +28,8 @@ class AskedPrompt:
         if not self.messages:
             return self.text
         before = [] if self.system is None else [{"role": "system", "content": self.system}]
-        for asked, answered in self.turns:
-            before += [_message("user", asked), _message("assistant", answered)]
+        for question, answer in self.turns:
+            before += [_message("user", question), _message("assistant", answer)]
         return [*before, _message("user", self.text)]
 
     def completion(self, text: str) -> str | list[dict[str, str]]:
@@ -37,7 +37,7 @@ class AskedPrompt:
         return [_message("assistant", text)] if self.messages else text
 
 
-def read_prompt(row: Mapping[str, Any], column: str, where: str) -> AskedPrompt:
+def read_prompt(row: Mapping[str, Any], column: str, location: str) -> AskedPrompt:
     """The prompt of a row.
 
     Errors: ConfigError that names the row: for a missing column, a value that is neither text nor
@@ -46,7 +46,7 @@ def read_prompt(row: Mapping[str, Any], column: str, where: str) -> AskedPrompt:
     """
     if column not in row:
         raise ConfigError(
-            f"task.prompt: {where} has {', '.join(map(str, row))}; '{column}' is missing: set "
+            f"task.prompt: {location} has {', '.join(map(str, row))}; '{column}' is missing: set "
             "task.prompt to the name of the prompts' column"
         )
     value = row[column]
@@ -54,26 +54,26 @@ def read_prompt(row: Mapping[str, Any], column: str, where: str) -> AskedPrompt:
         return AskedPrompt(text=value)
     if not isinstance(value, list) or not value:
         raise ConfigError(
-            f"task.prompt: '{column}' of {where} is neither text nor messages; fix it"
+            f"task.prompt: '{column}' of {location} is neither text nor messages; fix it"
         )
-    said = [_said(message, column, where) for message in value]
-    system = said.pop(0)[1] if said[0][0] == "system" else None
-    roles = [role for role, _ in said]
+    entries = [_said(message, column, location) for message in value]
+    system = entries.pop(0)[1] if entries[0][0] == "system" else None
+    roles = [role for role, _ in entries]
     if roles != ["user", "assistant"] * (len(roles) // 2) + ["user"]:
         raise ConfigError(
-            f"task.prompt: the messages of {where} are by {', '.join(roles) or 'system'}; write "
+            f"task.prompt: the messages of {location} are by {', '.join(roles) or 'system'}; write "
             "user and assistant in turn, the last by user"
         )
-    texts = [text for _, text in said]
+    texts = [text for _, text in entries]
     turns = tuple(zip(texts[:-1:2], texts[1::2], strict=True))
     return AskedPrompt(text=texts[-1], system=system, turns=turns, messages=True)
 
 
-def _said(message: Any, column: str, where: str) -> tuple[str, str]:
+def _said(message: Any, column: str, location: str) -> tuple[str, str]:
     try:
         return read_message(message, "prompts")
     except ValueError as error:
-        raise ConfigError(f"task.prompt: a message in '{column}' of {where} {error}") from None
+        raise ConfigError(f"task.prompt: a message in '{column}' of {location} {error}") from None
 
 
 def _message(role: str, content: str) -> dict[str, str]:

@@ -130,13 +130,13 @@ class Dataset(Answering[DataItem], ReadsActions, RewardStructure, Services):
             if "test" in self.sources:
                 self._items[split] = rows
             else:
-                held = max(1, round(len(rows) * self.test_share))
-                if held == len(rows):
+                test_size = max(1, round(len(rows) * self.test_share))
+                if test_size == len(rows):
                     raise ConfigError(
                         f"task.test_share: holds out all rows of {self.sources['train'].path} "
-                        f"({held}); add rows, or set test_path"
+                        f"({test_size}); add rows, or set test_path"
                     )
-                self._items = {"train": rows[:-held], "test": rows[-held:]}
+                self._items = {"train": rows[:-test_size], "test": rows[-test_size:]}
         return self._items[split]
 
     def scores(self, item: DataItem, answers: Mapping[str, AgentAnswer]) -> AnswerRewards:
@@ -160,7 +160,7 @@ class Dataset(Answering[DataItem], ReadsActions, RewardStructure, Services):
     def costs(self) -> Mapping[str, float]:
         """The functions' cost totals, summed by name."""
         totals: dict[str, float] = {}
-        for function in (one for functions in self.rewards.values() for one in functions):
+        for function in (function for functions in self.rewards.values() for function in functions):
             for name, amount in function.costs().items():
                 totals[name] = totals.get(name, 0.0) + amount
         return totals
@@ -207,30 +207,30 @@ class Dataset(Answering[DataItem], ReadsActions, RewardStructure, Services):
 
     def _read(self, split: str) -> list[DataItem]:
         items = []
-        for where, row in read_rows(self.sources[split]):
-            asked = read_prompt(row, self.column, where)
+        for location, row in read_rows(self.sources[split]):
+            prompt = read_prompt(row, self.column, location)
             for name in row:
                 if name in _ARGUMENTS:
                     raise ConfigError(
-                        f"task.path: {where} has a column '{name}', which is the name of another "
-                        "argument of reward functions; rename it"
+                        f"task.path: {location} has a column '{name}', which is the name of "
+                        "another argument of reward functions; rename it"
                     )
             columns = {name: row[name] for name in row if name not in _NOT_COLUMNS}
-            items.append(DataItem(where=where, prompt=asked, columns=columns))
+            items.append(DataItem(where=location, prompt=prompt, columns=columns))
         return items
 
-    def _rewards(self, given: Any) -> dict[str, tuple[RewardFunction, ...]]:
-        named = isinstance(given, Mapping) and "name" not in given
+    def _rewards(self, setting: Any) -> dict[str, tuple[RewardFunction, ...]]:
+        named = isinstance(setting, Mapping) and "name" not in setting
         if named and TEAM in self.agents:
             raise ConfigError(
                 f"task.agents: '{TEAM}' names the functions of all agents in task.reward; rename it"
             )
         rewards = {}
-        for receiver, functions in (given if named else {TEAM: given}).items():
+        for receiver, functions in (setting if named else {TEAM: setting}).items():
             if receiver != TEAM:
                 self._agent(receiver, "task.reward")
-            several = functions if isinstance(functions, list | tuple) else [functions]
-            rewards[receiver] = tuple(_function(one) for one in several)
+            function_list = functions if isinstance(functions, list | tuple) else [functions]
+            rewards[receiver] = tuple(_function(function) for function in function_list)
         if not rewards.get(TEAM):
             raise ConfigError(f"task.reward: name a function of the team under '{TEAM}'")
         return rewards
@@ -257,40 +257,40 @@ def _check_sources(
                     f"task.{name}: {train.path} is a file, which has none; leave it out"
                 )
     if "test" in sources and (test == train or _one_file(train, test)):
-        same = "split" if test_path is None else "path"
-        raise ConfigError(f"task.test_{same}: equals task.{same}; name another {same}")
+        field = "split" if test_path is None else "path"
+        raise ConfigError(f"task.test_{field}: equals task.{field}; name another {field}")
 
 
 def _one_file(train: RowSource, test: RowSource) -> bool:
     """Whether two paths, such as `rows.jsonl` and `./rows.jsonl` or a link, are one file."""
     if not (train.is_file and test.is_file):
         return False
-    one, other = (Path(source.path).expanduser() for source in (train, test))
+    first, second = (Path(source.path).expanduser() for source in (train, test))
     try:
-        return one.samefile(other)
+        return first.samefile(second)
     except (OSError, ValueError):  # a file that is not there; reading it says so
         return False
 
 
-def _function(given: Any) -> RewardFunction:
-    if isinstance(given, str) and ":" in given:
-        given = {"name": "function", "target": given}
-    elif isinstance(given, str):
-        given = {"name": given}
-    if not isinstance(given, Mapping) or not isinstance(given.get("name"), str):
+def _function(setting: Any) -> RewardFunction:
+    if isinstance(setting, str) and ":" in setting:
+        setting = {"name": "function", "target": setting}
+    elif isinstance(setting, str):
+        setting = {"name": setting}
+    if not isinstance(setting, Mapping) or not isinstance(setting.get("name"), str):
         raise ConfigError(
-            f"task.reward: {given!r:.60} names no function; write module:function, or the name of "
-            "a shipped one with its settings"
+            f"task.reward: {setting!r:.60} names no function; write module:function, or the name "
+            "of a shipped one with its settings"
         )
-    part: RewardFunction = build_part(RewardFunction, Named(**given), "task.reward")
+    part: RewardFunction = build_part(RewardFunction, Named(**setting), "task.reward")
     return part
 
 
-def _weights(given: tuple[float, ...] | None, count: int) -> tuple[float, ...]:
-    if given is None:
+def _weights(weights: tuple[float, ...] | None, count: int) -> tuple[float, ...]:
+    if weights is None:
         return (1.0,) * count
-    if len(given) != count:
+    if len(weights) != count:
         raise ConfigError(
-            f"task.weights: {len(given)} weights for {count} functions; give one for each"
+            f"task.weights: {len(weights)} weights for {count} functions; give one for each"
         )
-    return tuple(given)
+    return tuple(weights)

@@ -48,7 +48,7 @@ def seats(agents: Sequence[str] | Mapping[str, str]) -> Seats:
     stages: list[tuple[str, ...]] = []
     placed: set[str] = set()
     while len(placed) < len(reads):
-        stage = tuple(a for a, read in reads.items() if a not in placed and read <= placed)
+        stage = tuple(a for a, sources in reads.items() if a not in placed and sources <= placed)
         if not stage:
             circle = ", ".join(a for a in reads if a not in placed)
             raise ConfigError(f"task.agents: {circle} wait for each other's answers; drop one")
@@ -68,13 +68,13 @@ def _one_after_the_other(names: Sequence[str]) -> dict[str, str]:
 
 def _reads(agent: str, template: str, templates: Mapping[str, str]) -> set[str]:
     """The agents whose answers a template contains."""
-    where = f"task.agents.{agent}"
+    field = f"task.agents.{agent}"
     try:
         fields = [part[1:] for part in Formatter().parse(template) if part[1] is not None]
     except ValueError as error:
-        raise ConfigError(f"{where}: {error}; write a literal brace twice") from None
+        raise ConfigError(f"{field}: {error}; write a literal brace twice") from None
     for name, form, conversion in fields:
         if name not in (PROMPT, *templates) or form or conversion:
             known = (PROMPT, *templates)
-            raise ConfigError(f"{where}: unknown field '{{{name}}}'; {nearest(str(name), known)}")
+            raise ConfigError(f"{field}: unknown field '{{{name}}}'; {nearest(str(name), known)}")
     return {str(name) for name, _, _ in fields} - {PROMPT}

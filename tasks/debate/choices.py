@@ -61,7 +61,9 @@ class MultipleChoice:
         """
         if not 2 <= len(self.options) <= len(LETTERS) or self.right not in range(len(self.options)):
             raise ValueError(f"{len(self.options)} options, of which the right one is {self.right}")
-        listed = (f"{letter}) {one}" for letter, one in zip(LETTERS, self.options, strict=False))
+        listed = (
+            f"{letter}) {option}" for letter, option in zip(LETTERS, self.options, strict=False)
+        )
         text = "\n".join([self.question.strip(), *listed, "The answer is a letter."])
         return Question(text, (LETTERS[self.right],))
 
@@ -87,17 +89,17 @@ def aqua(row: Mapping[str, Any]) -> Question:
 def mmlu(row: Mapping[str, Any]) -> Question:
     """Reads a row of MMLU on the hub, with `choices` and the index of the right choice in
     `answer`."""
-    right = row["answer"]
-    if isinstance(right, bool) or not isinstance(right, int):
-        raise ValueError(f"answer {right!r}")
-    return MultipleChoice(row["question"], tuple(row["choices"]), right).asked()
+    correct = row["answer"]
+    if isinstance(correct, bool) or not isinstance(correct, int):
+        raise ValueError(f"answer {correct!r}")
+    return MultipleChoice(row["question"], tuple(row["choices"]), correct).asked()
 
 
 def mmlu_line(cells: Sequence[str]) -> Question:
     """Reads a line of the files that MMLU's authors publish, which have no header: question, A, B,
     C, D, letter."""
-    question, *options, right = cells
-    return MultipleChoice(question, tuple(options), LETTERS.index(right.strip())).asked()
+    question, *options, correct = cells
+    return MultipleChoice(question, tuple(options), LETTERS.index(correct.strip())).asked()
 
 
 def gpqa(row: Mapping[str, Any]) -> Question:
@@ -150,8 +152,8 @@ def load_choices(
         splits["test"] = _read(test_data, "task.test_data")
         tested = {question.text for question in splits["test"]}
         splits["train"] = tuple(q for q in splits["train"] if q.text not in tested)
-    for split, kept in splits.items():
-        if not kept:
+    for split, subset in splits.items():
+        if not subset:
             raise ConfigError(f"task.data: {data} leaves no question to {split}; add some")
     return splits
 
@@ -169,14 +171,14 @@ def _sum(problem: MathProblem) -> Question:
 
 def _read(data: str, field: str) -> tuple[Question, ...]:
     if data in HUB_SETS:
-        found: Iterable[Question] = (row.value for row in HUB_SETS[data].rows())
+        questions: Iterable[Question] = (row.value for row in HUB_SETS[data].rows())
     else:
         path = Path(data).expanduser()
         paths = sorted(path.glob("*.csv")) if path.is_dir() else [path]
         if not paths:
             raise ConfigError(f"{field}: {path} holds no .csv file; name MMLU's folder test")
-        found = (question for path in paths for question in _of_file(path, field))
-    return tuple(dict.fromkeys(found))
+        questions = (question for path in paths for question in _of_file(path, field))
+    return tuple(dict.fromkeys(questions))
 
 
 def _of_file(path: Path, field: str) -> list[Question]:

@@ -18,7 +18,9 @@ def load_expressions(
 
     def generated() -> dict[str, tuple[Question, ...]]:
         return {
-            split: tuple(Question(one.question, (f"{one.answer:g}",)) for one in problems)
+            split: tuple(
+                Question(problem.question, (f"{problem.answer:g}",)) for problem in problems
+            )
             for split, problems in load_problems("generated", None, train, test, seed).items()
         }
 

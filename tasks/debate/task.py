@@ -34,10 +34,10 @@ def tested_on(data: str, train: Sequence[Item], world: World) -> dict[str, Seque
     """
     tested = load_tested(data, world, KINDS)
     texts = {question.text for question in tested}
-    left = tuple(q for q in train if isinstance(q, Question) and q.text not in texts)
-    if not left:
+    training = tuple(q for q in train if isinstance(q, Question) and q.text not in texts)
+    if not training:
         raise ConfigError("task.test_data: holds all of task.data; name another set to train on")
-    return {"train": left, "test": tested}
+    return {"train": training, "test": tested}
 
 
 class AnswerTeam(Workflow[Item], LegalActions, PrivilegedInfo):
@@ -106,12 +106,12 @@ class AnswerTeam(Workflow[Item], LegalActions, PrivilegedInfo):
             raise ConfigError(f"task.items: unknown split '{split}'; {known}")
         return self._splits[split]
 
-    def grade(self, team: Team, item: Item, said: str, rounds: int) -> None:
+    def grade(self, team: Team, item: Item, text: str, rounds: int) -> None:
         """Rewards the team for its final answer."""
-        answer = final_answer(said)
-        right = answer is not None and self.right(item, answer)
-        team.measure(correct=right, answered=answer is not None, rounds=rounds)
-        team.reward(float(right))
+        answer = final_answer(text)
+        correct = answer is not None and self.right(item, answer)
+        team.measure(correct=correct, answered=answer is not None, rounds=rounds)
+        team.reward(float(correct))
 
     def right(self, item: Item, answer: str) -> bool:
         """Whether an answer is correct."""
@@ -167,15 +167,15 @@ class Debate(AnswerTeam):
                 claim = await team.affirmative(
                     prompts.REPLY.format(other="The negative side", said=refuted), fresh=False
                 )
-            said = prompts.REFUTATION if turn == 1 else prompts.REPLY
+            template = prompts.REFUTATION if turn == 1 else prompts.REPLY
             refuted = await team.negative(
-                said.format(question=question, other="The affirmative side", said=claim),
+                template.format(question=question, other="The affirmative side", said=claim),
                 fresh=turn == 1,
             )
             last = turn == self.rounds
-            asked = prompts.VERDICT if last else prompts.MODERATION
+            judge_template = prompts.VERDICT if last else prompts.MODERATION
             verdict = await team.judge(
-                asked.format(question=question, claim=claim, refutation=refuted)
+                judge_template.format(question=question, claim=claim, refutation=refuted)
             )
             if last or final_answer(verdict) is not None:
                 return self.grade(team, item, verdict, turn)
@@ -191,8 +191,8 @@ class Solver(AnswerTeam):
 
     async def run(self, team: Team, item: Item) -> None:
         """Asks the agent for one answer."""
-        said = await team.solver(prompts.SOLVE.format(question=self.asked(item)))
-        return self.grade(team, item, said, 1)
+        answer = await team.solver(prompts.SOLVE.format(question=self.asked(item)))
+        return self.grade(team, item, answer, 1)
 
 
 class AssistantTeam(AnswerTeam):

@@ -146,17 +146,17 @@ class Environment(DecPOMDP[EnvironmentItem, EnvironmentState], LegalActions, Ser
             raise ConfigError(f"task.items: unknown split '{split}'; known: test, train")
         if not self._items:
             if self.path is None:
-                same = EnvironmentItem(where=self.factory, prompt=AskedPrompt(text=""), columns={})
-                self._items = {"train": (same,) * ITEMS, "test": (same,) * ITEMS}
+                item = EnvironmentItem(where=self.factory, prompt=AskedPrompt(text=""), columns={})
+                self._items = {"train": (item,) * ITEMS, "test": (item,) * ITEMS}
             else:
                 rows = [self._item(*row) for row in read_rows(RowSource(path=self.path))]
-                held = max(1, round(len(rows) * self.test_share))
-                if held == len(rows):
+                test_size = max(1, round(len(rows) * self.test_share))
+                if test_size == len(rows):
                     raise ConfigError(
-                        f"task.test_share: holds out all rows of {self.path} ({held}); add rows, "
-                        "or set it lower"
+                        f"task.test_share: holds out all rows of {self.path} ({test_size}); add "
+                        "rows, or set it lower"
                     )
-                self._items = {"train": rows[:-held], "test": rows[-held:]}
+                self._items = {"train": rows[:-test_size], "test": rows[-test_size:]}
         return self._items[split]
 
     def reset(self, item: EnvironmentItem, rng: np.random.Generator) -> EnvironmentState:
@@ -172,22 +172,22 @@ class Environment(DecPOMDP[EnvironmentItem, EnvironmentState], LegalActions, Ser
         results of the tool calls."""
         if state.actions:
             return Observation(state.shown)
-        asked = state.item.prompt
-        system = "\n\n".join(t for t in (asked.system, self.tools and announce(self.tools)) if t)
-        return Observation(state.shown, system=system or None, turns=asked.turns)
+        prompt = state.item.prompt
+        system = "\n\n".join(t for t in (prompt.system, self.tools and announce(self.tools)) if t)
+        return Observation(state.shown, system=system or None, turns=prompt.turns)
 
     def step(
         self, state: EnvironmentState, actions: Mapping[str, str], rng: np.random.Generator
     ) -> Outcome[EnvironmentState]:
         """Runs the answer's tool calls. An answer without calls ends the episode, which is then
         scored. As in TRL, the calls of the last answer are not run."""
-        live, said = self._replayed(state), without_reasoning(actions[AGENT])
-        after = replace(state, actions=(*state.actions, said))
+        live, answer = self._replayed(state), without_reasoning(actions[AGENT])
+        after = replace(state, actions=(*state.actions, answer))
         last = len(after.actions) == self.horizon
         with ExitStack() as episode:
             episode.callback(self._end, live, after)
             try:
-                results = () if last else self._run(live, said)
+                results = () if last else self._run(live, answer)
             except EpisodeEnded as error:
                 failed = ToolResult(tool="", text=str(error), failed=True)
                 after = replace(after, results=(*state.results, (failed,)), reward=None)
@@ -199,8 +199,8 @@ class Environment(DecPOMDP[EnvironmentItem, EnvironmentState], LegalActions, Ser
                 return Outcome(state=replace(after, reward=reward), reward=reward, done=True)
             episode.pop_all()
         self._keep(after, live)
-        shown = "\n".join(write_response(result.text) for result in results)
-        return Outcome(state=replace(after, shown=shown), reward=0.0)
+        text = "\n".join(write_response(result.text) for result in results)
+        return Outcome(state=replace(after, shown=text), reward=0.0)
 
     def metrics(self, state: EnvironmentState) -> Mapping[str, float | None]:
         """`reward`, `calls`, the number of tool calls, and `failures`, the number of calls that
@@ -218,19 +218,21 @@ class Environment(DecPOMDP[EnvironmentItem, EnvironmentState], LegalActions, Ser
         """Returns one of `words`; None if `words` is empty."""
         return self.words[int(rng.integers(len(self.words)))] if self.words else None
 
-    def _item(self, where: str, row: Mapping[str, Any]) -> EnvironmentItem:
-        given = row if self.column in row else {**row, self.column: ""}
-        asked = (
-            read_prompt(given, self.column, where) if given[self.column] else AskedPrompt(text="")
+    def _item(self, location: str, row: Mapping[str, Any]) -> EnvironmentItem:
+        filled_row = row if self.column in row else {**row, self.column: ""}
+        prompt = (
+            read_prompt(filled_row, self.column, location)
+            if filled_row[self.column]
+            else AskedPrompt(text="")
         )
-        return EnvironmentItem(where=where, prompt=asked, columns=dict(row))
+        return EnvironmentItem(where=location, prompt=prompt, columns=dict(row))
 
-    def _read(self, said: str) -> tuple[str, list[Call]]:
+    def _read(self, text: str) -> tuple[str, list[Call]]:
         """The text outside the tool calls, and the calls."""
-        return read_calls(said, [tool["name"] for tool in self.tools], several=True)
+        return read_calls(text, [tool["name"] for tool in self.tools], several=True)
 
-    def _run(self, live: LiveEnvironment, said: str) -> tuple[ToolResult, ...]:
-        return tuple(live.call(name, arguments) for name, arguments in self._read(said)[1])
+    def _run(self, live: LiveEnvironment, text: str) -> tuple[ToolResult, ...]:
+        return tuple(live.call(name, arguments) for name, arguments in self._read(text)[1])
 
     def _replayed(self, state: EnvironmentState) -> LiveEnvironment:
         """The environment after `state.actions`: the live one if it is kept, or a new one after a
@@ -238,8 +240,8 @@ class Environment(DecPOMDP[EnvironmentItem, EnvironmentState], LegalActions, Ser
         live = _live.take((self.factory, state.item.where, state.seed, state.actions))
         if live is None:
             live = self._opened(state)
-            for said in state.actions:
-                self._run(live, said)
+            for action in state.actions:
+                self._run(live, action)
         return live
 
     def close(self) -> None:
@@ -277,8 +279,8 @@ class Environment(DecPOMDP[EnvironmentItem, EnvironmentState], LegalActions, Ser
 
     def _messages(self, state: EnvironmentState) -> list[dict[str, Any]]:
         messages = []
-        for said, results in zip(state.actions, state.results, strict=True):
-            messages.append(message(*self._read(said)))
+        for action, results in zip(state.actions, state.results, strict=True):
+            messages.append(message(*self._read(action)))
             messages += [{"role": "tool", "name": r.tool, "content": r.text} for r in results]
         return messages
 

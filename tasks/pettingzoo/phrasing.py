@@ -15,15 +15,15 @@ WAYS = ("Rock", "Paper", "Scissors", "Spock", "Lizard")
 """PettingZoo's names of the first choices, in its order."""
 
 
-def written(seen: Any) -> str:
+def written(observation: Any) -> str:
     """Returns the text of an observation without leaving out any number."""
-    if isinstance(seen, str):
-        return seen
-    if isinstance(seen, Mapping):
-        return "\n".join(f"{name}: {written(part)}" for name, part in seen.items())
-    if isinstance(seen, tuple | list):  # parts may have different shapes
-        return "\n".join(map(written, seen))
-    return np.array2string(np.asarray(seen), separator=",", threshold=sys.maxsize)
+    if isinstance(observation, str):
+        return observation
+    if isinstance(observation, Mapping):
+        return "\n".join(f"{name}: {written(part)}" for name, part in observation.items())
+    if isinstance(observation, tuple | list):  # parts may have different shapes
+        return "\n".join(map(written, observation))
+    return np.array2string(np.asarray(observation), separator=",", threshold=sys.maxsize)
 
 
 class Phrasing:
@@ -37,19 +37,19 @@ class Phrasing:
         others = ", ".join(name for name in agents if name != agent)
         return f"You are {agent} in {self.env.rpartition(':')[2]}, with {others}."
 
-    def observation(self, agent: str, seen: Any) -> str:
+    def observation(self, agent: str, observation: Any) -> str:
         """Text of the environment's observation: all numbers of an array; a line or more for each
         part of a dictionary."""
-        return written(seen)
+        return written(observation)
 
     def word(self, agent: str, action: int) -> str:
         """The reply for an action."""
         return str(action)
 
-    def situation(self, agent: str, seen: Any, legal: Sequence[int]) -> str:
+    def situation(self, agent: str, observation: Any, legal: Sequence[int]) -> str:
         """The observation and the legal actions."""
         words = ", ".join(self.word(agent, action) for action in legal)
-        return f"{self.observation(agent, seen)}\nAnswer with one of: {words}"
+        return f"{self.observation(agent, observation)}\nAnswer with one of: {words}"
 
 
 class Plain(Phrasing):
@@ -59,8 +59,8 @@ class Plain(Phrasing):
 class RockPaperScissors(Phrasing):
     """Words of classic/rps_v2: the other player's last choice, and the names of the choices."""
 
-    def situation(self, agent: str, seen: Any, legal: Sequence[int]) -> str:
-        number = int(seen)  # one more than the last choice stands for none
+    def situation(self, agent: str, observation: Any, legal: Sequence[int]) -> str:
+        number = int(observation)  # one more than the last choice stands for none
         last = self.word(agent, number) if number in legal else "nothing yet"
         words = ", ".join(self.word(agent, action) for action in legal)
         return f"The other chose {last}.\nAnswer with one of: {words}"
@@ -73,8 +73,8 @@ class BoardWording(Phrasing):
     """Words of classic/tictactoe_v3 and connect_four_v3: the agent's own stones are X and the other
     player's are O; rows are listed from the top."""
 
-    def observation(self, agent: str, seen: Any) -> str:
-        own, other = np.asarray(seen)[..., 0], np.asarray(seen)[..., 1]
+    def observation(self, agent: str, observation: Any) -> str:
+        own, other = np.asarray(observation)[..., 0], np.asarray(observation)[..., 1]
         marks = np.where(own == 1, "X", np.where(other == 1, "O", "_"))
         return "You play X.\n" + "\n".join("".join(row) for row in marks)
 
@@ -83,8 +83,8 @@ class TicTacToeWording(BoardWording):
     """Words of tictactoe_v3: cells as (row,column), from 0 at the top left. The environment numbers
     cells column by column."""
 
-    def observation(self, agent: str, seen: Any) -> str:
-        return super().observation(agent, np.swapaxes(np.asarray(seen), 0, 1))
+    def observation(self, agent: str, observation: Any) -> str:
+        return super().observation(agent, np.swapaxes(np.asarray(observation), 0, 1))
 
     def word(self, agent: str, action: int) -> str:
         column, row = divmod(action, 3)

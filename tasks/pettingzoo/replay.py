@@ -66,8 +66,8 @@ def creator(source: EnvironmentSource) -> Callable[..., Any]:
         raise _unknown(source)
     if not hasattr(module, form):
         raise _lacks(source)
-    made: Callable[..., Any] = getattr(module, form)
-    return made
+    factory: Callable[..., Any] = getattr(module, form)
+    return factory
 
 
 def _registered(pettingzoo: Any, source: EnvironmentSource, name: str) -> Callable[..., Any]:
@@ -120,15 +120,15 @@ def make(source: EnvironmentSource) -> Any:
 
     Errors: as for `creator`; ConfigError if it has not the form that the task plays.
     """
-    made = creator(source)(**deepcopy(dict(source.settings)))
+    env = creator(source)(**deepcopy(dict(source.settings)))
     form = "ParallelEnv" if source.parallel else "AECEnv"
-    if not isinstance(made, getattr(required("pettingzoo", "games"), form)):
+    if not isinstance(env, getattr(required("pettingzoo", "games"), form)):
         other = "false" if source.parallel else "true"
         raise ConfigError(
-            f"task.env: '{source.env}' made a {type(made).__name__}, which is not PettingZoo's "
+            f"task.env: '{source.env}' made a {type(env).__name__}, which is not PettingZoo's "
             f"{form}; name a class or function that makes one, or set task.parallel to {other}"
         )
-    return made
+    return env
 
 
 def _close(env: Any) -> None:
@@ -144,13 +144,13 @@ def situation(source: EnvironmentSource, seed: int, actions: tuple[Joint, ...]) 
     env = _live.take((source, seed, actions[:-1])) if actions else None
     if env is None:
         env = make(source)
-        shown = _reset(env, seed, source.parallel)
+        current = _reset(env, seed, source.parallel)
         for joint in actions:
-            shown = _step(env, joint, source.parallel)
+            current = _step(env, joint, source.parallel)
     else:
-        shown = _step(env, actions[-1], source.parallel)
+        current = _step(env, actions[-1], source.parallel)
     _live.keep((source, seed, actions), env)
-    return shown
+    return current
 
 
 def _reset(env: Any, seed: int, parallel: bool) -> Situation:
@@ -162,16 +162,16 @@ def _reset(env: Any, seed: int, parallel: bool) -> Situation:
 
 
 def _step(env: Any, joint: Joint, parallel: bool) -> Situation:
-    own = {str(agent): agent for agent in env.possible_agents}
+    by_name = {str(agent): agent for agent in env.possible_agents}
     if parallel:
-        taken = {own[agent]: action for agent, action in joint}
-        observations, rewards, terminated, truncated, infos = env.step(taken)
+        actions = {by_name[agent]: action for agent, action in joint}
+        observations, rewards, terminated, truncated, infos = env.step(actions)
         # some environments keep agents whose episode has ended in their list
-        left = [a for a in env.agents if not (terminated.get(a) or truncated.get(a))]
-        seen = {a: (observations[a], infos.get(a, {})) for a in left}
-        return _shown(env, seen, {a: _paid(a, reward) for a, reward in rewards.items()})
+        remaining = [a for a in env.agents if not (terminated.get(a) or truncated.get(a))]
+        observed = {a: (observations[a], infos.get(a, {})) for a in remaining}
+        return _shown(env, observed, {a: _paid(a, reward) for a, reward in rewards.items()})
     [(agent, action)] = joint
-    assert env.agent_selection == own[agent], "a replay follows the order of the first play"
+    assert env.agent_selection == by_name[agent], "a replay follows the order of the first play"
     env.step(action)
     paid = {a: _paid(a, reward) for a, reward in env.rewards.items()}
     while env.agents and _dead(env):  # PettingZoo requires an empty step from each terminated agent
@@ -203,28 +203,31 @@ def _dead(env: Any) -> bool:
 
 
 def _shown(
-    env: Any, shown: Mapping[Any, tuple[Any, Mapping[str, Any]]], rewards: Mapping[Any, float]
+    env: Any, observed: Mapping[Any, tuple[Any, Mapping[str, Any]]], rewards: Mapping[Any, float]
 ) -> Situation:
-    split = {str(agent): _masked(env, agent, seen, info) for agent, (seen, info) in shown.items()}
+    split = {
+        str(agent): _masked(env, agent, observation, info)
+        for agent, (observation, info) in observed.items()
+    }
     return Situation(
         acting=tuple(split),
-        seen={agent: seen for agent, (seen, _) in split.items()},
+        seen={agent: observation for agent, (observation, _) in split.items()},
         legal={agent: legal for agent, (_, legal) in split.items()},
         rewards={str(agent): reward for agent, reward in rewards.items()},
     )
 
 
 def _masked(
-    env: Any, agent: Any, seen: Any, info: Mapping[str, Any]
+    env: Any, agent: Any, observation: Any, info: Mapping[str, Any]
 ) -> tuple[Any, tuple[int, ...]]:
     """Returns a copy of the observation without its action mask, and the legal actions, which are
-    read from the mask in `seen` or `info`. A copy, because environments change their arrays in
-    place. Errors: TaskError for a mask that leaves no action."""
+    read from the mask in `observation` or `info`. A copy, because environments change their arrays
+    in place. Errors: TaskError for a mask that leaves no action."""
     mask = info.get("action_mask")
-    if isinstance(seen, Mapping):
-        mask = seen.get("action_mask", mask)
-        rest = {name: part for name, part in seen.items() if name != "action_mask"}
-        seen = rest["observation"] if rest.keys() == {"observation"} else rest
+    if isinstance(observation, Mapping):
+        mask = observation.get("action_mask", mask)
+        unmasked = {name: part for name, part in observation.items() if name != "action_mask"}
+        observation = unmasked["observation"] if unmasked.keys() == {"observation"} else unmasked
     space = env.action_space(agent)
     legal = tuple(
         int(space.start) + place for place in range(int(space.n)) if mask is None or mask[place]
@@ -234,4 +237,4 @@ def _masked(
             f"task.env: the action mask leaves '{agent}' no action; let the environment end the "
             "agent's episode, or mask all actions but the one that waits"
         )
-    return deepcopy(seen), legal
+    return deepcopy(observation), legal

@@ -160,17 +160,17 @@ class PettingZoo(DecPOMDP[ZooItem, ZooState], LegalActions, RewardStructure):
 def _agents(source: EnvironmentSource) -> tuple[str, ...]:
     """The environment's agents, after checking that the task can play it."""
     try:
-        made = make(source)
+        env = make(source)
     except ImportError as error:
         raise ConfigError(f"task.env: '{source.env}': {reason_of(error)}") from None
     except (TypeError, ValueError, AssertionError) as error:
         raise ConfigError(f"task.settings: {reason_of(error)}") from None
     discrete = required("gymnasium.spaces", "games").Discrete
-    for agent in made.possible_agents:
-        if not isinstance(made.action_space(agent), discrete):
+    for agent in env.possible_agents:
+        if not isinstance(env.action_space(agent), discrete):
             raise ConfigError(
                 f"task.env: the actions of '{agent}' in '{source.env}' are not discrete; choose "
                 "another environment"
             )
-    made.close()
-    return tuple(map(str, made.possible_agents))
+    env.close()
+    return tuple(map(str, env.possible_agents))

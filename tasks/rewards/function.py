@@ -71,26 +71,26 @@ class PythonFunction(RewardFunction):
                 "with one reward per completion"
             )
         try:
-            given = list(islice(rewards, len(completions) + 1))  # it may be endless
+            values = list(islice(rewards, len(completions) + 1))  # it may be endless
         except TypeError:
             raise TaskError(
                 f"task.reward: '{self._shown}' returned {type(rewards).__name__}; return a list "
                 "with one reward per completion"
             ) from None
-        if len(given) != len(completions):
+        if len(values) != len(completions):
             raise TaskError(
-                f"task.reward: '{self._shown}' returned {_counted(rewards, given)} rewards for "
+                f"task.reward: '{self._shown}' returned {_counted(rewards, values)} rewards for "
                 f"{len(completions)} completions; return one for each"
             )
-        return [self._number(reward) for reward in given]
+        return [self._number(reward) for reward in values]
 
     def _number(self, reward: Any) -> float | None:
         return reward_number(reward, f"task.reward: '{self.label}'")
 
 
-def _counted(rewards: Any, read: Sequence[Any]) -> str:
+def _counted(rewards: Any, values: Sequence[Any]) -> str:
     """The number of rewards; only a lower bound is known of a generator, which may be endless."""
-    return str(len(rewards)) if hasattr(rewards, "__len__") else f"{len(read)} or more"
+    return str(len(rewards)) if hasattr(rewards, "__len__") else f"{len(values)} or more"
 
 
 def _check_parameters(function: Callable[..., Any], name: str, passed: Mapping[str, Any]) -> None:
@@ -109,23 +109,23 @@ def _check_parameters(function: Callable[..., Any], name: str, passed: Mapping[s
         ) from None
 
 
-def reward_number(reward: Any, who: str) -> float | None:
+def reward_number(reward: Any, subject: str) -> float | None:
     """A reward that the user's code returned; None means not scored.
 
-    Errors: TaskError, which begins with `who`, for a value that is not a finite number, such as a
-    string.
+    Errors: TaskError, which begins with `subject`, for a value that is not a finite number, such
+    as a string.
     """
     if reward is None:
         return None
     if isinstance(reward, str | bytes):
-        raise TaskError(f"{who} returned {reward!r:.60}; return a number instead of a text")
+        raise TaskError(f"{subject} returned {reward!r:.60}; return a number instead of a text")
     remedy = "return a number, or None if it does not apply"
     try:
         number = real_number(reward)
     except TypeError as error:
-        raise TaskError(f"{who} returned {error}; {remedy}") from None
+        raise TaskError(f"{subject} returned {error}; {remedy}") from None
     if not isfinite(number):
-        raise TaskError(f"{who} returned {number}; return a finite number, or None")
+        raise TaskError(f"{subject} returned {number}; return a finite number, or None")
     return number
 
 

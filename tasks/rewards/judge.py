@@ -131,21 +131,21 @@ class Judge(RewardFunction):
         `log_metric` receives the name and value of each metric, as in TRL.
         """
         used = {name: columns[name] for name in sorted(_fields(self.rubric) & set(columns))}
-        asked = [
+        texts = [
             self._text(prompt, completion, {name: column[k] for name, column in used.items()})
             for k, (prompt, completion) in enumerate(zip(prompts, completions, strict=True))
         ]
-        judged = finish(self._all(asked))
+        judged = finish(self._all(texts))
         if log_metric is not None and judged:
-            log_metric("unreadable", sum(one.unreadable for one in judged) / len(judged))
-            log_metric("failed", sum(one.failed for one in judged) / len(judged))
-        return [one.reward for one in judged]
+            log_metric("unreadable", sum(verdict.unreadable for verdict in judged) / len(judged))
+            log_metric("failed", sum(verdict.failed for verdict in judged) / len(judged))
+        return [verdict.reward for verdict in judged]
 
-    async def _all(self, asked: Sequence[str]) -> list[_Judged]:
+    async def _all(self, texts: Sequence[str]) -> list[_Judged]:
         endpoint = self._endpoint()
         await endpoint.open()
         try:
-            return list(await asyncio.gather(*(self._one(endpoint, text) for text in asked)))
+            return list(await asyncio.gather(*(self._one(endpoint, text) for text in texts)))
         finally:
             await endpoint.close()
 
@@ -193,22 +193,22 @@ class Judge(RewardFunction):
                 answer, reason = None, str(refusal)  # a success whose body is no JSON object
             used = _tokens(answer)
             self.spent.add(calls=1, **(used or {"calls_without_usage": 1}))
-            said = whole_reply(answer)
-            score = None if said is None else read_score(said, self.lowest, self.highest)
+            reply = whole_reply(answer)
+            score = None if reply is None else read_score(reply, self.lowest, self.highest)
             if score is not None:
                 return JudgeScore(score=score, **(used or {}))
             self.spent.add(unreadable=1)
-            unreadable.append(reason if answer is None else endpoint.line(self._why(said)))
+            unreadable.append(reason if answer is None else endpoint.line(self._why(reply)))
         raise AgentLost(unreadable[-1])
 
-    def _why(self, said: str | None) -> str:
-        if said is None:
+    def _why(self, reply: str | None) -> str:
+        if reply is None:
             return (
                 "gave no whole reply; raise task.reward.max_tokens if it was cut at "
                 f"{self.max_tokens} tokens"
             )
         return (
-            f"replied {said[:60]!r}, no line 'Score: N' with one N from {self.lowest:g} to "
+            f"replied {reply[:60]!r}, no line 'Score: N' with one N from {self.lowest:g} to "
             f"{self.highest:g}; ask for it in task.reward.rubric"
         )
 

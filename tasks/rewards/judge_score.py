@@ -64,20 +64,20 @@ def _lines(text: str, highest: float) -> Iterator[float | None]:
     for line in text.splitlines():
         plain = line.translate(_EMPHASIS)
         if label := _LABEL.search(plain):
-            said = plain[label.end() :]
+            statement = plain[label.end() :]
             other_scale = label["most"] and float(label["most"].lstrip("-")) != abs(highest)
             if other_scale or (label.start() and _DENIED.search(plain[: label.start()])):
                 yield None
             else:
-                yield _score(_within_line(said) if label.start() else said, highest)
+                yield _score(_within_line(statement) if label.start() else statement, highest)
 
 
-def _within_line(said: str) -> str:
+def _within_line(statement: str) -> str:
     """The number of a statement within a line, without the reason that follows it."""
-    number = _SCORE.match(said.lstrip())
-    if number and _REASON.fullmatch(said.lstrip()[number.end() :]):
+    number = _SCORE.match(statement.lstrip())
+    if number and _REASON.fullmatch(statement.lstrip()[number.end() :]):
         return number[0]
-    return said
+    return statement
 
 
 def _tags(text: str, highest: float) -> Iterator[float | None]:

@@ -82,20 +82,20 @@ class _Classifier:
 
         from colearn.models.load import load_tokenizer, resolve_device
 
-        where = "task.reward.path"
-        self.tokenizer: Any = load_tokenizer(path, field=where)
+        field = "task.reward.path"
+        self.tokenizer: Any = load_tokenizer(path, field=field)
         try:
             model, loaded = AutoModelForSequenceClassification.from_pretrained(
                 path, use_safetensors=True, trust_remote_code=False, output_loading_info=True
             )
         except (OSError, ValueError) as error:
             raise ConfigError(
-                f"{where}: cannot load '{path}' ({reason_of(error)}); give the folder or "
+                f"{field}: cannot load '{path}' ({reason_of(error)}); give the folder or "
                 "hub name of a classifier with safetensors"
             ) from None
         if loaded["missing_keys"]:
             raise ConfigError(
-                f"{where}: '{path}' lacks {min(loaded['missing_keys'])}; give a model that was "
+                f"{field}: '{path}' lacks {min(loaded['missing_keys'])}; give a model that was "
                 "trained as a classifier"
             )
         count = int(model.config.num_labels)

@@ -155,5 +155,5 @@ class SearchTeam(Workflow[Question], LegalActions, PrivilegedInfo):
         self, state: WorkflowState[Question], agent: str, rng: np.random.Generator
     ) -> str:
         """An uncoordinated action: words from the role's prompt in the requested format."""
-        shown = state.next_calls()[agent].text
-        return guess(agent, state.item.text.split(), shown.split("\n")[1:], rng)
+        prompt = state.next_calls()[agent].text
+        return guess(agent, state.item.text.split(), prompt.split("\n")[1:], rng)

@@ -35,20 +35,20 @@ class RetrieveExtractAnswer(SearchTeam):
 
         async def evidence(query: str) -> tuple[tuple[Passage, ...], Answer]:
             passages = await self.passages(team, query)
-            asked: dict[str, Any] = {"question": item.text, "query": query}
-            return passages, await self.ask(team, "extractor", passages, **asked)
+            fields: dict[str, Any] = {"question": item.text, "query": query}
+            return passages, await self.ask(team, "extractor", passages, **fields)
 
         written, queries = len(queries), queries[:MOST_QUERIES]
         branches = await asyncio.gather(*(evidence(query) for query in queries))
         for _, extract in branches:
             if not self.proper(extract):
                 team.reward(BAD_FORMAT, to=extract)
-        found = merged([passages for passages, _ in branches])
-        self.note_search(team, item, found, written)
-        kept = [
+        documents = merged([passages for passages, _ in branches])
+        self.note_search(team, item, documents, written)
+        notes = [
             Passage(query, extract) for query, (_, extract) in zip(queries, branches, strict=True)
         ]
-        answer = await self.ask(team, "answerer", kept, question=item.text)
+        answer = await self.ask(team, "answerer", notes, question=item.text)
         if not self.proper(answer):
             team.reward(BAD_FORMAT, to=answer)
         team.reward(self.score(team, item, answer))

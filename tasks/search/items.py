@@ -30,17 +30,17 @@ def load_questions(
     if data == "generated":
         generated = {
             split: tuple(
-                Question(asked.text, (asked.answer,), asked.titles)
-                for asked in world.questions(split, tuple(kinds))
+                Question(fact.text, (fact.answer,), fact.titles)
+                for fact in world.questions(split, tuple(kinds))
             )
             for split in ("train", "test")
         }
         return generated, world
     if data == "packaged":
-        kept = json.loads(_PACKAGED.read_text(encoding="utf-8"))
-        passages = tuple(Passage(row["title"], row["text"]) for row in kept["passages"])
+        packaged = json.loads(_PACKAGED.read_text(encoding="utf-8"))
+        passages = tuple(Passage(row["title"], row["text"]) for row in packaged["passages"])
         splits = {
-            split: _questions(DataRow(f"{split} of {_PACKAGED}", row) for row in kept[split])
+            split: _questions(DataRow(f"{split} of {_PACKAGED}", row) for row in packaged[split])
             for split in ("train", "test")
         }
         return splits, Passages(passages)
@@ -91,13 +91,13 @@ def _questions(rows: Iterable[DataRow]) -> tuple[Question, ...]:
     return tuple(_question(row.value, row.where) for row in rows)
 
 
-def _question(row: Any, where: str) -> Question:
+def _question(row: Any, location: str) -> Question:
     match row:
         case {"question": str(text), "answers": [_, *_] as answers}:
             titles = row.get("titles", [])
             if isinstance(titles, list) and all(isinstance(t, str) for t in (*answers, *titles)):
                 return Question(text, tuple(answers), tuple(titles))
     raise ConfigError(
-        f'task.data: {where} is no question; write {{"question": "...", "answers": ["..."]}}, '
+        f'task.data: {location} is no question; write {{"question": "...", "answers": ["..."]}}, '
         'beside them maybe "titles": ["..."]'
     )

@@ -36,10 +36,10 @@ class Ranking:
 
 def read_ranking(text: str, count: int) -> Ranking:
     """Reads the numbers in a text, which choose among `count` passages numbered from 0."""
-    said = [int(number[:9]) for number in _NUMBER.findall(without_reasoning(text))]
-    known = [number for number in said if number < count]
+    numbers = [int(number[:9]) for number in _NUMBER.findall(without_reasoning(text))]
+    known = [number for number in numbers if number < count]
     chosen = tuple(dict.fromkeys(known))
-    return Ranking(chosen, valid=len(chosen) == len(said))
+    return Ranking(chosen, valid=len(chosen) == len(numbers))
 
 
 def read_tagged(text: str, tag: str) -> str | None:
@@ -53,14 +53,14 @@ def count_words(text: str) -> int:
     return len(text.split())
 
 
-def within(text: str, most: int) -> bool:
-    """Whether a text has between one and `most` words."""
-    return 0 < count_words(text) <= most
+def within(text: str, limit: int) -> bool:
+    """Whether a text has between one and `limit` words."""
+    return 0 < count_words(text) <= limit
 
 
 def merged(lists: Sequence[Sequence[Entry]]) -> list[Entry]:
     """Returns all entries without repetition: the first entry of every list, then the second entry
     of every list, and so on."""
     longest = max((len(entries) for entries in lists), default=0)
-    every = [entries[n] for n in range(longest) for entries in lists if n < len(entries)]
-    return list(dict.fromkeys(every))
+    interleaved = [entries[n] for n in range(longest) for entries in lists if n < len(entries)]
+    return list(dict.fromkeys(interleaved))

@@ -63,10 +63,10 @@ class World(Corpus):
         bridge: the question asks for the same facts as a linked question, but the town's passage
         does not name the person. A first search must therefore find the town.
         """
-        every = _made(self).questions
+        questions = _made(self).questions
         chosen = [
             question
-            for question in every
+            for question in questions
             if (derive_rng(self.seed, "split", question.text).random() < 0.25) == (split == "test")
         ]
         return tuple(question for question in chosen if question.kind in kinds)
@@ -98,10 +98,10 @@ def _made(world: World) -> _Made:
         Passage(person, f"{person} town {born[person]} trade {trade[person]}") for person in people
     ]
     for number, town in enumerate(towns):
-        told = " ".join(f"{fact} {value}" for fact, value in facts[town].items())
+        description = " ".join(f"{fact} {value}" for fact, value in facts[town].items())
         named = [person for person in people if born[person] == town] if number % 2 == 0 else []
         people_of = f" home of {' '.join(named)}" if named else ""
-        passages.append(Passage(town, f"{town} {told}{people_of}"))
+        passages.append(Passage(town, f"{town} {description}{people_of}"))
     linked = set(towns[::2])
     questions: list[Fact] = []
     for person in people:
@@ -119,8 +119,8 @@ def _made(world: World) -> _Made:
 
 
 def _names(
-    count: int, first: tuple[str, ...], last: tuple[str, ...], seed: int, what: str
+    count: int, first: tuple[str, ...], last: tuple[str, ...], seed: int, kind: str
 ) -> tuple[str, ...]:
-    every = sorted(one + other for one in first for other in last)
-    order = derive_rng(seed, what).permutation(len(every))
-    return tuple(every[n] for n in order[:count])
+    names = sorted(start + end for start in first for end in last)
+    order = derive_rng(seed, kind).permutation(len(names))
+    return tuple(names[n] for n in order[:count])

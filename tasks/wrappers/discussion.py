@@ -61,7 +61,9 @@ class Discussion(Wrapper[Item, State, DiscussionState[State]]):
         if self.drafts and state.outputs:
             prompt = Observation(_FINAL)
         before = state.turn - 1
-        others = {(before, other): said for other, said in state.outputs if other != agent}
+        others = {
+            (before, speaker): output for speaker, output in state.outputs if speaker != agent
+        }
         return with_outputs(prompt, others, "in the previous turn")
 
     def send(

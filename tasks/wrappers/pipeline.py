@@ -60,16 +60,17 @@ class Pipeline(Wrapper[Item, State, PipelineState[State]]):
     def observe(self, state: PipelineState[State], agent: str) -> Observation | None:
         """Returns the task's observation and this turn's earlier outputs for the acting agent, and
         None for all other agents."""
-        shown = joint_observations(self.inner, state.inner)
-        if tuple(shown)[len(state.outputs) :][:1] != (agent,):
+        observations = joint_observations(self.inner, state.inner)
+        if tuple(observations)[len(state.outputs) :][:1] != (agent,):
             return None
-        prompt, places = shown[agent], state.places
+        prompt, places = observations[agent], state.places
         if prompt.made_from is not None:  # by turns of the task
             sources = tuple((places.index(place), place[1]) for place in prompt.made_from)
             prompt = replace(prompt, made_from=sources)
         first = len(places) - len(state.outputs)
         outputs = {
-            (n, other): text_of(said) for n, (other, said) in enumerate(state.outputs, first)
+            (n, speaker): text_of(output)
+            for n, (speaker, output) in enumerate(state.outputs, first)
         }
         return with_outputs(prompt, outputs, "in this turn")
 

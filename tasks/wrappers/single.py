@@ -71,13 +71,13 @@ class Single(Wrapper[Item, State, SingleState[State]]):
     def observe(self, state: SingleState[State], agent: str) -> Observation | None:
         """Returns all observations of the turn, each under its agent's name; None if no agent
         acts."""
-        shown = joint_observations(self.inner, state.inner)
-        if len(self.inner.agents) == 1 or not shown:
-            return shown.get(agent)
-        told = [f"{_line(name)}\n{prompt.whole}" for name, prompt in shown.items()]
-        names = ", ".join(_line(name) for name in shown)
-        text = "\n\n".join([*told, _TASK.format(count=len(shown), names=names)])
-        return Observation(text, fresh=any(prompt.fresh for prompt in shown.values()))
+        observations = joint_observations(self.inner, state.inner)
+        if len(self.inner.agents) == 1 or not observations:
+            return observations.get(agent)
+        sections = [f"{_line(name)}\n{prompt.whole}" for name, prompt in observations.items()]
+        names = ", ".join(_line(name) for name in observations)
+        text = "\n\n".join([*sections, _TASK.format(count=len(observations), names=names)])
+        return Observation(text, fresh=any(prompt.fresh for prompt in observations.values()))
 
     def send(self, state: SingleState[State], actions: Mapping[str, Any]) -> SingleState[State]:
         """Forwarded to the task for a team of one; for a larger team, `step` divides the answer."""
@@ -133,7 +133,7 @@ def split_parts(answer: str, names: Sequence[str]) -> dict[str, str]:
             lines[current] = []
         else:
             lines[current].append(line)
-    return {name: "\n".join(own).strip() for name, own in lines.items()}
+    return {name: "\n".join(part_lines).strip() for name, part_lines in lines.items()}
 
 
 def _line(name: str) -> str:
