@@ -78,8 +78,8 @@ FAULTS = (
     Fault(
         "sampling: log-probabilities are those of the cut distribution",
         "colearn/generate/sampling.py",
-        "            kept = self.cut(logits) if self._cuts else logits\n",
-        "            logits = kept = self.cut(logits) if self._cuts else logits\n"
+        "            kept_logits = self.cut(logits) if self._cuts else logits\n",
+        "            logits = kept_logits = self.cut(logits) if self._cuts else logits\n"
         "            normaliser = logits.logsumexp(-1)\n",
         "generate",
     ),
@@ -121,8 +121,8 @@ FAULTS = (
     Fault(
         "counterfactual: an agent's own answer stands before its alternatives",
         "colearn/critic/counterfactual.py",
-        "                    if one != agent:\n",
-        "                    if one:\n",
+        "                    if actor != agent:\n",
+        "                    if actor:\n",
         "critic",
     ),
     Fault(

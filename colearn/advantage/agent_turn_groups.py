@@ -64,11 +64,11 @@ class AgentTurn(Advantage):
     def _compared(self, rewards: list[float]) -> list[float]:
         if len(rewards) == 1:
             return rewards
-        kept = [reward for reward in rewards if not isnan(reward)]
-        if not kept:
+        scored_rewards = [reward for reward in rewards if not isnan(reward)]
+        if not scored_rewards:
             return [nan] * len(rewards)
-        mean = sum(kept) / len(kept)
-        scale = deviation(kept) + EPSILON if self.normalize_std else 1.0
+        mean = sum(scored_rewards) / len(scored_rewards)
+        scale = deviation(scored_rewards) + EPSILON if self.normalize_std else 1.0
         return [(reward - mean) / scale for reward in rewards]
 
 

@@ -70,22 +70,22 @@ class CounterfactualBaseline(Advantage):
             {
                 agent: tuple(
                     None if q is None else g
-                    for q, g in zip(own, self._returns(episode, agent, by_agent), strict=True)
+                    for q, g in zip(series, self._returns(episode, agent, by_agent), strict=True)
                 )
-                for agent, own in by_agent.items()
+                for agent, series in by_agent.items()
             }
             for episode, by_agent in zip(episodes, values, strict=True)
         ]
 
     def _advantages(self, episode: Tree[Any], values: AgentValues) -> NodeAdvantages:
         rows: list[dict[str, float]] = [{} for _ in episode.nodes]
-        for agent, own in values.items():
-            assert isinstance(own, CounterfactualValues), "values of a counterfactual critic"
+        for agent, series in values.items():
+            assert isinstance(series, CounterfactualValues), "values of a counterfactual critic"
             returns = self._returns(episode, agent, values)
-            for node, others in enumerate(own.alternatives):
-                if others:
-                    worth = self._worth(own[node], returns[node])
-                    rows[node][agent] = worth - sum(others) / len(others)
+            for node, alternatives in enumerate(series.alternatives):
+                if alternatives:
+                    worth = self._worth(series[node], returns[node])
+                    rows[node][agent] = worth - sum(alternatives) / len(alternatives)
         return tuple(rows)
 
     def _worth(self, q: float | None, returned: float) -> float:
@@ -105,7 +105,7 @@ class CounterfactualBaseline(Advantage):
         return returns
 
     def _mixed(self, child: int, following: float, values: AgentValues) -> float:
-        values_of_child = [q for own in values.values() if (q := own[child]) is not None]
+        values_of_child = [q for series in values.values() if (q := series[child]) is not None]
         if self.lam == 1.0 or not values_of_child:
             return following
         value = sum(values_of_child) / len(values_of_child)

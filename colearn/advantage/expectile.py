@@ -32,8 +32,8 @@ def expectile(numbers: Sequence[float], level: float) -> float:
     ordered = sorted(numbers)
     below, above = 0.0, float(sum(ordered))
     for count, number in enumerate(ordered):
-        rest = len(ordered) - count
-        weight = (1.0 - level) * count + level * rest
+        remaining = len(ordered) - count
+        weight = (1.0 - level) * count + level * remaining
         root = ((1.0 - level) * below + level * above) / weight
         if root <= number:
             return max(root, ordered[0])  # equal numbers: no rounding error

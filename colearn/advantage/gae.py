@@ -89,9 +89,9 @@ class GAE(Advantage):
         return [
             {
                 agent: backed_up(
-                    episode, episode.rewards_of(agent), own, part._worth(episode, agent, own)
+                    episode, episode.rewards_of(agent), series, part._worth(episode, agent, series)
                 )
-                for agent, own in by_agent.items()
+                for agent, series in by_agent.items()
             }
             for episode, by_agent in zip(episodes, values, strict=True)
         ]
@@ -114,13 +114,13 @@ class GAE(Advantage):
 
     def _advantages(self, episode: Tree[Any], values: AgentValues) -> NodeAdvantages:
         rows: list[dict[str, float]] = [{} for _ in episode.nodes]
-        for agent, own in values.items():
-            worth = self._worth(episode, agent, own)
+        for agent, series in values.items():
+            worth = self._worth(episode, agent, series)
             rewards = episode.rewards_of(agent)
             for node in episode.nodes:
                 if node.parent is None or agent not in node.actions:
                     continue
-                before = own[node.parent]
+                before = series[node.parent]
                 assert before is not None, "a critic gives a value wherever its agent acts"
                 error = rewards[node.index] + episode.discount * worth[node.index] - before
                 rows[node.index][agent] = weighted(error, self.expectile)

@@ -72,14 +72,14 @@ class GroupBaseline(Advantage):
     def _compared(self, below: Sequence[Sequence[int]], returns: Sequence[float]) -> list[float]:
         advantages = [0.0] * len(returns)
         for node, group in enumerate(below):
-            kept = [index for index in group if not isnan(returns[index])]
+            scored = [index for index in group if not isnan(returns[index])]
             for index in group:
                 advantages[index] = nan
-            if len(group) == 1 and kept:
+            if len(group) == 1 and scored:
                 advantages[group[0]] = advantages[node]
-            elif kept:
-                compared = self.compare([returns[index] for index in kept])
-                for index, advantage in zip(kept, compared, strict=True):
+            elif scored:
+                compared = self.compare([returns[index] for index in scored])
+                for index, advantage in zip(scored, compared, strict=True):
                     advantages[index] = advantage
         return advantages
 
@@ -101,7 +101,7 @@ class GroupMean(GroupBaseline):
     def compare(self, returns: Sequence[float]) -> Sequence[float]:
         mean = sum(returns) / len(returns)
         scale = deviation(returns) + EPSILON if self.normalize_std else 1.0
-        return [(own - mean) / scale for own in returns]
+        return [(g - mean) / scale for g in returns]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,7 +115,7 @@ class LeaveOneOut(GroupBaseline):
         if len(returns) == 1:
             return [0.0]  # none of the siblings is scored
         total, others = sum(returns), len(returns) - 1
-        return [own - (total - own) / others for own in returns]
+        return [g - (total - g) / others for g in returns]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,7 +129,7 @@ class GroupMax(GroupBaseline):
 
     def compare(self, returns: Sequence[float]) -> Sequence[float]:
         best = max(returns)
-        return [own - best for own in returns]
+        return [g - best for g in returns]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -164,4 +164,4 @@ class GroupExpectile(GroupBaseline):
 
     def compare(self, returns: Sequence[float]) -> Sequence[float]:
         baseline = expectile(returns, self.level)
-        return [weighted(own - baseline, self.level) for own in returns]
+        return [weighted(g - baseline, self.level) for g in returns]

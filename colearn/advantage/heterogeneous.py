@@ -132,7 +132,7 @@ class Heterogeneous(Advantage):
         self, alone: Sequence[InputOutputPair], episodes: Episodes
     ) -> Iterator[list[InputOutputPair]]:
         # the seed depends only on the episodes, so a repeated run shuffles alike
-        keys = (one.episode for one in episodes)
+        keys = (pair.episode for pair in episodes)
         order = derive_rng("regroup", *keys).permutation(len(alone))
         for number in range(len(alone) // self.size):
             yield [alone[k] for k in order[number * self.size : (number + 1) * self.size]]
@@ -150,13 +150,13 @@ def _pairs(number: int, episode: Tree[Any]) -> Iterator[InputOutputPair]:
             acted[child.index] = acted[node.index] + Counter(list(child.actions))
         for agent in node.observations if children else ():
             different = _different(children, agent)
-            for same in different:
+            for group in different:
                 yield InputOutputPair(
                     episode=number,
-                    node=same[0].index,
+                    node=group[0].index,
                     agent=agent,
                     occasion=acted[node.index][agent],
-                    worth=mean_scored(worths[agent][child.index] for child in same),
+                    worth=mean_scored(worths[agent][child.index] for child in group),
                     forked=len(different) > 1,
                 )
 

@@ -55,19 +55,19 @@ class QValue(Advantage):
 
     def targets(self, episodes: Episodes, values: Sequence[AgentValues]) -> list[AgentValues]:
         return [
-            {agent: self._sarsa(episode, agent, own) for agent, own in by_agent.items()}
+            {agent: self._sarsa(episode, agent, series) for agent, series in by_agent.items()}
             for episode, by_agent in zip(episodes, values, strict=True)
         ]
 
     def _advantages(self, episode: Tree[Any], values: AgentValues) -> NodeAdvantages:
         rows: list[dict[str, float]] = [{} for _ in episode.nodes]
-        for agent, own in values.items():
-            targets = self._sarsa(episode, agent, own)
+        for agent, series in values.items():
+            targets = self._sarsa(episode, agent, series)
             for siblings in episode.below():
                 q = {
                     index: value
                     for index in siblings
-                    if (value := own[index]) is not None
+                    if (value := series[index]) is not None
                     and agent in episode.nodes[index].actions
                     and not isnan(targets[index] or 0.0)
                 }
@@ -76,14 +76,14 @@ class QValue(Advantage):
                     rows[index][agent] = value - mean
         return tuple(rows)
 
-    def _sarsa(self, episode: Tree[Any], agent: str, own: Values) -> list[float | None]:
+    def _sarsa(self, episode: Tree[Any], agent: str, series: Values) -> list[float | None]:
         rewards = episode.rewards_of(agent)
         targets = [0.0] * len(episode.nodes)
         for node, below in zip(reversed(episode.nodes), reversed(episode.below()), strict=True):
             # an edge without this agent forwards its rewards to the agent's next action
-            next_q = [targets[c] if (q := own[c]) is None else q for c in below]
+            next_q = [targets[c] if (q := series[c]) is None else q for c in below]
             future = mean_scored(next_q)
             targets[node.index] = rewards[node.index] + episode.discount * future
-            if not (below or node.terminal) and (cut := own[node.index]) is not None:
+            if not (below or node.terminal) and (cut := series[node.index]) is not None:
                 targets[node.index] = cut
-        return [None if q is None else t for q, t in zip(own, targets, strict=True)]
+        return [None if q is None else t for q, t in zip(series, targets, strict=True)]

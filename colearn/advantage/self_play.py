@@ -62,17 +62,17 @@ class RoleBaseline(Advantage):
                 if not acted:
                     continue
                 key = "/".join(group_of(episode, agent, by_role=True))
-                whole = whole_returns(episode, agent)
+                full_returns = whole_returns(episode, agent)
                 for leaf in episode.leaves():
-                    if isnan(whole[leaf.index]):
+                    if isnan(full_returns[leaf.index]):
                         continue  # not scored
                     before = self._baselines.get(key, 0.0)
                     self._baselines[key] = (
-                        self.decay * before + (1.0 - self.decay) * whole[leaf.index]
+                        self.decay * before + (1.0 - self.decay) * full_returns[leaf.index]
                     )
                 for node in acted:
-                    if not isnan(whole[node]):
-                        advantages[place, node, agent] = whole[node] - self._baselines[key]
+                    if not isnan(full_returns[node]):
+                        advantages[place, node, agent] = full_returns[node] - self._baselines[key]
         return by_node(episodes, advantages)
 
     def state(self) -> Mapping[str, float]:
@@ -147,11 +147,11 @@ class SumThenNormalize(Advantage):
         counted = actions
         if not self.turn_level:
             counted = {
-                (place, leaf.index, agent): whole[leaf.index]
+                (place, leaf.index, agent): full_returns[leaf.index]
                 for place, agent in dict.fromkeys((place, agent) for place, _, agent in actions)
-                for whole in [whole_returns(episodes[place], agent)]
+                for full_returns in [whole_returns(episodes[place], agent)]
                 for leaf in episodes[place].leaves()
-                if not isnan(whole[leaf.index])
+                if not isnan(full_returns[leaf.index])
             }
         groups = grouped(counted, keys)
         mean = {key: sum(group) / len(group) for key, group in groups.items()}

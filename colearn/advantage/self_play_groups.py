@@ -79,13 +79,15 @@ def whole_returns(episode: Tree[Any], agent: str) -> list[float]:
     """Return, for each node, the agent's mean return R over the trajectories that pass through the
     node."""
     returns, below = episode.returns_of(agent), episode.below()
-    whole = [returns[0]] * len(returns)
+    full_returns = [returns[0]] * len(returns)
     for node, children in zip(episode.nodes, below, strict=True):
         for child in children:
-            middle = mean_scored(returns[other] for other in children)
-            apart = returns[child] - middle
-            whole[child] = whole[node.index] + episode.discount**node.turn * apart
-    return whole
+            middle = mean_scored(returns[sibling] for sibling in children)
+            difference = returns[child] - middle
+            full_returns[child] = (
+                full_returns[node.index] + episode.discount**node.turn * difference
+            )
+    return full_returns
 
 
 def own_turn(episode: Tree[Any], agent: str, index: int) -> int:
@@ -119,7 +121,7 @@ def equal_trajectories(actions: Actions, keys: Mapping[tuple[int, str], Key]) ->
 
 def by_node(episodes: Episodes, actions: Actions) -> list[NodeAdvantages]:
     """Convert numbers by action to advantages by node, the format that `Advantage` requires."""
-    rows: list[list[dict[str, float]]] = [[{} for _ in one.nodes] for one in episodes]
+    rows: list[list[dict[str, float]]] = [[{} for _ in episode.nodes] for episode in episodes]
     for (place, node, agent), value in actions.items():
         rows[place][node][agent] = value
     return [tuple(nodes) for nodes in rows]

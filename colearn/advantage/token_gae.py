@@ -66,7 +66,10 @@ class TokenGAE(Advantage):
         errors = [self._errors(*pair) for pair in zip(episodes, values, strict=True)]
         if self.clip is not None:
             errors = [
-                {agent: _mapped(own, -self.clip, self.clip) for agent, own in by_agent.items()}
+                {
+                    agent: _mapped(worths, -self.clip, self.clip)
+                    for agent, worths in by_agent.items()
+                }
                 for by_agent in errors
             ]
         if self.normalize:
@@ -74,10 +77,10 @@ class TokenGAE(Advantage):
         return [
             tuple(
                 {
-                    agent: own[node.index]
-                    for agent, own in by_agent.items()
+                    agent: worths[node.index]
+                    for agent, worths in by_agent.items()
                     if agent in node.actions
-                    and len(own[node.index]) == len(node.actions[agent].tokens)
+                    and len(worths[node.index]) == len(node.actions[agent].tokens)
                 }
                 for node in episode.nodes
             )
@@ -90,8 +93,10 @@ class TokenGAE(Advantage):
             part = replace(self, lam=self.target_lam, length_lam=None)
         return [
             {
-                agent: _targets(episode, _tokens(own), part._worths(episode, agent, _tokens(own)))
-                for agent, own in by_agent.items()
+                agent: _targets(
+                    episode, _tokens(series), part._worths(episode, agent, _tokens(series))
+                )
+                for agent, series in by_agent.items()
             }
             for episode, by_agent in zip(episodes, values, strict=True)
         ]
@@ -99,10 +104,12 @@ class TokenGAE(Advantage):
     def _errors(self, episode: Tree[Any], values: AgentValues) -> dict[str, Worths]:
         """Compute the advantage of every token, by agent; unscored actions have no advantages."""
         errors = {}
-        for agent, own in values.items():
-            read = _tokens(own)
-            worths = self._worths(episode, agent, read)
-            errors[agent] = tuple(_less(worths[node.index], read, node) for node in episode.nodes)
+        for agent, series in values.items():
+            token_values = _tokens(series)
+            worths = self._worths(episode, agent, token_values)
+            errors[agent] = tuple(
+                _less(worths[node.index], token_values, node) for node in episode.nodes
+            )
         return errors
 
     def _worths(self, episode: Tree[Any], agent: str, values: TokenValues) -> Worths:
@@ -156,12 +163,12 @@ def _less(worths: tuple[float, ...], values: TokenValues, node: Node[Any]) -> tu
 def _targets(episode: Tree[Any], values: TokenValues, worths: Worths) -> TokenValues:
     """Compute the targets A + V. If the rollout shape stopped a branch before the episode ended,
     the target at the end of the branch is V itself, so the error is 0."""
-    seen = list(values.by_node)
+    by_node = list(values.by_node)
     for node, children in zip(episode.nodes, episode.below(), strict=True):
         first = [worths[child][0] for child in children if worths[child]]
-        if seen[node.index] is not None and first:
-            seen[node.index] = mean_scored(first)
-    return TokenValues(tuple(seen), tuple(own[1:] for own in worths))
+        if by_node[node.index] is not None and first:
+            by_node[node.index] = mean_scored(first)
+    return TokenValues(tuple(by_node), tuple(of_node[1:] for of_node in worths))
 
 
 def _tokens(values: Any) -> TokenValues:
@@ -170,7 +177,7 @@ def _tokens(values: Any) -> TokenValues:
 
 
 def _mapped(worths: Worths, low: float, high: float) -> Worths:
-    return tuple(tuple(max(low, min(high, worth)) for worth in own) for own in worths)
+    return tuple(tuple(max(low, min(high, worth)) for worth in of_node) for of_node in worths)
 
 
 def _normalized(errors: Sequence[Mapping[str, Worths]]) -> list[dict[str, Worths]]:
@@ -179,7 +186,7 @@ def _normalized(errors: Sequence[Mapping[str, Worths]]) -> list[dict[str, Worths
     flat: dict[str, list[float]] = {}
     for by_agent in errors:
         for agent, worths in by_agent.items():
-            flat.setdefault(agent, []).extend(worth for own in worths for worth in own)
+            flat.setdefault(agent, []).extend(worth for of_node in worths for worth in of_node)
     scale = {
         agent: (sum(all_of) / len(all_of), deviation(all_of) + EPSILON)
         for agent, all_of in flat.items()
@@ -188,10 +195,10 @@ def _normalized(errors: Sequence[Mapping[str, Worths]]) -> list[dict[str, Worths
     return [
         {
             agent: tuple(
-                tuple((worth - scale[agent][0]) / scale[agent][1] for worth in own)
+                tuple((worth - scale[agent][0]) / scale[agent][1] for worth in of_node)
                 if agent in scale
-                else own
-                for own in worths
+                else of_node
+                for of_node in worths
             )
             for agent, worths in by_agent.items()
         }

@@ -36,10 +36,10 @@ class Channels:
             if token not in (self.start, self.channel, self.message, self.end, None):
                 part.append(token)
                 continue
-            said, part = plain(tuple(part)), []
+            passage, part = plain(tuple(part)), []
             if not in_header:
-                text += said
-            elif token == self.message and said.strip().startswith(_REASONING):
+                text += passage
+            elif token == self.message and passage.strip().startswith(_REASONING):
                 text, inside = text + OPEN, True
             if token == self.end and inside:
                 text, inside = text + CLOSE, False

@@ -302,15 +302,15 @@ class QuotingChat(ChatFormat):
         as plain text."""
         if self._quoted is None:
             return super().encode(parts)
-        whole: list[Part] = []
+        quoted_parts: list[Part] = []
         for part in parts:
             before, mark, after = (
                 part.text.partition(_MARK) if not part.said else (part.text, "", "")
             )
-            whole.append(Part(before, part.said))
+            quoted_parts.append(Part(before, part.said))
             if mark:
-                whole += [Part(self._quoted, said=True), Part(after)]
-        return super().encode(whole)
+                quoted_parts += [Part(self._quoted, said=True), Part(after)]
+        return super().encode(quoted_parts)
 
 
 def _is_inside(text: str) -> bool:

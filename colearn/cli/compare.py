@@ -102,14 +102,14 @@ def report(
 def _tell_kept(settings: Config, chosen: Sequence[str] | None, sets: Sequence[str]) -> None:
     """Print which algorithms have a value of their own for a setting of the command line."""
     for key in dict.fromkeys(pair.partition("=")[0].strip() for pair in sets):
-        kept = [
+        labels = [
             label
             for label, overrides in settings.compare.algorithms.items()
             if (chosen is None or label in chosen)
-            and any(f"{one}.".startswith(f"{key}.") for one in overrides)
+            and any(f"{override}.".startswith(f"{key}.") for override in overrides)
         ]
-        if kept:
-            note(f"--set {key}: {', '.join(kept)} keep what compare.algorithms sets for them")
+        if labels:
+            note(f"--set {key}: {', '.join(labels)} keep what compare.algorithms sets for them")
 
 
 def _names(texts: Sequence[str]) -> list[str]:

@@ -109,8 +109,8 @@ def _check_of_vllm(context: typer.Context) -> None:
     """Errors: ConfigError for an option of colearn's own server, which vLLM's would not follow."""
     for option in context.command.params:
         name = str(option.name)
-        given = context.get_parameter_source(name)
-        if name not in _OF_VLLM and given is not None and given.name == "COMMANDLINE":
+        source = context.get_parameter_source(name)
+        if name not in _OF_VLLM and source is not None and source.name == "COMMANDLINE":
             raise ConfigError(
                 f"{option.opts[0]}: vLLM's server does not have it; leave it out, or leave "
                 "--engine vllm out"

@@ -84,8 +84,8 @@ def _with_critic(config: Config) -> Config:
     critic = config.critic
     if critic is None or critic.from_ is None:
         return config
-    several = sorted(Path(critic.from_).glob("critic-*"))
-    path = str(several[0]) if several else critic.from_
+    folders = sorted(Path(critic.from_).glob("critic-*"))
+    path = str(folders[0]) if folders else critic.from_
     return config.model_copy(update={"critic": critic.model_copy(update={"path": path})})
 
 

@@ -61,11 +61,11 @@ class SuiteSettings(Section):
 
     @model_validator(mode="before")
     @classmethod
-    def _only_size(cls, given: Any) -> Any:
-        sizes = given.get("sizes") if isinstance(given, Mapping) else None
+    def _only_size(cls, value: Any) -> Any:
+        sizes = value.get("sizes") if isinstance(value, Mapping) else None
         if isinstance(sizes, Mapping) and len(sizes) == 1:
-            return {"size": next(iter(sizes)), **given}
-        return given
+            return {"size": next(iter(sizes)), **value}
+        return value
 
     @model_validator(mode="after")
     def _complete(self) -> SuiteSettings:

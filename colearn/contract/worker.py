@@ -284,24 +284,24 @@ def hand_over(ended: Iterable[Ended]) -> None:
     Futures that were cancelled, or whose event loop has closed, are not changed.
     """
     by_loop: dict[asyncio.AbstractEventLoop, list[Ended]] = {}
-    for one in ended:
-        future = one[0]
+    for completion in ended:
+        future = completion[0]
         if isinstance(future, asyncio.Future):
-            by_loop.setdefault(future.get_loop(), []).append(one)
+            by_loop.setdefault(future.get_loop(), []).append(completion)
         elif future.set_running_or_notify_cancel():
-            _end(one)
-    for loop, several in by_loop.items():
+            _end(completion)
+    for loop, completions in by_loop.items():
         try:
-            loop.call_soon_threadsafe(_end_open, several)
+            loop.call_soon_threadsafe(_end_open, completions)
         except RuntimeError:
             if not loop.is_closed():
                 raise
 
 
 def _end_open(ended: Iterable[Ended]) -> None:
-    for one in ended:
-        if not one[0].done():
-            _end(one)
+    for completion in ended:
+        if not completion[0].done():
+            _end(completion)
 
 
 def _end(ended: Ended) -> None:

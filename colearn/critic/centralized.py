@@ -38,10 +38,10 @@ class Centralized(StreamCritic):
     def seen(self, node: Node[Any], reader: str) -> Texts:
         if node.terminal:
             return ()  # V = 0 at the end: nothing to read
-        shown = [(agent, seen.whole) for agent, seen in node.observations.items()]
-        if len(shown) > 1 and len({text for _, text in shown}) == 1:
-            shown = [("all", shown[0][1])]
-        return (*shown, *information(node, self.global_info, self.privileged_info))
+        texts = [(agent, observation.whole) for agent, observation in node.observations.items()]
+        if len(texts) > 1 and len({text for _, text in texts}) == 1:
+            texts = [("all", texts[0][1])]
+        return (*texts, *information(node, self.global_info, self.privileged_info))
 
     def done(self, node: Node[Any], reader: str) -> Texts:
         return tuple((agent, action.text) for agent, action in node.actions.items())

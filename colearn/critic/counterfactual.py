@@ -89,17 +89,19 @@ class Counterfactual(Critic):
             executed = before = piece_of[node.parent]
             observed = paired_at[node.parent]
             for agent, action in node.actions.items():
-                others = [one for one in node.actions if one != agent]
+                others = [teammate for teammate in node.actions if teammate != agent]
                 texts = list[tuple[str, str]]()
-                for one in (*others, agent):
-                    if one in observed:
-                        texts.append((one, observed[one]))
-                    if one != agent:
-                        texts.append((one, node.actions[one].text))
+                for actor in (*others, agent):
+                    if actor in observed:
+                        texts.append((actor, observed[actor]))
+                    if actor != agent:
+                        texts.append((actor, node.actions[actor].text))
                 shared = packer.add(tokens_of(texts, node.turn - 1, tokenize), before)
                 answers = [action.text]
                 if alternatives:
-                    answers += [other.text for other in node.alternatives.get(agent, ())]
+                    answers += [
+                        alternative.text for alternative in node.alternatives.get(agent, ())
+                    ]
                 for number, text in enumerate(answers):
                     answer = packer.add(_answer(node, agent, text, tokenize), shared)
                     inside = number - 1 if number else None
@@ -107,20 +109,20 @@ class Counterfactual(Critic):
                     check_length(packer.length(answer), limit)
                     if not number:
                         executed = answer  # the joint action with the last agent's answer last
-            everything = self._joint.seen(node, reader)
-            paired = self._paired(node, everything)
+            joint_texts = self._joint.seen(node, reader)
+            paired = self._paired(node, joint_texts)
             paired_at[node.index] = paired
-            seen = [(role, text) for role, text in everything if role not in paired]
-            piece_of[node.index] = packer.add(tokens_of(seen, node.turn, tokenize), executed)
+            unpaired = [(role, text) for role, text in joint_texts if role not in paired]
+            piece_of[node.index] = packer.add(tokens_of(unpaired, node.turn, tokenize), executed)
             check_length(packer.length(piece_of[node.index]), limit)
         return packer.row()
 
-    def _paired(self, node: Node[Any], seen: Texts) -> Mapping[str, str]:
+    def _paired(self, node: Node[Any], texts: Texts) -> Mapping[str, str]:
         """Return, for each agent, the observation that precedes the agent's action. The result is
         empty unless `paired`."""
         if not self.paired:
             return {}
-        return {role: text for role, text in seen if role in node.observations}
+        return {role: text for role, text in texts if role in node.observations}
 
 
 def _answer(node: Node[Any], agent: str, text: str, tokenize: Tokenize) -> list[int]:

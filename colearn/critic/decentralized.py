@@ -36,8 +36,8 @@ class Decentralized(StreamCritic):
     def seen(self, node: Node[Any], reader: str) -> Texts:
         if reader not in node.observations:
             return ()
-        own = (reader, node.observations[reader].whole)
-        return (own, *information(node, self.global_info, self.privileged_info))
+        own_text = (reader, node.observations[reader].whole)
+        return (own_text, *information(node, self.global_info, self.privileged_info))
 
     def done(self, node: Node[Any], reader: str) -> Texts:
         return ((reader, node.actions[reader].text),) if reader in node.actions else ()

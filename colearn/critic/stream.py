@@ -50,10 +50,10 @@ class StreamCritic(Critic):
             if node.index not in needed:
                 continue  # no value depends on the node, such as one after the last actions for V
             piece = piece_of[node.parent]
-            for tokens, read in ((stream.done[node.index], "q"), (stream.seen[node.index], "v")):
+            for tokens, kind in ((stream.done[node.index], "q"), (stream.seen[node.index], "v")):
                 if tokens:
                     piece = packer.add(tokens, piece)
-                if self.value == read and stream.reads[node.index]:
+                if self.value == kind and stream.reads[node.index]:
                     packer.read(node.index, piece)
             piece_of[node.index] = piece
             check_length(packer.length(piece), limit)
@@ -70,18 +70,18 @@ def check_length(tokens: int, limit: int) -> None:
 
 
 def by_node(
-    tree: Tree[Any], read: Iterable[tuple[Mark, float]]
+    tree: Tree[Any], mark_values: Iterable[tuple[Mark, float]]
 ) -> tuple[tuple[float | None, ...], tuple[tuple[float, ...], ...]]:
     """Return, for each node, the values read at one agent's marks: the value of the node itself
     (None if there is no such value), and the values at marks with `inside`, in order."""
-    own: list[float | None] = [None] * len(tree.nodes)
+    at_nodes: list[float | None] = [None] * len(tree.nodes)
     inside: list[list[float]] = [[] for _ in tree.nodes]
-    for mark, value in read:
+    for mark, value in mark_values:
         if mark.inside is None:
-            own[mark.node] = value
+            at_nodes[mark.node] = value
         else:
             inside[mark.node].append(value)
-    return tuple(own), tuple(map(tuple, inside))
+    return tuple(at_nodes), tuple(map(tuple, inside))
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,21 +99,21 @@ def text_stream(tree: Tree[Any], critic: StreamCritic, reader: str, tokenize: To
     """Return the stream of `reader` as token ids. Each piece of text is marked with its role and
     turn."""
     agents = critic.readers(tree.agents)[reader]
-    seen, done, reads = [], [], []
+    observation_tokens, action_tokens, reads = [], [], []
     for node in tree.nodes:
-        seen.append(
+        observation_tokens.append(
             tuple(tokens_of(critic.seen(node, reader), node.turn, tokenize))
             if not node.terminal
             else ()
         )
-        done.append(
+        action_tokens.append(
             tuple(tokens_of(critic.done(node, reader), node.turn - 1, tokenize))
             if node.parent is not None
             else ()
         )
         agents_read = node.observations if critic.value == "v" else node.actions
         reads.append(any(agent in agents_read for agent in agents))
-    return Stream(tuple(seen), tuple(done), tuple(reads))
+    return Stream(tuple(observation_tokens), tuple(action_tokens), tuple(reads))
 
 
 def text_ids(tokenizer: Any) -> Tokenize:

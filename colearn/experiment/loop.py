@@ -195,7 +195,9 @@ class Experiment:
         with self._driven():
             if self.progress.evaluated == self.progress.iteration:
                 line = self.record.folder.evaluations()[-1]
-                return {name: nan if one is None else one for name, one in line.metrics.items()}
+                return {
+                    name: nan if value is None else value for name, value in line.metrics.items()
+                }
             metrics, improved = self._evaluate()
             if improved:
                 with self.interruption.held():

@@ -37,9 +37,9 @@ def rank_limit(rank: int) -> int:
 def _vllm(manifest: AgentManifest, rank: int | None) -> str:
     options = [f"--dtype {manifest.dtype}"]
     if manifest.weights == "adapter":
-        wanted = rank_limit(rank or 1)
+        max_rank = rank_limit(rank or 1)
         options = [
-            f"--dtype {manifest.dtype} --enable-lora --max-lora-rank {wanted}",
+            f"--dtype {manifest.dtype} --enable-lora --max-lora-rank {max_rank}",
             f"--lora-modules {manifest.agent}=.",
             "--tokenizer . --chat-template ./chat_template.jinja --generation-config .",
         ]

@@ -61,11 +61,11 @@ def build_app(server: Reception) -> Starlette:
             raise invalid("messages", f"more than {LIMITS.max_messages}")
         if body.stream:
             return await _stream(request, live, agent, body)
-        asked = live.ask(agent, body)
+        pending = live.ask(agent, body)
         try:
-            answer = await while_connected(request, asyncio.wrap_future(asked.answer))
+            answer = await while_connected(request, asyncio.wrap_future(pending.answer))
         finally:
-            live.withdraw(asked)
+            live.withdraw(pending)
         return JSONResponse(answer)
 
     async def models(request: Request) -> Response:
@@ -134,25 +134,25 @@ async def _stream(request: Request, live: ProgramRun, agent: str, body: ChatRequ
     Errors: the error of the answer, if the answer fails before its first text.
     """
     streamed = Streamed(body)
-    asked = live.ask(agent, body, streamed.listener)
-    streamed.watch(asked)
+    pending = live.ask(agent, body, streamed.listener)
+    streamed.watch(pending)
     with ExitStack() as stack:
-        stack.callback(live.withdraw, asked)
+        stack.callback(live.withdraw, pending)
         part = await while_connected(request, streamed.first())
         if part is None:
-            asked.answer.result()
+            pending.answer.result()
         stack.pop_all()  # the stream itself withdraws the request
-    return StreamingResponse(_withdrawing(live, asked, streamed, part), media_type=_EVENTS)
+    return StreamingResponse(_withdrawing(live, pending, streamed, part), media_type=_EVENTS)
 
 
 async def _withdrawing(
-    live: ProgramRun, asked: PendingRequest, streamed: Streamed, part: str | None
+    live: ProgramRun, pending: PendingRequest, streamed: Streamed, part: str | None
 ) -> AsyncIterator[bytes]:
     try:
-        async for event in streamed.events(asked, part):
+        async for event in streamed.events(pending, part):
             yield event
     finally:
-        live.withdraw(asked)
+        live.withdraw(pending)
 
 
 async def _fields(request: Request) -> dict[str, Any]:
@@ -167,8 +167,8 @@ def _paid(fields: dict[str, Any]) -> Paid:
         value = number(fields.get("value"), "it")
     except NoReward as error:
         raise invalid("value", str(error)) from None
-    for name, given in (("agent", agent), ("call", call)):
-        if given is not None and not isinstance(given, str):
+    for name, target in (("agent", agent), ("call", call)):
+        if target is not None and not isinstance(target, str):
             raise invalid(name, "must be text")
     if agent is not None and call is not None:
         raise invalid("call", "give agent or call, not both")

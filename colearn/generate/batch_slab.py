@@ -106,18 +106,20 @@ class Slab:
             self._device_offsets = self._integers(self._offsets)
         return self._device_offsets
 
-    def grow(self, places: Sequence[int] | None = None, held: Tensor | None = None) -> None:
-        """Increase the length of each row, or only of the rows `places`, by one position. `held`
-        contains the indices in `places` as a tensor on the device."""
+    def grow(
+        self, places: Sequence[int] | None = None, device_places: Tensor | None = None
+    ) -> None:
+        """Increase the length of each row, or only of the rows `places`, by one position.
+        `device_places` contains the indices in `places` as a tensor on the device."""
         lengths = self.device_lengths
-        if places is None or held is None:
+        if places is None or device_places is None:
             self.lengths = [length + 1 for length in self._lengths]
             self._device_lengths = lengths + 1
             return
         grown = self._lengths
         for place in places:
             grown[place] += 1
-        lengths[held] += 1
+        lengths[device_places] += 1
 
     def _integers(self, values: Sequence[int]) -> Tensor:
         return torch.tensor(values, dtype=torch.long, device=self.device)
@@ -193,11 +195,11 @@ class Slab:
         """Return a new slab with copies of the given rows, which may repeat; `used` is the length
         of the longest row."""
         picked = self._integers(rows)
-        taken = Slab(len(rows), capacity, self.device)
-        taken._copy_lengths(self, rows)
-        for old, new in ((self.keys, taken.keys), (self.values, taken.values)):
-            new += [_copied(layer, picked, used, taken) for layer in old]
-        return taken
+        slab = Slab(len(rows), capacity, self.device)
+        slab._copy_lengths(self, rows)
+        for old, new in ((self.keys, slab.keys), (self.values, slab.values)):
+            new += [_copied(layer, picked, used, slab) for layer in old]
+        return slab
 
     def split(self, rows: Sequence[int], capacity: int, room: int) -> Slab:
         """Move rows to a new slab. This slab keeps the other rows, trimmed to the longest remaining
@@ -206,23 +208,23 @@ class Slab:
         Rows are moved layer by layer. If `room` is the number of moved rows and `capacity` is
         unchanged, the two slabs together are no larger than this slab was before the split.
         """
-        gone = set(rows)
-        kept = [row for row in range(self.rows) if row not in gone]
-        moved, left = self._integers(rows), self._integers(kept)
-        taken = Slab(len(rows), capacity, self.device, room)
-        taken._copy_lengths(self, rows)
-        used = max(taken.lengths)
-        longest = max((self.lengths[row] for row in kept), default=0)
-        for old, new in ((self.keys, taken.keys), (self.values, taken.values)):
+        moved_rows = set(rows)
+        kept_rows = [row for row in range(self.rows) if row not in moved_rows]
+        moved_index, kept_index = self._integers(rows), self._integers(kept_rows)
+        slab = Slab(len(rows), capacity, self.device, room)
+        slab._copy_lengths(self, rows)
+        used = max(slab.lengths)
+        longest = max((self.lengths[row] for row in kept_rows), default=0)
+        for old, new in ((self.keys, slab.keys), (self.values, slab.values)):
             for number, layer in enumerate(old):
-                new.append(_copied(layer, moved, used, taken))
-                old[number] = layer[left, :, :longest]
+                new.append(_copied(layer, moved_index, used, slab))
+                old[number] = layer[kept_index, :, :longest]
                 del layer
-        self._copy_lengths(self, kept)
-        self.rows = self.room = len(kept)
+        self._copy_lengths(self, kept_rows)
+        self.rows = self.room = len(kept_rows)
         self.capacity = longest
-        self._places = {row: number for number, row in enumerate(kept)}
-        return taken
+        self._places = {row: number for number, row in enumerate(kept_rows)}
+        return slab
 
     def place(self, row: int) -> int:
         """Return the current index of a `CachedRow`'s row."""
@@ -293,9 +295,9 @@ def gather(
     """Build a slab with one row for each source (None: an empty history). Row r omits the first
     `cuts[r]` positions of source r."""
     slab = Slab(len(sources), capacity, device, room)
-    both = list(zip(sources, cuts, strict=True))
-    slab.lengths = [0 if source is None else source.length - cut for source, cut in both]
-    slab.offsets = [0 if source is None else source.offset + cut for source, cut in both]
+    pairs = list(zip(sources, cuts, strict=True))
+    slab.lengths = [0 if source is None else source.length - cut for source, cut in pairs]
+    slab.offsets = [0 if source is None else source.offset + cut for source, cut in pairs]
     for old, copies in _copies(sources, cuts):
         to_rows, from_rows, first, counts = torch.tensor(copies, device=device).T
         # a short copy repeats its last slot
@@ -307,8 +309,8 @@ def gather(
                 if layer == len(news):
                     shape = (slab.room, cached.shape[1], slab.capacity, cached.shape[3])
                     news.append(cached.new_zeros(shape))
-                taken = cached[places, :, from_slots]
-                news[layer][to_rows[:, None], :, steps] = taken
+                entries = cached[places, :, from_slots]
+                news[layer][to_rows[:, None], :, steps] = entries
     return slab
 
 

@@ -163,13 +163,13 @@ class CheckedEngine(LoadedWeights, BatchEngine):
             raise ParityError(
                 f"the weights have moved since {self.name}'s last sync(); call it first"
             )
-        history, most = len(request.history), request.sampling.max_tokens
+        history, limit = len(request.history), request.sampling.max_tokens
         if not history:
             raise ValueError(f"agent '{request.agent}' is asked to act on an empty history")
-        if history + most > self.max_length:
+        if history + limit > self.max_length:
             raise ConfigError(
                 f"agents.{request.agent}.sampling.max_tokens: a history of {history} tokens and "
-                f"{most} new ones exceed {self.name}'s {self.max_length}; lower it, or set "
+                f"{limit} new ones exceed {self.name}'s {self.max_length}; lower it, or set "
                 "run.generator: transformers"
             )
         return [replace(request, seeds=(seed,)) for seed in request.seeds]
@@ -228,12 +228,12 @@ def whole_action(
 
     Errors: BadSample if the tokens are less or more than one action.
     """
-    most, stops = request.sampling.max_tokens, request.sampling.stop
+    limit, stops = request.sampling.max_tokens, request.sampling.stop
     if not tokens:
         raise BadSample("sampled no token")
-    if len(tokens) > most:
+    if len(tokens) > limit:
         raise BadSample(
-            f"sampled {len(tokens)} tokens, more than the {most} of sampling.max_tokens"
+            f"sampled {len(tokens)} tokens, more than the {limit} of sampling.max_tokens"
         )
     before = chat.decode(tokens[:-1]) if stops else ""
     if not chat.end_ids.isdisjoint(tokens[:-1]) or any(stop in before for stop in stops):
@@ -241,8 +241,8 @@ def whole_action(
     text = chat.decode(tokens)
     if tokens[-1] in chat.end_ids:
         return text, "end"
-    if len(tokens) == most:
+    if len(tokens) == limit:
         return text, "length"
     if not any(stop in text for stop in stops):
-        raise BadSample(f"cut an action after {len(tokens)} of {most} tokens")
+        raise BadSample(f"cut an action after {len(tokens)} of {limit} tokens")
     return text, "stop"

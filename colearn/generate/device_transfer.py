@@ -61,19 +61,19 @@ def transfer_to_start(base: Base, start: ServerStart, *, processes: int) -> Tran
 
 
 def transfer_to_running(
-    base: Base, wanted: Transfer | None, served: str | None, *, processes: int
+    base: Base, transfer: Transfer | None, served: str | None, *, processes: int
 ) -> TransferChoice:
     """Choose how full weights reach a running server whose transfer engine is `served`.
 
     Errors: as `transfer_to_start`; ConfigError for a server without the configured engine.
     """
-    if wanted in ("ipc", "nccl") and wanted != served:
+    if transfer in ("ipc", "nccl") and transfer != served:
         raise ConfigError(
-            f"{FIELD}: the server has no engine of {wanted}; restart it with "
-            f'--weight-transfer-config \'{{"backend": "{wanted}"}}\', or set files'
+            f"{FIELD}: the server has no engine of {transfer}; restart it with "
+            f'--weight-transfer-config \'{{"backend": "{transfer}"}}\', or set files'
         )
-    if wanted is not None:
-        return TransferChoice(_possible(wanted, base, processes))
+    if transfer is not None:
+        return TransferChoice(_possible(transfer, base, processes))
     missing = _missing(base)
     if missing is not None:
         return TransferChoice("files", missing)
@@ -191,10 +191,10 @@ class LinkClient:
         self._post("/start_weight_update", None)
 
     def update_weights(self, update_info: dict[str, Any] | list[dict[str, Any]]) -> None:
-        several = isinstance(update_info, list)
-        given = update_info if isinstance(update_info, list) else [update_info]
-        plain = [_plain(one) for one in given]
-        self._post("/update_weights", {"update_info": plain if several else plain[0]})
+        is_list = isinstance(update_info, list)
+        updates = update_info if isinstance(update_info, list) else [update_info]
+        plain = [_plain(update) for update in updates]
+        self._post("/update_weights", {"update_info": plain if is_list else plain[0]})
 
     def finish_weight_update(self, weight_version: str | None = None) -> None:
         version = None if weight_version is None else {"weight_version": weight_version}
@@ -234,13 +234,13 @@ def _check_version(link: ServerLink) -> None:
 
     Errors: ConfigError.
     """
-    from vllm import __version__ as ours
+    from vllm import __version__ as trainer_version
 
     served = read_as(ServerVersion, link.call("GET", "/version")).version
-    if served != ours:
+    if served != trainer_version:
         raise ConfigError(
             f"{FIELD}: nccl needs one version of vLLM on both sides, and the server at {link.url} "
-            f"has {served}, the trainer {ours}; install the same, or set files"
+            f"has {served}, the trainer {trainer_version}; install the same, or set files"
         )
 
 
@@ -248,8 +248,8 @@ def _plain(update: dict[str, Any]) -> dict[str, Any]:
     handles = update.get("ipc_handles")
     if handles is None:
         return update
-    rest = {name: value for name, value in update.items() if name != "ipc_handles"}
-    return rest | {"ipc_handles_pickled": base64.b64encode(pickle.dumps(handles)).decode()}
+    fields = {name: value for name, value in update.items() if name != "ipc_handles"}
+    return fields | {"ipc_handles_pickled": base64.b64encode(pickle.dumps(handles)).decode()}
 
 
 def _address(url: str) -> str:

@@ -168,8 +168,8 @@ class Engine:
             cached = None if before is None else self.prefixes.take(before, job.adapter)
             entries.append((job, cached))
         groups = [entries] if self.piece is None and entries else group(entries)
-        for some in groups:
-            prefill = Prefill(self.base, some, self.piece)
+        for entry_group in groups:
+            prefill = Prefill(self.base, entry_group, self.piece)
             self._prefills.append(prefill)
             self.prefilled_tokens += sum(job.prefilled for job in prefill.jobs)
         self._make_room()
@@ -183,13 +183,13 @@ class Engine:
         for _ in range(len(self._waiting)):
             job = self._waiting[0]
             if not job.cancelled:
-                count, most = rows + job.rows, max(longest, job.longest)
+                count, length = rows + job.rows, max(longest, job.longest)
                 full = self.max_rows is not None and count > self.max_rows
                 if self.memory is not None:
-                    full = full or self._need(count, most) > self.memory
+                    full = full or self._need(count, length) > self.memory
                 if rows and full:
                     break
-                rows, longest = count, most
+                rows, longest = count, length
                 job.began = time.perf_counter()
                 admitted.append(job)
             self._waiting.popleft()
@@ -220,11 +220,11 @@ class Engine:
         self._handles_rows = True
         picked = logits[torch.tensor(owners, device=logits.device)]
         drawing = TokenDrawing([row.job.request.sampling for row in rows], self.base.device)
-        drawn = self._draw(rows, picked, drawing)
+        tokens = self._draw(rows, picked, drawing)
         drawn_at = time.perf_counter()
         for job in prefill.jobs:
             job.first_token = drawn_at - job.arrived
-        self._running.join(prefill.slab, places, rows, drawn, prefill.reserve)
+        self._running.join(prefill.slab, places, rows, tokens, prefill.reserve)
         self._drawing = None
         self._leave()
 
@@ -245,16 +245,16 @@ class Engine:
 
     def _draw(self, rows: Sequence[DecodingRow], logits: Tensor, drawing: TokenDrawing) -> Tensor:
         """Sample and record the next token of each row; returns tokens [rows]."""
-        drawn, scores = drawing.choose(logits, draw_uniforms(rows, logits.device))
+        tokens, scores = drawing.choose(logits, draw_uniforms(rows, logits.device))
         for number, top in likeliest(rows, logits, drawing).items():
             rows[number].choice.top.append(top)
-        for row, token, logprob in zip(rows, *read(drawn, scores), strict=True):
+        for row, token, logprob in zip(rows, *read(tokens, scores), strict=True):
             grown = row.push(token, logprob)
             job = row.job
             if job.streams:
                 top = row.choice.top[-1] if job.top_logprobs else ()
                 self._events.append((job, TokenDrawn(row.number, token, logprob, top, grown)))
-        return drawn
+        return tokens
 
     def _leave(self) -> None:
         """Remove rows whose action has ended or whose job is cancelled."""
@@ -275,11 +275,11 @@ class Engine:
 
     def _finish(self, row: DecodingRow, cached: CachedRow) -> None:
         job = row.job
-        rest = row.finish()
+        tail = row.finish()
         if job.keeps and row.choice.history is not None:
             self.prefixes.put(row.choice.history, cached, job.adapter)
         if job.streams:
-            self._events.append((job, ChoiceEnd(row.number, rest, row.choice.finish)))
+            self._events.append((job, ChoiceEnd(row.number, tail, row.choice.finish)))
         job.left -= 1
         if not job.left:
             self.completed += 1

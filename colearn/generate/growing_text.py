@@ -23,13 +23,13 @@ class Decoder(Protocol):
 
 def held_back(text: str, stops: Sequence[str]) -> int:
     """Returns the length of the longest suffix of `text` that is a prefix of one of `stops`."""
-    held = 0
+    longest = 0
     for stop in stops:
-        for length in range(min(len(stop) - 1, len(text)), held, -1):
+        for length in range(min(len(stop) - 1, len(text)), longest, -1):
             if text.endswith(stop[:length]):
-                held = length
+                longest = length
                 break
-    return held
+    return longest
 
 
 class GrowingText:
@@ -81,9 +81,9 @@ class GrowingText:
     def finish(self) -> str:
         """Return the rest of the text."""
         if self.cut_at is None:
-            whole = self._chat.decode(tuple(self._tokens))
-            if whole.startswith(self._settled[: self._given]):
-                self._settled = whole
+            text = self._chat.decode(tuple(self._tokens))
+            if text.startswith(self._settled[: self._given]):
+                self._settled = text
             return self._give(len(self._settled))
         return self._give(self.cut_at)
 

@@ -163,13 +163,13 @@ class DecodingRow:
         """Set the completed action's text and history; returns the part of the text that a stream
         has not received yet."""
         choice, text = self.choice, self.text
-        rest = "" if text is None else text.finish()
+        tail = "" if text is None else text.finish()
         if text is not None and (self.job.streams or text.cut_at is not None):
             choice.text = text.text
         else:
             choice.text = self.job.chat.decode(tuple(choice.tokens))
         choice.history = self.job.request.history.act(choice.tokens)
-        return rest
+        return tail
 
     def _finish(self, token: int) -> Finish | None:
         """Finish reason, or None. An end token at the length limit counts as "end"."""
@@ -194,8 +194,8 @@ def likeliest(rows: Sequence[DecodingRow], logits: Tensor, drawing: TokenDrawing
     asking = [number for number, row in enumerate(rows) if row.job.top_logprobs]
     if not asking:
         return {}
-    some = torch.tensor(asking, device=logits.device)
-    scores = drawing.scaled(logits)[some].log_softmax(-1)
+    index = torch.tensor(asking, device=logits.device)
+    scores = drawing.scaled(logits)[index].log_softmax(-1)
     count = min(max(rows[number].job.top_logprobs for number in asking), scores.shape[-1])
     values, ids = scores.topk(count, dim=-1)
     return {

@@ -203,10 +203,10 @@ class VLLMServer(GeneratorKind):
                         f"run.generator.url.{agent}: no agent of this name is a language model; "
                         f"{nearest(agent, players)}"
                     )
-        taken: dict[str, str] = {}
+        owners: dict[str, str] = {}
         for agents in run.players_by_base:
             for url in self._servers_of(agents) or ():
-                first = taken.setdefault(url.rstrip("/"), agents[0])
+                first = owners.setdefault(url.rstrip("/"), agents[0])
                 if first != agents[0]:
                     raise ConfigError(
                         f"run.generator.url: two models share the server at {url}, those of "
@@ -224,10 +224,10 @@ class VLLMServer(GeneratorKind):
         lines = []
         for agents in run.players_by_base:
             urls = self._servers_of(agents)
-            where = "a vLLM server that the run starts" if urls is None else masked(", ".join(urls))
+            place = "a vLLM server that the run starts" if urls is None else masked(", ".join(urls))
             if urls is not None and len(urls) > 1:
-                where = f"{len(urls)} vLLM servers in turn: {where}"
-            lines.append(f"generation for {', '.join(agents)}: {where}")
+                place = f"{len(urls)} vLLM servers in turn: {place}"
+            lines.append(f"generation for {', '.join(agents)}: {place}")
         return lines
 
     def build(self, base: Base, roles: Mapping[str, AgentSpec]) -> TokenEngine:

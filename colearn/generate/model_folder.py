@@ -65,7 +65,9 @@ def write_zeros(adapter: Path, folder: Path) -> None:
     """Write a copy of an adapter in which all weights are zero."""
     copy_adapter(adapter, folder)
     weights = load_file(adapter / _ADAPTER_WEIGHTS)
-    write_adapter_weights(folder, {name: torch.zeros_like(one) for name, one in weights.items()})
+    write_adapter_weights(
+        folder, {name: torch.zeros_like(weight) for name, weight in weights.items()}
+    )
 
 
 def rank_limit(base: Base, adapters: Sequence[str]) -> int:

@@ -47,15 +47,19 @@ class Prefill:
             cuts.append(0 if source is None else visible[-1][0] - source.offset)
             job.prefilled = len(new[-1])
         counts = [len(tokens) for tokens in new]
-        kept = [0 if s is None else s.length - cut for s, cut in zip(sources, cuts, strict=True)]
+        kept_lengths = [
+            0 if s is None else s.length - cut for s, cut in zip(sources, cuts, strict=True)
+        ]
         width = max(counts)
-        capacity = max(kept) + width
+        capacity = max(kept_lengths) + width
         self.reserve = 0
         """Number of slots of each fork beyond its history."""
         if piece is None:
             room = max(job.request.sampling.max_tokens for job in self.jobs)
             if self.rows == len(entries):
-                capacity = max(capacity, max(map(sum, zip(kept, counts, strict=True))) + room)
+                capacity = max(
+                    capacity, max(map(sum, zip(kept_lengths, counts, strict=True))) + room
+                )
             else:
                 self.reserve = room
         self.slab = gather(sources, cuts, capacity, base.device)
@@ -63,7 +67,7 @@ class Prefill:
         self._visible = _padded(visible, width, base.device)
         self._adapters = [job.adapter for job, _ in entries]
         self._counts = counts
-        self._ends = [*map(sum, zip(kept, counts, strict=True))]
+        self._ends = [*map(sum, zip(kept_lengths, counts, strict=True))]
         self._done = 0
         self._last: Tensor | None = None
 

@@ -65,10 +65,10 @@ class PrefixCache:
             row = CachedRow(slab, 0, row.length - cut, row.offset + cut)
         key = id(history)
 
-        def collected(gone: weakref.ref[TokenHistory]) -> None:
+        def collected(reference: weakref.ref[TokenHistory]) -> None:
             with self._lock:
                 entry = self._entries.get(key)
-                if entry is not None and entry.history is gone:
+                if entry is not None and entry.history is reference:
                     self._drop(key)
 
         with self._lock:

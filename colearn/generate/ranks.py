@@ -55,5 +55,5 @@ class Ranks:
         if failed is not None:
             failed.everywhere = True
             raise failed
-        given: Given = result
-        return given
+        value: Given = result
+        return value

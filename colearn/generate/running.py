@@ -54,7 +54,7 @@ class Running:
         source: Slab,
         owners: Sequence[int],
         rows: Sequence[DecodingRow],
-        drawn: Tensor,
+        tokens: Tensor,
         reserve: int = 0,
     ) -> None:
         """Append `rows` with their first sampled tokens. Row n continues row owners[n] of `source`.
@@ -75,7 +75,7 @@ class Running:
                 self._move(room, max(longest, slab.capacity))
             first = self._slab.rows
             self._slab.append(source, owners)
-        self.drawn = torch.cat([self.drawn, drawn]) if self.rows else drawn
+        self.drawn = torch.cat([self.drawn, tokens]) if self.rows else tokens
         self.rows += rows
         self._places += range(first, first + len(rows))
         self._adapters += [row.job.adapter for row in rows]
@@ -106,22 +106,22 @@ class Running:
         order = list(range(len(self.rows)))
         keeps = self._in_place and any(self.rows[number].job.keeps for number in numbers)
         if self._gaps or keeps:
-            gone = set(numbers)
-            order = [number for number in order if number not in gone]
-            kept = self._on_device(order)
+            removed_rows = set(numbers)
+            order = [number for number in order if number not in removed_rows]
+            kept_index = self._on_device(order)
             self._places = [self._places[number] for number in order]
-            self._held = kept if self._held is None else self._held[kept]
+            self._held = kept_index if self._held is None else self._held[kept_index]
             if len(order) <= self._slab.rows // 2:
                 self._take(self._places, self._slab.capacity, len(order))
         else:
             for number in reversed(numbers):
                 order[number] = order[-1]
                 order.pop()
-            kept = self._on_device(order)
+            kept_index = self._on_device(order)
             self._slab.reduce(order)
             self._rearrange(order)
         self.rows = [self.rows[number] for number in order]
-        self.drawn = self.drawn[kept]
+        self.drawn = self.drawn[kept_index]
 
     def fit(self) -> bool:
         """Make room for one more token per row; returns whether the slab was reallocated."""
@@ -141,20 +141,20 @@ class Running:
     def step(self) -> Tensor:
         """Compute logits [rows, V] after the last sampled tokens; the slab must have room for these
         tokens."""
-        slab, held, drawn = self._slab, self._held, self.drawn
+        slab, device_places, tokens = self._slab, self._held, self.drawn
         if self._sees is None:
             self._sees = self._on_device(self._visible)[:, None]
-        ids = drawn[:, None]
-        if held is not None:
-            ids = torch.zeros((slab.rows, 1), dtype=torch.long, device=drawn.device)
-            ids[held, 0] = drawn
+        ids = tokens[:, None]
+        if device_places is not None:
+            ids = torch.zeros((slab.rows, 1), dtype=torch.long, device=tokens.device)
+            ids[device_places, 0] = tokens
         hidden = self._hidden(ids, self._sees)
         with self.base.using(self._adapters), self.base.packed():
-            if held is None:
+            if device_places is None:
                 logits = self.base.logits(hidden)
             else:
-                logits = self.base.logits(hidden[held], self._places)
-        slab.grow(self._places, held)
+                logits = self.base.logits(hidden[device_places], self._places)
+        slab.grow(self._places, device_places)
         return logits
 
     def _hidden(self, ids: Tensor, sees: Tensor) -> Tensor:

@@ -54,8 +54,8 @@ class TokenDrawing:
         if self._greedy_all:
             tokens = logits.argmax(-1)
         else:
-            kept = self.cut(logits) if self._cuts else logits
-            tokens = inverse(kept.softmax(-1), uniforms)
+            kept_logits = self.cut(logits) if self._cuts else logits
+            tokens = inverse(kept_logits.softmax(-1), uniforms)
             if self._greedy_any:
                 tokens = torch.where(self._greedy, logits.argmax(-1), tokens)
         return tokens, logits.gather(-1, tokens[:, None]).squeeze(-1) - normaliser

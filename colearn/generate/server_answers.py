@@ -181,8 +181,8 @@ def read_generated(answer: Any, *, prompt: int, vocabulary: int, version: str | 
         )
     tokens = tuple(choice.token_ids or ())
     scored = [] if choice.logprobs is None else choice.logprobs.content
-    if tuple(one.token_id for one in scored) != tokens or any(
-        one.logprob < _IMPOSSIBLE for one in scored
+    if tuple(entry.token_id for entry in scored) != tokens or any(
+        entry.logprob < _IMPOSSIBLE for entry in scored
     ):
         raise BadAnswer("reported tokens without their log-probabilities")
     if tokens and max(tokens) >= vocabulary:
@@ -193,4 +193,4 @@ def read_generated(answer: Any, *, prompt: int, vocabulary: int, version: str | 
     cached = 0 if details is None else details.cached_tokens or 0
     if cached > prompt:
         raise BadAnswer(f"reports {cached} cached tokens of a prompt of {prompt}")
-    return Draw(tokens, tuple(one.logprob for one in scored), cached)
+    return Draw(tokens, tuple(entry.logprob for entry in scored), cached)

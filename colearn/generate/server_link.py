@@ -132,16 +132,16 @@ class ServerLink:
         return self.wait(asyncio.run_coroutine_threadsafe(work, self._loop))
 
     async def _all(self, path: str, bodies: Sequence[Mapping[str, Any]]) -> list[Any]:
-        async def one(body: Mapping[str, Any]) -> Any:
+        async def send(body: Mapping[str, Any]) -> Any:
             async with self._gate:
                 return await self._call("POST", path, body, self.timeout)
 
-        tasks = [asyncio.create_task(one(body)) for body in bodies]
+        tasks = [asyncio.create_task(send(body)) for body in bodies]
         watch = asyncio.create_task(self._watch())
         answers: asyncio.Future[list[Any]] = asyncio.gather(*tasks)
-        both: set[asyncio.Future[Any]] = {answers, watch}
+        futures: set[asyncio.Future[Any]] = {answers, watch}
         try:
-            await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(futures, return_when=asyncio.FIRST_COMPLETED)
             if watch.done():
                 watch.result()
             return await answers

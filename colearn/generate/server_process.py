@@ -59,11 +59,13 @@ class ServerProcess:
         self, command: Sequence[str], *, environment: Mapping[str, str], log: Path
     ) -> None:
         self.log = log
-        kept = {name: value for name, value in os.environ.items() if not _LAUNCHER.fullmatch(name)}
+        variables = {
+            name: value for name, value in os.environ.items() if not _LAUNCHER.fullmatch(name)
+        }
         with log.open("wb") as output:
             self._keeper = subprocess.Popen(
                 [sys.executable, "-P", "-m", __name__, str(os.getpid()), *command],
-                env=kept | dict(environment),
+                env=variables | dict(environment),
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,

@@ -71,17 +71,22 @@ class SeveralServers(CheckedEngine):
         places: dict[int, list[int]] = {}
         for place, server in enumerate(self._servers(requests)):
             places.setdefault(server, []).append(place)
-        sent = {server: [requests[place] for place in own] for server, own in places.items()}
+        by_server = {
+            server: [requests[place] for place in server_places]
+            for server, server_places in places.items()
+        }
         begun: dict[int, Future[list[Any]]] = {}
         try:
-            for server, own_requests in sent.items():
+            for server, own_requests in by_server.items():
                 begun[server] = self.engines[server].begin(own_requests)
             wait(begun.values(), return_when=FIRST_EXCEPTION)
-            failed = (one for one in begun if begun[one].done() and begun[one].exception())
+            failed = (
+                server for server in begun if begun[server].done() and begun[server].exception()
+            )
             answers: dict[int, TokenAnswer] = {}
             for server in (*failed, *begun):
-                drawn = self.engines[server].end(begun[server], sent[server])
-                answers |= zip(places[server], self._noted(server, drawn), strict=True)
+                samples = self.engines[server].end(begun[server], by_server[server])
+                answers |= zip(places[server], self._noted(server, samples), strict=True)
         finally:
             for future in begun.values():
                 future.cancel()
@@ -93,7 +98,7 @@ class SeveralServers(CheckedEngine):
             try:
                 engine.check()
             finally:
-                self.gap = max(one.gap or 0.0 for one in self.engines)
+                self.gap = max(engine.gap or 0.0 for engine in self.engines)
 
     def write(self, updates: Sequence[WeightUpdate]) -> None:
         """Load updates into all servers at the same time.

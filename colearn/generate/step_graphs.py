@@ -53,17 +53,17 @@ class StepGraphs:
         room, slots = _rows(slab), min(-(-used // SLOTS) * SLOTS, slab.capacity)
         mixed = len(set(adapters)) > 1
         key = (room, slots, None if mixed else adapters[0], mixed)
-        given = (ids, visible, slab.device_lengths, slab.device_offsets)
+        inputs = (ids, visible, slab.device_lengths, slab.device_offsets)
         known = self._passes.get(key)
         if known is not None:
-            return known.again(given, _padded(adapters, room))[: slab.rows]
+            return known.again(inputs, _padded(adapters, room))[: slab.rows]
         if self._recorder is None:  # memory is freed with the last recording in it
             self._recorder = GraphRecorder(self.base.device)
-        made = _Pass(self.base, slab, room, slots, self._recorder)
-        made.overwrite(given)
-        hidden = made.record(_padded(adapters, room))
+        new_pass = _Pass(self.base, slab, room, slots, self._recorder)
+        new_pass.overwrite(inputs)
+        hidden = new_pass.record(_padded(adapters, room))
         self._layers = self.base.device_layers
-        self._passes[key] = made
+        self._passes[key] = new_pass
         return hidden[: slab.rows]
 
 
@@ -146,13 +146,13 @@ class _Pass:
         self._adapters: list[str | None] = []
         self._replay: Replay | None = None
 
-    def overwrite(self, given: Sequence[Tensor]) -> None:
+    def overwrite(self, inputs: Sequence[Tensor]) -> None:
         """Copy a step's inputs. Any additional rows keep earlier values, and the results of these
         rows are ignored."""
-        for own, new in zip(
-            (self._ids, self._visible, self._lengths, self._offsets), given, strict=True
+        for buffer, new in zip(
+            (self._ids, self._visible, self._lengths, self._offsets), inputs, strict=True
         ):
-            own[: len(new)] = new
+            buffer[: len(new)] = new
 
     def record(self, adapters: list[str | None]) -> Tensor:
         """Run the pass, and record it for `again`."""
@@ -163,9 +163,9 @@ class _Pass:
             self._replay = self._recorder.record(self._run)
         return hidden
 
-    def again(self, given: Sequence[Tensor], adapters: list[str | None]) -> Tensor:
+    def again(self, inputs: Sequence[Tensor], adapters: list[str | None]) -> Tensor:
         assert self._replay is not None
-        self.overwrite(given)
+        self.overwrite(inputs)
         if adapters != self._adapters:
             if self._masks is not None:
                 self._masks.overwrite(adapters)

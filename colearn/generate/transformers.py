@@ -124,10 +124,10 @@ class TransformersEngine(LoadedWeights, TokenEngine):
 
     @torch.no_grad()
     def load(self, updates: Sequence[WeightUpdate]) -> None:
-        own = plain_weights(self.base) if updates else {}
+        weights = plain_weights(self.base) if updates else {}
         for update in updates:
             for name, tensor in (update.full or {}).items():
-                own[name].copy_(tensor)
+                weights[name].copy_(tensor)
             for adapter, tensors in update.adapters.items():
                 from peft import set_peft_model_state_dict  # slow to import, and rarely needed
 
@@ -177,11 +177,11 @@ def _copied(base: Base, device: torch.device | None) -> Base:
     return copied if device is None else copied.to(device)
 
 
-def _cancel(job: ref[Job], answer: Answer) -> None:
+def _cancel(reference: ref[Job], answer: Answer) -> None:
     """Cancels a job whose answer was cancelled, so that its rows are freed."""
-    one = job()
-    if one is not None and answer.cancelled():
-        one.cancelled = True
+    job = reference()
+    if job is not None and answer.cancelled():
+        job.cancelled = True
 
 
 def _deliver(events: Sequence[tuple[Job, Event]]) -> None:
@@ -233,12 +233,12 @@ def _torch_threads(threads: tuple[int, int] | None) -> Iterator[None]:
     if threads is None:
         yield
         return
-    share, every = threads
+    share, all_threads = threads
     torch.set_num_threads(share)
     try:
         yield
     finally:
-        torch.set_num_threads(every)
+        torch.set_num_threads(all_threads)
 
 
 def share_cores(engines: Sequence[TransformersEngine]) -> None:
@@ -246,9 +246,9 @@ def share_cores(engines: Sequence[TransformersEngine]) -> None:
     there are enough threads and all models are large. For small models, Python limits the speed."""
     if any(engine.base.device.type != "cpu" for engine in engines):
         return
-    every = torch.get_num_threads()
-    share = every // max(1, len(engines))
-    sizes = [parameter_count(one.base.causal) for one in engines]
+    all_threads = torch.get_num_threads()
+    share = all_threads // max(1, len(engines))
+    sizes = [parameter_count(engine.base.causal) for engine in engines]
     if len(engines) > 1 and share and min(sizes) >= LARGE:
         for engine in engines:
-            engine.threads = share, every
+            engine.threads = share, all_threads

@@ -90,8 +90,8 @@ class VLLMEngine(CheckedEngine):
             os.environ.setdefault(name, value)
         on_cpu = base.device.type == "cpu"
         os.environ.update(_FORCED | runner_variables(roles, on_cpu=on_cpu))
-        spoken = list(roles.values())
-        adapters = {role.adapter for role in spoken}
+        specs = list(roles.values())
+        adapters = {role.adapter for role in specs}
         self.device = base.device
         self._folder = TemporaryDirectory(prefix="colearn-vllm-")
         names = sorted(name for name in adapters if name is not None)
@@ -99,7 +99,7 @@ class VLLMEngine(CheckedEngine):
         # on the CPU a row without an adapter gets the last one (vllm#48421), so it is given zeros
         self._zeros = bool(names) and None in adapters and on_cpu
         model = self._path("model")
-        write_model(model, base, spoken[0].chat_format.tokenizer)
+        write_model(model, base, specs[0].chat_format.tokenizer)
         lora = {}
         if names:
             lora = {
@@ -133,7 +133,7 @@ class VLLMEngine(CheckedEngine):
                 **(_CPU_OPTIONS if on_cpu else {}),
                 **(options or {}),
             )
-        if any(map(cuts, spoken)):
+        if any(map(cuts, specs)):
             self.llm.collective_rpc(score_before_cuts)
         for name in names:
             write_adapter(self._adapters[name], base, name)
@@ -167,7 +167,9 @@ class VLLMEngine(CheckedEngine):
                 [{"prompt_token_ids": request.history.ids.tolist()} for request in requests],
                 [_params(request, self.end_ids(request)) for request in requests],
                 use_tqdm=False,
-                lora_request=[self._lora_request(self.adapter(one.agent)) for one in requests],
+                lora_request=[
+                    self._lora_request(self.adapter(request.agent)) for request in requests
+                ],
             )
         try:
             return [
@@ -221,10 +223,10 @@ class VLLMEngine(CheckedEngine):
         self._folder.cleanup()
 
     def _read(self, output: Any, request: TokenRequest) -> TokenAnswer:
-        (drawn,) = output.outputs
-        tokens = tuple(drawn.token_ids)
+        (completion,) = output.outputs
+        tokens = tuple(completion.token_ids)
         logprobs = [
-            entry[token].logprob for entry, token in zip(drawn.logprobs, tokens, strict=True)
+            entry[token].logprob for entry, token in zip(completion.logprobs, tokens, strict=True)
         ]
         return self.answer(request, tokens, logprobs, cached=output.num_cached_tokens)
 

@@ -258,9 +258,9 @@ class VLLMServerEngine(CheckedEngine):
         except ServerLost as error:
             if self._process is None:
                 raise
-            kept = ServerLost(f"{error}; its log: {self._process.keep_log()}")
-            kept.everywhere = error.everywhere
-            raise kept from None
+            with_log = ServerLost(f"{error}; its log: {self._process.keep_log()}")
+            with_log.everywhere = error.everywhere
+            raise with_log from None
 
     def _take(self) -> None:
         """Claim the server. Errors: ConfigError if another model of this run writes to this

@@ -109,19 +109,19 @@ class _Checks:
                 f"{URL}: the server at {self._link.url} serves a folder whose config.json {error}; "
                 "serve the trained model's path"
             ) from None
-        whole, text_model = self._base.causal.config, self._base.config
-        self._compare(served, whole)
+        model_config, text_model = self._base.causal.config, self._base.config
+        self._compare(served, model_config)
         for name, nested in served.items():  # the text model of a model that also reads images
-            if isinstance(nested, dict) and getattr(whole, name, None) is text_model:
+            if isinstance(nested, dict) and getattr(model_config, name, None) is text_model:
                 self._compare(nested, text_model)
 
     def _compare(self, served: Mapping[str, Any], trained: PretrainedConfig) -> None:
         for field in ("model_type", "vocab_size", "hidden_size", "num_hidden_layers"):
-            ours = getattr(trained, field, None)
-            if field in served and served[field] != ours:
+            value = getattr(trained, field, None)
+            if field in served and served[field] != value:
                 raise ConfigError(
                     f"{URL}: the server at {self._link.url} serves another model ({field} "
-                    f"{served[field]}, the trained one has {ours}); serve the trained one's path"
+                    f"{served[field]}, the trained one has {value}); serve the trained one's path"
                 )
 
     def tokenizer(self, name: str) -> None:

@@ -53,12 +53,12 @@ def server_command(
         *_FLAGS,
         *(_CPU_FLAGS if on_cpu else ()),
     ]
-    beside = on_cpu or start.gpus is None
+    shares_device = on_cpu or start.gpus is None
     # on devices of its own a server takes what it finds
-    if beside or start.cache_gib is not None:
+    if shares_device or start.cache_gib is not None:
         cache = cache_bytes(start.cache_gib, base.device)
         command += ["--kv-cache-memory-bytes", str(cache)]
-        if beside and not any(_SHARE in argument for argument in start.arguments):
+        if shares_device and not any(_SHARE in argument for argument in start.arguments):
             share = memory_share(base, cache)
             command += [] if share is None else [_SHARE, str(share)]
     if start.max_length is not None:

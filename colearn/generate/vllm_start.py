@@ -40,8 +40,8 @@ def vllm_needs(
 ) -> EngineNeeds:
     """Return the memory needs of a vLLM engine that shares its device with a trainer."""
     cache = vllm_cache(cache_gib, memory=memory)
-    held = weights + cache + (0 if memory is None else OVERHEAD)
-    return EngineNeeds(held=held, cache=cache, rows=rows, apart=False)
+    held_bytes = weights + cache + (0 if memory is None else OVERHEAD)
+    return EngineNeeds(held=held_bytes, cache=cache, rows=rows, apart=False)
 
 
 def device_memory(device: torch.device) -> int | None:

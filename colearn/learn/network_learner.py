@@ -143,7 +143,8 @@ class NetworkLearner(Learner):
             for key, value in part.items():
                 metrics[key] = metrics.get(key, 0.0) + value
         return Accumulated(
-            metrics, {number: value for _, read, _ in parts for number, value in read.items()}
+            metrics,
+            {number: value for _, row_values, _ in parts for number, value in row_values.items()},
         )
 
     def _stop_together(self, turn: Round, loss: Tensor) -> None:

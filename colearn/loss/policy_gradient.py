@@ -99,8 +99,8 @@ class PolicyGradient(PolicyLoss):
     def at(self, done: float) -> PolicyGradient:
         if self.anneal_fraction is None:
             return self
-        rest = left(self.anneal_fraction, done)
-        kl, entropy = self.kl * rest, self.entropy * rest
+        factor = left(self.anneal_fraction, done)
+        kl, entropy = self.kl * factor, self.entropy * factor
         return replace(
             self, kl=kl, entropy=entropy, anneal_fraction=None, reference_update_every=None
         )
@@ -118,16 +118,16 @@ class PolicyGradient(PolicyLoss):
         weights = self._token_weights(batch)
         ratio = bounded(log_ratio).exp()
         plain = ratio * advantages
-        kept = self._clipped(plain, ratio, advantages)
-        clipped = (kept != plain).sum()
+        surrogate = self._clipped(plain, ratio, advantages)
+        clipped = (surrogate != plain).sum()
         inside = self._inside(ratio)
         if inside is not None:
-            kept = torch.where(inside, kept, 0.0)
-        gain = kept * weights if self.ratio == "token" else kept
+            surrogate = torch.where(inside, surrogate, 0.0)
+        gain = surrogate * weights if self.ratio == "token" else surrogate
         if self.importance_cap is not None:
             trust = self._per_term(batch.old_logprobs - batch.behaviour, batch).exp()
-            kept_trust = trust.clamp(max=self.importance_cap)
-            gain = gain * kept_trust
+            capped_trust = trust.clamp(max=self.importance_cap)
+            gain = gain * capped_trust
         loss = -gain.sum() / divisor
         metrics = {
             "policy_loss": loss,
@@ -143,7 +143,7 @@ class PolicyGradient(PolicyLoss):
             gap = batch.ref_logprobs - batch.logprobs
             kl = gap.exp() - gap - 1.0
             if self.importance_cap is not None:
-                kl = kl * (kept_trust if self.ratio == "token" else kept_trust[batch.action_of])
+                kl = kl * (capped_trust if self.ratio == "token" else capped_trust[batch.action_of])
             loss = loss + self.kl * (kl * weights).sum() / divisor
             metrics["kl"] = kl.sum() / batch.total_tokens
         if self.entropy > 0.0:
@@ -184,10 +184,10 @@ class PolicyGradient(PolicyLoss):
 
     def _token_weights(self, batch: PolicyBatch) -> Tensor:
         """Weight of each token's term, [N]; a micro-batch contains whole actions."""
-        one = torch.ones_like(batch.logprobs)
+        ones = torch.ones_like(batch.logprobs)
         if self.reduction != "action_mean":
-            return one
-        return one / batch.action_of.bincount()[batch.action_of]
+            return ones
+        return ones / batch.action_of.bincount()[batch.action_of]
 
 
 def bounded(log_ratio: Tensor) -> Tensor:

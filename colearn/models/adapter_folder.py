@@ -34,35 +34,39 @@ def adapter_base(path: str, field: str) -> str:
     kind, task, base = (
         config.get(k) for k in ("peft_type", "task_type", "base_model_name_or_path")
     )
-    where = f"{field}: the adapter {path[:200]}"
+    subject = f"{field}: the adapter {path[:200]}"
     if kind in _PROMPTS:
         raise ConfigError(
-            f"{where} is {kind}, which changes no weights and cannot be merged; name a model, or a "
-            "LoRA adapter"
+            f"{subject} is {kind}, which changes no weights and cannot be merged; name a model, or "
+            "a LoRA adapter"
         )
     begun = config.get("init_lora_weights")
     if isinstance(begun, str) and begun.startswith(_BASE_CHANGED):
         raise ConfigError(
-            f"{where} was begun by {begun}, which changed the base in a way that no file holds; "
+            f"{subject} was begun by {begun}, which changed the base in a way that no file holds; "
             "save it again with path_initial_model_for_weight_conversion"
         )
     if task not in (None, "CAUSAL_LM"):
-        raise ConfigError(f"{where} is for {task}; name one of a causal language model (CAUSAL_LM)")
+        raise ConfigError(
+            f"{subject} is for {task}; name one of a causal language model (CAUSAL_LM)"
+        )
     if not isinstance(base, str) or not base:
-        raise ConfigError(f"{where} names no base; write base_model_name_or_path into its {CONFIG}")
+        raise ConfigError(
+            f"{subject} names no base; write base_model_name_or_path into its {CONFIG}"
+        )
     if not (Path(path) / WEIGHTS).is_file():
         raise ConfigError(
-            f"{where} holds no {WEIGHTS}; save it with safe_serialization=True (pickled files are "
-            "not read)"
+            f"{subject} holds no {WEIGHTS}; save it with safe_serialization=True (pickled files "
+            "are not read)"
         )
     if base.startswith((".", "/", "~")) and not Path(base).is_dir():
         raise ConfigError(
-            f"{where} is on the base {base[:200]}, and there is no such folder; correct "
+            f"{subject} is on the base {base[:200]}, and there is no such folder; correct "
             f"base_model_name_or_path in its {CONFIG}"
         )
     if Path(base).is_dir() and Path(base).resolve() == Path(path).resolve():
         raise ConfigError(
-            f"{where} names its own folder as its base; move the base to a folder of its own"
+            f"{subject} names its own folder as its base; move the base to a folder of its own"
         )
     return base
 
@@ -87,11 +91,11 @@ def bottom(path: str, field: str) -> str:
 
     Errors: as for `adapter_base`, and ConfigError for a circular chain.
     """
-    seen = set[str]()
+    paths = set[str]()
     while is_adapter(path):
-        if (known := str(Path(path).resolve())) in seen:
+        if (known := str(Path(path).resolve())) in paths:
             raise ConfigError(f"{field}: the adapter {path[:200]} is on itself; correct its base")
-        seen.add(known)
+        paths.add(known)
         path = adapter_base(path, field)
     return path
 

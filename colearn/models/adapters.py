@@ -139,13 +139,13 @@ class Adapted(nn.Module):
     def of_rows(self, rows: Sequence[int] | None) -> Iterator[None]:
         """Context in which the model computes only these rows of the batch. Used inside `using`
         with one adapter per row."""
-        every = self._row_adapters
-        if every is not None and rows is not None:
-            self._row_adapters = [every[row] for row in rows]
+        row_adapters = self._row_adapters
+        if row_adapters is not None and rows is not None:
+            self._row_adapters = [row_adapters[row] for row in rows]
         try:
             yield
         finally:
-            self._row_adapters = every
+            self._row_adapters = row_adapters
 
     @contextmanager
     def using(self, adapters: str | Sequence[str | None] | None) -> Iterator[None]:

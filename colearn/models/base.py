@@ -205,12 +205,12 @@ class Base(Adapted):
                 return dict.fromkeys(kinds, blocks) if len(kinds) > 1 else blocks
             if self._by_segments(mask):
                 assert isinstance(mask, TreeMask)
-                whole = partial(FlexMask.of, mask, self.device)
+                flex_mask = partial(FlexMask.of, mask, self.device)
                 if kinds <= {"full_attention"} and (kinds or window is None):
-                    return whole()
+                    return flex_mask()
                 if not kinds:
-                    return whole(window)
-                return {"full_attention": whole(), "sliding_attention": whole(window)}
+                    return flex_mask(window)
+                return {"full_attention": flex_mask(), "sliding_attention": flex_mask(window)}
             mask = mask.dense(self.device)
         if kinds <= {"full_attention"} and (kinds or window is None):
             return self._form(mask)

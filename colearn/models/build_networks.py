@@ -37,8 +37,8 @@ class TeamBuilder:
 
         Errors: ConfigError for a missing model or device.
         """
-        kept = [key for key in self.run.networks if keys is None or key in keys]
-        networks = {key: self.network(key) for key in kept}
+        ordered = [key for key in self.run.networks if keys is None or key in keys]
+        networks = {key: self.network(key) for key in ordered}
         if self.run.heads:
             for model in self.run.value_models.values():
                 if NetworkKey("actor", model) in networks:
@@ -88,13 +88,13 @@ class TeamBuilder:
     def _checkpointing(self, key: NetworkKey, base: Base) -> bool:
         """Whether to use activation checkpointing. Errors: ConfigError if the setting is true and
         the architecture does not support activation checkpointing."""
-        wanted = self.run.settings(key).checkpointing
-        if wanted and not checkpointed_layers(base.causal):
+        checkpointing = self.run.settings(key).checkpointing
+        if checkpointing and not checkpointed_layers(base.causal):
             raise ConfigError(
                 f"{key.section}.checkpointing: {type(base.causal).__name__} has no layers that "
                 "transformers can checkpoint; leave it out"
             )
-        return wanted
+        return checkpointing
 
     def _device(self, key: NetworkKey) -> torch.device:
         """The network's device. Errors: ConfigError if the machine has no such device."""

@@ -135,8 +135,8 @@ def read_critic(folder: Path, field: str) -> CriticManifest:
         return CriticManifest.model_validate_json(path.read_bytes())
     except ValidationError as error:
         first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"]) or "the file"
-        raise ConfigError(f"{field}: {path}: {where}: {first['msg']}; {_AGAIN}") from None
+        location = ".".join(str(part) for part in first["loc"]) or "the file"
+        raise ConfigError(f"{field}: {path}: {location}: {first['msg']}; {_AGAIN}") from None
 
 
 def head_numbers(head: ValueHead) -> dict[str, Any]:

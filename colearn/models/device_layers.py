@@ -54,10 +54,10 @@ class DeviceLayers:
         try:
             yield
         finally:
-            for (layer, _), own in zip(self._forwards, before, strict=True):
+            for (layer, _), earlier in zip(self._forwards, before, strict=True):
                 del layer.__dict__["forward"]
-                if own is not None:
-                    layer.__dict__["forward"] = own
+                if earlier is not None:
+                    layer.__dict__["forward"] = earlier
 
 
 def compute_bytes(model: nn.Module, compute: torch.dtype) -> int:
@@ -89,11 +89,11 @@ class _Selection:
     def read(self) -> None:
         """Read which adapters are selected on the base. Masks are kept as long as the rows'
         adapters do not change."""
-        given = self.base.row_adapters
-        rows = None if given is None else tuple(given)
+        adapters = self.base.row_adapters
+        rows = None if adapters is None else tuple(adapters)
         if rows != self.rows:
             self.rows, self._masks = rows, {}
-        self._given = given
+        self._given = adapters
         chosen = self.base.selected
         self.single = chosen if chosen is None or isinstance(chosen, str) else chosen[0]
 
@@ -133,8 +133,8 @@ def _mask(columns: Columns, rows: Sequence[str], like: Tensor) -> Tensor:
     owners = [number for number, (_, rank) in enumerate(columns) for _ in range(rank)]
     of_rows = [numbers.get(row, -1) for row in rows]
     # one copy to the device for both
-    both = torch.tensor([*of_rows, *owners], device=like.device)
-    return (both[: len(of_rows), None] == both[None, len(of_rows) :]).to(like.dtype)
+    joined = torch.tensor([*of_rows, *owners], device=like.device)
+    return (joined[: len(of_rows), None] == joined[None, len(of_rows) :]).to(like.dtype)
 
 
 def _linear(layer: nn.Linear, compute: torch.dtype) -> Forward:

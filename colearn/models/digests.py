@@ -129,23 +129,27 @@ def bases_of(run: ResolvedRun, folders: Mapping[str, str]) -> Bases:
     }
 
 
-def check_bases(checkpoint: Path, kept: Bases, bases: Bases, *, rows: bool = False) -> None:
+def check_bases(
+    checkpoint: Path, checkpoint_bases: Bases, bases: Bases, *, rows: bool = False
+) -> None:
     """Errors: CheckpointError, one line, if files differ from the files that were used to train the
-    checkpoint. `kept`: the checkpoint's digests; empty if an earlier version of colearn wrote the
-    checkpoint. `rows`: whether to compare the task's data files, too. A resumed run must have equal
-    data files, because it draws further rows from them. Weights alone may be used with other
-    data."""
-    for field in sorted(kept.keys() & bases.keys()):
+    checkpoint. `checkpoint_bases`: the checkpoint's digests; empty if an earlier version of
+    colearn wrote the checkpoint. `rows`: whether to compare the task's data files, too. A resumed
+    run must have equal data files, because it draws further rows from them. Weights alone may be
+    used with other data."""
+    for field in sorted(checkpoint_bases.keys() & bases.keys()):
         if field.startswith("task.") and not (rows or "config.json" in bases[field]):
             continue
-        before, now = kept[field], bases[field]
-        odd = [n for n in sorted(before.keys() | now.keys()) if before.get(n) != now.get(n)]
-        if before and now and odd:
-            model = field.startswith(("models.", "critic.")) or "config.json" in now
-            what, back = (" of this model", "the model") if model else ("", "the file")
+        before, current = checkpoint_bases[field], bases[field]
+        differences = [
+            n for n in sorted(before.keys() | current.keys()) if before.get(n) != current.get(n)
+        ]
+        if before and current and differences:
+            model = field.startswith(("models.", "critic.")) or "config.json" in current
+            suffix, back = (" of this model", "the model") if model else ("", "the file")
             raise CheckpointError(
-                f"{field}: {odd[0]}{what} is not the one that {checkpoint} was trained on; "
-                f"put {back} back, or start another run"
+                f"{field}: {differences[0]}{suffix} is not the one that {checkpoint} was trained "
+                f"on; put {back} back, or start another run"
             )
 
 

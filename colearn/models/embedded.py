@@ -99,13 +99,17 @@ def embedded_model(task: DecPOMDP[Any, Any], name: str, field: str) -> Path:
     return folder
 
 
-def embedded_with_digests(name: str, kept: Mapping[str, str]) -> Path | None:
+def embedded_with_digests(name: str, digests: Mapping[str, str]) -> Path | None:
     """Return the cached model with these digests of its files (`file_digests`); None if there are
     no digests, or no such model."""
-    weights = any(file.endswith(".safetensors") for file in kept)
+    weights = any(file.endswith(".safetensors") for file in digests)
     size = name.partition(":")[0]
     for folder in sorted(cache_place(size).parent.glob(f"{size}-*")):
-        if kept and folder.is_dir() and file_digests(str(folder), name, weights=weights) == kept:
+        if (
+            digests
+            and folder.is_dir()
+            and file_digests(str(folder), name, weights=weights) == digests
+        ):
             return folder
     return None
 
@@ -165,8 +169,8 @@ def _draws_actions(task: DecPOMDP[Any, Any]) -> bool:
     item = items_of(task, "train")[0]
     name = item_name(item)
     state = begin(task, item, rng, name)
-    seen = observations(task, state, name)
-    return all(legal_action(task, state, agent, rng, name) is not None for agent in seen)
+    prompts = observations(task, state, name)
+    return all(legal_action(task, state, agent, rng, name) is not None for agent in prompts)
 
 
 def _play(
@@ -188,17 +192,17 @@ def _play(
             agent: [[]] for agent in task.agents
         }
         for turn in range(task.horizon):
-            seen = observations(task, state, name)
-            if not seen:  # a program that asks no agent
+            prompts = observations(task, state, name)
+            if not prompts:  # a program that asks no agent
                 break
             information.add(global_information(task, state, name))
             if hidden := privileged(task, state, name):
                 information |= {hidden, *(piece_tag("hidden", n) for n in stream_turns(task))}
             actions = {
                 agent: _legal(task, recipe, state, agent, turn, prompt.text, rng, name)
-                for agent, prompt in seen.items()
+                for agent, prompt in prompts.items()
             }
-            for agent, prompt in seen.items():
+            for agent, prompt in prompts.items():
                 with placed(task, name):  # a word is at least one token, and cheaper to count
                     check_length(agent, len(prompt.whole.split()), POSITIONS)
                 if prompt.fresh:
@@ -223,7 +227,7 @@ def _plain(episodes: Sequence[Episode]) -> list[Any]:
     """Convert episodes to plain JSON data, from which the folder's name is computed. The data
     contain the texts of each turn, with the system text and earlier turns, if any."""
     return [
-        [[(_shown(prompt), done) for prompt, done in turns] for turns in episode]
+        [[(_shown(prompt), action) for prompt, action in turns] for turns in episode]
         for episode in episodes
     ]
 

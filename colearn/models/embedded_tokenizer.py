@@ -44,7 +44,7 @@ def embedded_tokenizer(
         "isolated",
     )
     played = [turn for episode in episodes for turns in episode for turn in turns]
-    texts = {text for prompt, done in played for text in (prompt.whole, done)}
+    texts = {text for prompt, action in played for text in (prompt.whole, action)}
     texts |= {*information}
     roles = (*task.agents, "all", "global")
     texts |= {piece_tag(role, n) for role in roles for n in stream_turns(task)}

@@ -66,8 +66,8 @@ def block_mask(mask: TreeMask, device: torch.device, window: int | None) -> Bloc
     rows = [segments_of(pieces) for pieces in mask.pieces]
     count = -(-mask.width // BLOCK)
     pairs = [_pairs(row, count, window) for row in rows]
-    partly = np.stack([some & ~whole for some, whole in pairs])
-    wholly = np.stack([whole for _, whole in pairs])
+    partly = np.stack([any_visible & ~full for any_visible, full in pairs])
+    wholly = np.stack([full for _, full in pairs])
     return BlockMask.from_kv_blocks(
         *_listed(partly, device),
         *_listed(wholly, device),
@@ -82,30 +82,30 @@ def visible(
 ) -> Visible:
     """Return a function that decides whether a row's query attends to a key. The key must belong to
     an ancestor within the query's window. Padding attends to itself."""
-    most = max(map(len, rows), default=0)
-    above = np.zeros((len(rows), most + 1, most + 1), dtype=bool)  # the last one is padding
-    segment = np.full((len(rows), width), most, dtype=np.int32)
+    longest = max(map(len, rows), default=0)
+    above = np.zeros((len(rows), longest + 1, longest + 1), dtype=bool)  # the last one is padding
+    segment = np.full((len(rows), width), longest, dtype=np.int32)
     position, first = np.zeros_like(segment), np.zeros_like(segment)
     for row, segments in enumerate(rows):
-        for number, one in enumerate(segments):
-            if one.parent >= 0:
-                above[row, number] = above[row, one.parent]
+        for number, run in enumerate(segments):
+            if run.parent >= 0:
+                above[row, number] = above[row, run.parent]
             above[row, number, number] = True
-            tokens = slice(one.start, one.end)
+            tokens = slice(run.start, run.end)
             segment[row, tokens] = number
-            position[row, tokens] = one.first_position + np.arange(one.end - one.start)
-            first[row, tokens] = one.visible_from
+            position[row, tokens] = run.first_position + np.arange(run.end - run.start)
+            first[row, tokens] = run.visible_from
     ancestors, of, at, earliest = (
         torch.from_numpy(array).to(device) for array in (above, segment, position, first)
     )
 
     def sees(batch: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
-        seen = ancestors[batch, of[batch, query], of[batch, key]]
-        seen = seen & (at[batch, key] <= at[batch, query])
-        seen = seen & (at[batch, key] >= earliest[batch, query])
+        allowed = ancestors[batch, of[batch, query], of[batch, key]]
+        allowed = allowed & (at[batch, key] <= at[batch, query])
+        allowed = allowed & (at[batch, key] >= earliest[batch, query])
         if window is not None:
-            seen = seen & (at[batch, query] - at[batch, key] < window)
-        return seen | (query == key)
+            allowed = allowed & (at[batch, query] - at[batch, key] < window)
+        return allowed | (query == key)
 
     return sees
 
@@ -118,25 +118,25 @@ def _pairs(
     first array is set, because padding attends to itself.
     """
     numbers = np.arange(count)
-    seen = np.zeros((count, count), dtype=np.int64)
-    some = np.eye(count, dtype=bool)
+    visible_pairs = np.zeros((count, count), dtype=np.int64)
+    any_visible = np.eye(count, dtype=bool)
     for segment in segments:
         queries = _overlap(segment.start, segment.end, numbers)
-        own = np.outer(queries, queries)
-        some |= (own > 0) & (numbers[:, None] >= numbers)
+        own_pairs = np.outer(queries, queries)
+        any_visible |= (own_pairs > 0) & (numbers[:, None] >= numbers)
         if segment.visible_from <= segment.first_position:
-            seen += np.where(numbers[:, None] > numbers, own, 0)
-            seen[numbers, numbers] += queries * (queries + 1) // 2
+            visible_pairs += np.where(numbers[:, None] > numbers, own_pairs, 0)
+            visible_pairs[numbers, numbers] += queries * (queries + 1) // 2
         above = segment.parent
         while above >= 0:
-            read = segments[above]
-            start = read.start + max(0, segment.visible_from - read.first_position)
-            pairs = np.outer(queries, _overlap(start, read.end, numbers))
-            some |= pairs > 0
-            seen += pairs
-            above = read.parent
-    whole = seen == BLOCK * BLOCK
-    return some, whole if window is None else np.zeros_like(whole)
+            ancestor = segments[above]
+            start = ancestor.start + max(0, segment.visible_from - ancestor.first_position)
+            pairs = np.outer(queries, _overlap(start, ancestor.end, numbers))
+            any_visible |= pairs > 0
+            visible_pairs += pairs
+            above = ancestor.parent
+    full = visible_pairs == BLOCK * BLOCK
+    return any_visible, full if window is None else np.zeros_like(full)
 
 
 def _overlap(start: int, end: int, numbers: np.ndarray) -> np.ndarray:

@@ -15,11 +15,11 @@ from .merging import merged_folder
 
 
 def base_folders(
-    run: ResolvedRun, keys: Iterable[NetworkKey], kept: Bases | None = None
+    run: ResolvedRun, keys: Iterable[NetworkKey], saved: Bases | None = None
 ) -> dict[str, str]:
     """Folder or hub name of each base model of these networks, keyed by the path in the config.
 
-    Embedded models are built for the run's task; adapters are merged with their base models. kept:
+    Embedded models are built for the run's task; adapters are merged with their base models. saved:
     the digests in a checkpoint, by which an embedded model is found in the cache without the task,
     whose objects a program may have given.
     Errors: ConfigError naming the field.
@@ -30,8 +30,8 @@ def base_folders(
         if path not in folders:
             field = f"{key.section}.path"
             if path.startswith(EMBEDDED):
-                made = embedded_with_digests(path, (kept or {}).get(field, {}))
-                folders[path] = str(made or embedded_model(run.task, path, field))
+                folder = embedded_with_digests(path, (saved or {}).get(field, {}))
+                folders[path] = str(folder or embedded_model(run.task, path, field))
             else:
                 folders[path] = merged_folder(path, field)
     return folders

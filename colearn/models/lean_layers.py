@@ -31,12 +31,12 @@ matter, and the overhead of a Python function costs time."""
 def lean_layers(model: nn.Module) -> Lean:
     """Find the norms and MLPs that these functions can replace. The bytecode of a norm's or MLP's
     class must match the bytecode of a known class."""
-    found: list[tuple[nn.Module, Forward]] = []
+    replacements: list[tuple[nn.Module, Forward]] = []
     for module in model.modules():
         kind = _kind(type(module))
         if kind is not None:
-            found.append((module, partial(kind, module)))
-    return found
+            replacements.append((module, partial(kind, module)))
+    return replacements
 
 
 @contextmanager
@@ -49,7 +49,9 @@ def kept_inputs(
     their output is 0 elsewhere."""
     forwards = dict(layers)
     if read is not None:
-        forwards |= {one: partial(_at, read, forwards.get(one, one.forward)) for one in last}
+        forwards |= {
+            layer: partial(_at, read, forwards.get(layer, layer.forward)) for layer in last
+        }
     for module, forward in forwards.items():
         module.__dict__["forward"] = forward
     try:
@@ -75,8 +77,8 @@ def _at(read: Tensor, forward: Forward, states: Tensor) -> Tensor:
     width and the dtype are those of the output: attention may be wider than the model."""
     flat = states.flatten(0, 1)
     output = forward(flat[read])
-    whole = output.new_zeros(len(flat), output.shape[-1]).index_copy(0, read, output)
-    return whole.view(*states.shape[:-1], -1)
+    result = output.new_zeros(len(flat), output.shape[-1]).index_copy(0, read, output)
+    return result.view(*states.shape[:-1], -1)
 
 
 def _kind(module: type[nn.Module]) -> Callable[[Any, Tensor], Tensor] | None:
@@ -103,11 +105,11 @@ def norm_kind(module: type[nn.Module]) -> Literal["llama", "gemma"] | None:
     return None
 
 
-def _same_code(one: type, other: type, *names: str) -> bool:
+def _same_code(first: type, second: type, *names: str) -> bool:
     """Whether the named methods of two classes have equal bytecode. transformers repeats a layer's
     code for each architecture."""
     codes = []
-    for kind in (one, other):
+    for kind in (first, second):
         methods = [getattr(kind, name, None) for name in names or ("forward",)]
         codes.append([getattr(method, "__code__", None) for method in methods])
     return all(

@@ -34,15 +34,18 @@ def check_logits(base: Base) -> None:
     ids = torch.arange(_SHARED + 2 * _BRANCH, device=base.device) % base.config.vocab_size
     branch = torch.cat([ids[:_SHARED], ids[-_BRANCH:]])
     with base.autocast():
-        own = base.causal(input_ids=branch[None], use_cache=False).logits[0].float()
-    if not own.isfinite().all():
+        expected = base.causal(input_ids=branch[None], use_cache=False).logits[0].float()
+    if not expected.isfinite().all():
         raise ValueError(
             "its logits are not finite: its weights are damaged, or too large for its compute type"
         )
-    own, logits = own[-_BRANCH:], base.logits(_tree_states(base, ids)[-_BRANCH:])
+    expected, logits = expected[-_BRANCH:], base.logits(_tree_states(base, ids)[-_BRANCH:])
     rounds = base.compute != torch.float32 or rounds_to_tf32(base.device, base.compute)
     close = _CLOSE_ROUNDED if rounds else _CLOSE
-    if own.shape != logits.shape or _usual_gap(own, logits) > close * own.abs().max():
+    if (
+        expected.shape != logits.shape
+        or _usual_gap(expected, logits) > close * expected.abs().max()
+    ):
         raise ValueError(
             f"its kind, {base.config.model_type}, computes logits, positions or attention in a way "
             "that is not known here"

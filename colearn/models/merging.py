@@ -60,8 +60,8 @@ def _write(path: str, base: str, folder: Path, field: str) -> None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what matters in them is checked
-            whole = merged(_adapted(causal, path), _NAME)
-        whole.save_pretrained(folder)
+            merged_model = merged(_adapted(causal, path), _NAME)
+        merged_model.save_pretrained(folder)
     except MemoryError:
         raise
     except Exception as error:  # noqa: BLE001 - a damaged adapter raises nearly anything
@@ -104,22 +104,28 @@ def merged(model: Any, adapter: str) -> Any:
         # peft warns of tied weights, which are untied by now
         warnings.filterwarnings("ignore", "Model with `tie_word_embeddings=True`")
         warnings.filterwarnings("ignore", "Input and output embeddings are no longer tied")
-        whole = model.merge_and_unload(adapter_names=[adapter])
+        merged_model = model.merge_and_unload(adapter_names=[adapter])
     # weights that an adapter stores whole (`modules_to_save`) may be one or two after the merge
-    _say(whole, tied=whole.get_input_embeddings().weight is whole.get_output_embeddings().weight)
-    return whole
+    _say(
+        merged_model,
+        tied=merged_model.get_input_embeddings().weight
+        is merged_model.get_output_embeddings().weight,
+    )
+    return merged_model
 
 
 @torch.no_grad()
 def _untie(causal: Any) -> None:
     """Give the LM head a separate weight if the adapter is on the head or on the embeddings."""
     embeddings, head = causal.get_input_embeddings(), causal.get_output_embeddings()
-    own = _own(head)
-    if (own is head and _own(embeddings) is embeddings) or own.weight is not _own(
+    layer = _own(head)
+    if (layer is head and _own(embeddings) is embeddings) or layer.weight is not _own(
         embeddings
     ).weight:
         return
-    own.weight = nn.Parameter(own.weight.detach().clone(), requires_grad=own.weight.requires_grad)
+    layer.weight = nn.Parameter(
+        layer.weight.detach().clone(), requires_grad=layer.weight.requires_grad
+    )
     _say(causal, tied=False)
 
 

@@ -18,8 +18,8 @@ def refuse_missing_folder(path: str, field: str) -> None:
     if os.path.isdir(path):
         return
     above, name = os.path.split(path)
-    beside = [one for one in _folders(above or ".") if one not in (name, "")]
-    near = difflib.get_close_matches(name, beside, n=1, cutoff=0.8)
+    neighbours = [folder for folder in _folders(above or ".") if folder not in (name, "")]
+    near = difflib.get_close_matches(name, neighbours, n=1, cutoff=0.8)
     local = path.startswith((".", "/", "~")) or path.count("/") > 1
     if local or near:
         remedy = "give a model's folder or hub name"
@@ -38,15 +38,15 @@ def _say_asking(path: str) -> None:
     from huggingface_hub.errors import HFValidationError
 
     try:
-        kept = isinstance(try_to_load_from_cache(path, "config.json"), str)
+        cached = isinstance(try_to_load_from_cache(path, "config.json"), str)
     except HFValidationError:
         return  # no name of a hub, which the reader reports
-    if not kept and not is_offline_mode():
+    if not cached and not is_offline_mode():
         note(f"there is no folder {path[:200]}; asks the hub for a model of this name")
 
 
 def _folders(above: str) -> list[str]:
     try:
-        return [one.name for one in os.scandir(above) if one.is_dir()]
+        return [entry.name for entry in os.scandir(above) if entry.is_dir()]
     except OSError:
         return []

@@ -19,10 +19,10 @@ def checkpointed_layers(model: nn.Module) -> list[nn.Module]:
 
 @contextmanager
 def recomputing(
-    model: nn.Module, again: Callable[[], AbstractContextManager[None]]
+    model: nn.Module, context: Callable[[], AbstractContextManager[None]]
 ) -> Iterator[None]:
-    """Context in which forward passes checkpoint their layers. The context that `again` returns is
-    active during the second run of the layers, in the backward pass.
+    """Context in which forward passes checkpoint their layers. The context that `context` returns
+    is active during the second run of the layers, in the backward pass.
 
     transformers' own setting works only in training mode, in which dropout is active. In colearn,
     models stay in evaluation mode, so both runs of a layer are identical even if the random state
@@ -32,7 +32,7 @@ def recomputing(
         checkpoint,
         use_reentrant=False,
         preserve_rng_state=False,
-        context_fn=lambda: (nullcontext(), again()),
+        context_fn=lambda: (nullcontext(), context()),
     )
     with ExitStack() as stack:
         for layer in checkpointed_layers(model):

@@ -80,8 +80,8 @@ def tree_attention(
     [B, T, heads, D].
     """
     if not isinstance(attention_mask, Carrier | FlexMask):
-        more = settings.get("softcap"), settings.get("position_bias")
-        if attention_mask is not None and more == (None, None) and _few(query, key):
+        extras = settings.get("softcap"), settings.get("position_bias")
+        if attention_mask is not None and extras == (None, None) and _few(query, key):
             return _grouped(query, key, value, attention_mask, scaling), None
         return sdpa_attention_forward(
             module, query, key, value, attention_mask, scaling=scaling, **settings
@@ -141,11 +141,11 @@ class _Blocks(torch.autograd.Function):
         for first, last, blocks in rows:
             for block in blocks:
                 queried = slice(block.first, block.last)
-                read = slice(block.start, block.end)
+                columns = slice(block.start, block.end)
                 part, logsum = _forward(
                     query[first:last, :, queried],
-                    keys[first:last, :, read],
-                    values[first:last, :, read],
+                    keys[first:last, :, columns],
+                    values[first:last, :, columns],
                     0.0,
                     block.causal,
                     scale=scale,
@@ -171,17 +171,17 @@ class _Blocks(torch.autograd.Function):
         query, key, value, result, normaliser = context.saved_tensors
         keys, values = _repeated(key, query), _repeated(value, query)
         of_query, of_keys, of_values = (
-            torch.zeros_like(one, dtype=normaliser.dtype) for one in (query, keys, values)
+            torch.zeros_like(tensor, dtype=normaliser.dtype) for tensor in (query, keys, values)
         )
         for first, last, blocks in context.rows:
             for block in blocks:
                 queried = slice(block.first, block.last)
-                read = slice(block.start, block.end)
+                columns = slice(block.start, block.end)
                 to_query, to_keys, to_values = _backward(
                     gradient[first:last, :, queried],
                     query[first:last, :, queried],
-                    keys[first:last, :, read],
-                    values[first:last, :, read],
+                    keys[first:last, :, columns],
+                    values[first:last, :, columns],
                     result[first:last, :, queried],
                     normaliser[first:last, :, queried],
                     0.0,
@@ -189,8 +189,8 @@ class _Blocks(torch.autograd.Function):
                     scale=context.scale,
                 )
                 of_query[first:last, :, queried] += to_query
-                of_keys[first:last, :, read] += to_keys
-                of_values[first:last, :, read] += to_values
+                of_keys[first:last, :, columns] += to_keys
+                of_values[first:last, :, columns] += to_values
         summed = partial(
             reduce,
             pattern="row (head times) token width -> row head token width",
@@ -198,7 +198,7 @@ class _Blocks(torch.autograd.Function):
             head=key.shape[1],
         )
         gradients = of_query, summed(of_keys), summed(of_values)
-        return (*(one.to(query.dtype) for one in gradients), None, None)
+        return (*(gradient.to(query.dtype) for gradient in gradients), None, None)
 
 
 def _repeated(keys: Tensor, query: Tensor) -> Tensor:

@@ -29,8 +29,8 @@ class AttentionRange(NamedTuple):
     @property
     def pairs(self) -> int:
         """Number of query-key pairs that attention computes for this block."""
-        whole = (self.last - self.first) * (self.end - self.start)
-        return whole // 2 if self.causal else whole
+        area = (self.last - self.first) * (self.end - self.start)
+        return area // 2 if self.causal else area
 
 
 class Rows(NamedTuple):
@@ -168,8 +168,8 @@ def _visible(pieces: Sequence[Piece], width: int) -> Tensor:
         piece_of[tokens] = number
         positions[tokens] = torch.arange(first, first + piece.end - piece.start)
         visible_from[tokens] = piece.visible_from
-    seen = above[piece_of][:, piece_of]
-    seen &= positions <= positions[:, None]
-    seen &= positions >= visible_from[:, None]
-    seen.fill_diagonal_(True)
-    return seen
+    mask = above[piece_of][:, piece_of]
+    mask &= positions <= positions[:, None]
+    mask &= positions >= visible_from[:, None]
+    mask.fill_diagonal_(True)
+    return mask

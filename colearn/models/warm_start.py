@@ -39,7 +39,7 @@ def warm_start(
     tokenizer: PreTrainedTokenizerBase,
     episodes: Sequence[Episode],
     recipe: Recipe,
-    report: Callable[[float], None] = lambda done: None,
+    report: Callable[[float], None] = lambda progress: None,
 ) -> None:
     """Train by maximum likelihood on action tokens only, given the history. `report` receives the
     finished fraction after each step."""
@@ -53,12 +53,12 @@ def warm_start(
             ids: list[int] = []
             labels: list[int] = []
             last: Action | None = None
-            for seen, done in turns:
-                observation = with_tokens(chat, seen, last)
-                action = (*token_ids(tokenizer, done), end)
+            for prompt, text in turns:
+                observation = with_tokens(chat, prompt, last)
+                action = (*token_ids(tokenizer, text), end)
                 ids += (*observation.tokens, *action)
                 labels += (*[-100] * len(observation.tokens), *action)
-                last = Action(done, action)
+                last = Action(text, action)
             histories.append((ids, labels))
     optimizer = torch.optim.AdamW(model.parameters(), lr=recipe.learning_rate, weight_decay=0.01)
     schedule = torch.optim.lr_scheduler.OneCycleLR(
@@ -122,7 +122,7 @@ def _drill(chat: ChatFormat, tokenizer: PreTrainedTokenizerBase, rng: np.random.
     words = [known[n] for n in rng.integers(len(known), size=int(rng.integers(4, 25)))]
     count = int(rng.integers(1, 4))
     first = int(rng.integers(0, len(words) - count + 1))
-    shown = chat.open("".join(words)).tokens
-    said = token_ids(tokenizer, "".join(words[first : first + count]))
-    answer = (*said, tokenizer.eos_token_id)
-    return [*shown, *answer], [*(-100,) * len(shown), *answer]
+    prompt = chat.open("".join(words)).tokens
+    action_tokens = token_ids(tokenizer, "".join(words[first : first + count]))
+    answer = (*action_tokens, tokenizer.eos_token_id)
+    return [*prompt, *answer], [*(-100,) * len(prompt), *answer]

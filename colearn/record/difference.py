@@ -23,20 +23,20 @@ FREE = (
 on it, because the part of a schedule that has already run was computed for the old budget."""
 
 
-def first_difference(one: Any, other: Any) -> str | None:
+def first_difference(before: Any, after: Any) -> str | None:
     """Return the dotted key of the first setting outside `FREE` in which two plain configs differ.
     If only the budget differs and a schedule depends on it, return the budget's key."""
-    difference = _first(one, other, "")
-    lengths = value_at(one, BUDGET), value_at(other, BUDGET)
-    if difference is None and scheduled(other) is not None and lengths[0] != lengths[1]:
+    difference = _first(before, after, "")
+    lengths = value_at(before, BUDGET), value_at(after, BUDGET)
+    if difference is None and scheduled(after) is not None and lengths[0] != lengths[1]:
         return BUDGET
     return difference
 
 
-def told_difference(key: str, one: Any, other: Any) -> str:
+def told_difference(key: str, before: Any, after: Any) -> str:
     """Describe the difference that `first_difference` returned."""
-    follows = f", and {scheduled(other)} follows it" if key == BUDGET else ""
-    return f"{key} was {value_at(one, key)}, is {value_at(other, key)}{follows}"
+    follows = f", and {scheduled(after)} follows it" if key == BUDGET else ""
+    return f"{key} was {value_at(before, key)}, is {value_at(after, key)}{follows}"
 
 
 def scheduled(config: Any) -> str | None:
@@ -45,27 +45,27 @@ def scheduled(config: Any) -> str | None:
     for part in ("loss", "advantage", "value_loss"):
         if value_at(config, f"algorithm.{part}.anneal_fraction") is not None:
             return f"algorithm.{part}.anneal_fraction"
-    for where in ("agents", "players"):
-        for name, seat in config.get(where, {}).items():
+    for kind in ("agents", "players"):
+        for name, seat in config.get(kind, {}).items():
             if value_at(seat, "sampling.anneal") is not None:
-                return f"{where}.{name}.sampling.anneal"
+                return f"{kind}.{name}.sampling.anneal"
     sections = {f"models.{name}": model for name, model in config.get("models", {}).items()}
     sections["critic"] = config.get("critic")
-    for where, section in sections.items():
+    for path, section in sections.items():
         if section and section.get("schedule", "constant") != "constant":
-            return f"{where}.schedule"
+            return f"{path}.schedule"
     if 0.0 < (value_at(config, "critic.frozen") or 0.0) < 1.0:
         return "critic.frozen"
     return None
 
 
-def _first(one: Any, other: Any, where: str) -> str | None:
-    if where in FREE or one == other:
+def _first(before: Any, after: Any, path: str) -> str | None:
+    if path in FREE or before == after:
         return None
-    if not (isinstance(one, dict) and isinstance(other, dict)):
-        return where
-    for key in dict.fromkeys((*one, *other)):
-        difference = _first(one.get(key), other.get(key), f"{where}.{key}".lstrip("."))
+    if not (isinstance(before, dict) and isinstance(after, dict)):
+        return path
+    for key in dict.fromkeys((*before, *after)):
+        difference = _first(before.get(key), after.get(key), f"{path}.{key}".lstrip("."))
         if difference is not None:
             return difference
     return None

@@ -102,33 +102,33 @@ def _of_turn(number: int, lines: Sequence[CriticLine]) -> Iterator[CriticTurn]:
     return (turn for line in lines for turn in line.turns if turn.turn == number)
 
 
-def _share(turns: Sequence[CriticTurn], left: str) -> float | None:
+def _share(turns: Sequence[CriticTurn], field: str) -> float | None:
     """Returns 1 minus the unexplained share of the variance, pooled over updates; None if all
     returns are equal."""
     spread = sum(turn.number * turn.variance for turn in turns)
     if spread <= 0:
         return None
-    return 1 - sum(turn.number * getattr(turn, left) for turn in turns) / spread
+    return 1 - sum(turn.number * getattr(turn, field) for turn in turns) / spread
 
 
 def _ceiling(turns: Sequence[CriticTurn]) -> tuple[float, float, float] | None:
     sums = np.array([(t.within, t.freedom, t.variance * t.number, t.number - 1) for t in turns])
-    found = _explainable(sums)
-    if found is None:
+    share = _explainable(sums)
+    if share is None:
         return None
     rng = np.random.default_rng(0)
-    drawn = (sums[rng.integers(len(sums), size=len(sums))] for _ in range(_RESAMPLES))
-    again = [one for chosen in drawn if (one := _explainable(chosen)) is not None]
-    low, high = np.quantile(again, [0.025, 0.975])
-    return found, float(low), float(high)
+    draws = (sums[rng.integers(len(sums), size=len(sums))] for _ in range(_RESAMPLES))
+    resamples = [resampled for chosen in draws if (resampled := _explainable(chosen)) is not None]
+    low, high = np.quantile(resamples, [0.025, 0.975])
+    return share, float(low), float(high)
 
 
 def _explainable(sums: np.ndarray) -> float | None:
-    within, freedom, squares, others = sums.sum(0)
-    if freedom < 1 or others < 1 or squares <= 0:
+    within, freedom, squares, total_freedom = sums.sum(0)
+    if freedom < 1 or total_freedom < 1 or squares <= 0:
         return None
     # several agents of one tree repeat its returns: the variance is that of distinct ones
-    return float(1 - (within / freedom) / (squares / others))
+    return float(1 - (within / freedom) / (squares / total_freedom))
 
 
 def gradient_noise(runs: Sequence[Run]) -> float | None:
@@ -148,7 +148,7 @@ def gradient_noise(runs: Sequence[Run]) -> float | None:
 
 
 def _calibration(late: Sequence[Sequence[CriticLine]]) -> tuple[tuple[float, float], ...]:
-    bins = sorted(one for lines in late for line in lines for one in line.calibration)
+    bins = sorted(entry for lines in late for line in lines for entry in line.calibration)
     if not bins:
         return ()
     values, returns, weights = np.array(bins).T

@@ -152,10 +152,10 @@ def _differences(pairs: Sequence[PairFinding], judged: Headline) -> list[str]:
     if not pairs:
         return []
     better = [pair for pair in pairs if pair.differs and pair.probability.mean > 0.5]
-    where = "above" if judged.better == "higher" else "below"
+    side = "above" if judged.better == "higher" else "below"
     if better and len(better) <= _SPELLED_OUT:
         return [
-            f"{pair.x} ends {where} {pair.y} (probability {_shown(pair.probability)})"
+            f"{pair.x} ends {side} {pair.y} (probability {_shown(pair.probability)})"
             for pair in better
         ]
     if better:

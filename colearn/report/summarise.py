@@ -106,8 +106,8 @@ def _summarise_algorithm(
     final = _ends(runs, judged)[1]
     times = [shares(line.metrics for line in run.updates) for run in runs]
     time_use = {
-        key: estimate([one.get(key) for one in times])
-        for key in dict.fromkeys(key for one in times for key in one)
+        key: estimate([of_run.get(key) for of_run in times])
+        for key in dict.fromkeys(key for of_run in times for key in of_run)
     }
     names = dict.fromkeys(
         [judged, *(name for run in runs for e in run.evaluations for name in e.metrics)]
@@ -130,7 +130,7 @@ def _summarise_algorithm(
             },
         ),
         time_use=time_use,
-        bottleneck=bottleneck({key: one.mean for key, one in time_use.items() if one}),
+        bottleneck=bottleneck({key: share.mean for key, share in time_use.items() if share}),
         critic=critic_summary(label, runs),
         diagnostics=_curves(runs, {n: ("environment_steps", _diagnosed(n)) for n in DIAGNOSTICS}),
         interquartile_mean=interquartile_mean(final),
@@ -148,10 +148,12 @@ def _costs(runs: Sequence[Run]) -> dict[str, MeanEstimate | None]:
 def _levels(finals: Mapping[str, Sequence[float]]) -> list[float]:
     """Returns evenly spaced levels inside the range of all final returns; empty if all returns are
     equal."""
-    every = [value for values in finals.values() for value in values]
-    if not every or min(every) == max(every):
+    all_values = [value for values in finals.values() for value in values]
+    if not all_values or min(all_values) == max(all_values):
         return []
-    return [float(level) for level in np.linspace(min(every), max(every), LEVELS + 2)[1:-1]]
+    return [
+        float(level) for level in np.linspace(min(all_values), max(all_values), LEVELS + 2)[1:-1]
+    ]
 
 
 def _ends(runs: Sequence[Run], metric: str) -> tuple[list[float | None], list[float | None]]:
@@ -204,9 +206,9 @@ def _is(key: str, name: str) -> bool:
     return key.rpartition("/")[2] == metric and key.startswith("critic/") == (kind == "critic")
 
 
-def _curves(runs: Sequence[Run], wanted: dict[str, tuple[str, Points]]) -> dict[str, Curve]:
-    curves = {name: curve(runs, axis, points) for name, (axis, points) in wanted.items()}
-    return {name: one for name, one in curves.items() if one is not None}
+def _curves(runs: Sequence[Run], series: dict[str, tuple[str, Points]]) -> dict[str, Curve]:
+    curves = {name: curve(runs, axis, points) for name, (axis, points) in series.items()}
+    return {name: result for name, result in curves.items() if result is not None}
 
 
 def curve(runs: Sequence[Run], axis: str, read: Points) -> Curve | None:

@@ -130,10 +130,10 @@ class _Branches:
             self.barrier.split(len(tasks))
 
     async def _turn(self, at: Branch) -> None:
-        drawn = await self._act(at)
+        candidates = await self._act(at)
         tried, children = list[Round](), list[Branch]()
-        while (following := self.growth.next_round(at, drawn, tried)) is not None:
-            planned = self.growth.children(at, drawn, following, len(children))
+        while (following := self.growth.next_round(at, candidates, tried)) is not None:
+            planned = self.growth.children(at, candidates, following, len(children))
             if not self.growth.compares and len(planned) > 1:
                 self._split(self._execute(at, child) for child in planned)
                 return
@@ -151,7 +151,9 @@ class _Branches:
             await self.barrier.wait(self.number, at[0].path)
         async with asyncio.TaskGroup() as group:  # an error withdraws the other requests
             answers = [group.create_task(_awaited(self.act, request)) for request in requests]
-        return {one.seat: answer.result() for one, answer in zip(requests, answers, strict=True)}
+        return {
+            request.seat: answer.result() for request, answer in zip(requests, answers, strict=True)
+        }
 
     async def _step(self, at: Branch, planned: Sequence[Branch]) -> list[Branch]:
         """Execute joint actions."""
@@ -162,8 +164,8 @@ class _Branches:
         if self.listener is not None:
             for outcome in outcomes:
                 await self.listener.stepped(at[0], outcome)
-        both = zip(planned, outcomes, strict=True)
-        return [self.growth.with_outcome(child, outcome) for child, outcome in both]
+        pairs = zip(planned, outcomes, strict=True)
+        return [self.growth.with_outcome(child, outcome) for child, outcome in pairs]
 
     async def _settle(
         self, at: Branch, children: Sequence[Branch], tried: Sequence[Round] = ()

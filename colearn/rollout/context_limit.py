@@ -41,12 +41,12 @@ def overlong(
     Errors: TaskError if the first observation alone is too long; ConfigError if the player may not
     truncate the episode.
     """
-    for seat, seen in observed.items():
+    for seat, observation in observed.items():
         player = players[seat]
         if player.positions is None:
             continue
-        tokens = len(seen.tokens)
-        if not seen.fresh:
+        tokens = len(observation.tokens)
+        if not observation.fresh:
             tokens += context_tokens(nodes, node, seat)
         if node.parent is None:
             check_length(seat, tokens, player.positions)

@@ -79,12 +79,12 @@ class ForkedChain(Group, Aligned):
         unsure: Sequence[float | None],
         rng: np.random.Generator,
     ) -> Mapping[int, Mapping[str, int]]:
-        chosen, left = list[int](), self.budget
+        chosen, budget = list[int](), self.budget
         for place in self._order(unsure, rng):
             cost = (self.k - 1) * (len(visited) - place)
-            if cost <= left and not _only_programs(visited[place]):
+            if cost <= budget and not _only_programs(visited[place]):
                 chosen.append(place)
-                left -= cost
+                budget -= cost
         return {place: visited[place].candidates(self.k - 1) for place in sorted(chosen)}
 
     def _order(self, unsure: Sequence[float | None], rng: np.random.Generator) -> Sequence[int]:
@@ -92,7 +92,9 @@ class ForkedChain(Group, Aligned):
         turns."""
         if self.where == "random":
             return [int(place) for place in rng.permutation(len(unsure))]
-        measured = {place: one for place, one in enumerate(unsure) if one is not None}
+        measured = {
+            place: surprise for place, surprise in enumerate(unsure) if surprise is not None
+        }
         return sorted(measured, key=lambda place: -measured[place])
 
 

@@ -106,8 +106,8 @@ class RoundRobin(_Forest):
                     f"algorithm.rollout.probabilities: no agent '{agent}'; "
                     f"there is {', '.join(agents)}"
                 )
-        given = np.array([self.probabilities.get(agent, 0.0) for agent in agents])
+        weights = np.array([self.probabilities.get(agent, 0.0) for agent in agents])
         # numpy's tolerance is tighter than the constructor's
-        chances = given / given.sum() if self.probabilities else None
+        chances = weights / weights.sum() if self.probabilities else None
         agent = agents[int(rng.choice(len(agents), p=chances))]
         return [ForkOn(agent=agent, k=self.k)]

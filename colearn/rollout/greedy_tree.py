@@ -64,7 +64,9 @@ class GreedyTree(Group):
         self, at: Node[Any], tried: Sequence[Round], rng: np.random.Generator
     ) -> Sequence[int]:
         *earlier, last = tried
-        return [sum(len(one.joint_actions) for one in earlier) + _best(last, rng)]
+        return [
+            sum(len(earlier_round.joint_actions) for earlier_round in earlier) + _best(last, rng)
+        ]
 
 
 def _compared(counts: Mapping[str, int]) -> list[str]:

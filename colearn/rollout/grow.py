@@ -108,9 +108,11 @@ def grow(
     counts = Counts()
     wave = at_once or max(1, len(items))
     for start in range(0, len(items), wave):
-        first, some = first_episode + start, items[start : start + wave]
+        first, wave_items = first_episode + start, items[start : start + wave]
         growths = list(
-            plant(task, some, players, shape, seed=seed, credit=credit, cast=cast, first=first)
+            plant(
+                task, wave_items, players, shape, seed=seed, credit=credit, cast=cast, first=first
+            )
         )
         driver = Driver(order, greedy=greedy, pool=pool)
         driver.grow(growths)
@@ -171,7 +173,11 @@ def _grow_further(
         unsure = uncertainty([growth.tree() for growth in growths])
     if growths:
         driver.grow(
-            growths, [growth.resume(one) for growth, one in zip(growths, unsure, strict=True)]
+            growths,
+            [
+                growth.resume(uncertainties)
+                for growth, uncertainties in zip(growths, unsure, strict=True)
+            ],
         )
 
 
@@ -214,7 +220,7 @@ class Driver:
             if self.pool is not None:
                 step = partial(run_in, self.pool)
             elif not free:
-                at_once = all(Services.of(one.task).steps_at_once for one in growths)
+                at_once = all(Services.of(growth.task).steps_at_once for growth in growths)
                 step = TurnSteps(caller, steps, at_once=at_once)
             caller.run(
                 self._all(
@@ -232,7 +238,7 @@ class Driver:
         growths: Sequence[Growth],
         resumed: Sequence[Sequence[Branch]] | None,
         barrier: Barrier | None,
-        **where: Any,
+        **executors: Any,
     ) -> None:
         by_turn: dict[int, list[float]] = {}
 
@@ -242,7 +248,7 @@ class Driver:
                 replace(request, greedy=True) if self.greedy else request
             )
             self.counts.answered(answers)
-            seconds = max((one.seconds for one in answers), default=0.0)
+            seconds = max((answer.seconds for answer in answers), default=0.0)
             if turn is None:
                 self.counts.response_seconds.append(seconds)
             else:
@@ -254,7 +260,9 @@ class Driver:
                 for number, growth in enumerate(growths):
                     live = None if resumed is None else resumed[number]
                     group.create_task(
-                        advance(growth, act, barrier=barrier, number=number, resumed=live, **where)
+                        advance(
+                            growth, act, barrier=barrier, number=number, resumed=live, **executors
+                        )
                     )
         except BaseExceptionGroup as failures:
             raise first_error(failures) from None

@@ -155,14 +155,14 @@ class Growth:
         return requests
 
     def next_round(
-        self, at: Branch, drawn: Mapping[str, Sequence[TokenAnswer]], tried: Sequence[Round]
+        self, at: Branch, candidates: Mapping[str, Sequence[TokenAnswer]], tried: Sequence[Round]
     ) -> Round | None:
         """Return the next joint actions to execute, given each agent's answers and the rounds that
         have been executed; None if no joint action is left."""
         node, _ = at
         if tried and not self.compares:
             return None
-        counts = {seat: len(options) for seat, options in drawn.items()}
+        counts = {seat: len(options) for seat, options in candidates.items()}
         following = self.shape.next_round(node, counts, tried, self._rng(node, tried))
         if following is None or not following.joint_actions:
             return None
@@ -173,7 +173,7 @@ class Growth:
     def children(
         self,
         at: Branch,
-        drawn: Mapping[str, Sequence[TokenAnswer]],
+        candidates: Mapping[str, Sequence[TokenAnswer]],
         following: Round,
         earlier: int = 0,
     ) -> list[Branch]:
@@ -182,15 +182,19 @@ class Growth:
         node, answers = at
         alternatives = {}
         if self.shape.draws_alternatives:
-            taken = {(seat, k) for chosen in following.joint_actions for seat, k in chosen.items()}
+            used_candidates = {
+                (seat, k) for chosen in following.joint_actions for seat, k in chosen.items()
+            }
             alternatives = {
-                seat: tuple(o.action for k, o in enumerate(options) if (seat, k) not in taken)
-                for seat, options in drawn.items()
+                seat: tuple(
+                    o.action for k, o in enumerate(options) if (seat, k) not in used_candidates
+                )
+                for seat, options in candidates.items()
             }
         children = list[Branch]()
         first = self._executed[node.index] + earlier
         for number, chosen in enumerate(following.joint_actions, start=first):
-            acting = {seat: drawn[seat][k] for seat, k in chosen.items()}
+            acting = {seat: candidates[seat][k] for seat, k in chosen.items()}
             acted = {seat: node.acted.get(seat, 0) + 1 for seat in acting}
             child = Node(
                 index=0,
@@ -301,10 +305,12 @@ class Growth:
     def _as_read(self, at: Node[Any], answers: Mapping[str, TokenAnswer]) -> dict[str, Any]:
         """Convert a joint action to the form that the task's `step` receives."""
         if not ReadsActions.of(self.task).reads_actions:
-            return {seat: without_reasoning(one.action.text) for seat, one in answers.items()}
+            return {seat: without_reasoning(answer.action.text) for seat, answer in answers.items()}
         return {
-            seat: SampledAction(one.action, self.seats[seat], context_tokens(self.nodes, at, seat))
-            for seat, one in answers.items()
+            seat: SampledAction(
+                answer.action, self.seats[seat], context_tokens(self.nodes, at, seat)
+            )
+            for seat, answer in answers.items()
         }
 
     def _add(
@@ -316,11 +322,11 @@ class Growth:
             validate_earned(node.earned, node.turn)
         observed: dict[str, Observation] = {}
         if not node.done and node.turn < self.task.horizon:
-            for seat, seen in observations(self.task, node.state, self.item_name).items():
-                last = None if seen.fresh else answers.get(seat)
+            for seat, observation in observations(self.task, node.state, self.item_name).items():
+                last = None if observation.fresh else answers.get(seat)
                 before = None if last is None else last.action
                 with placed(self.task, self.item_name):
-                    observed[seat] = self.seats[seat].read(seen, before)
+                    observed[seat] = self.seats[seat].read(observation, before)
         info = global_information(self.task, node.state, self.item_name)
         hidden = privileged(self.task, node.state, self.item_name)
         with placed(self.task, self.item_name):

@@ -36,8 +36,8 @@ class Aligned(Rollout):
     def joint_actions(
         self, at: Node[Any], counts: Mapping[str, int]
     ) -> Sequence[Mapping[str, int]]:
-        most = max(counts.values(), default=0)
-        return [{a: min(k, count - 1) for a, count in counts.items()} for k in range(most)]
+        largest = max(counts.values(), default=0)
+        return [{a: min(k, count - 1) for a, count in counts.items()} for k in range(largest)]
 
 
 @dataclass(frozen=True)

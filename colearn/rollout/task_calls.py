@@ -49,10 +49,12 @@ def begin(task: Task, item: Any, rng: np.random.Generator, name: str) -> Any:
 def observations(task: Task, state: Any, item: str) -> dict[str, Observation]:
     """Return the observation, without tokens, of each acting agent in `state`."""
     with asking(task, "observe", item):
-        shown = {
+        by_agent = {
             agent: validate_observation(task.observe(state, agent), agent) for agent in task.agents
         }
-    return {agent: seen for agent, seen in shown.items() if seen is not None}
+    return {
+        agent: observation for agent, observation in by_agent.items() if observation is not None
+    }
 
 
 def global_information(task: Task, state: Any, item: str) -> str:

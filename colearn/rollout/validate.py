@@ -37,45 +37,51 @@ def validate_items(items: Items, split: str) -> Items:
     return items
 
 
-def validate_observation(shown: str | Observation | None, agent: str) -> Observation | None:
+def validate_observation(value: str | Observation | None, agent: str) -> Observation | None:
     """Convert what `observe` returned to an `Observation`. Returns None if the agent does not act.
 
     Errors: TaskError.
     """
-    if shown is None:
+    if value is None:
         return None
-    given = f"task.observe: agent '{agent}' was given"
-    seen = shown if isinstance(shown, Observation) else Observation(shown)
-    if not isinstance(seen.text, str):
-        raise TaskError(f"{given} a {type(seen.text).__name__}, must be str, Observation or None")
-    pairs = isinstance(seen.turns, list | tuple)
-    if not pairs or not all(isinstance(one, list | tuple) and len(one) == 2 for one in seen.turns):
-        raise TaskError(f"{given} turns that are no pairs of texts (user, assistant)")
-    system = () if seen.system is None else (seen.system,)
-    for text in (seen.text, *system, *(part for turn in seen.turns for part in turn)):
+    prefix = f"task.observe: agent '{agent}' was given"
+    observation = value if isinstance(value, Observation) else Observation(value)
+    if not isinstance(observation.text, str):
+        raise TaskError(
+            f"{prefix} a {type(observation.text).__name__}, must be str, Observation or None"
+        )
+    pairs = isinstance(observation.turns, list | tuple)
+    if not pairs or not all(
+        isinstance(turn, list | tuple) and len(turn) == 2 for turn in observation.turns
+    ):
+        raise TaskError(f"{prefix} turns that are no pairs of texts (user, assistant)")
+    system = () if observation.system is None else (observation.system,)
+    for text in (observation.text, *system, *(part for turn in observation.turns for part in turn)):
         if not isinstance(text, str):
-            raise TaskError(f"{given} a {type(text).__name__} in system or turns, must be str")
+            raise TaskError(f"{prefix} a {type(text).__name__} in system or turns, must be str")
         if not is_unicode(text):
             raise TaskError(
-                f"{given} half of a surrogate pair, which no tokenizer takes; replace it with "
+                f"{prefix} half of a surrogate pair, which no tokenizer takes; replace it with "
                 "text.encode(errors='replace').decode()"
             )
-    if seen.limits is not None:
-        _validate_limits(seen.limits, given)
-    if seen.tokens:
-        raise TaskError(f"{given} tokens, which its player adds; leave them out")
-    return seen
+    if observation.limits is not None:
+        _validate_limits(observation.limits, prefix)
+    if observation.tokens:
+        raise TaskError(f"{prefix} tokens, which its player adds; leave them out")
+    return observation
 
 
-def _validate_limits(limits: AnswerLimits, given: str) -> None:
+def _validate_limits(limits: AnswerLimits, prefix: str) -> None:
     """Errors: TaskError for limits that no answer can keep."""
     if not isinstance(limits, AnswerLimits):
-        raise TaskError(f"{given} limits as a {type(limits).__name__}; use AnswerLimits(...)")
-    most, stop = limits.max_tokens, limits.stop
-    if most is not None and (type(most) is not int or most < 1):
-        raise TaskError(f"{given} limits.max_tokens {most!r:.60}, must be an integer of 1 or more")
-    if not isinstance(stop, tuple) or not all(isinstance(one, str) and one for one in stop):
-        raise TaskError(f"{given} limits.stop {stop!r:.60}, must be a tuple of non-empty texts")
+        raise TaskError(f"{prefix} limits as a {type(limits).__name__}; use AnswerLimits(...)")
+    max_tokens, stop = limits.max_tokens, limits.stop
+    if max_tokens is not None and (type(max_tokens) is not int or max_tokens < 1):
+        raise TaskError(
+            f"{prefix} limits.max_tokens {max_tokens!r:.60}, must be an integer of 1 or more"
+        )
+    if not isinstance(stop, tuple) or not all(isinstance(text, str) and text for text in stop):
+        raise TaskError(f"{prefix} limits.stop {stop!r:.60}, must be a tuple of non-empty texts")
 
 
 def validate_text(text: str, method: str) -> str:
@@ -205,22 +211,22 @@ def validate_at_once(node: Node[Any], shape: object) -> None:
             )
 
 
-def _finite_or_none(value: object, what: str) -> None:
+def _finite_or_none(value: object, field: str) -> None:
     if value is not None:
-        _finite(value, what)
+        _finite(value, field)
 
 
-def _finite(value: object, what: str) -> None:
+def _finite(value: object, field: str) -> None:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise TaskError(
-            f"task.step: {what} is a {type(value).__name__}, must be a finite number; "
+            f"task.step: {field} is a {type(value).__name__}, must be a finite number; "
             "use float(...)"
         )
     if not abs(value) <= sys.float_info.max:
-        raise TaskError(f"task.step: {what} is {_shown(value)}, must be a finite number")
+        raise TaskError(f"task.step: {field} is {_shown(value)}, must be a finite number")
     if abs(value) > LARGEST_REWARD:
         raise TaskError(
-            f"task.step: {what} is {value:.3g}, beyond {LARGEST_REWARD:g}; scale it down"
+            f"task.step: {field} is {value:.3g}, beyond {LARGEST_REWARD:g}; scale it down"
         )
 
 

@@ -10,14 +10,16 @@ from colearn.errors import ConfigError
 LOOPBACK = frozenset(("localhost", "127.0.0.1", "::1"))
 
 
-def read_token(file: Path | None, given: str | None, *, host: str, insecure: bool) -> str | None:
+def read_token(
+    file: Path | None, environment_token: str | None, *, host: str, insecure: bool
+) -> str | None:
     """Returns the token from the file or, without a file, from the environment; None if neither is
     set.
 
     Errors: ConfigError if the file contains no token, or if a server without a token would be
     reachable from other machines.
     """
-    token = given or None
+    token = environment_token or None
     if file is not None:
         if not file.is_file():
             raise ConfigError(f"--token-file: no file {file}; write a token to it")

@@ -50,8 +50,8 @@ def build_app(service: Service) -> FastAPI:
 
     @app.get("/v1/agent")
     async def agent() -> Response:
-        shown = {"agent", "task", "task_settings", "algorithm", "window", "sampling", "weights"}
-        return JSONResponse(service.agent.manifest.model_dump(mode="json", include=shown))
+        fields = {"agent", "task", "task_settings", "algorithm", "window", "sampling", "weights"}
+        return JSONResponse(service.agent.manifest.model_dump(mode="json", include=fields))
 
     @app.get("/health")
     async def health() -> Response:
@@ -116,26 +116,26 @@ async def _chat(service: Service, request: Request) -> Response:
             415, "send JSON, with the header Content-Type: application/json", code="invalid_type"
         )
     body = await read_body(request, service.limits)
-    asked = parse(body)
+    chat_request = parse(body)
     events = JobEvents()
-    turn = await while_connected(request, service.begin(asked, events.receive))
+    turn = await while_connected(request, service.begin(chat_request, events.receive))
     events.job = turn.job
     try:
         service.submit(turn)
         answer = ChatAnswer(
             service.agent.name,
             turn.job,
-            service.spelling if asked.logprobs else None,
-            asked,
+            service.spelling if chat_request.logprobs else None,
+            chat_request,
             opened=service.opened_reasoning,
         )
-        if asked.stream:
-            return _Stream(service, turn, answer, events, asked)
+        if chat_request.stream:
+            return _Stream(service, turn, answer, events, chat_request)
         await while_connected(request, events.done())
         service.commit(turn)
         return JSONResponse(answer.whole())
     finally:
-        if not (asked.stream and turn.submitted):
+        if not (chat_request.stream and turn.submitted):
             service.end(turn)
 
 
@@ -148,10 +148,10 @@ class _Stream(StreamingResponse):
         turn: ServedTurn,
         answer: ChatAnswer,
         events: JobEvents,
-        asked: ChatRequest,
+        request: ChatRequest,
     ) -> None:
         self._service, self._turn, self._answer, self._events = service, turn, answer, events
-        options = asked.stream_options
+        options = request.stream_options
         self._usage = options is not None and bool(options.include_usage)
         super().__init__(
             self._parts(),

@@ -34,12 +34,12 @@ class ChatAnswer:
         model: str,
         job: Job,
         spelling: Spelling | None,
-        asked: ChatRequest,
+        request: ChatRequest,
         *,
         opened: str = "",
     ) -> None:
         self.job, self._spelling = job, spelling
-        self._asked, self._opened = asked, opened
+        self._asked, self._opened = request, opened
         self._parts = [AnswerStream() for _ in job.choices]
         for part in self._parts:
             part.push(opened)
@@ -90,12 +90,12 @@ class ChatAnswer:
             for number, call in enumerate(delta.get("tool_calls", ())):
                 call["index"] = number
             logprobs = self._all_logprobs(self.job.choices[choice])
-            rest = self._chunk(choice, delta, logprobs, None, usage)
+            chunk = self._chunk(choice, delta, logprobs, None, usage)
             reason = "tool_calls" if calls else reason
         else:
-            held = self._parts[choice].finish(content)
-            rest = self._chunk(choice, {"content": held}, None, None, usage) if held else b""
-        return rest + self._chunk(choice, {}, None, reason, usage)
+            tail = self._parts[choice].finish(content)
+            chunk = self._chunk(choice, {"content": tail}, None, None, usage) if tail else b""
+        return chunk + self._chunk(choice, {}, None, reason, usage)
 
     def _read(self, text: str) -> tuple[str, list[Call]]:
         return read_answer(self._opened + text, self._asked)
@@ -142,10 +142,10 @@ class ChatAnswer:
         )
 
 
-def read_answer(text: str, asked: ChatRequest) -> tuple[str, list[Call]]:
+def read_answer(text: str, request: ChatRequest) -> tuple[str, list[Call]]:
     """Returns the content and the calls of an answer to a request."""
-    offered = [function.name for function in asked.offered]
-    return read_calls(text, offered, several=asked.parallel_tool_calls is not False)
+    offered = [function.name for function in request.offered]
+    return read_calls(text, offered, several=request.parallel_tool_calls is not False)
 
 
 def failure(error: ServeError) -> bytes:

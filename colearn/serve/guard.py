@@ -97,8 +97,8 @@ class Guard:
         if not (path.startswith("/v1/") or path == "/metrics"):
             return
         if self._token is not None:
-            given = headers.get(b"authorization", b"")
-            scheme, _, token = given.partition(b" ")
+            authorization = headers.get(b"authorization", b"")
+            scheme, _, token = authorization.partition(b" ")
             if scheme.lower() != b"bearer" or not hmac.compare_digest(token.strip(), self._token):
                 raise ServeError(
                     401,

@@ -19,26 +19,26 @@ from .agent import ServedAgent, ServedChat
 from .sessions import ServedSession
 
 
-def check_request(asked: ChatRequest, limits: ServerLimits) -> None:
+def check_request(request: ChatRequest, limits: ServerLimits) -> None:
     """Errors: ServeError 400 for values over a limit and for unsupported combinations."""
-    if len(asked.messages) > limits.max_messages:
+    if len(request.messages) > limits.max_messages:
         raise ServeError(
             400,
             f"more than {limits.max_messages} messages",
             param="messages",
             code="too_many_messages",
         )
-    choices = asked.n or 1
+    choices = request.n or 1
     if choices > limits.max_batch:
         raise _invalid("n", f"at most {limits.max_batch} choices")
-    if choices > 1 and asked.session_id is not None:
+    if choices > 1 and request.session_id is not None:
         raise _invalid("n", "a session has one answer per turn; leave out n or session_id")
-    if asked.top_logprobs is not None and not asked.logprobs:
+    if request.top_logprobs is not None and not request.logprobs:
         raise _invalid("top_logprobs", "needs logprobs: true")
-    if asked.stream_options is not None and not asked.stream:
+    if request.stream_options is not None and not request.stream:
         raise _invalid("stream_options", "needs stream: true")
     for field in ("max_tokens", "max_completion_tokens"):
-        if (getattr(asked, field) or 0) > limits.max_tokens:
+        if (getattr(request, field) or 0) > limits.max_tokens:
             raise _invalid(field, f"at most {limits.max_tokens} here")
 
 
@@ -81,43 +81,43 @@ def whole_history(
 
 
 def observe(
-    history: TokenHistory, chat: ChatFormat, said: str, last: Action | None, window: int | None
+    history: TokenHistory, chat: ChatFormat, text: str, last: Action | None, window: int | None
 ) -> TokenHistory:
     """Extends a history by the user's text. The text follows the action `last`; None means that the
     history is empty.
 
     Errors: WindowExceeded.
     """
-    seen = chat.open(said) if last is None else chat.continuation(said, last)
-    return history.observe(seen.tokens, window)
+    observation = chat.open(text) if last is None else chat.continuation(text, last)
+    return history.observe(observation.tokens, window)
 
 
-def sampling_of(asked: ChatRequest, agent: ServedAgent, history: TokenHistory) -> Sampling:
+def sampling_of(request: ChatRequest, agent: ServedAgent, history: TokenHistory) -> Sampling:
     """Return the agent's sampling settings, overridden by the settings of the request.
 
     Errors: ServeError 400 if the answer does not fit into the context after `history`.
     """
     sampling, context = agent.sampling, agent.context
     room = context - len(history)
-    given = asked.max_completion_tokens or asked.max_tokens
-    if room < (given or 1):
+    max_tokens = request.max_completion_tokens or request.max_tokens
+    if room < (max_tokens or 1):
         raise too_long(
-            f"{len(history)} tokens of messages and {given or 1} of the answer exceed the "
+            f"{len(history)} tokens of messages and {max_tokens or 1} of the answer exceed the "
             f"context of {context}"
         )
     return replace(
         sampling,
-        max_tokens=given or min(sampling.max_tokens, room),
-        temperature=sampling.temperature if asked.temperature is None else asked.temperature,
-        top_p=sampling.top_p if asked.top_p is None else asked.top_p,
-        top_k=sampling.top_k if asked.top_k is None else asked.top_k,
+        max_tokens=max_tokens or min(sampling.max_tokens, room),
+        temperature=sampling.temperature if request.temperature is None else request.temperature,
+        top_p=sampling.top_p if request.top_p is None else request.top_p,
+        top_k=sampling.top_k if request.top_k is None else request.top_k,
     )
 
 
-def seeds_of(asked: ChatRequest) -> tuple[int, ...]:
+def seeds_of(request: ChatRequest) -> tuple[int, ...]:
     """Return one seed per choice; the first is the request's or, without one, random."""
-    first = secrets.randbits(63) if asked.seed is None else asked.seed % 2**64
-    others = (derive_seed(first, "choice", number) for number in range(1, asked.n or 1))
+    first = secrets.randbits(63) if request.seed is None else request.seed % 2**64
+    others = (derive_seed(first, "choice", number) for number in range(1, request.n or 1))
     return (first, *others)
 
 

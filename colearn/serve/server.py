@@ -79,8 +79,8 @@ async def _serve(
     server = _DrainingServer(config)
     service.start()
     name, bound = listening.getsockname()[:2]
-    shown = f"[{name}]" if ":" in name else name
-    print(f"agent '{agent.name}' at http://{shown}:{bound}/v1", flush=True)
+    address = f"[{name}]" if ":" in name else name
+    print(f"agent '{agent.name}' at http://{address}:{bound}/v1", flush=True)
     ending = asyncio.create_task(_end(server, service, failed))
     try:
         await server.serve([listening])
@@ -94,9 +94,9 @@ async def _serve(
 async def _end(server: _DrainingServer, service: Service, failed: asyncio.Event) -> None:
     """Waits for a signal or a failure, then refuses new requests. After a signal, running requests
     may finish within the grace period."""
-    asked = asyncio.create_task(server.asked.wait())
+    stop = asyncio.create_task(server.asked.wait())
     broken = asyncio.create_task(failed.wait())
-    await asyncio.wait((asked, broken), return_when=asyncio.FIRST_COMPLETED)
+    await asyncio.wait((stop, broken), return_when=asyncio.FIRST_COMPLETED)
     service.draining = True
     if not failed.is_set():
         try:

@@ -133,45 +133,45 @@ class Service:
                 code="model_not_found",
             )
 
-    async def begin(self, asked: ChatRequest, receive: Callable[[Event], None]) -> ServedTurn:
+    async def begin(self, body: ChatRequest, receive: Callable[[Event], None]) -> ServedTurn:
         """Builds the job of a request and marks its session busy until `end`.
 
         Errors: ServeError.
         """
         arrived = time.perf_counter()
-        self.check_model(asked.model)
-        check_request(asked, self.limits)
-        conversation = read_conversation(asked)
+        self.check_model(body.model)
+        check_request(body, self.limits)
+        conversation = read_conversation(body)
         session = None
-        if asked.session_id is not None:
-            session = self.sessions.begin(asked.session_id, conversation)
+        if body.session_id is not None:
+            session = self.sessions.begin(body.session_id, conversation)
         try:
             history = await self._encode(conversation, session)
             request = TokenRequest(
                 agent=self.agent.name,
                 history=history,
                 continues=None if session is None else session.history,
-                sampling=sampling_of(asked, self.agent, history),
-                seeds=seeds_of(asked),
+                sampling=sampling_of(body, self.agent, history),
+                seeds=seeds_of(body),
             )
             job = Job(
                 request,
                 self.agent.decoder,
                 keeps=session is not None,
                 receive=receive,
-                cut_stops=asked.stops,
-                top_logprobs=asked.top_logprobs or 0,
-                streams=bool(asked.stream),
+                cut_stops=body.stops,
+                top_logprobs=body.top_logprobs or 0,
+                streams=bool(body.stream),
                 arrived=arrived,
             )
             if not self.engine.fits(job):
                 raise too_long("the history and max_tokens do not fit the server's cache memory")
         except BaseException:
-            if session is not None and asked.session_id is not None:
-                self.sessions.end(asked.session_id, session)
+            if session is not None and body.session_id is not None:
+                self.sessions.end(body.session_id, session)
             raise
         self.turns += 1
-        return ServedTurn(job, conversation, asked, session)
+        return ServedTurn(job, conversation, body, session)
 
     def submit(self, turn: ServedTurn) -> None:
         """Queues a turn for decoding.
@@ -194,8 +194,8 @@ class Service:
             assert choice.history is not None, "the answer is not complete"
             chat, opened, tokens = self.agent.decoder, self.opened_reasoning, tuple(choice.tokens)
             last = chat.remembered(Action(opened + chat.decode(tokens), tokens))
-            sent = write_answer(*read_answer(opened + choice.text, turn.asked))
-            self.sessions.commit(turn.session, turn.conversation, choice.history, last, sent)
+            text = write_answer(*read_answer(opened + choice.text, turn.asked))
+            self.sessions.commit(turn.session, turn.conversation, choice.history, last, text)
         job = turn.job
         metrics = self.metrics
         metrics.prompt.inc(len(job.request.history))
@@ -221,8 +221,8 @@ class Service:
         Errors: ServeError 400 for a text that no tokenisation could fit into the context, 429 if
         the queue is full.
         """
-        most = self.agent.context * self.agent.longest_token
-        if conversation.characters > most:
+        limit = self.agent.context * self.agent.longest_token
+        if conversation.characters > limit:
             raise too_long(
                 f"{conversation.characters} characters exceed the context of {self.agent.context} "
                 "tokens"
@@ -231,9 +231,9 @@ class Service:
             raise _queue_full()
 
         def over(_: Future[TokenHistory]) -> None:
-            self._in_loop(done)
+            self._in_loop(finish)
 
-        def done() -> None:
+        def finish() -> None:
             self.encoding -= 1
 
         self.encoding += 1

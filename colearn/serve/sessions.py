@@ -87,12 +87,12 @@ class Sessions:
         conversation: SentConversation,
         history: TokenHistory,
         last: Action,
-        sent: str,
+        text: str,
     ) -> None:
-        """Adds an answered turn; `history` ends with the answer, which `last` is, reduced. `sent`
+        """Adds an answered turn; `history` ends with the answer, which `last` is, reduced. `text`
         is the text that the client received."""
         session.history, session.last = history, last
-        session.said = digest(session.said, conversation.said, sent)
+        session.said = digest(session.said, conversation.said, text)
         session.turns += 1
 
     def end(self, name: str, session: ServedSession) -> None:
@@ -134,8 +134,8 @@ class Sessions:
 
 def _said(conversation: SentConversation) -> bytes:
     fingerprint = digest(b"", conversation.system)
-    for said, answer in conversation.turns:
-        fingerprint = digest(fingerprint, said, answer)
+    for user, answer in conversation.turns:
+        fingerprint = digest(fingerprint, user, answer)
     return fingerprint
 
 

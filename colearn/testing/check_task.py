@@ -155,17 +155,17 @@ class _Checker:
 
     def _step(self, state: Any, texts: Mapping[str, Observation | None], turn: int) -> Outcome[Any]:
         acting = [agent for agent, text in texts.items() if text is not None]
-        said, other = (self._say(state, acting, turn, attempt) for attempt in range(2))
+        actions, other_actions = (self._say(state, acting, turn, attempt) for attempt in range(2))
 
         def step(task: Task) -> Outcome[Any]:
-            given = dict(said)
-            outcome = task.step(state, given, self._rng("step", turn))
-            if given != said:
+            passed = dict(actions)
+            outcome = task.step(state, passed, self._rng("step", turn))
+            if passed != actions:
                 raise TaskError("task.step: changed the actions it was given; copy them first")
             return validate_outcome(outcome, task.agents)
 
         def step_otherwise(task: Task) -> None:
-            task.step(state, dict(other), self._rng("other", turn))
+            task.step(state, dict(other_actions), self._rng("other", turn))
 
         outcome = self._pure("step", {"state": state}, step, between=step_otherwise)
         validate_earned(outcome.earned, turn + 1)
@@ -192,13 +192,13 @@ class _Checker:
             )
 
     def _say(self, state: Any, acting: Sequence[str], turn: int, attempt: int) -> dict[str, str]:
-        said = {}
+        actions = {}
         for agent in acting:
             text = self.speaker(state, agent, self._rng("say", turn, attempt, agent))
             if not isinstance(text, str):
                 raise TaskError(f"check_task: actions gave a {type(text).__name__}, must be str")
-            said[agent] = text
-        return said
+            actions[agent] = text
+        return actions
 
     def _pure(
         self,
@@ -227,24 +227,24 @@ class _Checker:
         if between is not None:
             guarded(method, between, self.task)
             check_arguments()
-        for task, where in ((self.task, "again"), (self.copy, "on a copy of the task")):
-            other = fingerprint(guarded(method, call, task))
+        for task, place in ((self.task, "again"), (self.copy, "on a copy of the task")):
+            repeated = fingerprint(guarded(method, call, task))
             check_arguments()
-            if other != expected:
+            if repeated != expected:
                 raise TaskError(
-                    f"task.{method}: the same call gives something else {where}; draw from the "
+                    f"task.{method}: the same call gives something else {place}; draw from the "
                     "given rng alone and remember nothing outside the state"
                 )
         return result
 
     def _check_unmoved(
-        self, state: Any, texts: Mapping[str, Observation | None], order: Any, what: str
+        self, state: Any, texts: Mapping[str, Observation | None], order: Any, cause: str
     ) -> None:
         for agent in order:
-            seen = guarded("observe", _observation(state, agent), self.task)
-            if validate_observation(seen, agent) != texts[agent]:
+            observation = guarded("observe", _observation(state, agent), self.task)
+            if validate_observation(observation, agent) != texts[agent]:
                 raise TaskError(
-                    f"task.observe: what agent '{agent}' sees in a state depends on {what}; "
+                    f"task.observe: what agent '{agent}' sees in a state depends on {cause}; "
                     "make it a function of (state, agent) alone"
                 )
 
@@ -279,8 +279,8 @@ class _Checker:
                 "widen the range or bound the reward"
             )
 
-    def _rng(self, *where: int | str) -> np.random.Generator:
-        return derive_rng(*self.key, *where)
+    def _rng(self, *parts: int | str) -> np.random.Generator:
+        return derive_rng(*self.key, *parts)
 
 
 def _observation(state: Any, agent: str) -> Callable[[Task], str | Observation | None]:

@@ -21,7 +21,7 @@ def real_number(value: Any) -> float:
     except (TypeError, ValueError, RuntimeError):  # RuntimeError: torch
         pass
     try:
-        shown = f"{value!r:.60}"
+        text = f"{value!r:.60}"
     except ValueError:  # a list with an integer of more than 4,300 digits
-        shown = f"a {type(value).__name__}"
-    raise TypeError(shown)
+        text = f"a {type(value).__name__}"
+    raise TypeError(text)

@@ -74,12 +74,12 @@ def train(
             sections=settings,
         )
         folder = run_folder(config, out, resume=resume)
-        with RunProgress(config) as shown:
+        with RunProgress(config) as progress:
 
             def started(experiment: Experiment) -> Report:
                 names.tell(folder)
-                return shown.started(experiment)
+                return progress.started(experiment)
 
             run_with_restarts(config, folder, resume=resume, started=started)
-            shown.ended("finished")
+            progress.ended("finished")
         return read_result(folder)

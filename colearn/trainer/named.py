@@ -78,9 +78,9 @@ class Names:
         if isinstance(reward, Mapping):
             if "name" in reward:
                 return dict(reward)
-            return {receiver: self.reward(one) for receiver, one in reward.items()}
+            return {receiver: self.reward(function) for receiver, function in reward.items()}
         if isinstance(reward, list | tuple):
-            return [self.reward(one) for one in reward]
+            return [self.reward(function) for function in reward]
         if isinstance(reward, str):
             return reward
         if isinstance(reward, RewardFunction):
@@ -128,7 +128,7 @@ class Names:
                 pass
         return self.add(part, label)
 
-    def rows(self, rows: Any, where: str = "data") -> str:
+    def rows(self, rows: Any, field: str = "data") -> str:
         """Returns the value of `task.path`, which is a path, or the name of the rows, which
         contains the rows' digest.
 
@@ -138,38 +138,38 @@ class Names:
             return str(rows)
         if not isinstance(rows, Iterable) or not hasattr(rows, "__len__"):
             raise ConfigError(
-                f"{where}: {type(rows).__name__} is no path and no list of rows; give a list of "
+                f"{field}: {type(rows).__name__} is no path and no list of rows; give a list of "
                 "dictionaries, a datasets.Dataset or a path"
             )
         plain = [dict(row) if isinstance(row, Mapping) else row for row in rows]
-        label = f"rows_{rows_digest(plain, where)[:12]}"
+        label = f"rows_{rows_digest(plain, field)[:12]}"
         if f"{PREFIX}{label}" in self.objects:  # training and held-out rows that are equal
             return f"{PREFIX}{label}"
         return self.add(plain, label)
 
-    def _chosen(self, given: Any, kind: Any, base: type) -> dict[str, Any] | str:
+    def _chosen(self, part: Any, kind: Any, base: type) -> dict[str, Any] | str:
         """Returns the section for an object, a class, a name or a section; a class is recorded by
         its name."""
-        if isinstance(given, str):
-            return given
-        if isinstance(given, Mapping):
-            named = {} if (name := given.get("name")) is None else {"name": name}
+        if isinstance(part, str):
+            return part
+        if isinstance(part, Mapping):
+            named = {} if (name := part.get("name")) is None else {"name": name}
             if isinstance(name, type):
                 named["name"] = self._class(name, kind, base)
-            settings = {key: value for key, value in given.items() if key != "name"}
+            settings = {key: value for key, value in part.items() if key != "name"}
             return {**named, **self._settings(settings, kind[:-1])}
-        return {"name": self._class(given, kind, base)}
+        return {"name": self._class(part, kind, base)}
 
-    def _settings(self, settings: Mapping[str, Any], where: str) -> dict[str, Any]:
-        return {key: self._setting(one, f"{where}.{key}") for key, one in settings.items()}
+    def _settings(self, settings: Mapping[str, Any], field: str) -> dict[str, Any]:
+        return {key: self._setting(entry, f"{field}.{key}") for key, entry in settings.items()}
 
-    def _setting(self, value: Any, where: str) -> Any:
+    def _setting(self, value: Any, field: str) -> Any:
         """Returns a section's setting as in YAML, with functions and classes replaced by their
         names. Errors: ConfigError for a value that a config cannot contain."""
         if isinstance(value, Mapping):
-            return self._settings(value, where)
+            return self._settings(value, field)
         if isinstance(value, list | tuple):
-            return [self._setting(one, where) for one in value]
+            return [self._setting(entry, field) for entry in value]
         if isinstance(value, RewardFunction):
             return self.reward(value)
         if callable(value):
@@ -179,22 +179,22 @@ class Names:
             to_jsonable_python(value)
         except PydanticSerializationError:
             raise ConfigError(
-                f"{where}: a config cannot contain a {type(value).__name__}; give a number, text, "
+                f"{field}: a config cannot contain a {type(value).__name__}; give a number, text, "
                 "a list, a mapping, a function or a class"
             ) from None
         return value
 
-    def _class(self, given: Any, kind: Any, base: type) -> str:
-        if not (isinstance(given, type) and issubclass(given, base)):
-            shown = given.__name__ if isinstance(given, type) else type(given).__name__
+    def _class(self, part: Any, kind: Any, base: type) -> str:
+        if not (isinstance(part, type) and issubclass(part, base)):
+            name = part.__name__ if isinstance(part, type) else type(part).__name__
             remedy = f"a name, or an object or a class of colearn.contract.{base.__name__}"
-            if base is DecPOMDP and hasattr(given, "possible_agents"):
-                remedy = f'{{"name": "pettingzoo", "env": {shown}}}'
-            raise ConfigError(f"{kind[:-1]}: {shown} is no {base.__name__}; give {remedy}")
+            if base is DecPOMDP and hasattr(part, "possible_agents"):
+                remedy = f'{{"name": "pettingzoo", "env": {name}}}'
+            raise ConfigError(f"{kind[:-1]}: {name} is no {base.__name__}; give {remedy}")
         try:
-            return _own_name(kind, given)
+            return _own_name(kind, part)
         except _Unnamed:
-            return self.add(given, given.__name__)
+            return self.add(part, part.__name__)
 
 
 class _Unnamed(Exception):
@@ -221,10 +221,10 @@ def _changed(value: Any, default: Any) -> dict[str, Any]:
         if not field.init:
             continue
         usual = field_default(field) if default is None else getattr(default, field.name)
-        own = getattr(value, field.name)
-        if type(own) is type(usual) and own == usual:
+        current = getattr(value, field.name)
+        if type(current) is type(usual) and current == usual:
             continue
-        changed[field.name] = _plain(own, usual)
+        changed[field.name] = _plain(current, usual)
     return changed
 
 
@@ -246,11 +246,11 @@ def _check_signature(reward: Callable[..., Any]) -> None:
         parameters = inspect.signature(reward).parameters
     except (TypeError, ValueError):  # a builtin without a signature
         return
-    kinds = {one.kind for one in parameters.values()}
+    kinds = {parameter.kind for parameter in parameters.values()}
     positional = [
         name
-        for name, one in parameters.items()
-        if one.kind is one.POSITIONAL_ONLY and one.default is one.empty
+        for name, parameter in parameters.items()
+        if parameter.kind is parameter.POSITIONAL_ONLY and parameter.default is parameter.empty
     ]
     if inspect.Parameter.VAR_KEYWORD not in kinds or positional:
         name = getattr(reward, "__name__", type(reward).__name__)

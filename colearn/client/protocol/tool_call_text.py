@@ -44,7 +44,7 @@ def write_call(name: str, arguments: Mapping[str, Any]) -> str:
 
 def write_answer(content: str, calls: Iterable[Call]) -> str:
     """Writes an assistant message as one text: its content, if there is any, then its calls."""
-    return "\n".join((*((content,) if content else ()), *(write_call(*one) for one in calls)))
+    return "\n".join((*((content,) if content else ()), *(write_call(*call) for call in calls)))
 
 
 def write_response(text: str) -> str:

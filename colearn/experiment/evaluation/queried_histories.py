@@ -68,9 +68,9 @@ class QueriedHistories:
         before = self._behind(place, action.tokens[:-1])
         key = before, action.tokens[-1], text
         if key not in self._observed:
-            seen = self.spec.chat_format.continuation(text, action)
-            said = Action(reply, action.tokens[-1:])
-            self._observed[key] = self._grow(before, said, {self.agent: seen})
+            observation = self.spec.chat_format.continuation(text, action)
+            last_token = Action(reply, action.tokens[-1:])
+            self._observed[key] = self._grow(before, last_token, {self.agent: observation})
         return self._observed[key]
 
     def ask(self, place: HistoryNode, replies: Sequence[str]) -> None:
@@ -81,21 +81,21 @@ class QueriedHistories:
             edges = []
             for count, token in enumerate(tokens):
                 at = self._behind(place, tokens[:count])
-                wanted = self._asked[at.tree].setdefault(at.node, [])
-                if token not in wanted:
-                    wanted.append(token)
-                edges.append((at, wanted.index(token)))
+                queried_tokens = self._asked[at.tree].setdefault(at.node, [])
+                if token not in queried_tokens:
+                    queried_tokens.append(token)
+                edges.append((at, queried_tokens.index(token)))
             question.append(edges)
         self._questions.append(question)
 
     def probabilities(self, temperatures: Sequence[float], token_budget: int) -> list[Array]:
         """Returns pi(reply | history) of every query, in the order of the calls of `ask`, with
         shape [temperatures, replies]; temperature 0 is greedy decoding."""
-        asked: list[QueriedIds] = list(self._asked)
+        queried_ids: list[QueriedIds] = list(self._asked)
         by_tree = next_probabilities(
             self.network,
             self.rows(token_budget),
-            asked,
+            queried_ids,
             temperatures=temperatures,
             token_budget=token_budget,
         )

@@ -51,7 +51,7 @@ class Actors:
                 spec = self._spec_of(tree, agent)
                 if spec is None or spec.model is None:
                     continue
-                some = actor_rows(
+                agent_rows = actor_rows(
                     tree,
                     agent,
                     number=number,
@@ -62,7 +62,7 @@ class Actors:
                 )
                 # an agent that never acted has a row without a token, which no model can read
                 of_tree = rows[spec.model].setdefault(number, [])
-                of_tree += [row for row in some if row.spans or row.marks]
+                of_tree += [row for row in agent_rows if row.spans or row.marks]
         return rows
 
     def add_old_logprobs(
@@ -75,8 +75,10 @@ class Actors:
         which are models that take several optimiser steps. `together` runs the passes of several
         models."""
         passes = {
-            NetworkKey("actor", name): partial(self.learners[name].evaluate, rows_of(one, one))
-            for name, one in rows.items()
+            NetworkKey("actor", name): partial(
+                self.learners[name].evaluate, rows_of(model_rows, model_rows)
+            )
+            for name, model_rows in rows.items()
             if name in models
         }
         for key, outputs in together(passes).items():
@@ -87,22 +89,22 @@ class Actors:
     ) -> None:
         """Add the reference policies' log-probabilities. A model without an entry in `references`
         is an adapter, whose reference is its base model."""
-        for name, one in rows.items():
-            unmarked = [replace(row, marks=()) for row in rows_of(one, one)]
+        for name, model_rows in rows.items():
+            unmarked = [replace(row, marks=()) for row in rows_of(model_rows, model_rows)]
             outputs = (
                 references[name].evaluate(unmarked)
                 if name in references
                 else self.learners[name].evaluate(unmarked, reference=True)
             )
-            _add_logprobs("ref_logprobs", one, outputs)
+            _add_logprobs("ref_logprobs", model_rows, outputs)
 
     def add_old_values(self, rows: Mapping[str, ModelRows], values: Sequence[AgentValues]) -> None:
         """Add the values at rollout time to the marks of rows."""
-        for one in rows.values():
-            for number, some in one.items():
-                for place, row in enumerate(some):
+        for model_rows in rows.values():
+            for number, tree_rows in model_rows.items():
+                for place, row in enumerate(tree_rows):
                     numbers = at_marks(row, values[number][row.reader])
-                    some[place] = replace(row, old_values=numbers)
+                    tree_rows[place] = replace(row, old_values=numbers)
 
     def read(
         self, trees: Trees, rows: Mapping[str, ModelRows], numbers: Sequence[int]
@@ -110,13 +112,13 @@ class Actors:
         """Computes the values of the trees `numbers` with the value heads on the models, without
         gradient."""
         series: dict[tuple[int, str], list[float | None]] = {}
-        for name, one in rows.items():
+        for name, model_rows in rows.items():
             for number in numbers:
                 for agent in trees[number].agents:
                     if self.model(trees[number], agent) == name:
                         series[number, agent] = [None] * len(trees[number].nodes)
-            some = rows_of(one, numbers)
-            for row, part in zip(some, self.learners[name].evaluate(some), strict=True):
+            flat_rows = rows_of(model_rows, numbers)
+            for row, part in zip(flat_rows, self.learners[name].evaluate(flat_rows), strict=True):
                 for mark, value in zip(row.marks, part.values.tolist(), strict=True):
                     series[row.tree, row.reader][mark.node] = value
         values: dict[int, dict[str, Values]] = {number: {} for number in numbers}
@@ -143,13 +145,14 @@ class Actors:
         if self.value is not None and values is not None:
             targets = parts.advantage.targets(batch, values)
         by_model: dict[str, ModelRows] = {name: {} for name in rows}
-        for name, one in rows.items():
+        for name, model_rows in rows.items():
             for place, number in enumerate(numbers):
                 aims = None if targets is None else targets[place]
-                some = (
-                    with_advantages(row, advantages[place], aims) for row in one.get(number, ())
+                tree_rows = (
+                    with_advantages(row, advantages[place], aims)
+                    for row in model_rows.get(number, ())
                 )
-                by_model[name][number] = [row for row in some if row.spans or row.marks]
+                by_model[name][number] = [row for row in tree_rows if row.spans or row.marks]
         of_state = parts.critic is not None and parts.critic.of_state
         metrics = advantage_metrics(advantages, batch, values, of_state=of_state)
         return by_model, metrics
@@ -167,9 +170,9 @@ class Actors:
         actions has an advantage."""
         fits: dict[NetworkKey, tuple[Learner, list[Row], ActorObjective]] = {}
         for name, learner in learners.items():
-            if some := rows_of(rows[name], numbers):
-                objective = ActorObjective.of(parts.loss, parts.value_loss, some)
-                fits[NetworkKey("actor", name)] = learner, some, objective
+            if flat_rows := rows_of(rows[name], numbers):
+                objective = ActorObjective.of(parts.loss, parts.value_loss, flat_rows)
+                fits[NetworkKey("actor", name)] = learner, flat_rows, objective
         return {
             f"{key.model}/{name}": value
             for key, (accumulated, stepped) in fit(fits).items()
@@ -197,7 +200,7 @@ def _add_logprobs(
 ) -> None:
     """Add one number per action token to all rows of a model; `outputs` are those of `rows_of`."""
     parts = iter(outputs)
-    for some in rows.values():
-        for place, row in enumerate(some):
+    for tree_rows in rows.values():
+        for place, row in enumerate(tree_rows):
             added: dict[str, Any] = {field: tuple(next(parts).logprobs.tolist())}
-            some[place] = replace(row, **added)
+            tree_rows[place] = replace(row, **added)

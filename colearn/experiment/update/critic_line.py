@@ -26,12 +26,12 @@ def critic_line(
     """Returns the line of the update that ends at `iteration`. `values` are the values that the
     update has read, by tree number; `item_means` are the mean returns by item and turn for every
     tree."""
-    read, of_state = [trees[number] for number in values], critic.of_state
+    episodes, of_state = [trees[number] for number in values], critic.of_state
     offsets = [item_means[number] for number in values]
-    means = scaled(critic, read, list(values.values()), offsets, [{}] * len(read))
-    by_critic = list(pairs(read, list(values.values()), of_state=of_state, single=True))
-    by_item = list(pairs(read, means, of_state=of_state, single=True))
-    groups = return_groups(read, [item_name(tree.item) for tree in read])
+    means = scaled(critic, episodes, list(values.values()), offsets, [{}] * len(episodes))
+    by_critic = list(pairs(episodes, list(values.values()), of_state=of_state, single=True))
+    by_item = list(pairs(episodes, means, of_state=of_state, single=True))
+    groups = return_groups(episodes, [item_name(tree.item) for tree in episodes])
     turns = sorted({pair.turn for pair in by_critic})
     return CriticLine(
         iteration=iteration,
@@ -40,7 +40,7 @@ def critic_line(
                 turn,
                 [pair for pair in by_critic if pair.turn == turn],
                 [pair for pair in by_item if pair.turn == turn],
-                [group for some in groups.get(turn, {}).values() for group in some],
+                [group for item_groups in groups.get(turn, {}).values() for group in item_groups],
             )
             for turn in turns
         ),

@@ -63,7 +63,9 @@ class Critics:
         assert critic is not None and settings is not None and settings.path is not None
         return cls(
             critic=critic,
-            learners={key.model: one for key, one in learners.items() if key.kind == "critic"},
+            learners={
+                key.model: learner for key, learner in learners.items() if key.kind == "critic"
+            },
             tokenize=tokenize,
             max_length=settings.longest_stream(read_config(settings.path, "critic.path")),
             value_model=run.value_models.__getitem__,
@@ -107,8 +109,10 @@ class Critics:
             rows = self.rows(trees, learns, baselines, training=False)
         by_tree: list[dict[str, Values]] = [{} for _ in trees]
         for model, model_rows in rows.items():
-            some = rows_of(model_rows, model_rows)
-            for row, outputs in zip(some, self.learners[model].evaluate(some), strict=True):
+            flat_rows = rows_of(model_rows, model_rows)
+            for row, outputs in zip(
+                flat_rows, self.learners[model].evaluate(flat_rows), strict=True
+            ):
                 numbers = outputs.values.tolist()
                 by_tree[row.tree] |= self.critic.values(trees[row.tree], row.reader, row, numbers)
         return list(by_tree)
@@ -122,11 +126,11 @@ class Critics:
     ) -> None:
         """Add one number per mark to training rows: targets, or values at rollout time."""
         for model_rows in rows.values():
-            for number, some in model_rows.items():
-                for place, row in enumerate(some):
+            for number, tree_rows in model_rows.items():
+                for place, row in enumerate(tree_rows):
                     numbers = self.critic.numbers(trees[number], row.reader, row, values[number])
                     added: dict[str, Any] = {field: numbers}
-                    some[place] = replace(row, **added)
+                    tree_rows[place] = replace(row, **added)
 
     def fit(
         self,
@@ -143,11 +147,11 @@ class Critics:
         current = None if episodes is None else {number: episodes[number] for number in numbers}
         fits: dict[NetworkKey, tuple[Learner, list[Row], CriticObjective]] = {}
         for name, model_rows in rows.items():
-            some = rows_of(model_rows, numbers)
-            objective = self.objective(parts.advantage, parts.value_loss, some, current)
+            flat_rows = rows_of(model_rows, numbers)
+            objective = self.objective(parts.advantage, parts.value_loss, flat_rows, current)
             # zero gradients would still apply weight decay and momentum
             if objective.total:
-                fits[NetworkKey("critic", name)] = self.learners[name], some, objective
+                fits[NetworkKey("critic", name)] = self.learners[name], flat_rows, objective
         values: dict[int, dict[str, Values]] = {number: {} for number in numbers}
         metrics: dict[str, float] = {}
         for key, (accumulated, stepped) in fit(fits).items():
@@ -192,13 +196,13 @@ class Critics:
     def collect(
         self,
         rows: Sequence[Row],
-        read: Mapping[int, Sequence[float]],
+        by_row: Mapping[int, Sequence[float]],
         episodes: Mapping[int, Tree[Any]],
         values: Mapping[int, dict[str, Values]],
     ) -> None:
-        """Add values to `values`, by tree number. `read` is `Accumulated.values` from a pass over
+        """Add values to `values`, by tree number. `by_row` is `Accumulated.values` from a pass over
         the rows `rows` of one model."""
-        for number, numbers in read.items():
+        for number, numbers in by_row.items():
             row = rows[number]
             tree = episodes[row.tree]
             values[row.tree].update(self.critic.values(tree, row.reader, row, numbers))

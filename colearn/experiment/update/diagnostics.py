@@ -34,16 +34,16 @@ def advantage_metrics(
     if len(flat):
         metrics |= {"advantage/mean": float(np.mean(flat)), "advantage/std": float(np.std(flat))}
     if values is not None:
-        told = list(pairs(episodes, values, of_state=of_state))
-        if not told:
+        value_pairs = list(pairs(episodes, values, of_state=of_state))
+        if not value_pairs:
             return metrics  # no trained agent acted, or nothing is scored
-        explained = explained_variance(told)
+        explained = explained_variance(value_pairs)
         if explained is not None:
             metrics["critic/explained_variance"] = explained
         worth = action_worth(episodes, values)
         if worth is not None:
             metrics["critic/action_worth"] = worth
-        metrics["critic/value_mean"] = float(np.mean([pair.value for pair in told]))
+        metrics["critic/value_mean"] = float(np.mean([pair.value for pair in value_pairs]))
     return metrics
 
 
@@ -54,8 +54,8 @@ def similarity_metrics(groups: Sequence[AnswerGroup]) -> dict[str, float]:
     by_metric: dict[str, list[float]] = defaultdict(list)
     for group in groups:
         compared = list(combinations(range(len(group.answers)), 2))
-        alike = [f1(group.answers[one], [group.answers[other]]) for one, other in compared]
-        same = [group.prompts[one] == group.prompts[other] for one, other in compared]
+        alike = [f1(group.answers[first], [group.answers[second]]) for first, second in compared]
+        same_prompt = [group.prompts[first] == group.prompts[second] for first, second in compared]
         by_metric[f"{group.agent}/similarity"].append(float(np.mean(alike)))
-        by_metric[f"{group.agent}/same_prompt"].append(float(np.mean(same)))
+        by_metric[f"{group.agent}/same_prompt"].append(float(np.mean(same_prompt)))
     return {name: float(np.mean(values)) for name, values in by_metric.items()}

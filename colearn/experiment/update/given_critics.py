@@ -47,15 +47,15 @@ class GivenCritics:
 
         Errors: ConfigError, one line, for returns on another scale (`FOREIGN`).
         """
-        told: dict[str, list[Pair]] = {}
+        by_model: dict[str, list[Pair]] = {}
         for reader, agents in critics.critic.readers(episodes[0].agents).items():
-            own = [{a: v for a, v in one.items() if a in agents} for one in values]
-            some = told.setdefault(critics.value_model(reader), [])
-            some += pairs(episodes, own, of_state=critics.critic.of_state)
-        for name, some in told.items():
-            if some:
-                _check_scale(name, [pair.actual for pair in some], *self.scales[name])
-                by = float(np.mean([pair.actual - pair.value for pair in some]))
+            own_values = [{a: v for a, v in by_agent.items() if a in agents} for by_agent in values]
+            model_pairs = by_model.setdefault(critics.value_model(reader), [])
+            model_pairs += pairs(episodes, own_values, of_state=critics.critic.of_state)
+        for name, model_pairs in by_model.items():
+            if model_pairs:
+                _check_scale(name, [pair.actual for pair in model_pairs], *self.scales[name])
+                by = float(np.mean([pair.actual - pair.value for pair in model_pairs]))
                 critics.learners[name].shift(by)
 
 

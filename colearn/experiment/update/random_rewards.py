@@ -24,13 +24,17 @@ def rewards_are_random(trees: Sequence[Tree[Any]]) -> bool:
         for node in tree.nodes:
             edge = -1
             if node.parent is not None:
-                said = _by_agent({agent: one.text for agent, one in node.actions.items()})
-                edge = numbers.setdefault((histories[node.parent], said), len(numbers))
+                joint_action = _by_agent(
+                    {agent: action.text for agent, action in node.actions.items()}
+                )
+                edge = numbers.setdefault((histories[node.parent], joint_action), len(numbers))
                 reward = _reward(node)
                 if paid.setdefault(edge, reward) != reward:
                     return True
-            seen = _by_agent({agent: one.whole for agent, one in node.observations.items()})
-            histories.append(numbers.setdefault((edge, seen), len(numbers)))
+            joint_observation = _by_agent(
+                {agent: observation.whole for agent, observation in node.observations.items()}
+            )
+            histories.append(numbers.setdefault((edge, joint_observation), len(numbers)))
     return False
 
 

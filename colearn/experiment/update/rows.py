@@ -56,24 +56,24 @@ def _numbers(advantage: float | tuple[float, ...]) -> tuple[float, ...]:
     return advantage if isinstance(advantage, tuple) else (advantage,)
 
 
-def _with_spans(row: Row, kept: Sequence[bool]) -> Row:
+def _with_spans(row: Row, mask: Sequence[bool]) -> Row:
     """Returns a row with only the kept spans and the per-token numbers of these spans."""
-    if all(kept):
+    if all(mask):
         return row
     sizes = [span.end - span.start for span in row.spans]
 
     def of_kept(numbers: tuple[float, ...]) -> tuple[float, ...]:
         if not numbers:
             return ()
-        every = iter(numbers)
-        pieces = [list(itertools.islice(every, size)) for size in sizes]
+        iterator = iter(numbers)
+        pieces = [list(itertools.islice(iterator, size)) for size in sizes]
         return tuple(
-            number for piece, keep in zip(pieces, kept, strict=True) if keep for number in piece
+            number for piece, keep in zip(pieces, mask, strict=True) if keep for number in piece
         )
 
     return replace(
         row,
-        spans=tuple(span for span, keep in zip(row.spans, kept, strict=True) if keep),
+        spans=tuple(span for span, keep in zip(row.spans, mask, strict=True) if keep),
         behaviour=of_kept(row.behaviour),
         old_logprobs=of_kept(row.old_logprobs),
         ref_logprobs=of_kept(row.ref_logprobs),

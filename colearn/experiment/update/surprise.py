@@ -49,12 +49,12 @@ def surprises(
     episodes: Episodes, values: Sequence[AgentValues]
 ) -> list[Mapping[tuple[int, ...], float]]:
     """Return s (`Surprise`) for every tree, by the path of the node."""
-    found: list[Mapping[tuple[int, ...], float]] = []
+    by_tree: list[Mapping[tuple[int, ...], float]] = []
     for episode, errors in zip(episodes, GAE()(episodes, values), strict=True):
         nodes, by_path = episode.nodes, dict[tuple[int, ...], float]()
         for node, by_agent in zip(nodes, errors, strict=True):
             if node.parent is not None and by_agent:
                 path = nodes[node.parent].path
                 by_path[path] = max(by_path.get(path, 0.0), *map(abs, by_agent.values()))
-        found.append(by_path)
-    return found
+        by_tree.append(by_path)
+    return by_tree

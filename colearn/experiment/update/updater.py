@@ -114,21 +114,23 @@ class Updater:
         `done`.
         Errors: FloatingPointError naming the learner if a loss or gradient is not finite.
         """
-        parts, every = self._parts_at(trees, done), range(len(trees))
+        parts, all_numbers = self._parts_at(trees, done), range(len(trees))
         trained = {} if iteration < self.critic_alone else self.actors.learners
         still = self.given is not None and self.given.still(done)
         frozen = parts.value_loss.frozen_targets or still
         # 8, drawn first: a model that takes several steps needs old log-probabilities
         cut = partial(UpdateSchedule.minibatches, trees=trees, seed=self.seed, iteration=iteration)
         joint = cut(self.schedule)
-        own = {name: cut(one) for name, one in self.own_schedules.items() if name in trained}
-        several = {name for name in trained if sum(map(len, own.get(name, joint))) > 1}
+        own_epochs = {
+            name: cut(schedule) for name, schedule in self.own_schedules.items() if name in trained
+        }
+        several_steps = {name for name in trained if sum(map(len, own_epochs.get(name, joint))) > 1}
         # 2
         sampled_at = done if sampled_at is None else sampled_at
         rows = self.actors.rows(trees, self.token_budget, sampled_at)
         # 3
         if parts.loss.old_logprobs == "recompute":
-            self.actors.add_old_logprobs(rows, several, self.together)
+            self.actors.add_old_logprobs(rows, several_steps, self.together)
         if self.parts.loss.needs_reference:  # also after its coefficient has annealed to 0
             self.actors.add_reference_logprobs(rows, self.references)
         # 4
@@ -144,10 +146,10 @@ class Updater:
         critic_rows: Mapping[str, ModelRows] = {}
         if self.critic is not None:
             critic_rows = self.critic.rows(trees, self.actors.learns, baselines)
-        read = partial(self._read, trees, rows, critic_rows, baselines)
+        read_values = partial(self._read, trees, rows, critic_rows, baselines)
         if self.given is not None and self.critic is not None and iteration == 0:
             self.changing()
-            self.given.recentre(self.critic, trees, read())
+            self.given.recentre(self.critic, trees, read_values())
         elif parts.critic is not None and parts.value_loss.rescale and not still:
             returns = head_returns(parts.critic, self.critic, self.actors, trees, baselines)
             for learner, earned in returns:
@@ -156,7 +158,7 @@ class Updater:
         # 6
         values: list[AgentValues] | None = None
         if parts.critic is not None and (frozen or parts.value_loss.clip is not None):
-            values = read()
+            values = read_values()
             if self.critic is not None:
                 self.critic.add("old_values", critic_rows, trees, values)
             else:
@@ -168,12 +170,12 @@ class Updater:
             The first values of a tree are compared with its returns, because no step on this tree
             has been taken yet."""
             if parts.critic is not None and baselines is not None:
-                some = [trees[number] for number in numbers]
+                used_trees = [trees[number] for number in numbers]
                 offsets = [baselines[number] for number in numbers]
                 if values_read.keys().isdisjoint(numbers):
-                    self.item_means.compare(parts.critic, some, values, offsets)
+                    self.item_means.compare(parts.critic, used_trees, values, offsets)
                 factors = [shares[number] for number in numbers]
-                values = scaled(parts.critic, some, values, offsets, factors)
+                values = scaled(parts.critic, used_trees, values, offsets, factors)
             for number, by_agent in zip(numbers, values, strict=True):
                 values_read.setdefault(number, by_agent)
             return values
@@ -183,11 +185,11 @@ class Updater:
         by_metric: dict[str, list[float]] = {}
         if frozen or not parts.advantage.reads:
             if values is not None:
-                values = used(every, values)
+                values = used(all_numbers, values)
                 if self.critic is not None:
                     targets = parts.advantage.targets(trees, values)
                     self.critic.add("targets", critic_rows, trees, targets)
-            fixed, statistics = self.actors.with_advantages(rows, parts, trees, every, values)
+            fixed, statistics = self.actors.with_advantages(rows, parts, trees, all_numbers, values)
             by_metric = {key: [value] for key, value in statistics.items()}
         current = None if fixed is not None else [without_states(tree) for tree in trees]
 
@@ -219,17 +221,17 @@ class Updater:
             alone = partial(minibatch, learners={}, critic=critic)
             by_metric |= self._train(cut(self.critic_schedule), alone)[0]
             critic = None
-        team = {name: learner for name, learner in trained.items() if name not in own}
+        team = {name: learner for name, learner in trained.items() if name not in own_epochs}
         metrics, steps = self._train(joint, partial(minibatch, learners=team, critic=critic))
-        for key, some in metrics.items():
-            by_metric.setdefault(key, []).extend(some)
+        for key, step_values in metrics.items():
+            by_metric.setdefault(key, []).extend(step_values)
         runs = {
             NetworkKey("actor", name): partial(
                 self._train,
                 epochs,
                 partial(minibatch, learners={name: trained[name]}, together=one_by_one),
             )
-            for name, epochs in own.items()
+            for name, epochs in own_epochs.items()
         }
         for actor, (metrics, own_steps) in self.together(runs).items():
             by_metric |= {**metrics, f"{actor.model}/optimizer_steps": [float(own_steps)]}
@@ -243,7 +245,7 @@ class Updater:
         self.critic_line = None
         if parts.critic is not None:
             self.critic_line = critic_line(parts.critic, iteration + 1, values_read, trees, means)
-        result = {key: float(np.mean(some)) for key, some in by_metric.items()}
+        result = {key: float(np.mean(step_values)) for key, step_values in by_metric.items()}
         result |= similarity_metrics(parts.advantage.answer_groups(trees))
         result["optimizer_steps"] = float(steps)
         if self.parts.if_deterministic:
@@ -297,7 +299,7 @@ class Updater:
             self.changing()
             return accumulated, learner.step(done)
 
-        return together({key: partial(step, *one) for key, one in fits.items()})
+        return together({key: partial(step, *fit) for key, fit in fits.items()})
 
     def _parts_at(self, trees: Trees, done: float) -> Parts:
         """Returns the algorithm's parts for this update. Random rewards that are detected in

@@ -51,8 +51,8 @@ def fine_tune(
         raise ConfigError(f"--out {target}: is not empty; name another folder")
     folders = {}
     for name, model in config.models.items():
-        spoken = [d for d in dialogues if config.agents[d.agent].model == name]
-        if not spoken:
+        own_dialogues = [d for d in dialogues if config.agents[d.agent].model == name]
+        if not own_dialogues:
             continue
         field = f"models.{name}.path"
         tokenizer = load_tokenizer(model.path, field=field)
@@ -60,12 +60,12 @@ def fine_tune(
         ends = load_end_ids(model.path, field=field)
         chats = {
             agent: ChatFormat(tokenizer, model_end_ids=ends, **config.agents[agent].chat_format)
-            for agent in {dialogue.agent for dialogue in spoken}
+            for agent in {dialogue.agent for dialogue in own_dialogues}
         }
         for chat in chats.values():
             chat.check_embedded(architecture.vocab_size, field)
-        rows = [token_row(dialogue, chats[dialogue.agent]) for dialogue in spoken]
-        _check_lengths(rows, spoken, steady_positions(architecture))
+        rows = [token_row(dialogue, chats[dialogue.agent]) for dialogue in own_dialogues]
+        _check_lengths(rows, own_dialogues, steady_positions(architecture))
         arguments = trl.SFTConfig(
             num_train_epochs=epochs,
             learning_rate=learning_rate,
