@@ -85,7 +85,11 @@ def opened_reasoning(prompt: str) -> str:
 
 
 class AnswerStream:
-    """Extracts the answer, without reasoning, from a text that arrives in parts."""
+    """Extracts the answer, without reasoning, from a text that arrives in parts.
+
+    What was sent cannot be taken back: after a closing mark without an opening mark, the answer
+    follows the reasoning that was sent as text.
+    """
 
     def __init__(self) -> None:
         self._text = ""
@@ -94,7 +98,10 @@ class AnswerStream:
     def push(self, part: str) -> str:
         """Add a part of the text, and return the part of the answer that has become final."""
         self._text += part
-        return self._give(without_reasoning(self._text[: len(self._text) - _held(self._text)]))
+        answer = without_reasoning(self._text[: len(self._text) - _held(self._text)])
+        if not answer.startswith(self._sent):
+            self._sent = ""
+        return self._give(answer)
 
     def finish(self, answer: str) -> str:
         """Returns the part of the complete answer that `push` has not returned."""

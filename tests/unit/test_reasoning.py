@@ -20,7 +20,7 @@ from colearn.tasks.coop_humaneval.parse import read_answer
 from colearn.tasks.moves import read, read_compact
 from colearn.tasks.open_spiel.reply import read as read_reply
 from colearn.tasks.search.reading import read_queries, read_ranking, read_tagged
-from colearn.text.reasoning import AnswerStream, without_reasoning
+from colearn.text.reasoning import AnswerStream, is_balanced, without_reasoning
 from colearn.types import Action
 from colearn.workflow import Tool, Workflow
 from colearn.workflow.role_turn import find_call
@@ -120,16 +120,20 @@ def test_a_reader_takes_the_answer_and_no_draft(name: str) -> None:
 
 @given(st.lists(st.sampled_from(["<think>", "</think>", "a", "\n", "<", "think>", "b c"])))
 def test_parts_of_a_streamed_answer_join_to_the_answer(parts: list[str]) -> None:
-    """Unless a closing mark comes without an opening one, which takes back what was sent."""
-    text = "<think>" + "".join(parts)
-    stream, sent = AnswerStream(), ""
-    for part in ("<think>", *parts):
+    """After reasoning that nothing had opened, which was sent before its end was seen."""
+    stream, sent, text = AnswerStream(), "", "".join(parts)
+    for part in parts:
         sent += stream.push(part)
     answer = without_reasoning(text)
-    if answer.startswith(sent):
-        assert sent + stream.finish(answer) == answer
-    else:
-        assert text.count("</think>") > text.count("<think>") or "</think>" in text
+    sent += stream.finish(answer)
+    assert sent == answer if is_balanced(text) else sent.endswith(answer)
+
+
+def test_an_answer_after_a_closing_mark_that_nothing_opened_is_sent() -> None:
+    stream = AnswerStream()
+    sent = [stream.push(part) for part in ("so ", "south", "</think>", "\n", "nor", "th")]
+    assert sent == ["so ", "south", "", "", "nor", "th"]
+    assert stream.finish("north") == ""
 
 
 class Calls(Workflow[str]):
