@@ -19,6 +19,7 @@ from colearn.learn.sft.dialogues import token_row
 from colearn.types import Action
 
 pytest.importorskip("trl", reason="needs the sft extra")
+ONE_PASS: dict[str, Any] = {"epochs": 1.0, "learning_rate": 2e-5, "batch": 8}
 ANSWERS = {"ada": "abc", "ben": "xy"}
 
 
@@ -81,7 +82,7 @@ def test_a_folder_that_holds_something_is_left_as_it_is(config: Config, tmp_path
     kept.parent.mkdir()
     kept.write_text("mine")
     with pytest.raises(ConfigError, match=r"^--out .*taught: is not empty; name another folder$"):
-        fine_tune(config, data, kept.parent)
+        fine_tune(config, data, kept.parent, **ONE_PASS)
     assert [one.name for one in kept.parent.iterdir()] == ["kept"]
 
 
@@ -92,7 +93,7 @@ def test_a_dialogue_longer_than_the_model_reads_is_one_line(config: Config, tmp_
     data.write_text(json.dumps({"agent": "ada", "messages": turn}))
     line = r"^--data: line 1 of .* has 1\d\d\d tokens, and the model of 'ada' reads 1024; .*"
     with pytest.raises(ConfigError, match=line):
-        fine_tune(config, data, tmp_path / "taught")
+        fine_tune(config, data, tmp_path / "taught", **ONE_PASS)
 
 
 @pytest.mark.parametrize("text", ["", "\n \n"])
@@ -145,7 +146,7 @@ def test_the_loss_of_a_padded_batch_is_the_mean_over_the_answers_tokens(
     ]  # fmt: skip
     data = tmp_path / "dialogues.jsonl"
     data.write_text("\n".join(map(json.dumps, rows)))
-    fine_tune(config, data, tmp_path / "taught", batch=3)
+    fine_tune(config, data, tmp_path / "taught", **ONE_PASS | {"batch": 3})
     chat = ChatFormat(AutoTokenizer.from_pretrained(model))
     network = AutoModelForCausalLM.from_pretrained(model)
     scores: list[float] = []
@@ -223,5 +224,6 @@ def test_targets_that_are_not_taught_are_one_line(
     data = tmp_path / "dialogues.jsonl"
     turn = [{"role": "user", "content": "hello"}, {"role": "assistant", "content": "abc"}]
     data.write_text(json.dumps({"agent": "ada", "messages": turn}))
+    changed = config.model_copy(update={"models": {"*": chosen}})
     with pytest.raises(ConfigError, match=r"^models\.ada\.lora\.targets: [^\n]+$"):
-        fine_tune(config.model_copy(update={"models": {"*": chosen}}), data, tmp_path / "taught")
+        fine_tune(changed, data, tmp_path / "taught", **ONE_PASS)

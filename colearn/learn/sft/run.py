@@ -31,15 +31,16 @@ def fine_tune(
     data: str | Path,
     out: str | Path,
     *,
-    epochs: float = 1.0,
-    learning_rate: float = 2e-5,
-    batch: int = 8,
+    epochs: float,
+    learning_rate: float,
+    batch: int,
 ) -> dict[str, Path]:
     """Train each model that has dialogues, and write the model to OUT/MODEL, a folder that
     `models.MODEL.path` can name. Returns the folders by model.
 
     A model that several agents share is trained on the dialogues of all of them. For a model with
-    LoRA settings, an adapter is trained and then merged.
+    LoRA settings, an adapter is trained and then merged. A step is taken on `batch` dialogues; the
+    learning rate falls to 0 over `epochs` passes.
 
     Errors: ConfigError; MissingExtra without trl or datasets.
     """

@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 from tiny import register, save_model
 
+from colearn.cli.sft import sft
 from colearn.config import Config, load_config
+from colearn.config.load import dump_config
 from colearn.errors import ConfigError, MissingExtra
 from colearn.learn.sft import fine_tune, run
 
@@ -77,8 +79,9 @@ def test_a_model_is_taught_in_its_own_precision(
 def test_one_pass_at_a_rate_of_2e_5_in_steps_of_eight_dialogues_is_usual(
     arguments: list[dict[str, Any]], data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    given = config(monkeypatch, save_model(tmp_path / "model"))
-    fine_tune(given, data, tmp_path / "out")
+    given = tmp_path / "config.yaml"
+    given.write_text(dump_config(config(monkeypatch, save_model(tmp_path / "model"))))
+    sft(str(given), data, tmp_path / "out")
     (made,) = arguments
     assert (made["num_train_epochs"], made["learning_rate"]) == (1.0, 2e-5)
     assert made["per_device_train_batch_size"] == 8
@@ -91,7 +94,7 @@ def test_a_damaged_tokenizer_is_named_by_its_models_field(
     given = config(monkeypatch, save_model(folder))
     (folder / "tokenizer.json").write_text("{")
     with pytest.raises(ConfigError, match=r"^models\.ada\.path"):
-        fine_tune(given, data, tmp_path / "out")
+        fine_tune(given, data, tmp_path / "out", epochs=1.0, learning_rate=2e-5, batch=8)
 
 
 @pytest.mark.parametrize("package", ["trl", "datasets"])
@@ -105,4 +108,4 @@ def test_without_its_packages_the_extra_is_named(
     monkeypatch.setattr(run, "required", required)
     given = config(monkeypatch, save_model(tmp_path / "model"))
     with pytest.raises(MissingExtra, match=r"colearn-llm\[sft\]"):
-        fine_tune(given, data, tmp_path / "out")
+        fine_tune(given, data, tmp_path / "out", epochs=1.0, learning_rate=2e-5, batch=8)
