@@ -422,6 +422,29 @@ def test_the_loss_is_that_of_the_share_of_the_budget():
     assert set(updater.parts.loss.asked) == {0.75}
 
 
+class Reference:
+    """A copy of a learner's model, which counts its passes."""
+
+    def __init__(self, learner):
+        self.learner, self.passes = learner, 0
+
+    def evaluate(self, rows):
+        self.passes += 1
+        return self.learner.evaluate(rows)
+
+
+@pytest.mark.parametrize(("done", "passes"), [(0.25, 1), (0.75, 0)])
+def test_the_reference_is_read_until_its_weight_has_annealed_to_0(done, passes):
+    loss = PolicyGradient(kl=0.1, anneal_fraction=0.5)
+    updater = updater_of(CoLLMCC(loss=loss), cast(shared=False))
+    updater.references = {
+        name: Reference(learner) for name, learner in updater.actors.learners.items()
+    }
+    metrics = updater.update(played(2), 0, done=done)
+    assert [one.passes for one in updater.references.values()] == [passes, passes]
+    assert ("ada/kl" in metrics) == bool(passes)
+
+
 def expectiles_of(updater):
     """The expectiles of the advantages and of the value loss in each step of the critic."""
     levels, learner = [], updater.critic.learners["team"]
@@ -490,7 +513,7 @@ def test_a_critic_takes_no_step_where_no_return_is_scored():
         replace(tree, nodes=tuple(replace(node, reward=None) for node in tree.nodes))
         for tree in played(2)
     ]
-    updater.update(unscored, 1)
+    assert updater.update(unscored, 1)["optimizer_steps"] == 0.0
     assert critic.steps == 1
     assert all(weight.equal(before[name]) for name, weight in critic.weights().items())
 

@@ -131,7 +131,7 @@ class Updater:
         # 3
         if parts.loss.old_logprobs == "recompute":
             self.actors.add_old_logprobs(rows, several_steps, self.together)
-        if self.parts.loss.needs_reference:  # also after its coefficient has annealed to 0
+        if parts.loss.needs_reference:
             self.actors.add_reference_logprobs(rows, self.references)
         # 4
         trees = parts.credited(trees)
@@ -198,10 +198,13 @@ class Updater:
             learners: Mapping[str, Learner],
             critic: Critics | None = None,
             together: Together = self.together,
-        ) -> dict[str, float]:
-            """Take one step of the critic, then one step of every actor, on the trees `numbers`."""
+        ) -> tuple[dict[str, float], dict[str, float]]:
+            """Take one step of the critic, then one step of every actor, on the trees `numbers`.
+            Returns statistics of the advantages, and the metrics of the steps: empty if no model
+            took a step."""
             fit = partial(self._fit, done=done, together=together)
-            ready, values, metrics = fixed, None, dict[str, float]()
+            ready, values = fixed, None
+            statistics, metrics = dict[str, float](), dict[str, float]()
             # 9
             if critic is not None:
                 values, metrics = critic.fit(critic_rows, numbers, parts, current, fit)
@@ -212,9 +215,8 @@ class Updater:
                 assert values is not None
                 values = used(numbers, values)
                 ready, statistics = self.actors.with_advantages(rows, parts, trees, numbers, values)
-                metrics |= statistics
             # 11
-            return metrics | self.actors.fit(learners, ready, numbers, parts, fit)
+            return statistics, metrics | self.actors.fit(learners, ready, numbers, parts, fit)
 
         critic = None if still else self.critic
         if critic is not None and self.critic_schedule is not None:
@@ -267,7 +269,7 @@ class Updater:
     def _train(
         self,
         epochs: Sequence[Sequence[Sequence[int]]],
-        minibatch: Callable[[Sequence[int]], dict[str, float]],
+        minibatch: Callable[[Sequence[int]], tuple[dict[str, float], dict[str, float]]],
     ) -> tuple[dict[str, list[float]], int]:
         """Call `minibatch` for every minibatch of every epoch, until an epoch exceeds `target_kl`.
         Returns the values of each metric by minibatch, and the number of minibatches in which at
@@ -277,11 +279,11 @@ class Updater:
         for minibatches in epochs:
             divergences: list[float] = []
             for numbers in minibatches:
-                metrics = minibatch(numbers)
+                statistics, metrics = minibatch(numbers)
                 divergences += [
                     value for key, value in metrics.items() if key.endswith("/approx_kl")
                 ]
-                for key, value in metrics.items():
+                for key, value in (*statistics.items(), *metrics.items()):
                     by_metric.setdefault(key, []).append(value)
                 steps += bool(metrics)
             limit = self.target_kl
