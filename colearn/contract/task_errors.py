@@ -17,34 +17,52 @@ _LONGEST_ITEM = 80
 
 
 @contextmanager
-def asking(task: TaskOrClass, method: str, item: str | None = None) -> Iterator[None]:
-    """Context for a call of `task.METHOD`; `item` is the result of `item_name`.
+def asking(
+    task: TaskOrClass, method: str, item: str | None = None, *, split: str | None = None
+) -> Iterator[None]:
+    """Context for a call of `task.METHOD`; `item` is the result of `item_name`, and `split` the
+    split whose items are read.
 
-    Errors: TaskError if the task breaks its contract or raises any exception, including SystemExit
-    and asyncio's CancelledError, which would end a branch as if it had been cancelled. The error
-    names the task, the item and, for an exception, the source line. Other ColearnErrors and
-    KeyboardInterrupt propagate unchanged.
+    Errors: as for `calling`, and TaskError if the task breaks its contract. The error names the
+    task, and the item or the split.
+    """
+    with placed(task, item, split=split), calling(f"task.{method}:"):
+        yield
+
+
+@contextmanager
+def calling(who: str) -> Iterator[None]:
+    """Context for a call of a user's code.
+
+    Errors: TaskError, which begins with `who` and names the source line, for any exception,
+    including SystemExit and asyncio's CancelledError, which would end a branch as if it had been
+    cancelled. ColearnErrors and KeyboardInterrupt propagate unchanged.
     """
     try:
-        with placed(task, item):
-            yield
+        yield
     except (ColearnError, KeyboardInterrupt):
         raise
     except BaseException as error:
         raise TaskError(
-            f"task.{method}: raised {type(error).__name__}: {reason_of(error)} ({line_of(error)}); "
-            f"fix it there; {_place(task, item)}"
+            f"{who} raised {type(error).__name__}: {reason_of(error)} ({line_of(error)}); fix it "
+            "there"
         ) from error
 
 
 @contextmanager
-def placed(task: TaskOrClass, item: str | None = None) -> Iterator[None]:
-    """Context for the use of a task's result: adds the task and the item to a TaskError. Other
-    exceptions propagate unchanged."""
+def placed(
+    task: TaskOrClass, item: str | None = None, *, split: str | None = None
+) -> Iterator[None]:
+    """Context for the use of a task's result: adds the task, and the item or the split, to a
+    TaskError. Other exceptions propagate unchanged."""
     try:
         yield
     except TaskError as error:
-        raise TaskError(f"{error}; {_place(task, item)}") from error
+        place = f"in {(task if isinstance(task, type) else type(task)).__name__}"
+        for kind, name in (("item", item), ("split", split)):
+            if name is not None:
+                place += f", {kind} '{name}'"
+        raise TaskError(f"{error}; {place}") from error
 
 
 def item_name(item: Any) -> str:
@@ -64,8 +82,3 @@ def check_length(agent: str, tokens: int, positions: int | None) -> None:
             f"task.observe: agent '{agent}' was given {tokens} tokens, and its model reads "
             f"{positions}; show less, or name a model with a longer context"
         )
-
-
-def _place(task: TaskOrClass, item: str | None) -> str:
-    name = (task if isinstance(task, type) else type(task)).__name__
-    return f"in {name}" + ("" if item is None else f", item '{item}'")

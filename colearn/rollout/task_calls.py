@@ -29,7 +29,7 @@ def items_of(task: Task, split: str) -> Sequence[Any]:
 
     Errors: TaskError, as for all functions of this module.
     """
-    with asking(task, "items", f"of split {split}"):
+    with asking(task, "items", split=split):
         items = validate_items(task.items(split), split)
         return items if isinstance(items, Sequence) else list(items)
 

@@ -10,6 +10,7 @@ from math import isfinite
 from typing import Any
 
 from colearn.contract.reward import PromptOrText, RewardFunction
+from colearn.contract.task_errors import calling
 from colearn.errors import TaskError
 from colearn.registry.given import given, is_given
 from colearn.registry.own_code import check_function, own_function
@@ -55,15 +56,16 @@ class PythonFunction(RewardFunction):
     ) -> list[float | None]:
         """The function's rewards.
 
-        Errors: TaskError unless it returns one number or None per completion.
+        Errors: TaskError if it raises, or returns anything but one number or None per completion.
         """
         function = self._known or own_function(self.target, "task.reward")
         texts = {"prompts": prompts, "completions": completions}
         passed = {**texts, **columns, "log_extra": _discard, "log_metric": _discard}
         _check_parameters(function, self._shown, passed)
-        rewards = function(**passed)
-        if inspect.isawaitable(rewards):
-            rewards = finish(rewards)
+        with calling(f"task.reward: '{self._shown}'"):
+            rewards = function(**passed)
+            if inspect.isawaitable(rewards):
+                rewards = finish(rewards)
         if isinstance(rewards, str | bytes | Mapping):
             kind = "text" if isinstance(rewards, str | bytes) else type(rewards).__name__
             raise TaskError(

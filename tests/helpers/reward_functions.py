@@ -37,6 +37,14 @@ def no_number(prompts, completions, **_):
     return ["much"]
 
 
+def fails(prompts, completions, **_):
+    raise ValueError("no such word")
+
+
+async def fails_later(prompts, completions, **_):
+    raise ValueError("no such word")
+
+
 def not_a_number(prompts, completions, **_):
     return [float("nan")]
 

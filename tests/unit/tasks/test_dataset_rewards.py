@@ -103,6 +103,18 @@ def test_a_reward_that_is_no_finite_number_is_one_line_with_the_item(red, functi
     assert "item 'line 1 of" in str(caught.value) and "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("function", ["fails", "fails_later"])
+def test_a_reward_that_raises_is_named_with_its_line(red, function):
+    task = Dataset(red, [MATCHES, f"tests.helpers.reward_functions:{function}"])
+    state = task.reset(task.items("train")[0], RNG)
+    line = (
+        f"^task.reward: 'tests.helpers.reward_functions:{function}' raised ValueError: no such "
+        r"word \(.*reward_functions.py, line \d+\); fix it there; in Dataset, item 'line 1 of "
+    )
+    with pytest.raises(TaskError, match=line):
+        step(task, state, {"agent": "red"}, RNG, str(task.items("train")[0]))
+
+
 def test_weights_are_those_of_the_teams_functions_alone(red):
     reward = {"team": MATCHES, "draft": [MATCHES, LATER]}
     task = Dataset(red, reward, weights=(3.0,), agents=("draft", "final"))

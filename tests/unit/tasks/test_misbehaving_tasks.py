@@ -111,7 +111,7 @@ def test_whatever_a_task_raises_is_told_with_task_method_item_and_line(method, e
 def test_items_that_are_not_given_are_told_of(error):
     told = complaint(played, Raises("items", error))
     assert told.startswith(f"task.items: raised {type(error).__name__}: ")
-    assert told.endswith("; in Raises, item 'of split train'")
+    assert told.endswith("; in Raises, split 'train'")
 
 
 def test_an_interruption_is_no_mistake_of_the_task():
