@@ -132,14 +132,20 @@ def line_of(error: BaseException) -> str:
 
 
 def reason_of(error: BaseException) -> str:
-    """Returns an exception's message as one line of printable characters."""
+    """Returns an exception's message as one line of printable characters. A long message ends after
+    a whole word, so that no address or path is cut."""
     try:
         text = str(error)
     except KeyboardInterrupt:
         raise
     except BaseException:  # noqa: BLE001 - the class of the exception is foreign code
         return "its str() raises"
-    return printable(text)[:_LONGEST_REASON] or "nothing said"
+    line = printable(text)
+    if len(line) > _LONGEST_REASON:
+        cut = line[:_LONGEST_REASON]
+        words = cut.rpartition(" ")[0]
+        line = f"{words if len(words) > _LONGEST_REASON // 2 else cut} ..."
+    return line or "nothing said"
 
 
 def printable(text: str) -> str:

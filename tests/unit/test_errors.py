@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from colearn.errors import MissingExtra, required
+from colearn.errors import MissingExtra, reason_of, required
 
 
 def test_an_installed_package_is_imported() -> None:
@@ -35,3 +35,12 @@ def test_a_package_that_lacks_another_one_is_not_called_missing(
 def test_a_missing_extra_in_another_process_names_the_same_remedy() -> None:
     error = MissingExtra("bitsandbytes", "quantized")
     assert str(pickle.loads(pickle.dumps(error))) == str(error)
+
+
+def test_a_long_reason_ends_after_a_whole_word() -> None:
+    address = "https://hub.example/" + "a" * 60
+    assert reason_of(ValueError("x" * 120 + f" not at {address} or here")) == (
+        "x" * 120 + " not at ..."
+    )
+    assert reason_of(ValueError("x" * 900)) == "x" * 200 + " ..."
+    assert reason_of(ValueError(f"not at {address}")) == f"not at {address}"
