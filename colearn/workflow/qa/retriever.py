@@ -58,7 +58,7 @@ class _WordIndex:
         folder = cache_place(name)
         with FileLock(f"{folder}.lock"):
             if not folder.is_dir():
-                aside = folder.with_suffix(".partial")
+                aside = folder.with_name(f"{folder.name}.partial")
                 shutil.rmtree(aside, ignore_errors=True)
                 self._built(retriever).save(str(aside), show_progress=False)
                 aside.rename(folder)

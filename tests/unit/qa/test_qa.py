@@ -6,6 +6,7 @@ import os
 import pickle
 import sys
 
+import bm25s
 import pytest
 
 import colearn.workflow.qa.retriever as module
@@ -122,6 +123,20 @@ def test_a_folder_s_index_is_kept_and_made_anew_where_a_file_changes(tmp_path, m
     module._index.cache_clear()
     module._answer.cache_clear()
     assert [passage.text for passage in retriever.search("fox", 2)] == ["the green fox and more"]
+
+
+def test_indexes_that_differ_in_b_are_written_to_folders_of_their_own(tmp_path, monkeypatch):
+    """While they are made, too: two processes may make them at the same time."""
+    monkeypatch.setenv("COLEARN_CACHE", str(tmp_path / "cache"))
+    (tmp_path / "a.txt").write_text("the red fox")
+    written, real = [], bm25s.BM25.save
+    monkeypatch.setattr(
+        bm25s.BM25, "save", lambda *given, **more: written.append(given[1]) or real(*given, **more)
+    )
+    for b in (0.25, 0.75):
+        BM25(Folder(str(tmp_path)), b=b).search("fox", 1)
+    first, second = written
+    assert first != second
 
 
 def test_a_retriever_pickles_without_its_index():
