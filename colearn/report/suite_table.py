@@ -109,7 +109,8 @@ def read_figures(suite: SuiteSettings, folder: Path) -> Figures:
                 "the row", len(finished_runs), len(runs)
             ).removesuffix(".")
             for number, column in task_columns:
-                figure = estimate([_figure(run, column) for run in runs])
+                least = 0.0 if column.key in (TIME, COST) else None
+                figure = estimate([_figure(run, column) for run in runs], least=least)
                 values[label].append(figure)
                 if caution:
                     marks[label, number] = note(f"{location}: {caution}")

@@ -106,7 +106,7 @@ def _summarise_algorithm(
     final = _ends(runs, judged)[1]
     times = [shares(line.metrics for line in run.updates) for run in runs]
     time_use = {
-        key: estimate([of_run.get(key) for of_run in times])
+        key: estimate([of_run.get(key) for of_run in times], least=0.0)
         for key in dict.fromkeys(key for of_run in times for key in of_run)
     }
     names = dict.fromkeys(
@@ -116,7 +116,10 @@ def _summarise_algorithm(
         seeds=[run.seed for run in runs],
         metrics={name: change(runs, name) for name in names},
         overhead={
-            **{n: estimate([read(run.record) for run in runs]) for n, read in _OVERHEAD.items()},
+            **{
+                name: estimate([read(run.record) for run in runs], least=0.0)
+                for name, read in _OVERHEAD.items()
+            },
             **_costs(runs),
         },
         curves=_curves(runs, {axis: (axis, _evaluated(judged)) for axis in AXES}),
@@ -142,7 +145,7 @@ def _costs(runs: Sequence[Run]) -> dict[str, MeanEstimate | None]:
     """Cost of each of the task's services, by the service's name. A run that did not use a service
     has a cost of 0."""
     names = dict.fromkeys(name for run in runs for name in run.record.costs)
-    return {n: estimate([run.record.costs.get(n, 0.0) for run in runs]) for n in names}
+    return {n: estimate([run.record.costs.get(n, 0.0) for run in runs], least=0.0) for n in names}
 
 
 def _levels(finals: Mapping[str, Sequence[float]]) -> list[float]:
@@ -162,13 +165,19 @@ def _ends(runs: Sequence[Run], metric: str) -> tuple[list[float | None], list[fl
 
 
 def change(runs: Sequence[Run], metric: str) -> Change:
-    """Computes a metric's change from the first to the last evaluation of finished runs."""
+    """Computes a metric's change from the first to the last evaluation of finished runs. Only a
+    gain of a time, a count or a share lies below 0."""
     first, last = _ends(runs, metric)
     gains = [
         None if before is None or after is None else after - before
         for before, after in zip(first, last, strict=True)
     ]
-    return Change(first=estimate(first), last=estimate(last), gain=estimate(gains))
+    least = 0.0 if metric in _OWN else None
+    return Change(
+        first=estimate(first, least=least),
+        last=estimate(last, least=least),
+        gain=estimate(gains),
+    )
 
 
 Points = Callable[[Run], list[tuple[Line, float]]]

@@ -50,8 +50,10 @@ class Profile:
     high: list[float]
 
 
-def estimate(values: Sequence[float | None]) -> MeanEstimate | None:
-    """Return the mean of one value per seed, with Student's 95% interval.
+def estimate(values: Sequence[float | None], *, least: float | None = None) -> MeanEstimate | None:
+    """Return the mean of one value per seed, with Student's 95% interval. `least` is the least
+    possible value of the quantity, 0 for a time: the interval is cut there, which leaves its
+    coverage as it is, because no true mean lies below.
 
     For normally distributed values, the interval is exact for every number of seeds. The coverage
     is 93% for values with skewness 1, and 88% for values with skewness 2. Seeds without a finite
@@ -63,9 +65,8 @@ def estimate(values: Sequence[float | None]) -> MeanEstimate | None:
     mean, low, high = mean_band(finite[:, None])
     if finite.size == 1:
         return MeanEstimate(mean=float(mean[0]), low=None, high=None, seeds=1)
-    return MeanEstimate(
-        mean=float(mean[0]), low=float(low[0]), high=float(high[0]), seeds=finite.size
-    )
+    lower = float(low[0]) if least is None else max(float(low[0]), least)
+    return MeanEstimate(mean=float(mean[0]), low=lower, high=float(high[0]), seeds=finite.size)
 
 
 def mean_band(rows: ArrayLike) -> tuple[Array, Array, Array]:

@@ -44,6 +44,13 @@ def test_interval_of_two_seeds_is_as_wide_as_two_seeds_deserve():
     assert (both.low, both.high) == pytest.approx((0.5 - 6.3531, 0.5 + 6.3531), abs=1e-4)
 
 
+def test_the_interval_of_a_time_ends_at_0():
+    """Student's t with one degree of freedom is 12.706: 2 plus or minus 12.706."""
+    free, cut = estimate([1.0, 3.0]), estimate([1.0, 3.0], least=0.0)
+    assert free.low == pytest.approx(2.0 - 12.706, abs=1e-3)
+    assert (cut.mean, cut.low, cut.high) == (free.mean, 0.0, free.high)
+
+
 def test_equal_values_have_no_width():
     equal = estimate([0.1, 0.1, 0.1])
     assert equal.low == equal.high == pytest.approx(0.1)
