@@ -128,26 +128,26 @@ class GatewayServer:
         self._asking += 1
         try:
             async with asyncio.timeout(seconds):
-                while not (taken := self._take(most)):
+                while not (episodes := self._take(most)):
                     self._offered.clear()
                     await self._offered.wait()
         except TimeoutError:
-            taken = []
+            episodes = []
         finally:
             self._asking -= 1
-        playing += taken
-        return taken
+        playing += episodes
+        return episodes
 
     def _take(self, most: int) -> list[ProgramRun]:
         """Removes queued episodes: an equal share of them for each request that waits."""
         share = min(most, math.ceil(len(self._free) / self._asking))
-        taken: list[ProgramRun] = []
-        while len(taken) < share and self._free:
+        episodes: list[ProgramRun] = []
+        while len(episodes) < share and self._free:
             live = self._free.popleft()
             if live.queued and not live.over:
                 live.queued = False
-                taken.append(live)
-        return taken
+                episodes.append(live)
+        return episodes
 
     def describe(self, live: ProgramRun) -> dict[str, Any]:
         """Returns an episode's item and URLs, as a worker receives them."""

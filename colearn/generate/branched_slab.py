@@ -66,9 +66,9 @@ class BranchedSlab(Slab):
         return (self.device_lengths + self.device_offsets).view(-1, self.branches)
 
     def mask(self, positions: Tensor, visible_from: Tensor) -> Tensor:
-        seen = self._seen[:, :, : self._used]
+        visible = self._seen[:, :, : self._used]
         first = visible_from.view(-1, self.branches, 1)
-        return (seen & (self.key_positions()[:, None] >= first))[:, None]
+        return (visible & (self.key_positions()[:, None] >= first))[:, None]
 
     def key_positions(self) -> Tensor:
         return self._positions[:, : self._used]

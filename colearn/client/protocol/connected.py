@@ -20,20 +20,20 @@ async def while_connected(request: Request, work: Awaitable[Result]) -> Result:
     The request's body must already have been read. `work` has ended when this function returns.
     Errors: ServeError 499 if the client has disconnected.
     """
-    working, left = asyncio.ensure_future(work), False
+    working, disconnected = asyncio.ensure_future(work), False
 
     async def leave() -> None:
-        nonlocal left
+        nonlocal disconnected
         while (await request.receive())["type"] != "http.disconnect":
             pass
-        left = True
+        disconnected = True
         working.cancel()
 
     leaving = asyncio.create_task(leave())
     try:
         return await working
     except asyncio.CancelledError:
-        if left and working.cancelled():
+        if disconnected and working.cancelled():
             raise ServeError(499, "the client has closed the connection") from None
         raise
     finally:
