@@ -26,8 +26,8 @@ from colearn.client.async_agent import AsyncConversation, AsyncRemoteAgent, Repl
 from colearn.client.endpoint import TOO_LONG, Refused, RemoteError
 from colearn.contract import ActionRequest, DecPOMDP, Player, TokenAnswer
 from colearn.credit.shared_reward import SharedReward
-from colearn.rollout.branches import advance
 from colearn.rollout.executors import run_in
+from colearn.rollout.grow_tree import advance
 from colearn.rollout.growth import Growth
 from colearn.rollout.shapes import Chain
 from colearn.rollout.task_calls import pictured, rendered

@@ -29,8 +29,8 @@ from colearn.credit.shared_reward import SharedReward
 from colearn.errors import ConfigError
 from colearn.types import Tree
 
-from .branches import Barrier, advance, first_error
 from .executors import Beside, CallingThread, TurnSteps, run_in
+from .grow_tree import Barrier, advance, first_error
 from .growth import Branch, Growth
 from .quick_calls import QuickCalls
 

@@ -22,9 +22,9 @@ from colearn.contract import ActionRequest, Player, TokenAnswer, batches
 from colearn.credit.shared_reward import SharedReward
 from colearn.errors import TaskError
 from colearn.experiment.assemble import assemble
-from colearn.rollout.branches import advance
 from colearn.rollout.forks import ForkOnFirst
 from colearn.rollout.grow import Order, grow
+from colearn.rollout.grow_tree import advance
 from colearn.rollout.growth import Growth
 from colearn.rollout.shapes import Chain, KaryTree
 from colearn.types import Action, Tree

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from colearn.rollout.branches import Barrier
+from colearn.rollout.grow_tree import Barrier
 
 Path = tuple[int, ...]
 
