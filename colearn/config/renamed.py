@@ -58,9 +58,9 @@ def remedy(key: str, known: Iterable[str]) -> str:
 
 
 def current_settings(settings: dict[str, Any]) -> dict[str, Any]:
-    """Returns a recorded config with the current names of settings, and with defaults that have
-    changed since."""
-    settings = _with_recorded_baseline(settings)
+    """Returns a recorded config with the current names of settings, with defaults that have changed
+    since, and without settings that are errors since."""
+    settings = _without_ignored(_with_recorded_baseline(settings))
     compare = settings.get("compare")
     if not isinstance(compare, Mapping) or THREADS not in compare:
         return settings
@@ -76,6 +76,25 @@ def _with_recorded_baseline(settings: dict[str, Any]) -> dict[str, Any]:
     if not isinstance(critic, Mapping) or critic.get("from") or critic.get("baseline"):
         return settings
     return {**settings, "critic": {**critic, "baseline": "none"}}
+
+
+def _without_ignored(settings: dict[str, Any]) -> dict[str, Any]:
+    """Returns a recorded config without settings that had no effect: all of a critic on the actors,
+    and the clip of the loss of a solved head."""
+    critic, algorithm = settings.get("critic"), settings.get("algorithm")
+    if not isinstance(critic, Mapping):
+        return settings
+    if critic.get("share") is not None:
+        kept = {key: critic[key] for key in ("share", "baseline") if key in critic}
+        return {**settings, "critic": kept}
+    if (
+        critic.get("head") == "ridge"
+        and isinstance(algorithm, Mapping)
+        and isinstance(loss := algorithm.get("value_loss"), Mapping)
+    ):
+        unclipped = {key: value for key, value in loss.items() if key != "clip"}
+        return {**settings, "algorithm": {**algorithm, "value_loss": unclipped}}
+    return settings
 
 
 def current_suite(settings: Mapping[str, Any]) -> dict[str, Any]:

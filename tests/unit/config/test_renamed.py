@@ -69,6 +69,26 @@ def test_a_run_recorded_with_the_threads_of_its_comparison_is_read(tmp_path):
     assert (config.run.threads, config.run.seed) == (3, 4)
 
 
+@pytest.mark.parametrize(
+    ("critic", "loss"),
+    [
+        ({"share": "actor", "learning_rate": 1e-2, "lora": {}}, {"expectile": 0.9}),
+        ({"path": "x", "head": "ridge"}, {"clip": 0.2, "expectile": 0.5}),
+    ],
+)
+def test_a_run_recorded_with_settings_that_had_no_effect_is_read_without_them(
+    critic, loss, tmp_path
+):
+    algorithm = {"name": "collm_dc", "value_loss": loss}
+    recorded = {**CONFIG, "algorithm": algorithm, "critic": critic}
+    (tmp_path / "config.yaml").write_text(yaml.safe_dump(recorded))
+    config = RunFolder(tmp_path).config()
+    assert (config.critic.learning_rate, config.critic.lora) == (3e-6, None)
+    assert config.critic.model_dump(exclude_unset=True).keys() <= {*critic, "baseline"}
+    kept = {key: value for key, value in loss.items() if key != "clip"}
+    assert config.algorithm.settings == {"value_loss": kept}
+
+
 @pytest.mark.parametrize(("recorded", "each"), [(3, {"run": {"threads": 3}}), (None, {})])
 def test_a_suite_recorded_with_threads_is_read(tmp_path, recorded, each):
     folder = SuiteFolder(tmp_path)
