@@ -138,6 +138,7 @@ class Advantage(ABC):
         return {}
 
     def restore(self, state: Mapping[str, float]) -> None:
-        """The inverse of `state`."""
+        """The inverse of `state`. A run that begins calls it with an empty `state`, because its
+        advantage may be an object of an earlier run."""
         if state:
             raise TypeError(f"{type(self).__name__} remembers nothing")

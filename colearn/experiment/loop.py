@@ -87,7 +87,7 @@ class Experiment:
             self.record.rewind(resumed)
             self.progress = resumed or Progress()
             if resumed is None:
-                run.parts.advantage.restore({})  # an object may have the state of an earlier run
+                run.parts.advantage.restore({})
                 store_parts(self.progress, self.assembly)  # a given critic has means by item
             else:
                 self._publish()

@@ -518,6 +518,19 @@ def test_a_critic_takes_no_step_where_no_return_is_scored():
     assert all(weight.equal(before[name]) for name, weight in critic.weights().items())
 
 
+def test_an_action_has_an_advantage_though_no_target_of_the_critic_is_scored():
+    """With a whole return as target and a TD error as advantage: without the last reward no target
+    is known, and the first two of three actions still have theirs."""
+    advantage = GAE(lam=0.0, target_lam=1.0)
+    updater = updater_of(CoLLMCC(**PLAIN | {"advantage": advantage}), cast(shared=False))
+    [tree] = played(1)
+    last = replace(tree.nodes[-1], reward=None)
+    metrics = updater.update([replace(tree, nodes=(*tree.nodes[:-1], last))], 0)
+    assert updater.critic.learners["team"].steps == 0
+    assert metrics["advantage/actions"] == 2 * len(tree.agents)
+    assert all(learner.steps == 1 for learner in updater.actors.learners.values())
+
+
 def test_metrics_of_critics_are_means_over_those_that_took_a_step():
     """V is 0, so that the targets are the rewards."""
     updater = updater_of(CoLLMDC(**PLAIN), cast(shared=False), head=0.0)

@@ -141,10 +141,12 @@ class Critics:
         fit: Fit,
     ) -> tuple[list[AgentValues] | None, dict[str, float]]:
         """Take one step of every value model on the trees `numbers`, unless none of its targets is
-        scored. Returns metrics, and the values before the step, which the training pass reads.
+        scored. Returns metrics, and the values before the step, which the training pass reads; a
+        value model without a step has a pass of its own, because advantages may be scored.
         `episodes` are the iteration's credited trees; None: the rows already have targets, and no
         values are returned."""
         current = None if episodes is None else {number: episodes[number] for number in numbers}
+        values: dict[int, dict[str, Values]] = {number: {} for number in numbers}
         fits: dict[NetworkKey, tuple[Learner, list[Row], CriticObjective]] = {}
         for name, model_rows in rows.items():
             flat_rows = rows_of(model_rows, numbers)
@@ -152,7 +154,10 @@ class Critics:
             # zero gradients would still apply weight decay and momentum
             if objective.total:
                 fits[NetworkKey("critic", name)] = self.learners[name], flat_rows, objective
-        values: dict[int, dict[str, Values]] = {number: {} for number in numbers}
+            elif current is not None:
+                outputs = self.learners[name].evaluate(flat_rows)
+                read = {place: part.values.tolist() for place, part in enumerate(outputs)}
+                self.collect(flat_rows, read, current, values)
         metrics: dict[str, float] = {}
         for key, (accumulated, stepped) in fit(fits).items():
             if current is not None:
