@@ -8,6 +8,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from functools import partial
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
@@ -175,6 +176,8 @@ class Names:
         if callable(value):
             label = getattr(value, "__name__", type(value).__name__)
             return import_name(value) or self.add(value, label)
+        if isinstance(value, Real) and not isinstance(value, bool):  # numbers of NumPy, too
+            return int(value) if isinstance(value, Integral) else float(value)
         try:
             to_jsonable_python(value)
         except PydanticSerializationError:

@@ -248,6 +248,13 @@ def test_a_class_in_a_tasks_section_has_its_importable_name() -> None:
     }
 
 
+def test_numbers_of_numpy_in_a_section_are_numbers() -> None:
+    numbers = [np.int64(3), np.float32(0.5), True]
+    [three, half, yes] = Names().task({"name": "x", "setting": numbers})["setting"]
+    assert (type(three), type(half), yes) == (int, float, True)
+    assert (three, half) == (3, 0.5)
+
+
 @pytest.mark.parametrize(
     ("task", "line"),
     [
