@@ -72,14 +72,14 @@ class GroupBaseline(Advantage):
     def _compared(self, below: Sequence[Sequence[int]], returns: Sequence[float]) -> list[float]:
         advantages = [0.0] * len(returns)
         for node, group in enumerate(below):
-            scored = [index for index in group if not isnan(returns[index])]
+            counted = [index for index in group if not isnan(returns[index])]
             for index in group:
                 advantages[index] = nan
-            if len(group) == 1 and scored:
+            if len(group) == 1 and counted:
                 advantages[group[0]] = advantages[node]
-            elif scored:
-                compared = self.compare([returns[index] for index in scored])
-                for index, advantage in zip(scored, compared, strict=True):
+            elif counted:
+                compared = self.compare([returns[index] for index in counted])
+                for index, advantage in zip(counted, compared, strict=True):
                     advantages[index] = advantage
         return advantages
 

@@ -63,14 +63,14 @@ class Proposal:
         """Return the non-resident bytes that these phases need on the fullest device, divided by
         the bytes available there. Only the fraction `filled` of the device's memory counts as
         available. If the result is above 1, the phases do not fit."""
-        estimate, worst = self.estimate, 0.0
-        for device, peaks in (estimate.phases or {}).items():
-            capacity = estimate.capacity(device)
+        current, worst = self.estimate, 0.0
+        for device, peaks in (current.phases or {}).items():
+            capacity = current.capacity(device)
             if capacity is None:
                 continue
-            room = filled * capacity - estimate.resident[device]
+            room = filled * capacity - current.resident[device]
             for phase in phases:
                 if peaks.get(phase, 0) > filled * capacity:
-                    needed = peaks[phase] - estimate.resident[device]
+                    needed = peaks[phase] - current.resident[device]
                     worst = max(worst, needed / room if room > 0 else inf)
         return worst

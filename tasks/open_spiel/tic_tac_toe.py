@@ -93,7 +93,7 @@ class CompactTicTacToe(Compact):
 def _completes(marks: str, action: int, mark: str) -> bool:
     """Whether two cells with `mark` are in one line with the given cell."""
     return any(
-        all(marks[cell] == mark for cell in line if cell != action)
+        all(marks[other] == mark for other in line if other != action)
         for line in LINES
         if action in line
     )
