@@ -46,7 +46,6 @@ def value_loss(
         {
             "value_loss": loss,
             "value_error": plain.sum() / total,
-            "value_mean": values.sum() / total,
             "target_mean": targets.sum() / total,
             "target_square": (targets**2).sum() / total,
         }

@@ -542,6 +542,18 @@ def test_metrics_of_critics_are_means_over_those_that_took_a_step():
     assert metrics["critic/target_mean"] == pytest.approx(np.mean(rewards))
 
 
+def test_the_mean_value_is_that_of_the_values_which_the_advantages_use():
+    """Not of values between the steps."""
+    value_loss = ValueLoss(frozen_targets=True)
+    settings = PLAIN | {"value_loss": value_loss}
+    updater = updater_of(CoLLMCC(**settings), cast(shared=False), epochs=2)
+    trees = updater.parts.credited(played(2))
+    by_tree = updater.critic.read(trees)
+    used = [v for values in by_tree for own in values.values() for v in own if v is not None]
+    metrics = updater.update(played(2), 0)
+    assert metrics["critic/value_mean"] == pytest.approx(np.mean(used))
+
+
 class Shifted(Notes):
     """The same game, every reward lower by ten."""
 

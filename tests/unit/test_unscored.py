@@ -148,7 +148,7 @@ def test_a_value_without_a_scored_target_adds_no_loss_and_no_gradient():
     loss, metrics = value_loss(values, targets, torch.tensor([1.0, -9.0]), settings, total=1)
     loss.backward()
     assert loss.item() == 4.0 and values.grad.tolist() == [-4.0, 0.0]
-    assert metrics["target_mean"] == 3.0 and metrics["value_mean"] == 1.0
+    assert metrics["target_mean"] == 3.0 and metrics["value_error"] == 4.0
 
 
 @pytest.mark.parametrize("frozen", [False, True])

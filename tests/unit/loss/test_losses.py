@@ -443,7 +443,6 @@ def test_the_critics_loss_is_the_plain_square():
         {
             "value_loss": 1.25,
             "value_error": 2.5,
-            "value_mean": 2.5,
             "target_mean": 3.0,
             "target_square": 9.0,
         }
