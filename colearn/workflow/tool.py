@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from pydantic import TypeAdapter, ValidationError, create_model
+from pydantic import ConfigDict, TypeAdapter, ValidationError, create_model
 
 from colearn.errors import ColearnError, reason_of
 from colearn.text.validation import first_fault
@@ -125,7 +125,9 @@ def _arguments(function: Callable[..., Any]) -> Any:
         kind = Any if parameter.annotation is parameter.empty else parameter.annotation
         default = ... if parameter.default is parameter.empty else parameter.default
         fields[name] = (kind, default)
-    return create_model(function.__name__, **fields)
+    # without it, an infinity without a type would be given as None
+    config = ConfigDict(ser_json_inf_nan="constants")
+    return create_model(function.__name__, __config__=config, **fields)
 
 
 def run_tools(calls: Sequence[Call], tools: Mapping[str, Tool]) -> list[CallResult]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import pickle
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -233,6 +234,14 @@ def test_a_tool_that_fails_or_is_slow_gives_text():
         "slow: no result within 0.05 seconds",
     ]
     assert text[2].startswith("number: Input should be a valid integer")
+
+
+def test_a_tool_without_types_is_given_an_infinity_as_it_is():
+    async def show(number):
+        return repr(number)
+
+    tool = Tool(show)
+    assert asyncio.run(tool(tool.spell(tool.bind((), {"number": math.inf})))) == "inf"
 
 
 def test_a_tool_is_given_the_types_of_its_signature():
