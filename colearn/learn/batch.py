@@ -3,6 +3,7 @@ to ranks in rounds, so that collectives stay in step."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 
 import torch
@@ -106,17 +107,25 @@ def _positions(row: Row, width: int) -> list[int]:
     return positions + [0] * (width - len(positions))
 
 
-def micro_batches(rows: Sequence[Row], token_budget: int) -> Iterator[Micro]:
-    """Cut rows, starting with the longest, into micro-batches that fit the token budget, padding
-    included. Equal passages (model inputs) in a micro-batch count once. A passage that exceeds the
-    budget has a separate micro-batch."""
+def micro_batches(rows: Sequence[Row], token_budget: int) -> list[Micro]:
+    """Cut rows, starting with the longest, into micro-batches of about equal size that fit the
+    token budget, padding included. Equal passages (model inputs) in a micro-batch count once. A
+    passage that exceeds the budget has a separate micro-batch."""
+    ordered = sorted(enumerate(rows), key=lambda entry: (-len(entry[1].tokens), entry[1].tokens))
+    cut = list(_cut(ordered, token_budget))
+    if len(cut) > 1:
+        share = math.ceil(len({row.passage for row in rows}) / len(cut))
+        cut = list(_cut(ordered, min(token_budget, share * len(ordered[0][1].tokens))))
+    return cut
+
+
+def _cut(ordered: Iterable[tuple[int, Row]], size: int) -> Iterator[Micro]:
+    """Cut rows in order into micro-batches of at most `size` padded tokens."""
     current: Micro = []
     passages: set[Hashable] = set()
     width = 0
-    for number, row in sorted(
-        enumerate(rows), key=lambda entry: (-len(entry[1].tokens), entry[1].tokens)
-    ):
-        fits = row.passage in passages or width * (len(passages) + 1) <= token_budget
+    for number, row in ordered:
+        fits = row.passage in passages or width * (len(passages) + 1) <= size
         if current and not fits:
             yield current
             current, passages = [], set()

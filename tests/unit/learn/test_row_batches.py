@@ -215,6 +215,19 @@ def numbers(rows, budget):
 def test_rows_are_cut_by_the_budget_from_the_longest_and_what_is_read_alike_stays_together():
     # four distinct rows, of five tokens at most; the first and the third are one reading
     assert numbers(ROWS, 20) == [[0, 2, 3, 4, 1]]
-    assert numbers(ROWS, 19) == [[0, 2, 3, 4], [1]]  # 15 and 4 tokens
+    assert numbers(ROWS, 19) == [[0, 2, 3], [4, 1]]  # two passes, of two distinct rows each
     assert numbers(ROWS, 10) == [[0, 2, 3], [4, 1]]
     assert numbers(ROWS, 1) == [[0, 2], [3], [4], [1]]
+
+
+def test_the_last_micro_batch_is_not_a_remainder():
+    rows = [row(number, *range(3)) for number in range(8)]
+    assert list(map(len, numbers(rows, 28))) == [4, 4], "a budget for seven rows of four tokens"
+    assert list(map(len, numbers(rows, 12))) == [3, 3, 2]
+
+
+def test_an_even_cut_keeps_the_budget_and_takes_no_more_micro_batches():
+    lengths = [9, 6, 6, 3, 3, 3, 2]
+    rows = [row(*[number] * length) for number, length in enumerate(lengths)]
+    # by the budget alone 9 + 6, 6 + 3 + 3, 3 + 2
+    assert numbers(rows, 18) == [[0, 1], [2, 3, 4], [5, 6]]
