@@ -7,6 +7,7 @@ continues a kept game that is one step behind.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
@@ -15,7 +16,7 @@ from importlib import import_module
 from typing import Any
 
 from colearn.contract.seeding import OwnGenerators
-from colearn.errors import ConfigError, line_of, nearest, reason_of, required
+from colearn.errors import ConfigError, DataNotHere, line_of, nearest, reason_of, required
 
 from ..live_games import LiveGames
 
@@ -90,17 +91,25 @@ class _Game:
         self.env.step(action=text)
 
 
+_OF_NLTK = re.compile(r"nltk\.download\('(\w+)'\)")
+"""The remedy in NLTK's error for data that were not downloaded."""
 _live = LiveGames[tuple[GameSource, int, tuple[str, ...]], _Game]()
 
 
 def check(source: GameSource) -> None:
-    """Errors: MissingExtra without TextArena; ConfigError for a game that cannot be started."""
+    """Errors: MissingExtra without TextArena; DataNotHere for a game without its data; ConfigError
+    for a game that cannot be started."""
     known = _package() and import_module("textarena.envs.registration").ENV_REGISTRY
     if source.env not in known:
         raise ConfigError(f"task.env: no game '{source.env}'; {nearest(source.env, known)}")
     try:
         position(source, 0, ())
     except (AssertionError, TypeError, ValueError, LookupError, ImportError, OSError) as error:
+        if absent := _OF_NLTK.search(str(error)):
+            raise DataNotHere(
+                f"task.env: '{source.env}' reads NLTK's '{absent[1]}', which is not on this "
+                f"machine; run: python -m nltk.downloader {absent[1]}"
+            ) from None
         raise ConfigError(
             f"task.env: '{source.env}' does not begin with {source.players} players and these "
             f"settings ({type(error).__name__}: {reason_of(error)}); see its page in TextArena"

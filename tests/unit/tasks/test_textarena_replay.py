@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from colearn.contract import joint_observations
-from colearn.errors import ConfigError
+from colearn.errors import ConfigError, DataNotHere
 from colearn.tasks.textarena import TextArena
 from colearn.tasks.textarena import replay as replays
 
@@ -80,6 +80,22 @@ def test_a_game_that_uses_up_a_setting_is_made_from_all_of_it_again(registered):
     task = TextArena("Own-v0", settings={"names": ["ann"]})
     for seed in (0, 1):
         assert "ann begins" in task.observe(begun(task, seed), "player_0")
+
+
+class Lacks(TicTacToeEnv):
+    """Reads data that were not downloaded, as NLTK tells of it."""
+
+    def __init__(self):
+        raise LookupError("\nResource 'words' not found.\n  >>> nltk.download('words')\n  ...")
+
+
+def test_a_game_without_its_data_is_one_line_with_the_remedy(registered):
+    line = (
+        "^task.env: 'Own-v0' reads NLTK's 'words', which is not on this machine; run: python -m "
+        "nltk.downloader words$"
+    )
+    with pytest.raises(DataNotHere, match=line):
+        registered(Lacks)
 
 
 class Draws(Spends):
