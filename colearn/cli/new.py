@@ -10,15 +10,26 @@ from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
 from string import Template
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from colearn.errors import ConfigError
 
 from .options import place
 
-app = typer.Typer(name="new", help="Start your own task.")
+
+class _Kinds(TyperGroup):
+    """The kinds of what can be started; a name in the place of a kind is an error with a hint."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args[0] not in self.commands and not args[0].startswith("-"):
+            raise ConfigError(f"colearn new: no kind '{args[0]}'; write colearn new task NAME")
+        return super().resolve_command(ctx, args)
+
+
+app = typer.Typer(name="new", help="Start your own task.", cls=_Kinds)
 
 
 @app.command()
@@ -33,6 +44,10 @@ def task(
     cls = "".join(part.capitalize() for part in name.split("_"))
     _check_name(name, cls)
     folder = Path(name) if out is None else out
+    if out is None and folder.is_dir() and any(folder.iterdir()):
+        raise ConfigError(
+            f"NAME: a folder {name} is here already; choose another name, or a folder with --out"
+        )
     _write(folder, _filled(name, cls))
     print(f"{folder}: {name}.py, test_{name}.py, {name}.yaml, README.md\n\nnext:")
     if folder.resolve() != Path.cwd():

@@ -52,6 +52,9 @@ def read_manifest(folder: Path) -> AgentManifest:
     """
     path = folder / MANIFEST
     if not path.is_file():
+        agents = sorted(str(one.parent) for one in folder.glob(f"*/{MANIFEST}"))
+        if agents:
+            raise ConfigError(f"{folder}: holds exported agents; give one of {', '.join(agents)}")
         raise ConfigError(
             f"{folder}: no exported agent here (no {MANIFEST}); make one with: "
             "colearn export RUN --to DIR, and give DIR/AGENT"

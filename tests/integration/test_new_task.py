@@ -163,9 +163,16 @@ def test_no_name_gives_a_class_that_the_task_imports(folder: Path, tmp_path: Pat
 def test_a_folder_with_something_in_it_is_left_alone(colearn: Command, tmp_path: Path) -> None:
     (tmp_path / "night_shift").mkdir()
     (tmp_path / "night_shift" / "mine.txt").write_text("mine")
-    code, _, err = colearn("new", "task", "night_shift")
-    assert (code, err) == (2, "error: --out night_shift: is not empty; name another folder\n")
+    told = "a folder night_shift is here already; choose another name, or a folder with --out"
+    assert colearn("new", "task", "night_shift") == (2, "", f"error: NAME: {told}\n")
+    told = "--out night_shift: is not empty; name another folder"
+    assert colearn("new", "task", "other", "--out", "night_shift") == (2, "", f"error: {told}\n")
     assert [path.name for path in tmp_path.rglob("*")] == ["night_shift", "mine.txt"]
+
+
+def test_a_name_without_its_kind_is_one_line_with_the_remedy(colearn: Command) -> None:
+    told = "error: colearn new: no kind 'night_shift'; write colearn new task NAME\n"
+    assert colearn("new", "night_shift") == (2, "", told)
 
 
 def test_an_out_that_is_a_file_is_one_line(colearn: Command, tmp_path: Path) -> None:
