@@ -22,6 +22,17 @@ class PicturedEpisode:
     pictures: tuple[Picture | None, ...]
     """The picture after each turn; None if the task provides no picture."""
 
+    @property
+    def metrics(self) -> dict[str, float | None]:
+        """The episode's metrics, without the parts of another metric that are 0, such as
+        `reopened_text` beside `reopened`."""
+        metrics = self.record.metrics
+        return {
+            name: value
+            for name, value in metrics.items()
+            if value != 0.0 or not any(name.startswith(f"{whole}_") for whole in metrics)
+        }
+
     def drawn(self, turn: int, drawing: Drawing) -> str:
         """Returns the picture after a turn as HTML with changes marked; "" if there is none."""
         picture = self.pictures[turn] if turn < len(self.pictures) else None
