@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from colearn.errors import ConfigError, nearest
 
@@ -13,6 +13,14 @@ def check_choice(field: str, value: object, known: Iterable[str]) -> None:
     known = tuple(known)
     if value not in known:
         raise ConfigError(f"task.{field}: unknown value {value!r}; {nearest(str(value), known)}")
+
+
+def check_unset(values: Mapping[str, object], place: str) -> None:
+    """Errors: ConfigError for a setting that was set, so is not None, and has no effect at `place`,
+    for example `without task.path`."""
+    for field, value in values.items():
+        if value is not None:
+            raise ConfigError(f"task.{field}: has no effect {place}; leave it out")
 
 
 def check_whole(field: str, value: object, least: int, most: int | None = None) -> None:

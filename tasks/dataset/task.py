@@ -14,11 +14,14 @@ from colearn.contract.reward import RewardFunction
 from colearn.errors import ConfigError, TaskError
 from colearn.text.json_value import copied
 
+from ..checks import check_unset
 from .answering import AgentAnswer, Answering, AnswerRewards
 from .data import SPLIT, RowSource, read_rows
 from .prompt import AskedPrompt, read_prompt
 
 TEAM = "team"
+TEST_SHARE = 0.1
+"""Share of the rows that is held out by default."""
 _NOT_COLUMNS = ("prompt", "completion")
 """Columns that TRL does not pass to reward functions; `completion_ids` holds the sampled ids
 instead."""
@@ -44,7 +47,7 @@ class Dataset(Answering[DataItem], ReadsActions, RewardStructure, Services):
     path: a `.jsonl`, `.json`, `.csv` or `.parquet` file, or a hub name, with `subset` and `split`.
     prompt: the column with the prompts, plain text or messages.
     test_path, test_split: the held-out rows. Without these settings, the last `test_share` of the
-    rows is held out.
+    rows is held out, 0.1 by default.
     agents: names, or prompt templates by name. If only names are given, each agent reads the
     answers of the agents before it. In a template, `{prompt}` stands for the row's prompt, and
     another agent's name in braces stands for that agent's answer.
@@ -86,7 +89,7 @@ class Dataset(Answering[DataItem], ReadsActions, RewardStructure, Services):
         split: str = SPLIT,
         test_path: str | None = None,
         test_split: str | None = None,
-        test_share: float = 0.1,
+        test_share: float | None = None,
         agents: dict[str, str] | tuple[str, ...] = ("agent",),
         answer: str | None = None,
         weights: tuple[float, ...] | None = None,
@@ -99,9 +102,12 @@ class Dataset(Answering[DataItem], ReadsActions, RewardStructure, Services):
                 path=test_path or path, subset=subset, split=test_split or split
             )
         _check_sources(self.sources, test_path, test_split)
-        if not 0 < test_share < 1:
-            raise ConfigError(f"task.test_share: must lie between 0 and 1, got {test_share}")
-        self.column, self.test_share, self.steps_at_once = prompt, test_share, threads
+        if "test" in self.sources:
+            check_unset({"test_share": test_share}, "beside test_path or test_split")
+        share = TEST_SHARE if test_share is None else test_share
+        if not 0 < share < 1:
+            raise ConfigError(f"task.test_share: must lie between 0 and 1, got {share}")
+        self.column, self.test_share, self.steps_at_once = prompt, share, threads
         super().__init__(agents, answer, words)
         self.rewards = self._rewards(reward)
         self.weights = _weights(weights, len(self.rewards[TEAM]))

@@ -13,7 +13,7 @@ from colearn.workflow import Team, Workflow, WorkflowState
 from colearn.workflow.qa import exact_match
 
 from ..answers import final_answer
-from ..checks import check_choice, check_whole
+from ..checks import check_choice, check_unset, check_whole
 from ..math_duo.checker import equal, number, same_expression
 from ..math_duo.data import MathProblem, load_problems
 from ..search.items import load_questions, load_tested
@@ -72,11 +72,16 @@ class AnswerTeam(Workflow[Item], LegalActions, PrivilegedInfo):
         data: str = "generated",
         test_data: str | None = None,
         rounds: int = 2,
-        train: int = 64,
-        test: int = 64,
-        seed: int = 0,
+        train: int | None = None,
+        test: int | None = None,
+        seed: int | None = None,
     ) -> None:
         check_choice("subject", subject, ("math", "expression", "choice", "qa"))
+        if data != "generated":
+            unused = {"train": train, "test": test, "seed": seed}
+            check_unset(unused, "unless task.data is 'generated'")
+        train, test = 64 if train is None else train, 64 if test is None else test
+        seed = 0 if seed is None else seed
         for name, value in {"rounds": rounds, "train": train, "test": test}.items():
             check_whole(name, value, 1)
         self.subject, self.rounds = subject, rounds

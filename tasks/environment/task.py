@@ -27,10 +27,10 @@ from colearn.text.json_value import copied
 from colearn.text.reasoning import without_reasoning
 from colearn.types import Observation, Outcome
 
-from ..checks import check_number, check_whole
+from ..checks import check_number, check_unset, check_whole
 from ..dataset.data import RowSource, read_rows
 from ..dataset.prompt import AskedPrompt, read_prompt
-from ..dataset.task import weighted_sum
+from ..dataset.task import TEST_SHARE, weighted_sum
 from ..live_games import LiveGames
 from ..rewards.function import PythonFunction
 from .live_environment import (
@@ -79,8 +79,8 @@ class Environment(DecPOMDP[EnvironmentItem, EnvironmentState], LegalActions, Ser
     returns None or the text of the first observation. `get_reward()` returns the score of the
     episode at its end; None means that the episode is not scored. All other public methods are
     tools, described by type hints and docstrings.
-    path, prompt: rows of data as in the task `dataset`; the prompt column may be missing. Without a
-    path, all items are equal and `reset` is called without arguments.
+    path, prompt, test_share: rows of data as in the task `dataset`; the prompt column may be
+    missing. Without a path, all items are equal and `reset` is called without arguments.
     reward: further functions with TRL's signature, which also receive `environments`.
     horizon: maximum number of answers per episode. An answer without a tool call also ends the
     episode.
@@ -112,8 +112,8 @@ class Environment(DecPOMDP[EnvironmentItem, EnvironmentState], LegalActions, Ser
         factory: str,
         *,
         path: str | None = None,
-        prompt: str = "prompt",
-        test_share: float = 0.1,
+        prompt: str | None = None,
+        test_share: float | None = None,
         reward: str | tuple[str, ...] = (),
         horizon: int = 8,
         words: tuple[str, ...] = (),
@@ -124,10 +124,13 @@ class Environment(DecPOMDP[EnvironmentItem, EnvironmentState], LegalActions, Ser
         check_number("timeout", timeout, 0.01, 86400.0)
         self.timeout, self.steps_at_once = timeout, threads
         check_whole("horizon", horizon, 1)
-        check_number("test_share", test_share, 0.0, 1.0)
+        if path is None:
+            check_unset({"prompt": prompt, "test_share": test_share}, "without task.path")
+        share = TEST_SHARE if test_share is None else test_share
+        check_number("test_share", share, 0.0, 1.0)
         targets = (reward,) if isinstance(reward, str) else tuple(reward)
-        self.factory, self.path, self.column = settled(factory), path, prompt
-        self.test_share, self.horizon, self.words = test_share, horizon, tuple(words)
+        self.factory, self.path, self.column = settled(factory), path, prompt or "prompt"
+        self.test_share, self.horizon, self.words = share, horizon, tuple(words)
         self.rewards = tuple(PythonFunction(target=target) for target in targets)
         self.agents = (AGENT,)
         self._items: dict[str, Sequence[EnvironmentItem]] = {}

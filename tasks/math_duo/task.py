@@ -22,7 +22,7 @@ from colearn.text.reasoning import without_reasoning
 from colearn.types import Observation, Outcome
 
 from ..answers import code_block, final_answer
-from ..checks import check_choice, check_number, check_whole
+from ..checks import check_choice, check_number, check_unset, check_whole
 from . import reward
 from .checker import equal, number, plain_number
 from .data import MathProblem, load_problems
@@ -117,9 +117,9 @@ class MathDuo(DecPOMDP[MathProblem, MathState], Drawable, LegalActions, RewardSt
         turns: int = 4,
         rewards: Literal["shaped", "outcome"] = "shaped",
         prompt: Literal["full", "compact"] = "full",
-        train: int = 256,
-        test: int = 100,
-        seed: int = 0,
+        train: int | None = None,
+        test: int | None = None,
+        seed: int | None = None,
         seconds: float = 10.0,
     ) -> None:
         check_choice("order", order, ("parallel", "sequential"))
@@ -127,6 +127,11 @@ class MathDuo(DecPOMDP[MathProblem, MathState], Drawable, LegalActions, RewardSt
         check_choice("prompt", prompt, ("full", "compact"))
         for field, value, least in (("reasoners", reasoners, 0), ("tools", tools, 0)):
             check_whole(field, value, least, 16)
+        if data != "generated":
+            unused = {"train": train, "test": test, "seed": seed}
+            check_unset(unused, "unless task.data is 'generated'")
+        train, test = 256 if train is None else train, 100 if test is None else test
+        seed = 0 if seed is None else seed
         for field, value in (("turns", turns), ("train", train), ("test", test)):
             check_whole(field, value, 1)
         check_whole("seed", seed, 0)
