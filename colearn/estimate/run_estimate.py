@@ -18,6 +18,7 @@ from colearn.contract import HostWorker, NetworkKey, Services
 from colearn.experiment.evaluation.checked import check_evaluation
 from colearn.models.load import resolve_device
 from colearn.rollout.shapes import Chain
+from colearn.text.budget import exceeds, large_iteration
 from colearn.value_model.given import with_given_critic
 
 from .architecture import read_specs
@@ -205,11 +206,16 @@ def estimate(
             if updates is not None and machine is not None and machine.card is not None:
                 clock = Clock(run, networks, phases.memory, machine.card, processes)
                 seconds = clock.seconds(updates.totals, phases.speaking, waves)
+        steps = _steps(run, scripts, specs, updates) if run.algorithm.learns else None
+        budget = run.config.train.environment_steps
+        if steps is not None and exceeds(steps.joint_actions, budget):
+            size = f"up to {steps.joint_actions:,}"
+            warnings["train.environment_steps"] = large_iteration(size, budget)
         return Estimate(
             given=original,
             run=run,
             workload=work,
-            steps=_steps(run, scripts, specs, updates) if run.algorithm.learns else None,
+            steps=steps,
             networks=memory,
             phases=None if phases is None else phases.peaks,
             caches=None if phases is None else phases.caches,

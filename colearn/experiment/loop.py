@@ -22,6 +22,8 @@ from colearn.record import Best, Progress, RunFolder, RunRecord, RunWriter
 from colearn.record.place import named_folder
 from colearn.rollout.grow import Counts
 from colearn.rollout.task_calls import items_of
+from colearn.text.budget import exceeds, large_iteration
+from colearn.text.notes import note
 from colearn.types import Tree
 
 from .assemble import Assembly, assemble
@@ -305,6 +307,10 @@ class Experiment:
         with self._kept_if_lost():
             trees, counts = self.experience.take(self._at, pool=self._pool)
         rolled = time.perf_counter()
+        budget = self.assembly.run.config.train.environment_steps
+        if self.progress.iteration == 0 and exceeds(counts.joint_actions, budget):
+            size = f"{counts.joint_actions:,}"
+            note(f"train.environment_steps: {large_iteration(size, budget)}")
         self.listeners.rollout(trees)
         if not self.assembly.run.config.train.staleness:
             with self._kept_if_lost():

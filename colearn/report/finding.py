@@ -14,6 +14,7 @@ from colearn.statistics.over_seeds import (
     differ,
     probability_of_improvement,
 )
+from colearn.text.budget import exceeds
 
 from .show import show_estimate
 
@@ -21,8 +22,6 @@ Ends = tuple[MeanEstimate | None, MeanEstimate | None, MeanEstimate | None]
 """Estimates of the headline metric's first and last value, and of the gain within seeds."""
 
 _SPELLED_OUT = 4
-_TOLERATED = 1.1
-"""Share of the budget up to which a longer run is not mentioned."""
 RETURN = Headline()
 
 
@@ -119,7 +118,7 @@ def headline(
 def budget_note(label: str, budget: int | None, used: Sequence[int]) -> str:
     """Returns a sentence that the runs of `label` exceeded the budget of environment steps by more
     than a tenth on average; "" if they did not."""
-    if budget is None or not used or (mean := fmean(used)) <= _TOLERATED * budget:
+    if budget is None or not used or not exceeds(mean := fmean(used), budget):
         return ""
     return (
         f"{label} made {mean:,.0f} environment steps with a budget of {budget:,}, because an "

@@ -94,6 +94,22 @@ def test_a_label_of_the_comparison_is_resolved(colearn: Run, config: str) -> Non
     )
 
 
+def test_an_iteration_beyond_the_budget_is_told_before_a_run_and_in_it(
+    colearn: Run, config: str, tmp_path: Path
+) -> None:
+    _, out, err = colearn("train", config, "--dry-run", "--algorithm", "wide")
+    assert "has up to 24 environment steps, the budget is 8, and" in " ".join((out + err).split())
+    _, out, err = colearn("train", config, "--dry-run")
+    assert "environment steps, the budget" not in " ".join((out + err).split())
+    words = ("--algorithm", "wide", "--out", str(tmp_path / "run"))
+    code, _, err = colearn("train", config, *words)
+    line = (
+        "note: train.environment_steps: one iteration has 24 environment steps, the budget is 8, "
+        "and an iteration is never cut; lower train.episodes, or raise train.environment_steps"
+    )
+    assert code == 0 and err.splitlines().count(line) == 1
+
+
 def test_a_comparison_is_a_row_for_each_entry_and_writes_nothing(
     colearn: Run, config: str, tmp_path: Path
 ) -> None:
