@@ -26,7 +26,7 @@ class MetricColumn(Section):
     metric: str
     """A metric of the task's evaluation."""
     title: str
-    scale: float = Field(default=100.0, gt=0)
+    scale: float = Field(default=1.0, gt=0)
     """Factor by which the metric is multiplied; 100 prints a fraction in percent."""
     best: Literal["high", "low"] = "high"
 

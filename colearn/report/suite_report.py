@@ -17,7 +17,7 @@ from colearn.text.masking import masked, masked_settings
 from .page import render
 from .result_table import ResultCell, ResultTable
 from .show import show_number
-from .suite_table import COST, TIME, Figures, read_figures
+from .suite_table import COST, TIME, Column, Figures, read_figures
 from .write import write_tables
 
 _CAPTION = (
@@ -121,7 +121,9 @@ def _caption(suite: SuiteSettings, figures: Figures) -> str:
     else:
         seeds = f"Means over {count} seeds, intervals in summary.json."
     scales = {column.scale for column in figures.columns if column.key not in (TIME, COST)}
-    unit = "in percent, " if scales <= {100.0} else "in the units that summary.json says, "
+    unit = "in the units that summary.json says, "
+    if len(scales) < 2:
+        unit = {"1": "", "100": "in percent, "}.get(f"{max(scales, default=1.0):g}", unit)
     return _CAPTION.format(low=", ".join(low), seeds=f"Size {suite.size}. {seeds}", unit=unit)
 
 
@@ -153,6 +155,10 @@ def _html(suite: SuiteSettings, figures: Figures, folder: Path, command: str | N
     )
 
 
+def _unit(column: Column) -> str:
+    return column.key if column.scale == 1.0 else f"{column.key} times {column.scale:g}"
+
+
 def _summary(suite: SuiteSettings, figures: Figures, command: str | None) -> dict[str, object]:
     units = {TIME: "seconds per episode", COST: "tokens per agent and turn"}
     return {
@@ -169,7 +175,7 @@ def _summary(suite: SuiteSettings, figures: Figures, command: str | None) -> dic
                 "task": column.task,
                 "key": column.key,
                 "title": column.title,
-                "unit": units.get(column.key, f"{column.key} times {column.scale:g}"),
+                "unit": units.get(column.key, _unit(column)),
                 "best": "high" if column.high else "low",
             }
             for column in figures.columns

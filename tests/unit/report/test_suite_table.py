@@ -27,8 +27,8 @@ SUITE = SuiteSettings.model_validate(
             "walls": {
                 "title": "Walls",
                 "metrics": [
-                    {"metric": "iou", "title": "IoU"},
-                    {"metric": "adjacency", "title": "Adj", "best": "low"},
+                    {"metric": "iou", "title": "IoU", "scale": 100},
+                    {"metric": "adjacency", "title": "Adj", "scale": 100, "best": "low"},
                 ],
             }
         },
@@ -180,11 +180,17 @@ def test_percent_is_said_where_all_metrics_are_in_it(tmp_path):
     write_suite_report(SUITE, tmp_path, None)
     assert "All else in percent, after training." in (tmp_path / "board.md").read_text()
     plain = SUITE.model_dump()
-    plain["columns"]["walls"]["metrics"][0]["scale"] = 1.0
+    del plain["columns"]["walls"]["metrics"][0]["scale"]
     write_suite_report(SuiteSettings.model_validate(plain), tmp_path, None)
     told = (tmp_path / "board.md").read_text()
     assert "percent" not in told
     assert "All else in the units that summary.json says, after training." in told
+    del plain["columns"]["walls"]["metrics"][1]["scale"]
+    write_suite_report(SuiteSettings.model_validate(plain), tmp_path, None)
+    assert "All else after training." in (tmp_path / "board.md").read_text()
+    summary = json.loads((tmp_path / "summary.json").read_text())
+    assert [column["unit"] for column in summary["columns"][2:]] == ["iou", "adjacency"]
+    assert summary["figures"]["cc"][2]["mean"] == 0.75
 
 
 def test_names_in_brackets_are_printed_as_they_are(tmp_path):
