@@ -92,7 +92,7 @@ def _dropping_gradients(network: Network) -> list[RemovableHandle]:
 
 def _rehearse(ledger: Ledger, network: Network, work: Work, entropy: bool) -> None:
     for _ in range(2 if work.several else 1):
-        batch = make_batch(work.largest, 0, network.base.device)
+        batch = make_batch(work.largest, network.base.device)
         with marked_layers(ledger, network.base):
             outputs = network(batch, entropy=entropy)
         loss = outputs.logprobs.sum() + outputs.values.sum()

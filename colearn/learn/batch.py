@@ -20,7 +20,11 @@ Round = list[Numbered]
 """Micro-batches that run at the same time, by rank: at most one per process."""
 
 
-def make_batch(rows: Sequence[Row], pad: int, device: torch.device) -> RowBatch:
+PADDING = 0
+"""Token that fills rows up to the length of the longest one."""
+
+
+def make_batch(rows: Sequence[Row], device: torch.device) -> RowBatch:
     """Pad rows to the same length and build one batch. Rows with equal passages (equal model
     inputs) are stored once.
 
@@ -34,7 +38,7 @@ def make_batch(rows: Sequence[Row], pad: int, device: torch.device) -> RowBatch:
     repeated = len(rows) < len(all_rows)
     width = max(len(row.tokens) for row in rows)
     # Lists first, then one tensor each: a tensor per piece costs more than a small model
-    ids = [[*row.tokens, *[pad] * (width - len(row.tokens))] for row in rows]
+    ids = [[*row.tokens, *[PADDING] * (width - len(row.tokens))] for row in rows]
     positions = [_positions(row, width) for row in rows]
     token_rows: list[int] = []
     token_columns: list[int] = []

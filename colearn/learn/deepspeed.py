@@ -44,7 +44,6 @@ class DeepSpeedLearner(NetworkLearner):
         *,
         config_source: str,
         token_budget: int,
-        pad: int = 0,
         entropy: bool = False,
     ) -> None:
         if settings.head_learning_rate is not None:
@@ -57,7 +56,7 @@ class DeepSpeedLearner(NetworkLearner):
         sharded = zero["stage"] == 3
         if "offload_optimizer" in zero and has_cpu_adam():
             config["optimizer"]["params"]["torch_adam"] = False
-        super().__init__(name, network, token_budget=token_budget, pad=pad, entropy=entropy)
+        super().__init__(name, network, token_budget=token_budget, entropy=entropy)
         self.settings = settings
         # peft freezes all adapters except the active one, and a frozen weight gets no hook.
         with network.base.using(network.adapter):

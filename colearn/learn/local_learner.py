@@ -38,10 +38,9 @@ class LocalLearner(NetworkLearner):
         settings: OptimizerSettings,
         *,
         token_budget: int,
-        pad: int = 0,
         entropy: bool = False,
     ) -> None:
-        super().__init__(name, network, token_budget=token_budget, pad=pad, entropy=entropy)
+        super().__init__(name, network, token_budget=token_budget, entropy=entropy)
         self.settings = settings
         # Without cpu=True accelerate treats CPU processes as single ones.
         self._state = PartialState(cpu=self.device.type == "cpu")

@@ -42,13 +42,11 @@ class NetworkLearner(Learner):
         network: Network,
         *,
         token_budget: int,
-        pad: int = 0,
         entropy: bool = False,
     ) -> None:
         self.name = name
         self.network = network
         self.token_budget = token_budget
-        self.pad = pad
         self.entropy = entropy
         self.parameters = network.trained()
         self.steps = 0
@@ -59,9 +57,7 @@ class NetworkLearner(Learner):
 
     @updates
     def evaluate(self, rows: Sequence[Row], *, reference: bool = False) -> list[Outputs]:
-        return evaluate(
-            self.network, rows, token_budget=self.token_budget, pad=self.pad, reference=reference
-        )
+        return evaluate(self.network, rows, token_budget=self.token_budget, reference=reference)
 
     def observe(self, returns: Sequence[float], centre: float) -> None:
         """Update the value head's scale. Errors: ValueError if the network has no value head."""
@@ -95,7 +91,7 @@ class NetworkLearner(Learner):
             if spare and not self.lockstep:
                 continue
             number, micro = turn[0 if spare else self.rank]
-            batch = make_batch([row for _, row in micro], self.pad, self.device)
+            batch = make_batch([row for _, row in micro], self.device)
             outputs = self._forward(batch)
             loss = _nothing(outputs) if self.lockstep else None
             if not spare:

@@ -39,7 +39,7 @@ def next_probabilities(
     """
     by_tree: list[dict[int, Array]] = [{} for _ in queries]
     for micro in micro_batches(rows, token_budget):
-        batch = make_batch([row for _, row in micro], 0, network.base.device)
+        batch = make_batch([row for _, row in micro], network.base.device)
         nodes = [(row.tree, mark.node) for _, row in micro for mark in row.marks]
         token_ids = [queries[tree].get(node, ()) for tree, node in nodes]
         tables = _tables(network, mark_states(network, batch), token_ids, temperatures)

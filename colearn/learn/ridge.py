@@ -55,10 +55,9 @@ class RidgeLearner(NetworkLearner):
         settings: CriticSettings,
         *,
         token_budget: int,
-        pad: int = 0,
         entropy: bool = False,
     ) -> None:
-        super().__init__(name, network, token_budget=token_budget, pad=pad, entropy=entropy)
+        super().__init__(name, network, token_budget=token_budget, entropy=entropy)
         assert network.head is not None, "a critic has a value head"
         if PartialState(cpu=self.device.type == "cpu").num_processes > 1:
             raise ConfigError(

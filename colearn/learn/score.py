@@ -19,14 +19,13 @@ def evaluate(
     rows: Sequence[Row],
     *,
     token_budget: int,
-    pad: int = 0,
     reference: bool = False,
 ) -> list[Outputs]:
     """Compute the outputs of each row and return the outputs in CPU memory. `reference` disables
     adapters."""
     by_row: dict[int, Outputs] = {}
     for micro in micro_batches(rows, token_budget):
-        batch = make_batch([row for _, row in micro], pad, network.base.device)
+        batch = make_batch([row for _, row in micro], network.base.device)
         outputs = split(network(batch, reference=reference), batch)
         by_row |= {number: part for (number, _), part in zip(micro, outputs, strict=True)}
     return [by_row[number] for number in range(len(rows))]

@@ -43,8 +43,8 @@ CPU = torch.device("cpu")
 SETTINGS = OptimizerSettings(learning_rate=1e-3)
 
 
-def learner_of(network, *, budget=4096, entropy=False, pad=0):
-    return LocalLearner("x", network, SETTINGS, token_budget=budget, entropy=entropy, pad=pad)
+def learner_of(network, *, budget=4096, entropy=False):
+    return LocalLearner("x", network, SETTINGS, token_budget=budget, entropy=entropy)
 
 
 def parts_of(loss):
@@ -74,9 +74,9 @@ def stage():
     return team, trees, rows
 
 
-def policy_gradient(network, rows, loss, budget, *, pad=0):
+def policy_gradient(network, rows, loss, budget):
     """Gradient of one policy loss over all rows, and the sizes of the micro-batches."""
-    learner = learner_of(network, budget=budget, entropy=loss.needs_entropy, pad=pad)
+    learner = learner_of(network, budget=budget, entropy=loss.needs_entropy)
     parts = parts_of(loss)
     objective = ActorObjective.of(parts.loss, parts.value_loss, rows)
     sizes = []
@@ -128,11 +128,12 @@ def test_the_policy_gradient_of_an_adapter_does_not_depend_on_the_micro_batches(
     assert all(".one." in name for name in whole)
 
 
-def test_the_padding_token_changes_nothing(stage):
+def test_the_padding_token_changes_nothing(stage, monkeypatch):
     team, _, rows = stage
     network = Network(team.bases["ada"])
-    one, _, _ = policy_gradient(network, rows, PolicyGradient(), 100_000, pad=0)
-    other, _, _ = policy_gradient(network, rows, PolicyGradient(), 100_000, pad=40)
+    one, _, _ = policy_gradient(network, rows, PolicyGradient(), 100_000)
+    monkeypatch.setattr("colearn.learn.batch.PADDING", 40)
+    other, _, _ = policy_gradient(network, rows, PolicyGradient(), 100_000)
     assert relative(one, other) == 0.0
 
 
@@ -184,7 +185,7 @@ def test_the_end_token_lies_in_its_span_and_is_trained(stage):
         (row,) = team.rows(trees[number], agent)
         (span,) = [span for span in row.spans if span.node == node]
         assert row.tokens[span.end - 1] == end
-    batch = make_batch(rows, 0, CPU)
+    batch = make_batch(rows, CPU)
     outputs = Network(team.bases["ada"])(batch)
     logprobs = outputs.logprobs.detach().requires_grad_()
     parts = parts_of(PolicyGradient())
@@ -198,7 +199,7 @@ def test_the_end_token_lies_in_its_span_and_is_trained(stage):
 def test_observations_are_not_trained(stage):
     _, _, rows = stage
     for row in rows:
-        batch = make_batch([row], 0, CPU)
+        batch = make_batch([row], CPU)
         inside = [i for span in row.spans for i in range(span.start, span.end)]
         assert batch.token_ids.tolist() == [row.tokens[i] for i in inside]
 

@@ -529,7 +529,7 @@ def test_networks_with_and_without_entropy_give_the_same_logprobs():
 
     team = cast()
     (tree, *_) = play(Notes(), team, KaryTree(2))
-    batch = make_batch(team.rows(tree, "ada"), 0, torch.device("cpu"))
+    batch = make_batch(team.rows(tree, "ada"), torch.device("cpu"))
     network = Network(team.bases["ada"])
     plain, spread = network(batch), network(batch, entropy=True)
     assert torch.equal(plain.logprobs, spread.logprobs)

@@ -184,7 +184,7 @@ def scored(evaluator, network, agent):
     """pi(reply | history) of every legal reply, with its gradient, and dJ / dpi of each."""
     asked = evaluator._asked[agent]
     [row] = asked.rows(None)
-    states = mark_states(network, make_batch([row], 0, torch.device("cpu")))
+    states = mark_states(network, make_batch([row], torch.device("cpu")))
     after = network.base.logits(states).log_softmax(-1)
     place = {mark.node: number for number, mark in enumerate(row.marks)}
     [ids] = asked._asked

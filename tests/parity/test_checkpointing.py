@@ -22,7 +22,7 @@ SAME = 1e-6
 
 def trained(network, rows, *, entropy=False):
     """Gradients of the sum of squared log-probabilities and, if asked for, of the entropies."""
-    outputs = network(make_batch(rows, 0, CPU), entropy=entropy)
+    outputs = network(make_batch(rows, CPU), entropy=entropy)
     loss = outputs.logprobs.square().sum()
     if entropy:
         loss = loss + outputs.entropy.sum()
@@ -48,7 +48,7 @@ def test_checkpointing_runs_each_layer_again_in_backward_alone():
     base, runs = Base(tiny_model("llama")), []
     for layer in base.causal.model.layers:
         layer.mlp.register_forward_pre_hook(lambda *_: runs.append(torch.is_grad_enabled()))
-    network, batch = Network(base, checkpointing=True), make_batch(rows_of("a fork"), 0, CPU)
+    network, batch = Network(base, checkpointing=True), make_batch(rows_of("a fork"), CPU)
     with torch.no_grad():
         network(batch)
     assert len(runs) == 2
@@ -70,7 +70,7 @@ def test_backward_recomputes_with_the_adapter_of_its_forward_pass():
     rows = rows_of("a fork")
     plain = trained(Network(base, "a"), rows)
     network = Network(base, "a", checkpointing=True)
-    loss = network(make_batch(rows, 0, CPU)).logprobs.square().sum()
+    loss = network(make_batch(rows, CPU)).logprobs.square().sum()
     with base.using("b"):
         loss.backward()
     again = {n: p.grad for n, p in network.trained().items() if p.grad is not None}

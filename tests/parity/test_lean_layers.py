@@ -22,7 +22,7 @@ KINDS = ["llama", "qwen3", "gemma3", "mistral"]
 def passed(network, monkeypatch, least):
     """Log-probabilities and gradients, with lean layers in passes of `least` elements or more."""
     monkeypatch.setattr(base_module, "LARGE", least)
-    outputs = network(make_batch(rows_of("rows of other shapes"), 0, CPU))
+    outputs = network(make_batch(rows_of("rows of other shapes"), CPU))
     outputs.logprobs.square().sum().backward()
     gradients = {n: p.grad.clone() for n, p in network.trained().items() if p.grad is not None}
     network.zero_grad()
@@ -75,7 +75,7 @@ def test_the_last_layer_computes_the_read_positions_only(kind, name, training, m
             lambda _, inputs, output: counts.append(int(output.ne(0).any(-1).sum()))
         )
     monkeypatch.setattr(base_module, "LARGE", 0)
-    batch = make_batch(rows_of("rows of other shapes"), 0, CPU)
+    batch = make_batch(rows_of("rows of other shapes"), CPU)
     with torch.set_grad_enabled(training):
         network(batch)
     places = [*zip(batch.token_rows.tolist(), batch.token_columns.tolist(), strict=True)]
@@ -168,4 +168,4 @@ def test_small_passes_are_transformers_own(monkeypatch):
     assert LARGE == 2**19
     network = network_of("llama")
     monkeypatch.setattr(base_module, "kept_inputs", None)
-    network(make_batch(rows_of("a fork"), 0, CPU))
+    network(make_batch(rows_of("a fork"), CPU))

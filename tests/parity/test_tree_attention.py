@@ -114,7 +114,7 @@ def outcome(kind, rows, monkeypatch, blocks, *, stored=torch.float64, compute=to
         return chosen[-1]
 
     monkeypatch.setattr("colearn.models.base.by_blocks", always)
-    logprobs = network(make_batch(rows, 0, CPU)).logprobs
+    logprobs = network(make_batch(rows, CPU)).logprobs
     logprobs.square().sum().backward()
     assert chosen, "the batch asks for its blocks"
     gradients = [p.grad for p in network.trained().values() if p.grad is not None]
@@ -153,7 +153,7 @@ def test_a_sliding_window_shorter_than_a_branch_takes_the_mask(monkeypatch):
     asked = []
     monkeypatch.setattr("colearn.models.base.by_blocks", lambda *given: asked.append(given))
     base = Base(tiny_model("gemma3"))
-    batch = make_batch(rows_of("three levels"), 0, CPU)
+    batch = make_batch(rows_of("three levels"), CPU)
     longest = batch.mask.longest
     for window, times in ((longest, 1), (longest - 1, 1)):
         base.config.sliding_window = window

@@ -289,7 +289,7 @@ def measured(rows, part, logprobs, values=(), settings=None):
         entropy=None,
         values=torch.tensor(values, requires_grad=True),
     )
-    return objective(outputs, make_batch(part, 0, torch.device("cpu")))
+    return objective(outputs, make_batch(part, torch.device("cpu")))
 
 
 def test_metrics_of_tokens_are_shares_of_the_whole_minibatch():

@@ -68,7 +68,7 @@ def read(*marks: Mark, spans: tuple[ActionTokens, ...] = (), **fields: object) -
         spans=spans,
         **fields,  # type: ignore[arg-type]
     )
-    return make_batch([row], 0, torch.device("cpu"))
+    return make_batch([row], torch.device("cpu"))
 
 
 def said(*values: float, logprobs: tuple[float, ...] = ()) -> Outputs:

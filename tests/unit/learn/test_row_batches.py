@@ -46,7 +46,7 @@ ROWS = [
 
 
 def test_a_batch_holds_rows_that_are_read_alike_once():
-    batch = make_batch(ROWS, 0, CPU)
+    batch = make_batch(ROWS, CPU)
     assert batch.input_ids.shape == (4, 5), "another action or temperature is another reading"
     assert batch.actions == 5
     assert batch.action_of.tolist() == [0, 0, 1, 1, 2, 2, 3, 4, 4]
@@ -55,7 +55,7 @@ def test_a_batch_holds_rows_that_are_read_alike_once():
 
 def test_all_of_a_batch_lies_on_the_device_asked_for():
     forked = replace(ROWS[0], pieces=(Piece(0, 3, -1, 0, 0), Piece(3, 5, -1, 0, 0)))
-    batch = make_batch([forked, *ROWS], 0, torch.device("meta"))
+    batch = make_batch([forked, *ROWS], torch.device("meta"))
     tensors = {
         key: value
         for key in batch.__dataclass_fields__
@@ -72,8 +72,8 @@ def test_every_row_has_the_outputs_it_has_alone():
     network = Network(base, head=ValueHead(32))
     with torch.no_grad():
         network.head.linear.weight.fill_(0.1)
-        together = network(make_batch(ROWS, 0, CPU), entropy=True)
-        alone = [network(make_batch([one], 0, CPU), entropy=True) for one in ROWS]
+        together = network(make_batch(ROWS, CPU), entropy=True)
+        alone = [network(make_batch([one], CPU), entropy=True) for one in ROWS]
     for name in ("logprobs", "entropy", "values"):
         expected = torch.cat([getattr(one, name) for one in alone])
         assert getattr(together, name).tolist() == pytest.approx(expected.tolist(), abs=1e-6)
@@ -82,7 +82,7 @@ def test_every_row_has_the_outputs_it_has_alone():
 def test_a_row_whose_action_is_context_is_another_reading():
     """Left without an advantage, an action stays in the tokens and is no longer a span."""
     context = replace(ROWS[0], spans=(), advantages=())
-    batch = make_batch([ROWS[0], context], 0, CPU)
+    batch = make_batch([ROWS[0], context], CPU)
     assert batch.input_ids.shape[0] == 2
     assert batch.action_of.tolist() == [0, 0] and batch.token_places is None
 
@@ -97,7 +97,7 @@ def test_copies_do_not_fill_a_micro_batch():
 def test_a_window_begins_with_the_first_position_that_it_holds():
     """Two tokens, then two that have forgotten the first; the last place is padding."""
     pieces = (Piece(0, 2, -1, 0, 0), Piece(2, 4, 0, 2, 1))
-    batch = make_batch([Row(tokens=(7, 8, 9, 10), pieces=pieces), row(1, 2, 3, 4, 5)], 0, CPU)
+    batch = make_batch([Row(tokens=(7, 8, 9, 10), pieces=pieces), row(1, 2, 3, 4, 5)], CPU)
     assert batch.mask.dense(CPU)[0, 0].long().tolist() == [
         [1, 0, 0, 0, 0],
         [1, 1, 0, 0, 0],
