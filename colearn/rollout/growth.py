@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -110,7 +110,7 @@ class Growth:
         root = Node(
             index=0, parent=None, path=(), state=state, observations={}, programs=self.programs
         )
-        return self._live([(self._add(root, {}), {})])
+        return self._add([(self._observed(root, {}), {})])
 
     def resume(self, unsure: Mapping[tuple[int, ...], float]) -> list[Branch]:
         """Return the nodes from which a tree that has ended grows further; `unsure` is the critic's
@@ -254,14 +254,24 @@ class Growth:
         continuing = set(range(len(children)))
         if self.compares:
             continuing = set(self.shape.continues(node, tried, self._rng(node, tried)))
-        return self._live(
-            (self._add(child, answers, cut=number not in continuing), answers)
-            for number, (child, answers) in enumerate(children)
+        return self._add(
+            [
+                (self._observed(child, answers, cut=number not in continuing), answers)
+                for number, (child, answers) in enumerate(children)
+            ]
         )
 
-    def _live(self, branches: Iterable[Branch]) -> list[Branch]:
-        """Return the branches at whose nodes agents act next."""
-        live = [at for at in branches if not (at[0].terminal or at[0].cut)]
+    def _add(self, branches: Sequence[Branch]) -> list[Branch]:
+        """Add nodes; return the branches at whose nodes agents act next. All observations must have
+        been made, because a call that fails in a thread may be repeated in the main thread."""
+        with self._adding:  # branches may grow in several threads
+            first = len(self.nodes)
+            added = [
+                (replace(node, index=index), answers)
+                for index, (node, answers) in enumerate(branches, start=first)
+            ]
+            self.nodes += [node for node, _ in added]
+        live = [at for at in added if not (at[0].terminal or at[0].cut)]
         if self._revisits:
             self._visited += live
         return live
@@ -313,11 +323,11 @@ class Growth:
             for seat, answer in answers.items()
         }
 
-    def _add(
+    def _observed(
         self, node: Node[Any], answers: Mapping[str, TokenAnswer], *, cut: bool = False
     ) -> Node[Any]:
-        """Add an executed node, with the observation of each acting agent. `answers` contains each
-        agent's most recent answers."""
+        """Return an executed node with the observation of each acting agent. `answers` contains
+        each agent's most recent answers."""
         with placed(self.task, self.item_name):
             validate_earned(node.earned, node.turn)
         observed: dict[str, Observation] = {}
@@ -336,16 +346,12 @@ class Growth:
             if not cut:
                 ProgramEpisodes.of(self.task).abandon(node.state)
         metrics = {} if observed else measured(self.task, node.state, self.item_name)
-        with self._adding:  # branches may grow in several threads
-            node = replace(
-                node,
-                index=len(self.nodes),
-                observations=observed,
-                global_info=info,
-                privileged_info=hidden,
-                cut=cut,
-                overlong=ended_by,
-                metrics=metrics,
-            )
-            self.nodes.append(node)
-        return node
+        return replace(
+            node,
+            observations=observed,
+            global_info=info,
+            privileged_info=hidden,
+            cut=cut,
+            overlong=ended_by,
+            metrics=metrics,
+        )

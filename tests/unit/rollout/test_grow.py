@@ -155,6 +155,45 @@ def test_a_shape_chooses_children_by_credit():
     assert {node.parent for node in by_team.nodes if node.turn == 2} == {by_team.nodes[1].index}
 
 
+class FailsOnce(Notes):
+    """Its first measurement fails, as one that sets an alarm does outside the main thread."""
+
+    failed = False
+
+    def metrics(self, state: Scene) -> Mapping[str, float]:
+        if not self.failed:
+            self.failed = True
+            raise ValueError("signal only works in main thread")
+        return {}
+
+
+def test_a_call_that_fails_and_is_repeated_adds_each_child_once():
+    """The child before the one that failed was in the tree twice."""
+    task = FailsOnce(items=1)
+    growth = Growth(
+        task,
+        task.items("train")[0],
+        KaryTree(2),
+        SharedReward(),
+        players_of(task),
+        {agent: agent for agent in task.agents},
+        seed=3,
+        episode=0,
+    )
+    growth.prepare()
+    (at,) = growth.start()
+    root, _ = at
+    children = [
+        (replace(root, parent=0, path=(number,), observations={}, done=number == 1), {})
+        for number in range(2)
+    ]
+    with pytest.raises(TaskError, match="main thread"):
+        growth.settle(at, children)
+    (live,) = growth.settle(at, children)
+    assert [(node.index, node.path) for node in growth.nodes] == [(0, ()), (1, (0,)), (2, (1,))]
+    assert live[0] is growth.nodes[1]
+
+
 class Twice(KaryTree):
     """Two trees for every item."""
 
