@@ -47,18 +47,16 @@ class Channels:
         return text
 
     def context(self, before: Sequence[int], tokens: Sequence[int]) -> tuple[int, ...]:
-        """The header tokens of the message in which `tokens` end. `before` is the header of the
-        message in which they begin. Decoded in front of what follows `tokens`, the header says
-        whether a text is reasoning."""
-        header = [*before]
+        """The header tokens since the last `end`, where `before` are those in front of `tokens`.
+        Decoded in front of what follows `tokens`, they say whether a text is a header, and whether
+        it is reasoning, which only `end` closes."""
+        headers = [*before]
         for token in tokens:
-            if token in (self.start, self.channel):
-                header = [token]
-            elif token == self.end:
-                header = []
-            elif header and header[-1] != self.message:
-                header.append(token)
-        return tuple(header)
+            if token == self.end:
+                headers = []
+            elif token in (self.start, self.channel) or (headers and headers[-1] != self.message):
+                headers.append(token)
+        return tuple(headers)
 
 
 def read_channels(tokenizer: PreTrainedTokenizerBase, template: str | None) -> Channels | None:

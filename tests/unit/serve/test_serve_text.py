@@ -91,6 +91,11 @@ THOUGHT = "<think>a secret</think>"
         ("<|channel|>final<|message|>red<|return|>", "red"),
         ("red<|return|>", "red"),
         ("<|channel|>analysis<|message|>a se", "<think>a se"),
+        # only <|end|> closes reasoning
+        (
+            "<|channel|>analysis<|message|>one<|channel|>final<|message|>two<|end|>red",
+            "<think>onetwo</think>red",
+        ),
     ],
 )
 def test_the_channels_of_gpt_oss_grow_into_the_whole_text(sampled: str, text: str) -> None:
