@@ -308,5 +308,7 @@ def _end(ended: Ended) -> None:
     future, result, error = ended
     if error is None:
         future.set_result(result)
-    else:
-        future.set_exception(error)
+        return
+    if isinstance(error, StopIteration):  # which a future of asyncio refuses
+        error = RuntimeError(f"raised {error!r}")
+    future.set_exception(error)

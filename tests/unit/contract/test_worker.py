@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from contextlib import contextmanager
 from typing import Any
 
-from colearn.contract.worker import Worker
+from colearn.contract.worker import Worker, hand_over
 
 
 class Echo:
@@ -97,3 +98,16 @@ def test_an_error_around_the_steps_fails_the_jobs_and_the_next_are_answered():
     worker.submit("second")
     assert answered.wait(5)
     assert errors == [("first", "no memory")]
+
+
+def test_a_call_that_raises_stop_iteration_is_answered_as_are_those_beside_it():
+    """An asyncio future refuses this error: nobody was answered."""
+
+    async def answers():
+        stopped, other = (asyncio.get_running_loop().create_future() for _ in range(2))
+        hand_over([(stopped, None, StopIteration("empty")), (other, 3, None)])
+        both = asyncio.gather(stopped, other, return_exceptions=True)
+        return await asyncio.wait_for(both, 5)
+
+    error, result = asyncio.run(answers())
+    assert (str(error), result) == ("raised StopIteration('empty')", 3)
