@@ -123,8 +123,11 @@ class GatewayServer:
         """
         if secret not in self._workers:
             raise ServeError(404, "no such path")
-        playing = [live for live in self._workers[secret] or () if not live.over]
-        self._workers[secret], self._unable = playing, None
+        playing = self._workers[secret]
+        # the worker's other requests that wait add to the same list
+        playing = self._workers[secret] = [] if playing is None else playing
+        playing[:] = [live for live in playing if not live.over]
+        self._unable = None
         self._asking += 1
         try:
             async with asyncio.timeout(seconds):

@@ -73,6 +73,23 @@ def test_a_worker_receives_at_most_as_many_episodes_as_it_asks_for(server: Gatew
     assert [live.failure for live in lives] == ["killed"] * 2
 
 
+def test_a_worker_that_dies_fails_the_episodes_of_all_its_requests(server: GatewayServer) -> None:
+    """Those of the request that had waited longest were played by nobody until their time limit."""
+    worker = server.hire()
+
+    async def ask() -> None:
+        secret = worker.split("/")[-2]
+        asked = [asyncio.create_task(server.next_episodes(secret, 1, 1.0)) for _ in range(2)]
+        await asyncio.sleep(0.1)
+        lives.extend(server.open(item) for item in range(2))
+        await asyncio.gather(*asked)
+
+    lives = list[ProgramRun]()
+    served(server, ask())
+    assert server.lose(worker, "killed")
+    assert [live.failure for live in lives] == ["killed"] * 2
+
+
 class Looked(deque[ProgramRun]):
     """Counts how often somebody looks whether it is empty."""
 
