@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from numbers import Integral, Real
 from typing import Any
 
 from colearn.errors import TaskError
@@ -30,13 +31,13 @@ def check_frame(task: DecPOMDP[Any, Any]) -> None:
             f"task.agents: must be a tuple of different, non-empty names, got {agents!r}"
         )
     horizon = getattr(task, "horizon", None)
-    if isinstance(horizon, bool) or not isinstance(horizon, int) or horizon < 1:
+    if isinstance(horizon, bool) or not isinstance(horizon, Integral) or horizon < 1:
         raise TaskError(f"task.horizon: must be a whole number of 1 or more, got {horizon!r}")
     bounds = RewardStructure.of(task).reward_range
     if bounds is not None and not (
         isinstance(bounds, tuple)
         and len(bounds) == 2
-        and all(isinstance(bound, (int, float)) and math.isfinite(bound) for bound in bounds)
+        and all(isinstance(bound, Real) and math.isfinite(bound) for bound in bounds)
         and bounds[0] <= bounds[1]
     ):
         raise TaskError(

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 from tiny import Notes
 
 from colearn.config import load_config
 from colearn.config.resolve import resolve
+from colearn.contract.task_frame import check_frame
 from colearn.errors import TaskError
 
 
@@ -27,3 +29,9 @@ def test_a_task_that_cannot_be_played_is_one_line(member: str, value: Any, line:
     with pytest.raises(TaskError) as error:
         resolve(config, task=task)
     assert str(error.value).startswith(line)
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    task = Notes(horizon=np.int64(3))
+    task.reward_range = (np.float32(0.0), np.int64(1))
+    check_frame(task)
