@@ -80,8 +80,9 @@ def tree_attention(
     [B, T, heads, D].
     """
     if not isinstance(attention_mask, Carrier | FlexMask):
-        extras = settings.get("softcap"), settings.get("position_bias")
-        if attention_mask is not None and extras == (None, None) and _few(query, key):
+        dropout = settings.get("dropout") or None  # 0 outside of training
+        extras = settings.get("softcap"), settings.get("position_bias"), dropout
+        if attention_mask is not None and extras == (None, None, None) and _few(query, key):
             return _grouped(query, key, value, attention_mask, scaling), None
         return sdpa_attention_forward(
             module, query, key, value, attention_mask, scaling=scaling, **settings

@@ -35,3 +35,11 @@ def test_a_limit_of_scores_is_left_to_transformers_which_refuses_it():
     mask = torch.ones(4, 1, 1, 10, dtype=torch.bool)
     with pytest.raises(ValueError, match="softcap"):
         tree_attention(MODULE, rows(6, 1), rows(2, 10), rows(2, 10), mask, softcap=30.0)
+
+
+def test_supervised_training_drops_weights_of_attention_however_large_the_keys_are() -> None:
+    module = SimpleNamespace(num_key_value_groups=1, is_causal=True)
+    query, keys = torch.ones(1, 2, 4, 8), torch.ones(1, 2, 2**14, 8)
+    mask = torch.ones(1, 1, 4, 2**14, dtype=torch.bool)
+    found, _ = tree_attention(module, query, keys, keys, mask, dropout=0.5)
+    assert found.std() > 1e-3  # each query kept other weights; without dropout all results are 1
