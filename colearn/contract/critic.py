@@ -89,10 +89,10 @@ class Critic(ABC):
     def numbers(
         self, tree: Tree[Any], reader: str, row: Row, values: AgentValues
     ) -> tuple[float, ...]:
-        """The inverse of `values`: for each mark, the mean over the agents that have a value there.
-        Agents whose values are the same number share this number; values that are not scored are
-        left out of the mean."""
-        agents = self.readers(tree.agents)[reader]
+        """The inverse of `values`: for each mark, the mean over the row's trained agents that have
+        a value there. Agents whose values are the same number share this number; values that are
+        not scored are left out of the mean."""
+        agents = row.agents or self.readers(tree.agents)[reader]
         return tuple(
             _shared(
                 value

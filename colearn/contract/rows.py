@@ -68,6 +68,9 @@ class Row:
     """Index of the row's tree in the iteration."""
     reader: str = ""
     """The agent, for an actor's row; the critic's reader, for a value model's row."""
+    agents: tuple[str, ...] = ()
+    """The reader's agents that a trained model plays, for a value model's row; empty: all agents of
+    the reader."""
     behaviour: tuple[float, ...] = ()
     advantages: tuple[float, ...] = ()
     old_logprobs: tuple[float, ...] = ()

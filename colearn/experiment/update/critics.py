@@ -87,12 +87,13 @@ class Critics:
         rows: dict[str, ModelRows] = {model: {} for model in self.learners}
         for number, tree in enumerate(trees):
             for reader, agents in self.critic.readers(tree.agents).items():
-                if any(learns(tree, agent) for agent in agents):
+                trained = tuple(agent for agent in agents if learns(tree, agent))
+                if trained:
                     row = make(tree, reader, self.tokenize, limit=self.max_length)
                     if row.marks:
-                        row = replace(row, tree=number, reader=reader)
+                        row = replace(row, tree=number, reader=reader, agents=trained)
                         if baselines is not None:
-                            row = baselined(row, self.critic, tree, agents, baselines[number])
+                            row = baselined(row, self.critic, tree, trained, baselines[number])
                         rows[self.value_model(reader)].setdefault(number, []).append(row)
         return rows
 

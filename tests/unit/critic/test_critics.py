@@ -3,6 +3,7 @@ from math import nan
 
 import pytest
 from trees import chain, tree
+from updates import new_critics
 
 from colearn.contract.rows import Mark
 from colearn.critic.centralized import TEAM, Centralized
@@ -127,6 +128,15 @@ def test_a_value_of_several_agents_has_the_mean_of_their_targets():
     same = dict.fromkeys(("alice", "bob", "carol"), (third, nan, None))
     three = dataclasses.replace(turns, agents=tuple(same))
     assert critic.numbers(three, TEAM, row, same) == pytest.approx((third, nan), nan_ok=True, abs=0)
+
+
+def test_the_target_of_a_central_value_leaves_the_payoff_of_an_opponent_out():
+    """In a game of zero sum, the mean over both players would be 0."""
+    critics = new_critics(Centralized(), {TEAM: None})
+    (rows,) = critics.rows([chain([0.0, 1.0])], lambda _, agent: agent == "bob").values()
+    (row,) = rows[0]
+    targets = {"alice": (-1.0, -1.0, None), "bob": (1.0, 1.0, None)}
+    assert Centralized().numbers(chain([0.0, 1.0]), TEAM, row, targets) == (1.0, 1.0)
 
 
 def test_a_central_value_is_every_agents_whoever_acts():
