@@ -81,7 +81,7 @@ class Actors:
             for name, model_rows in rows.items()
             if name in models
         }
-        for key, outputs in together(passes).items():
+        for key, outputs in together(passes).items() if passes else ():
             _add_logprobs("old_logprobs", rows[key.model], outputs)
 
     def add_reference_logprobs(

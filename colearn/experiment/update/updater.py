@@ -235,7 +235,7 @@ class Updater:
             )
             for name, epochs in own_epochs.items()
         }
-        for actor, (metrics, own_steps) in self.together(runs).items():
+        for actor, (metrics, own_steps) in self.together(runs).items() if runs else ():
             by_metric |= {**metrics, f"{actor.model}/optimizer_steps": [float(own_steps)]}
         # 12
         refresh = self.parts.loss.reference_update_every
