@@ -12,7 +12,7 @@ from colearn.errors import ConfigError, nearest
 from colearn.workflow import Answer, Team, Tool, ToolError, Workflow, WorkflowState
 from colearn.workflow.qa import BM25, Dense, Passage, Passages, Retriever, accuracy, exact_match, f1
 
-from ..checks import check_choice, check_unset, check_whole
+from ..checks import check_choice, check_whole
 from .guess import guess
 from .items import load_corpus, load_questions
 from .prompts import COMPACT, FULL, SYSTEM, compact_documents, full_documents
@@ -29,8 +29,7 @@ class SearchTeam(Workflow[Question], LegalActions, PrivilegedInfo):
 
     The metric `recall` is the share of supporting passages that the team found.
 
-    `data`: 'generated', questions about an invented country, ready within seconds on any machine,
-    with `kinds`, `world_seed`, `people` and `towns`;
+    `data`: 'generated', questions about an invented country, ready within seconds on any machine;
     'packaged', a few general questions; 'hotpotqa', '2wiki', 'musique' or 'nq' from the hub; or the
     path of a .jsonl/.csv file. `corpus` is a folder to search, required for data from the hub or
     from a file. `encoder` is a sentence encoder (folder or hub name) that replaces BM25 as the
@@ -53,30 +52,25 @@ class SearchTeam(Workflow[Question], LegalActions, PrivilegedInfo):
         data: str = "generated",
         corpus: str | None = None,
         encoder: str | None = None,
-        kinds: Sequence[str] | None = None,
-        world_seed: int | None = None,
-        people: int | None = None,
-        towns: int | None = None,
+        kinds: Sequence[str] = KINDS,
+        world_seed: int = 0,
+        people: int = 48,
+        towns: int = 12,
         documents: int = 3,
         longest: int = 30,
         prompt: Literal["full", "compact"] = "full",
     ) -> None:
-        made = {"seed": world_seed, "people": people, "towns": towns}
-        if data != "generated":
-            of_world = {"kinds": kinds, "world_seed": world_seed, "people": people, "towns": towns}
-            check_unset(of_world, "unless task.data is 'generated'")
-        kinds = KINDS if kinds is None else kinds
         for kind in kinds:
             if kind not in KINDS:
                 raise ConfigError(f"task.kinds: unknown kind '{kind}'; {nearest(kind, KINDS)}")
         check_choice("prompt", prompt, ("full", "compact"))
         check_whole("documents", documents, 1)
         check_whole("longest", longest, 1)
-        world = World(**{name: value for name, value in made.items() if value is not None})
-        check_whole("world_seed", world.seed, 0)
-        check_whole("people", world.people, 1, MOST_PEOPLE)
-        check_whole("towns", world.towns, 1, MOST_TOWNS)
+        check_whole("world_seed", world_seed, 0)
+        check_whole("people", people, 1, MOST_PEOPLE)
+        check_whole("towns", towns, 1, MOST_TOWNS)
         self.documents, self.longest, self.prompt = documents, longest, prompt
+        world = World(seed=world_seed, people=people, towns=towns)
         self._questions, packaged = load_questions(data, world, kinds)
         searched = load_corpus(corpus, packaged, data) if self.searches else Passages(())
         self.retriever: Retriever = BM25(searched) if encoder is None else Dense(searched, encoder)

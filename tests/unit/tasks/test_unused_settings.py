@@ -14,7 +14,6 @@ from colearn.tasks.dataset.task import Dataset
 from colearn.tasks.debate import Debate
 from colearn.tasks.environment import Environment
 from colearn.tasks.math_duo import MathDuo
-from colearn.tasks.search.mhgpo import MHGPOTeam
 
 MATCHES = "tests.helpers.reward_functions:matches"
 OTHER_DATA = "has no effect unless task.data is 'generated'; leave it out"
@@ -31,20 +30,6 @@ def test_what_generates_problems_is_refused_beside_a_file(
     assert len(team(data=str(path)).items("train")) == 18
     with pytest.raises(ConfigError, match=f"^task.{setting}: {re.escape(OTHER_DATA)}$"):
         team(data=str(path), **{setting: 4})
-
-
-@pytest.mark.parametrize(
-    "setting", [{"kinds": ("single",)}, {"world_seed": 0}, {"people": 4}, {"towns": 2}]
-)
-def test_what_makes_a_country_is_refused_beside_other_questions(setting: dict[str, Any]) -> None:
-    (name,) = setting
-    with pytest.raises(ConfigError, match=f"^task.{name}: {re.escape(OTHER_DATA)}$"):
-        MHGPOTeam(data="packaged", **setting)
-
-
-def test_a_country_has_the_given_people_and_otherwise_its_own_numbers() -> None:
-    """A passage for each of 4 people and of 12 towns."""
-    assert len(MHGPOTeam(people=4).retriever.corpus.passages()) == 16
 
 
 @pytest.mark.parametrize("setting", [{"prompt": "prompt"}, {"test_share": 0.5}])
