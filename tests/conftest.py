@@ -33,6 +33,7 @@ NOT_FAST = {
         *("search_teams", "sokoban", "sudoku", "tabular_evaluate", "writing_tasks"),
         *("output", "reasoning_gym", "reasoning_gym_answers"),
         *("critic_worth", "repeats", "result_html"),
+        *("hostile_inputs", "server_link", "server_process"),
         *("adapter_folders", "duration", "program_agents", "token_budget", "workers"),
     )
 }

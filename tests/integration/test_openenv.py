@@ -17,7 +17,7 @@ import pytest
 
 from colearn.errors import TaskError
 from colearn.tasks.openenv import OpenEnv
-from colearn.tasks.openenv.sessions import _idle
+from colearn.tasks.openenv.sessions import _idle_at
 from colearn.testing import check_task
 
 pytestmark = pytest.mark.frameworks
@@ -136,10 +136,10 @@ def test_an_ended_episodes_session_serves_the_next_and_one_that_the_server_lost_
         for seed in range(3):
             state = opened(task, seed)
             assert answered(task, state, right(state)).reward == 1.0
-        [session] = _idle[url]
+        [session] = _idle_at(url)
         session.close()
         state = opened(task)
-        assert _idle[url] == []
+        assert _idle_at(url) == []
         assert answered(task, state, right(state)).reward == 1.0
 
 
