@@ -309,6 +309,9 @@ def _end(ended: Ended) -> None:
     if error is None:
         future.set_result(result)
         return
-    if isinstance(error, StopIteration):  # which a future of asyncio refuses
-        error = RuntimeError(f"raised {error!r}")
-    future.set_exception(error)
+    future.set_exception(accepted_error(error))
+
+
+def accepted_error(error: BaseException) -> BaseException:
+    """Returns an error that a future of asyncio accepts: itself, but for a StopIteration."""
+    return RuntimeError(f"raised {error!r}") if isinstance(error, StopIteration) else error

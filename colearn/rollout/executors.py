@@ -14,7 +14,7 @@ from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
-from colearn.contract.worker import Ended, hand_over
+from colearn.contract.worker import Ended, accepted_error, hand_over
 from colearn.errors import TaskError
 
 Result = TypeVar("Result")
@@ -31,7 +31,14 @@ also be idle for at least half of its duration."""
 
 async def run_in(pool: Executor, work: Callable[..., Any], *arguments: Any) -> Any:
     """Run a function in a pool and return its result."""
-    return await asyncio.get_running_loop().run_in_executor(pool, partial(work, *arguments))
+    return await asyncio.get_running_loop().run_in_executor(pool, partial(_call, work, *arguments))
+
+
+def _call(work: Callable[..., Any], *arguments: Any) -> Any:
+    try:
+        return work(*arguments)
+    except StopIteration as error:
+        raise accepted_error(error) from error
 
 
 class CallingThread:

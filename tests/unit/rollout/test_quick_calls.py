@@ -16,7 +16,7 @@ import pytest
 
 from colearn.errors import TaskError
 from colearn.rollout import quick_calls
-from colearn.rollout.executors import Beside, CallingThread
+from colearn.rollout.executors import Beside, CallingThread, run_in
 from colearn.rollout.quick_calls import QuickCalls
 
 SLOW = 0.2
@@ -232,3 +232,17 @@ def test_a_slow_function_that_sets_an_alarm_returns_to_the_main_thread() -> None
         return [await calls(slow_alarm) for _ in range(3)]
 
     assert run(work) == ["MainThread"] * 3
+
+
+def test_a_call_in_a_thread_that_raises_stop_iteration_is_answered() -> None:
+    """An asyncio future refuses this error: the caller waited for ever."""
+
+    def empty() -> None:
+        raise StopIteration("empty")
+
+    async def called() -> None:
+        with ThreadPoolExecutor(1) as pool:
+            await asyncio.wait_for(run_in(pool, empty), 5)
+
+    with pytest.raises(RuntimeError, match=r"^raised StopIteration\('empty'\)$"):
+        asyncio.run(called())
