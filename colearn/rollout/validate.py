@@ -59,11 +59,7 @@ def validate_observation(value: str | Observation | None, agent: str) -> Observa
     for text in (observation.text, *system, *(part for turn in observation.turns for part in turn)):
         if not isinstance(text, str):
             raise TaskError(f"{prefix} a {type(text).__name__} in system or turns, must be str")
-        if not is_unicode(text):
-            raise TaskError(
-                f"{prefix} half of a surrogate pair, which no tokenizer takes; replace it with "
-                "text.encode(errors='replace').decode()"
-            )
+        _check_unicode(text, f"{prefix} half of a surrogate pair, which no tokenizer takes")
     if observation.limits is not None:
         _validate_limits(observation.limits, prefix)
     if observation.tokens:
@@ -91,12 +87,13 @@ def validate_text(text: str, method: str) -> str:
     """
     if not isinstance(text, str):
         raise TaskError(f"task.{method}: gave a {type(text).__name__}, must be str")
-    if not is_unicode(text):
-        raise TaskError(
-            f"task.{method}: gave half of a surrogate pair, which nothing can write; replace it "
-            "with text.encode(errors='replace').decode()"
-        )
+    _check_unicode(text, f"task.{method}: gave half of a surrogate pair, which nothing can write")
     return text
+
+
+def _check_unicode(text: str, fault: str) -> None:
+    if not is_unicode(text):
+        raise TaskError(f"{fault}; replace it with text.encode(errors='replace').decode()")
 
 
 def validate_metrics(metrics: Mapping[str, float | None]) -> Mapping[str, float | None]:
