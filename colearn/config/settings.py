@@ -76,7 +76,8 @@ class EvaluationSettings(Section):
     """Maximum number of episodes in parallel in each process; None: all. Smaller values need less
     memory; 1 measures response times without concurrent episodes."""
     pass_at: tuple[Annotated[int, Field(ge=1)], ...] = ()
-    """Values of k for pass@k; an item needs at least k episodes (`repeats`)."""
+    """Values of k for pass@k; an item needs at least k episodes (`repeats`). The task's metric
+    `pass` must be 1 or 0, or None for an episode that is not scored and does not count."""
     split: str = "test"
     """Split of the task's items for evaluation: `train` or `test`."""
     greedy: bool = False

@@ -11,7 +11,7 @@ import numpy as np
 
 from colearn.config import EvaluationSettings
 from colearn.contract import Credit, Paid
-from colearn.experiment.evaluation.pass_at_k import pass_metrics
+from colearn.experiment.evaluation.pass_at_k import pass_metrics, too_few_scored
 from colearn.experiment.evaluation.played import mean_outcomes, mean_turns
 
 from .episode import PlayedEpisode
@@ -59,9 +59,11 @@ class Played:
         uses.
 
         `tokens_per_turn` is missing if an endpoint does not count its tokens, and `pass@k` if an
-        item has fewer completed episodes than the largest k. Empty without a completed episode.
+        item has fewer completed episodes than the largest k, or fewer scored ones than k. Empty
+        without a completed episode.
 
-        Errors: ConfigError if `pass_at` is set and the task has no metric `pass`.
+        Errors: ConfigError if `pass_at` is set and the task has no metric `pass`; TaskError if this
+        metric is neither 0, 1 nor None.
         """
         completed = self.whole
         if not completed:
@@ -98,6 +100,10 @@ class Played:
                 f"no pass@k: k = {self._largest_k} needs as many episodes of each item, "
                 f"of one {self._fewest} were played out"
             )
+        else:
+            whole = [episode.tree for episode in self.whole]
+            if (line := too_few_scored(whole, self.settings, self.split_size)) is not None:
+                yield line
         for agent, count in self.retries.items():
             yield f"retried {count}: agent '{agent}'"
         for agent, count in self.recovered.items():

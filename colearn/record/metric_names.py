@@ -64,8 +64,9 @@ EVALUATION = {
         "lower",
     ),
     "pass@k": Metric(
-        "Probability that one of k episodes passes, by the unbiased estimate "
-        "(`evaluation.pass_at`).",
+        "Probability that one of k episodes passes, by the unbiased estimate from an item's scored "
+        "episodes (`evaluation.pass_at`). An item without a scored episode is left out; the metric "
+        "is left out if an item has fewer than k scored episodes.",
         "share",
         "higher",
     ),

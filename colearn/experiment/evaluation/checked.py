@@ -42,7 +42,7 @@ def check_evaluation(run: ResolvedRun) -> None:
         require_repeats(settings.pass_at, settings.repeats * max(1, played // len(items)))
     metrics = _ending(task, items[0])
     if settings.pass_at:
-        require_pass(metrics)
+        require_pass(metrics, items[0])
     if headline is not None:
         known = {*metrics, *added, *_ALWAYS, *(f"pass@{k}" for k in settings.pass_at)}
         if settings.exact:

@@ -11,6 +11,8 @@ from colearn.contract import DecPOMDP
 from colearn.rollout.task_calls import items_of
 from colearn.types import Tree
 
+from .pass_at_k import too_few_scored
+
 
 def doubts(
     trees: Sequence[Tree[Any]],
@@ -34,6 +36,8 @@ def doubts(
             f"evaluation: the split '{settings.split}' has one row, which says little; hold out "
             "more rows (task.test_share of data)"
         )
+    if (line := too_few_scored(trees, settings, split_size)) is not None:
+        yield line
     answers = [action for tree in trees for node in tree.nodes for action in node.actions.values()]
     if answers and all(action.finish == "length" for action in answers):
         yield (

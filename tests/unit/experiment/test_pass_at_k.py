@@ -10,8 +10,13 @@ import pytest
 from trees import chain
 
 from colearn.config import EvaluationSettings
-from colearn.errors import ConfigError
-from colearn.experiment.evaluation.pass_at_k import mean_pass_at_k, pass_at_k, pass_metrics
+from colearn.errors import ConfigError, TaskError
+from colearn.experiment.evaluation.pass_at_k import (
+    mean_pass_at_k,
+    pass_at_k,
+    pass_metrics,
+    too_few_scored,
+)
 
 
 @pytest.mark.parametrize(
@@ -71,7 +76,7 @@ def test_no_problems_have_no_mean():
         mean_pass_at_k([], 1)
 
 
-def _episodes(passed: Sequence[float], name: str = "pass"):
+def _episodes(passed: Sequence[float | None], name: str = "pass"):
     """One finished episode for each entry, in order."""
     played = []
     for episode, value in enumerate(passed):
@@ -109,3 +114,52 @@ def test_a_task_without_pass_is_named():
 
 def test_nothing_is_asked_of_a_task_where_no_k_is_given():
     assert pass_metrics(_episodes([1.0], "score"), EvaluationSettings(), 1) == {}
+
+
+@pytest.mark.parametrize(
+    ("repeats", "passed", "by_k"),
+    [
+        # one item, of ten episodes seven are scored and pass
+        (10, [1.0] * 7 + [None] * 3, {1: 1.0, 7: 1.0}),
+        # c = 2 of n = 4 scored: 1 - C(2,1)/C(4,1), 1 - C(2,2)/C(4,2), 1 - 0
+        (6, [1.0, None, 0.0, 0.0, None, 1.0], {1: 1 / 2, 2: 5 / 6, 3: 1.0}),
+        # items alternate: c = 1 of n = 2, and c = 0 of n = 3
+        (3, [1.0, 0.0, None, 0.0, 0.0, 0.0], {1: 1 / 4, 2: 1 / 2}),
+        # the second item has no scored episode: the first one's value, as in the mean of `pass`
+        (2, [1.0, None, 0.0, None], {1: 1 / 2, 2: 1.0}),
+    ],
+)
+def test_an_episode_that_is_not_scored_is_neither_a_success_nor_a_failure(repeats, passed, by_k):
+    settings = EvaluationSettings(repeats=repeats, pass_at=tuple(by_k))
+    found = pass_metrics(_episodes(passed), settings, len(passed) // repeats)
+    assert found == pytest.approx({f"pass@{k}": value for k, value in by_k.items()})
+    assert too_few_scored(_episodes(passed), settings, len(passed) // repeats) is None
+
+
+def test_pass_at_k_is_left_out_where_an_item_has_fewer_than_k_scored_episodes():
+    played = _episodes([1.0, 0.0, None, 0.0])  # the first item has one scored episode of two
+    settings = EvaluationSettings(repeats=2, pass_at=(1, 2))
+    assert pass_metrics(played, settings, 2) == pytest.approx({"pass@1": 0.5})
+    line = too_few_scored(played, settings, 2)
+    assert line is not None and line.startswith(
+        "evaluation: no pass@2: an item has only 1 scored episodes"
+    )
+
+
+def test_without_a_scored_episode_there_is_no_pass_at_k():
+    settings = EvaluationSettings(repeats=2, pass_at=(1,))
+    assert pass_metrics(_episodes([None, None]), settings, 1) == {}
+
+
+@pytest.mark.parametrize("value", [0.5, 0.999, 2.0, -1.0])
+def test_a_fraction_of_a_pass_is_refused_instead_of_rounded(value):
+    settings = EvaluationSettings(repeats=2, pass_at=(1,))
+    with pytest.raises(TaskError, match=rf"task\.metrics: 'pass' is {value} for item 'None'; "):
+        pass_metrics(_episodes([1.0, value]), settings, 1)
+
+
+def test_true_and_false_are_a_pass_and_a_failure():
+    settings = EvaluationSettings(repeats=4, pass_at=(1,))
+    assert pass_metrics(_episodes([True, False, None, 1]), settings, 1) == pytest.approx(
+        {"pass@1": 2 / 3}
+    )
