@@ -17,7 +17,6 @@ from colearn.statistics.over_seeds import MeanEstimate, estimate, mean_band
 
 REFERENCES = {"optimum": "-", "memoryless": "-.", "open_loop": ":"}
 """With their lines."""
-SAMPLED = "natural gradient"
 SHARE = 0.9
 """Of the optimum: what the table of joint actions counts up to."""
 Runs = Sequence[Mapping[str, Any]]
@@ -25,20 +24,16 @@ Known = Mapping[str, Mapping[str, float]]
 
 
 def write_report(runs: Runs, out: Path | None) -> str:
-    """The markdown tables; with `out` also table.md, curves.png and references.json in it.
-
-    Where natural_gradient.json lies beside them, its runs are in the figure and in the tables.
-    """
+    """The markdown tables; with `out` also table.md, curves.png and references.json in it."""
     played = {run["problem"] for run in runs}
     known = {name: references(PROBLEMS[name]) for name in PROBLEMS if name in played}
-    sampled = _sampled(out)
     recipe = [run for run in runs if run["variant"] == "recipe"]
     text = "\n\n".join(
         [
             _reference_table(known),
             _value_table(recipe, known, "sampled at 0.2", "curve_values"),
             _value_table(recipe, known, "greedy", "curve_greedy"),
-            _reaching_table(runs, known, sampled),
+            _reaching_table(runs, known),
             *(table for table in [_explained_table(recipe, known)] if table),
             *(table for problem in known if (table := _variant_table(runs, known, problem))),
         ]
@@ -47,16 +42,8 @@ def write_report(runs: Runs, out: Path | None) -> str:
         out.mkdir(parents=True, exist_ok=True)
         (out / "references.json").write_text(json.dumps(known, indent=1) + "\n")
         (out / "table.md").write_text(text + "\n")
-        _draw(runs, known, sampled).savefig(out / "curves.png", dpi=110)
+        _draw(runs, known).savefig(out / "curves.png", dpi=110)
     return text
-
-
-def _sampled(out: Path | None) -> dict[str, list[dict[str, Any]]]:
-    """By problem: the curves of benchmarks/natural_gradient.py."""
-    path = None if out is None else out / "natural_gradient.json"
-    if path is None or not path.exists():
-        return {}
-    return {name: record["runs"] for name, record in json.loads(path.read_text()).items()}
 
 
 def _methods(runs: Runs) -> list[str]:
@@ -109,9 +96,7 @@ def _cell(summary: MeanEstimate | None, optimum: float) -> str:
     return f"{summary.mean:.2f}{low_high} {100 * summary.mean / optimum:.1f}%, {summary.seeds}"
 
 
-def _reaching_table(
-    runs: Runs, known: Known, sampled: Mapping[str, Sequence[Mapping[str, Any]]]
-) -> str:
+def _reaching_table(runs: Runs, known: Known) -> str:
     """Joint actions until `SHARE` of the optimum, the median over seeds."""
     rows = []
     for method in _methods(runs):
@@ -125,14 +110,6 @@ def _reaching_table(
                 cells.append(_reached(curves, SHARE * reference["optimum"]))
             if any(cells):
                 rows.append([f"{method}, {variant}", *cells])
-    cells = [
-        _reached(
-            [(run["joint_actions"], run["values"]) for run in sampled.get(problem, ())],
-            SHARE * reference["optimum"],
-        )
-        for problem, reference in known.items()
-    ]
-    rows.append([f"{SAMPLED} on tables", *cells])
     return _table([f"joint actions until {SHARE:.0%}, median (seeds that got there)", *known], rows)
 
 
@@ -196,7 +173,7 @@ def _variant_table(runs: Runs, known: Known, problem: str) -> str:
     return _table([f"{problem}, seeds {min(seeds)} to {max(seeds)}", *head], rows)
 
 
-def _draw(runs: Runs, known: Known, sampled: Mapping[str, Sequence[Mapping[str, Any]]]) -> Figure:
+def _draw(runs: Runs, known: Known) -> Figure:
     columns = min(3, len(known))
     rows = -(-len(known) // columns)
     figure = Figure(figsize=(4.6 * columns, 3.6 * rows + 0.9), layout="constrained")
@@ -211,8 +188,6 @@ def _draw(runs: Runs, known: Known, sampled: Mapping[str, Sequence[Mapping[str, 
                 ]
                 name = f"{method}{', one pass' if variant == 'one pass' else ''}"
                 _band(panel, handles, name, curves, style, colour(number))
-        curves = [(run["joint_actions"], run["values"]) for run in sampled.get(problem, ())]
-        _band(panel, handles, f"{SAMPLED} on tables", curves, "-", "#7a7f87")
         for name, style in REFERENCES.items():
             line = panel.axhline(reference[name], linestyle=style, color="#22262b", linewidth=1)
             handles.setdefault(name.replace("_", " "), line)
