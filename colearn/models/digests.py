@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -16,23 +15,7 @@ from colearn.contract import NetworkKey
 from colearn.errors import CheckpointError
 
 from .adapter_folder import CONFIG, adapter_base, adapter_config, is_adapter
-
-SETTINGS = (
-    "config.json",
-    "generation_config.json",
-    "tokenizer.json",
-    "tokenizer_config.json",
-    "special_tokens_map.json",
-    "added_tokens.json",
-    "chat_template.jinja",
-    "chat_template.json",
-    "vocab.json",
-    "vocab.txt",
-    "merges.txt",
-    "tokenizer.model",
-    "spiece.model",
-)
-"""Names of the files, other than weights, that transformers reads for a causal language model."""
+from .hub_files import SETTINGS, model_folder
 
 
 def settings_digests(folder: Path) -> dict[str, str]:
@@ -56,26 +39,13 @@ def file_digests(path: str, field: str, *, weights: bool = True) -> dict[str, st
         digests |= {file.name: digest(file) for file in sorted(folder.glob("*.safetensors"))}
     if is_adapter(path):
         config = adapter_config(path, field)
-        config.pop("base_model_name_or_path", None)  # the base may be moved
+        for name in ("base_model_name_or_path", "revision"):  # the base may be moved
+            config.pop(name, None)
         plain = json.dumps(config, sort_keys=True).encode()
         digests[CONFIG] = hashlib.sha256(plain).hexdigest()
-        base = file_digests(adapter_base(path, field), field, weights=weights)
+        base = file_digests(adapter_base(path, field, weights=weights), field, weights=weights)
         digests |= {f"base/{name}": digest for name, digest in base.items()}
     return digests
-
-
-def model_folder(path: str) -> Path | None:
-    """Return a path's folder, or the cached snapshot of a hub name."""
-    if os.path.isdir(path):
-        return Path(path)
-    from huggingface_hub import try_to_load_from_cache
-    from huggingface_hub.errors import HFValidationError
-
-    try:
-        known = try_to_load_from_cache(path, "config.json")
-    except HFValidationError:
-        return None
-    return Path(known).parent if isinstance(known, str) else None
 
 
 def digest(path: Path) -> str:

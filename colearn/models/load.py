@@ -19,9 +19,10 @@ from colearn.errors import ConfigError, reason_of
 from colearn.files.first_opening import check_model_files
 from colearn.text.notes import note_once
 
-from .adapter_folder import WEIGHTS, adapter_config, bottom, is_adapter, tokenizer_path
+from .adapter_folder import WEIGHTS, base_of, base_revision, bottom, is_adapter, tokenizer_path
 from .base import Base
-from .digests import SETTINGS, model_folder, settings_digests
+from .digests import settings_digests
+from .hub_files import SETTINGS, model_folder
 from .logit_check import check_logits
 from .missing_folder import refuse_missing_folder
 from .quantized import keep_layout, nf4
@@ -204,6 +205,7 @@ def load_base(
 
     logging.disable_progress_bar()
     dtype = DTYPES[compute]
+    revision = base_revision(path, field) if is_adapter(path) else None
     storage = {"quantization_config": nf4(dtype), "device_map": {"": device}} if quantized else {}
     with _reading(path, field), _quiet():
         model: Any
@@ -214,6 +216,7 @@ def load_base(
             trust_remote_code=False,  # code in a model folder is never executed
             ignore_mismatched_sizes=True,
             output_loading_info=True,
+            revision=revision,
             **storage,
         )
         _check_whole(model, loading, head=head)
@@ -283,8 +286,7 @@ def _open_first(path: str, field: str) -> None:
     folder = model_folder(path)
     if folder is not None:
         check_model_files(folder, settings_digests(folder))
-    base = adapter_config(path, field).get("base_model_name_or_path") if is_adapter(path) else None
-    if isinstance(base, str) and base != path:
+    if is_adapter(path) and (base := base_of(path, field)) != path:
         _open_first(base, field)
 
 

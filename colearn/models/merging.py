@@ -40,7 +40,7 @@ def merged_folder(path: str, field: str) -> str:
             f"{field}: the adapter {path[:200]} is on {plain[:200]}, whose weights are quantised; "
             "name its unquantised base as base_model_name_or_path"
         )
-    base = adapter_base(path, field)
+    base = adapter_base(path, field, weights=True)
     key = json.dumps(file_digests(path, field), sort_keys=True).encode()
     folder = cache_place(f"merged-{hashlib.blake2b(key, digest_size=8).hexdigest()}")
     with FileLock(f"{folder}.lock"):  # of several processes one merges

@@ -10,6 +10,7 @@ from typing import NoReturn
 
 from colearn.errors import ConfigError, MissingExtra
 from colearn.export import AgentManifest, read_manifest, verify
+from colearn.models.adapter_folder import base_revision
 
 
 def replace_process(
@@ -48,6 +49,8 @@ def vllm_command(
         model = manifest.base
         adapter = ["--enable-lora", "--lora-modules", f"{manifest.agent}={folder}"]
         adapter += ["--tokenizer", str(folder)]
+        revision = base_revision(str(folder), str(folder))
+        adapter += [] if revision is None else ["--revision", revision]
     name = manifest.agent if manifest.weights == "merged" else f"{manifest.agent}-base"
     command = ["-m", "vllm.entrypoints.openai.api_server", "--model", model, *adapter]
     command += ["--served-model-name", name, "--dtype", manifest.dtype]

@@ -15,7 +15,7 @@ from colearn.contract import AgentValues, Critic, Episodes, Tokenize, Values
 from colearn.critic.stream import text_ids
 from colearn.errors import ConfigError, reason_of
 from colearn.learn.score import evaluate
-from colearn.models.adapter_folder import WEIGHTS, adapter_config
+from colearn.models.adapter_folder import WEIGHTS, adapter_config, base_of
 from colearn.models.base import Base
 from colearn.models.critic_folder import CriticManifest, TurnWorth, load_head, read_critic
 from colearn.models.load import load_base, load_tokenizer, resolve_device
@@ -103,7 +103,7 @@ def load_critic(folder: str | Path, *, device: str = "auto") -> LoadedCritic:
     part = manifest.part
     place = resolve_device(device, "device")
     base = load_base(
-        manifest.base or str(path),
+        str(path) if manifest.base is None else base_of(str(path), str(folder), weights=True),
         compute=manifest.dtype,
         trained=False,
         device=place,

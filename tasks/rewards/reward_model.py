@@ -80,13 +80,19 @@ class _Classifier:
     def __init__(self, path: str, output: int | None, device: str) -> None:
         from transformers import AutoModelForSequenceClassification
 
+        from colearn.models.adapter_folder import loaded_revision
         from colearn.models.load import load_tokenizer, resolve_device
 
         field = "task.reward.path"
         self.tokenizer: Any = load_tokenizer(path, field=field)
+        revision = loaded_revision(path, field)
         try:
             model, loaded = AutoModelForSequenceClassification.from_pretrained(
-                path, use_safetensors=True, trust_remote_code=False, output_loading_info=True
+                path,
+                revision=revision,
+                use_safetensors=True,
+                trust_remote_code=False,
+                output_loading_info=True,
             )
         except (OSError, ValueError) as error:
             raise ConfigError(

@@ -56,12 +56,14 @@ class _Encoder:
     def __init__(self, retriever: Dense) -> None:
         from transformers import AutoModel
 
+        from colearn.models.adapter_folder import loaded_revision
         from colearn.models.load import load_tokenizer
 
         self.tokenizer: Any = load_tokenizer(retriever.path, field="task.encoder")
+        revision = loaded_revision(retriever.path, "task.encoder")
         try:
             self.model: Any = AutoModel.from_pretrained(
-                retriever.path, use_safetensors=True, trust_remote_code=False
+                retriever.path, revision=revision, use_safetensors=True, trust_remote_code=False
             ).eval()
         except (OSError, ValueError) as error:
             raise ConfigError(
