@@ -110,7 +110,7 @@ class Team:
             tool_calls=tool_calls,
         )
 
-    async def use(self, tool: str, *args: Any, **arguments: Any) -> Any:
+    async def use(self, tool: str, /, *args: Any, **arguments: Any) -> Any:
         """Returns the tool's result, or a `ToolError` (a string) if it fails or takes too long.
 
         Errors: TaskError for an unknown tool.

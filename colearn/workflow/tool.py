@@ -12,12 +12,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from pydantic import ConfigDict, TypeAdapter, ValidationError, create_model
+from pydantic import TypeAdapter
 
 from colearn.errors import ColearnError, reason_of
-from colearn.text.validation import first_fault
+from colearn.text.plain_data import in_order
 
+from .arguments import SignatureArguments, signature_arguments
 from .record import Call, CallResult
+from .schema_arguments import SchemaArguments
 
 LONGEST_LINE = 300
 
@@ -52,26 +54,19 @@ class Tool:
     def schema(self) -> dict[str, Any]:
         """Name, description and JSON schema of the arguments. A function with an attribute
         `input_schema` states its own."""
-        input_schema = getattr(self.function, "input_schema", None)
         return {
             "name": self.name,
             "description": inspect.cleandoc(self.function.__doc__ or ""),
-            "inputSchema": input_schema or _arguments(self.function).model_json_schema(),
+            "inputSchema": self._arguments.schema,
         }
 
     def bind(self, args: Sequence[Any], arguments: Mapping[str, Any]) -> dict[str, Any] | ToolError:
-        """Validates the arguments and returns all of them by name, as JSON's types. If they are
-        invalid, returns (does not raise) a ToolError."""
+        """Validates the arguments and returns those that are given by name, as JSON's types. If
+        they are invalid, returns (does not raise) a ToolError."""
         try:
-            bound = _signature(self.function).bind(*args, **arguments)
-        except TypeError as error:
+            return self._arguments.bind(args, arguments)
+        except (TypeError, ValueError) as error:
             return ToolError(_line(error))
-        try:
-            checked = _arguments(self.function).model_validate(bound.arguments)
-        except ValidationError as error:
-            path, faults = first_fault(error, bound.arguments)
-            return ToolError(f"{'.'.join(map(str, path))}: {faults[0]['msg']}")
-        return dict(checked.model_dump(mode="json"))
 
     def spell(self, arguments: Mapping[str, Any]) -> str:
         """Returns arguments as JSON with sorted keys."""
@@ -84,8 +79,8 @@ class Tool:
         Errors: ColearnError, which ends the run: only a user can correct its cause.
         """
         try:
-            arguments = dict(_arguments(self.function).model_validate(json.loads(text)))
-            result = await asyncio.wait_for(self._result(arguments), self.timeout)
+            values = self._arguments.read(json.loads(text))
+            result = await asyncio.wait_for(self._result(values), self.timeout)
             plain(result).encode()  # a result without a text form fails here
         except TimeoutError:
             return ToolError(f"{self.name}: no result within {self.timeout:g} seconds")
@@ -97,12 +92,19 @@ class Tool:
             return ToolError(f"{self.name}: {type(error).__name__}: {_line(error)}")
         return result
 
-    async def _result(self, arguments: Mapping[str, Any]) -> Any:
+    @property
+    def _arguments(self) -> SignatureArguments | SchemaArguments:
+        schema = getattr(self.function, "input_schema", None)
+        if schema is None:
+            return signature_arguments(self.function)
+        return _schema_arguments(self.name, json.dumps(schema))
+
+    async def _result(self, values: Mapping[str, Any]) -> Any:
         """Returns the result of the function. Errors: `_Stopped` in place of SystemExit and similar
         exceptions, which would end the event loop, and in place of a CancelledError that the
         function raises itself."""
         try:
-            return await self.function(**arguments)
+            return await self._arguments.call(self.function, values)
         except (Exception, KeyboardInterrupt):
             raise
         except BaseException as error:
@@ -113,21 +115,9 @@ class Tool:
 
 
 @lru_cache(maxsize=256)
-def _signature(function: Callable[..., Any]) -> inspect.Signature:
-    return inspect.signature(function, eval_str=True)
-
-
-@lru_cache(maxsize=256)
-def _arguments(function: Callable[..., Any]) -> Any:
-    """Returns the arguments as a pydantic model, cached because building a model is slow."""
-    fields: dict[str, Any] = {}
-    for name, parameter in _signature(function).parameters.items():
-        kind = Any if parameter.annotation is parameter.empty else parameter.annotation
-        default = ... if parameter.default is parameter.empty else parameter.default
-        fields[name] = (kind, default)
-    # without it, an infinity without a type would be given as None
-    config = ConfigDict(ser_json_inf_nan="constants")
-    return create_model(function.__name__, __config__=config, **fields)
+def _schema_arguments(tool: str, schema: str) -> SchemaArguments:
+    """The arguments of a JSON schema, cached because checking a schema is slow."""
+    return SchemaArguments(tool, json.loads(schema))
 
 
 def run_tools(calls: Sequence[Call], tools: Mapping[str, Tool]) -> list[CallResult]:
@@ -165,4 +155,6 @@ def _line(error: Exception) -> str:
 
 def plain(value: Any) -> str:
     """Returns a tool's result as a role observes it: text unchanged, other values as JSON."""
-    return value if isinstance(value, str) else TypeAdapter(Any).dump_json(value).decode()
+    if isinstance(value, str):
+        return value
+    return TypeAdapter(Any).dump_json(in_order(value)).decode()

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from types import SimpleNamespace
 
 import pytest
 
 from colearn.workflow.tools import calculate, run_code
-from colearn.workflow.tools.mcp import _signature
+from colearn.workflow.tools.mcp import result_text
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,28 @@ def test_a_program_s_output_is_its_result_and_its_error_a_line_of_it():
     assert asyncio.run(run_code("print(1)\nraise KeyError('k')")) == "1\n\nexception: KeyError: 'k'"
 
 
-def test_an_argument_of_a_tool_server_may_be_of_several_types():
-    offered = {"text": {"type": ["string", "null"]}, "times": {"type": "integer"}}
-    signature = _signature("repeat", {"properties": offered, "required": ["text", "times"]})
-    assert [one.annotation for one in signature.parameters.values()] == [Any, int]
+@pytest.mark.parametrize(
+    ("texts", "content", "shown"),
+    [
+        ([], {"n": 1}, '{"n": 1}'),
+        ([""], {"n": 1}, '{"n": 1}'),
+        (["one row"], {"n": 1}, 'one row\n{"n": 1}'),
+        (['{\n "n": 1}'], {"n": 1}, '{\n "n": 1}'),
+        ([], {"result": None}, '{"result": null}'),
+        (["owl"], {"result": "owl"}, "owl"),
+        (["1.0"], {"result": 1.0}, "1.0"),
+        (["a", "b"], {"result": ["a", "b"]}, "a\nb"),
+        (["2"], {"result": [2]}, "2"),
+        (["owl"], None, "owl"),
+    ],
+)
+def test_structured_content_is_shown_unless_the_texts_state_it(texts, content, shown):
+    parts = [SimpleNamespace(type="text", text=text) for text in texts]
+    result = SimpleNamespace(content=parts, structured_content=content)
+    assert result_text(result) == shown
+
+
+def test_structured_content_is_shown_beside_an_image():
+    image = SimpleNamespace(type="image", data="AAAA", mime_type="image/png")
+    result = SimpleNamespace(content=[image], structured_content={"n": 1})
+    assert result_text(result) == '[image: image/png]\n{"n": 1}'
