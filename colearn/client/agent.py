@@ -23,7 +23,8 @@ class RemoteAgent:
     `temperature`, ...) is given, every request includes it; otherwise the server's settings apply.
     If `api_key` is None, the environment variable COLEARN_TOKEN is used. `timeout` limits each
     attempt, in seconds; `retries` is the maximum number of attempts after the first attempt; a lost
-    connection or a status 408, 429 or 5xx leads to another attempt.
+    connection, a status 408, 429 or 5xx, or an answer that the server broke off leads to another
+    attempt.
 
         with RemoteAgent("http://127.0.0.1:8000") as agent:
             talk = agent.conversation()
@@ -135,8 +136,9 @@ class Conversation:
     def act(self, observation: str, *, greedy: bool = False, seed: int | None = None) -> Reply:
         """Sends `observation` to the agent and returns its action.
 
-        Errors: AgentLost after all retries, Refused if the server rejects the request. In both
-        cases, the history is unchanged.
+        Errors: AgentLost after all retries; Refused if the server rejects the request, or if the
+        answer is no action (a refusal, a filtered text, a tool call). In both cases, the history is
+        unchanged.
         """
         return self._agent.run(self._inner.act(observation, greedy=greedy, seed=seed))
 

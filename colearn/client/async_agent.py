@@ -8,22 +8,18 @@ import secrets
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any
-
-from pydantic import BaseModel, Field, ValidationError
+from typing import Any
 
 from colearn.errors import ConfigError, printable
-from colearn.text.printable import is_unicode
 from colearn.types import Finish
 
+from .completion import Completion
 from .endpoint import Endpoint, Refused, RemoteError
 
 TOKEN = "COLEARN_TOKEN"
 """Environment variable with the default key."""
 SESSION_HEADER = "X-Session-Id"
 """Header that identifies a conversation for load balancers, which read no request bodies."""
-LONGEST_ACTION = 2**20
-"""Maximum number of characters in an action."""
 _FORGOTTEN = ("session_conflict", "session_not_found")
 
 
@@ -156,8 +152,9 @@ class AsyncConversation:
     ) -> Reply:
         """Sends `observation` and returns the action; `retried` is called at each retry.
 
-        Errors: AgentLost after all retries, Refused if the server rejects the request. In both
-        cases, the history is unchanged.
+        Errors: AgentLost after all retries; Refused if the server rejects the request, or if the
+        answer is no action (a refusal, a filtered text, a tool call). In both cases, the history is
+        unchanged.
         """
         messages = [*self.messages, {"role": "user", "content": observation}]
         settings = dict(self._agent.sampling)
@@ -179,10 +176,16 @@ class AsyncConversation:
             self.recovered += 1
             await self._forget()
             answer = await self._ask(messages, settings, count)
-        reply = self._reply(answer, time.perf_counter() - started)
-        self.messages = [*messages, {"role": "assistant", "content": reply.text}]
+        seconds = time.perf_counter() - started
+        self.messages = [*messages, {"role": "assistant", "content": answer.text}]
         self._turns += 1
-        return reply
+        return Reply(
+            text=answer.text,
+            tokens=answer.tokens,
+            seconds=seconds,
+            finish=answer.finish,
+            token_ids=answer.token_ids,
+        )
 
     async def close(self) -> None:
         """Ask the server to delete the session. If this request does not reach the server, a later
@@ -201,7 +204,7 @@ class AsyncConversation:
         messages: list[dict[str, str]],
         settings: Mapping[str, Any],
         count: Callable[[str], None],
-    ) -> Any:
+    ) -> Completion:
         def body(attempt: int) -> dict[str, Any]:
             fields = {"model": self._agent.model, "messages": messages, **settings}
             if self._session is not None:
@@ -211,65 +214,9 @@ class AsyncConversation:
                 fields["session_id"] = self._session
             return fields
 
-        return await self._agent.endpoint.request(
-            "POST", "/chat/completions", body, headers={SESSION_HEADER: self._route}, retried=count
+        return await self._agent.endpoint.complete(
+            body, headers={SESSION_HEADER: self._route}, retried=count
         )
-
-    def _reply(self, answer: Any, seconds: float) -> Reply:
-        try:
-            completion = _Completion.model_validate(answer)
-        except ValidationError:
-            line = "the answer is not a chat completion; is this an OpenAI-compatible server?"
-            raise Refused(self._agent.endpoint.line(line), 200, None) from None
-        choice, usage = completion.choices[0], completion.usage
-        text = choice.message.content or ""
-        if len(text) > LONGEST_ACTION or not is_unicode(text):
-            line = f"the answer's text exceeds {LONGEST_ACTION} characters or is no Unicode"
-            raise Refused(self._agent.endpoint.line(line), 200, None)
-        extension = choice.colearn
-        ids = None if extension is None else extension.token_ids
-        finish = None if extension is None else extension.finish
-        if finish is None:
-            ended: Finish = "stop" if isinstance(choice.stop_reason, str) else "end"
-            finish = "length" if choice.finish_reason == "length" else ended
-        return Reply(
-            text=text,
-            tokens=len(ids) if ids is not None else usage.completion_tokens if usage else None,
-            seconds=seconds,
-            finish=finish,
-            token_ids=ids,
-        )
-
-
-class _Message(BaseModel):
-    content: str | None = None
-
-
-Count = Annotated[int, Field(strict=True, ge=0, lt=2**31)]
-
-
-class _Own(BaseModel):
-    token_ids: Annotated[tuple[Count, ...], Field(max_length=LONGEST_ACTION)]
-    finish: Finish | None = None
-
-
-class _Choice(BaseModel):
-    message: _Message
-    finish_reason: str
-    stop_reason: str | int | None = None
-    """vLLM's field: the stop string that ended the answer, if any."""
-    colearn: _Own | None = None
-
-
-class _Usage(BaseModel):
-    completion_tokens: Count | None = None
-
-
-class _Completion(BaseModel):
-    """The fields of a chat completion that the client reads."""
-
-    choices: list[_Choice] = Field(min_length=1)
-    usage: _Usage | None = None
 
 
 def _new_id() -> str:

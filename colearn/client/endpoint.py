@@ -5,10 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import random
-from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
-from typing import Any
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from colearn.errors import ColearnError, ConfigError, MissingExtra
@@ -19,7 +17,9 @@ try:
 except ModuleNotFoundError:
     raise MissingExtra("httpx", "serve") from None
 
+from .completion import Completion, FailedAnswer, read_completion
 from .http_client import http_client
+from .reported_error import error_in, read_error, retry_after
 
 FIRST_WAIT, LONGEST_WAIT = 0.5, 8.0
 """Waiting time before the first retry, and maximum waiting time before any retry, in seconds. If
@@ -32,6 +32,7 @@ model's context."""
 _SHOWN = 300
 """Maximum number of characters that an error quotes from a server's message."""
 
+Result = TypeVar("Result")
 Body = Callable[[int], Mapping[str, Any] | None]
 """Maps the number of an attempt (0, 1, ...) to the JSON body of the request."""
 
@@ -45,7 +46,8 @@ class AgentLost(RemoteError):
 
 
 class Refused(RemoteError):
-    """Raised when the server rejects the request; a retry would not help."""
+    """Raised when the server rejects the request, or when the answer is no action; the client does
+    not try again."""
 
     def __init__(self, message: str, status: int, code: str | None) -> None:
         super().__init__(message)
@@ -120,11 +122,42 @@ class Endpoint:
         Errors: Refused for an error that a retry would not avoid, or for an answer without a JSON
         object; AgentLost if all attempts fail.
         """
+
+        async def once(attempt: int) -> dict[str, Any]:
+            answer = await self._once(method, path, body(attempt), headers or {}, self.timeout)
+            return self._object(answer)
+
+        return await self._attempts(once, retried)
+
+    async def complete(
+        self,
+        body: Body,
+        *,
+        headers: Mapping[str, str],
+        retried: Callable[[str], None] = lambda reason: None,
+    ) -> Completion:
+        """Requests a chat completion. Errors: as for `request`; Refused also for an answer that is
+        no action."""
+
+        async def once(attempt: int) -> Completion:
+            fields, path = body(attempt), "/chat/completions"
+            answer = self._object(await self._once("POST", path, fields, headers, self.timeout))
+            try:
+                return read_completion(answer)
+            except FailedAnswer as failure:
+                reason = self.clean(str(failure))
+                if failure.passing:
+                    raise _Passing(reason) from None
+                raise Refused(self.line(reason), failure.status, failure.code) from None
+
+        return await self._attempts(once, retried)
+
+    async def _attempts(
+        self, once: Callable[[int], Awaitable[Result]], retried: Callable[[str], None]
+    ) -> Result:
         for attempt in range(self.retries + 1):
             try:
-                return self._object(
-                    await self._once(method, path, body(attempt), headers or {}, self.timeout)
-                )
+                return await once(attempt)
             except _Passing as failure:
                 reason, wait = str(failure), failure.wait
             if wait is not None and wait > self.timeout:
@@ -179,7 +212,7 @@ class Endpoint:
         except (TimeoutError, httpx.TimeoutException):
             raise _Passing(f"no answer within {limit:g} s") from None
         except httpx.TransportError as error:
-            raise _Passing(self._clean(str(error)) or type(error).__name__) from None
+            raise _Passing(self.clean(str(error)) or type(error).__name__) from None
         return self._read(response, raw)
 
     async def _body(self, response: httpx.Response) -> bytes:
@@ -213,24 +246,21 @@ class Endpoint:
             answer = None
         except (ValueError, RecursionError):
             answer = None
-        if 200 <= status < 300:
+        error = error_in(answer)
+        if error is None and 200 <= status < 300:
             if not isinstance(answer, dict):
-                raise Refused(self.line(f"status {status} without a JSON object"), status, None)
+                line = f"status {status} without a JSON object: {self.clean(text)}"
+                raise Refused(self.line(line.removesuffix(": ")), status, None)
             return answer
-        error = answer.get("error") if isinstance(answer, dict) else None
-        error = error if isinstance(error, dict) else {"message": error or text}
-        code = error.get("code")
-        message = error.get("message") or response.reason_phrase
-        try:
-            reason = self._clean(str(message))
-        except RecursionError:  # nested lists in place of a text
-            reason = response.reason_phrase
-        line = f"status {status}: {reason}"
-        if status in (408, 429) or status >= 500 or code == "session_busy":
-            raise _Passing(line, _retry_after(response.headers.get("retry-after")))
-        raise Refused(self.line(line), status, code if isinstance(code, str) else None)
+        reported = read_error(error or text, status)
+        reason = self.clean(reported.message) or response.reason_phrase
+        success = " with an error" if 200 <= status < 300 else ""
+        line = f"status {status}{success}: {reason}"
+        if reported.passing:
+            raise _Passing(line, retry_after(response.headers.get("retry-after")))
+        raise Refused(self.line(line), reported.status, reported.code)
 
-    def _clean(self, text: str) -> str:
+    def clean(self, text: str) -> str:
         """Returns a server's message as one line without control characters or the key."""
         if self._key is not None:
             text = text.replace(self._key, "***")
@@ -259,20 +289,3 @@ def _base(url: str, name: str) -> tuple[str, str]:
         path += "/v1"
     host = parts.netloc.rpartition("@")[2]
     return f"{parts.scheme}://{parts.netloc}{path}", f"{parts.scheme}://{host}{path}"
-
-
-def _retry_after(value: str | None) -> float | None:
-    """Returns the seconds to wait, from a number or a date; None for any other value."""
-    if value is None:
-        return None
-    try:
-        return max(0.0, float(value))
-    except ValueError:
-        pass
-    try:
-        until = parsedate_to_datetime(value)
-    except (ValueError, OverflowError):
-        return None
-    if until.tzinfo is None:
-        until = until.replace(tzinfo=UTC)
-    return max(0.0, (until - datetime.now(UTC)).total_seconds())

@@ -5,12 +5,11 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from colearn.client.completion import FINISH_REASONS
 from colearn.client.protocol.tool_call_text import message, read_calls, write_answer
 from colearn.contract import SampledAction
 
 from .state import GatewayCall
-
-_REASONS = {"end": "stop", "stop": "stop", "length": "length"}
 
 
 def completion(call: GatewayCall, sampled: SampledAction) -> tuple[dict[str, Any], str]:
@@ -26,7 +25,7 @@ def completion(call: GatewayCall, sampled: SampledAction) -> tuple[dict[str, Any
         "index": 0,
         "message": message(content, calls),
         "logprobs": _logprobs(sampled) if call.logprobs else None,
-        "finish_reason": "tool_calls" if calls else _REASONS[action.finish],
+        "finish_reason": "tool_calls" if calls else FINISH_REASONS[action.finish],
     }
     body = {
         "id": call.request,

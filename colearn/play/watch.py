@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from colearn.client.async_agent import LONGEST_ACTION
+from colearn.client.completion import LONGEST_ACTION
 from colearn.client.protocol.errors import ServeError
 from colearn.errors import ConfigError, MissingExtra
 

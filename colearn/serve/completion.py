@@ -7,6 +7,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+from colearn.client.completion import FINISH_REASONS
 from colearn.client.protocol.errors import ServeError
 from colearn.client.protocol.events import event
 from colearn.client.protocol.schema import ChatRequest
@@ -16,8 +17,6 @@ from colearn.text.reasoning import AnswerStream
 from colearn.types import Finish
 
 from .spelling import Spelling
-
-_REASONS = {"end": "stop", "stop": "stop", "length": "length"}
 
 
 class ChatAnswer:
@@ -82,7 +81,7 @@ class ChatAnswer:
     def ended(self, choice: int, finish: Finish, usage: bool) -> bytes:
         """Returns the last chunks: a chunk with the text that was held back, if there is any, and a
         chunk with the finish reason."""
-        reason = _REASONS[finish]
+        reason = FINISH_REASONS[finish]
         content, calls = self._read(self.job.choices[choice].text)
         if self._asked.offered:
             delta = message(content, calls)
@@ -110,7 +109,7 @@ class ChatAnswer:
             "index": number,
             "message": message(content, calls),
             "logprobs": self._all_logprobs(choice),
-            "finish_reason": "tool_calls" if calls else _REASONS[choice.finish],
+            "finish_reason": "tool_calls" if calls else FINISH_REASONS[choice.finish],
             "colearn": {"token_ids": choice.tokens, "finish": choice.finish},
         }
 

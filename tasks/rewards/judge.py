@@ -15,7 +15,7 @@ from colearn.contract.reward import PromptOrText, RewardFunction, text_of
 from colearn.errors import ConfigError
 from colearn.text.reasoning import without_reasoning
 
-from .judge_score import read_score, whole_reply
+from .judge_score import read_score
 from .spent import Spent
 from .verdict_cache import JudgeScore, Verdicts
 from .waiting import finish
@@ -175,6 +175,7 @@ class Judge(RewardFunction):
 
         Errors: AgentLost if no attempt gives a score; Refused if the server rejects the request.
         """
+        from colearn.client.completion import FailedAnswer
         from colearn.client.endpoint import AgentLost, Refused
 
         body: dict[str, Any] = {
@@ -185,32 +186,41 @@ class Judge(RewardFunction):
         if self.model is not None:
             body["model"] = self.model
         for _ in range(self.retries + 1):
+            answer = score = None
             try:
                 answer = await endpoint.request("POST", "/chat/completions", lambda attempt: body)
+                score = self._score(answer)
             except Refused as refusal:
                 if not 200 <= refusal.status < 300:
                     raise
-                answer, reason = None, str(refusal)  # a success whose body is no JSON object
+                reason = str(refusal)  # a success whose body is no JSON object
+            except FailedAnswer as failed:
+                reason = endpoint.line(endpoint.clean(str(failed)))
             used = _tokens(answer)
             self.spent.add(calls=1, **(used or {"calls_without_usage": 1}))
-            reply = whole_reply(answer)
-            score = None if reply is None else read_score(reply, self.lowest, self.highest)
             if score is not None:
                 return JudgeScore(score=score, **(used or {}))
             self.spent.add(unreadable=1)
-            unreadable.append(reason if answer is None else endpoint.line(self._why(reply)))
+            unreadable.append(reason)
         raise AgentLost(unreadable[-1])
 
-    def _why(self, reply: str | None) -> str:
-        if reply is None:
-            return (
+    def _score(self, answer: Mapping[str, Any]) -> float:
+        """The score in a chat completion. Errors: FailedAnswer for an unreadable reply."""
+        from colearn.client.completion import FailedAnswer, read_completion
+
+        reply = read_completion({**answer, "usage": None})  # `_tokens` accepts any usage
+        if reply.finish == "length":
+            raise FailedAnswer(
                 "gave no whole reply; raise task.reward.max_tokens if it was cut at "
                 f"{self.max_tokens} tokens"
             )
-        return (
-            f"replied {reply[:60]!r}, no line 'Score: N' with one N from {self.lowest:g} to "
-            f"{self.highest:g}; ask for it in task.reward.rubric"
-        )
+        score = read_score(reply.text, self.lowest, self.highest)
+        if score is None:
+            raise FailedAnswer(
+                f"replied {reply.text[:60]!r}, no line 'Score: N' with one N from "
+                f"{self.lowest:g} to {self.highest:g}; ask for it in task.reward.rubric"
+            )
+        return score
 
     def _endpoint(self) -> Endpoint:
         from colearn.client.endpoint import Endpoint

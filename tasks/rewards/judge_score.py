@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from colearn.text.reasoning import is_balanced, without_reasoning
@@ -128,23 +128,3 @@ def _score(text: str, highest: float) -> float | None:
     if match is None or (match[2] is not None and float(match[2]) != highest):
         return None
     return float(match[1])
-
-
-def whole_reply(answer: Any) -> str | None:
-    """The text of a chat completion that ended with its end token; None if it was truncated or has
-    another form.
-
-    A completion without a `finish_reason` is assumed to be complete.
-    """
-    choices = answer.get("choices") if isinstance(answer, Mapping) else None
-    choice = choices[0] if isinstance(choices, list) and choices else None
-    if not isinstance(choice, Mapping):
-        return None
-    message = choice.get("message")
-    text = message.get("content") if isinstance(message, Mapping) else None
-    if not isinstance(text, str) or choice.get("finish_reason") not in (None, *_ENDED):
-        return None
-    return text
-
-
-_ENDED = ("stop", "eos", "eos_token", "end_turn", "stop_sequence")

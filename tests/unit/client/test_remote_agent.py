@@ -297,6 +297,76 @@ def test_an_answer_that_is_no_completion_is_an_error(endpoint: ScriptedEndpoint)
         remote.conversation().act("hi")
 
 
+def ended(message: dict[str, Any], finish: str | None, **others: Any) -> dict[str, Any]:
+    return {"choices": [{"message": message, "finish_reason": finish}], **others}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        ended({"content": "half of"}, "error"),
+        ended({"content": None}, "stop"),
+        {"error": {"code": 503, "message": "upstream died"}},
+        {"error": {"message": "upstream died"}},
+        {"error": "upstream died"},
+        {"object": "error", "message": "upstream died", "code": 500},
+        {"type": "error", "error": {"type": "overloaded_error", "message": "upstream died"}},
+        ended({"content": "half of"}, "error", error={"code": 502, "message": "upstream died"}),
+    ],
+)
+def test_an_answer_that_the_server_broke_off_is_asked_for_again(
+    endpoint: ScriptedEndpoint, body: dict[str, Any]
+) -> None:
+    endpoint.owned_by = "another"
+    endpoint.faults = [lambda _: JSONResponse(body)]
+    with agent(endpoint) as remote:
+        talk = remote.conversation()
+        assert talk.act("hi").text == "1 words, seed None"
+        assert talk.retries == 1
+        endpoint.faults = [lambda _: JSONResponse(body)] * 3
+        with pytest.raises(AgentLost, match=r"upstream died|half of|no text"):
+            talk.act("hi")
+        assert len(talk.messages) == 2
+
+
+@pytest.mark.parametrize(
+    ("body", "line"),
+    [
+        (ended({"content": None, "refusal": "I cannot."}, "stop"), "the model refuses: I cannot."),
+        (ended({"content": "half of"}, "content_filter"), "'content_filter' after 'half of'"),
+        (ended({"content": None, "reasoning": "I"}, "stop"), "reasoning, but no text"),
+        ({"error": {"code": 402, "message": "no credits"}}, "with an error: 402: no credits"),
+        (
+            {"error": {"code": 403, "message": "flagged", "metadata": {"reasons": ["violence"]}}},
+            r'403: flagged; \["violence"\]',
+        ),
+    ],
+)
+def test_an_answer_that_is_no_action_is_not_asked_for_again(
+    endpoint: ScriptedEndpoint, body: dict[str, Any], line: str
+) -> None:
+    endpoint.faults = [lambda _: JSONResponse(body)]
+    with agent(endpoint) as remote:
+        talk = remote.conversation()
+        with pytest.raises(Refused, match=line):
+            talk.act("hi")
+        assert talk.messages == [] and len(endpoint.requests) == 1
+
+
+def test_the_code_of_an_error_with_status_200_is_kept(endpoint: ScriptedEndpoint) -> None:
+    error = {"message": "too long", "code": "context_length_exceeded"}
+    endpoint.faults = [lambda _: JSONResponse({"error": error})]
+    with agent(endpoint) as remote, pytest.raises(Refused, match="too long") as refused:
+        remote.conversation().act("hi")
+    assert (refused.value.code, refused.value.status) == ("context_length_exceeded", 400)
+
+
+def test_an_answer_that_is_no_json_is_quoted(endpoint: ScriptedEndpoint) -> None:
+    endpoint.faults = [lambda _: Response("upstream died", media_type="text/plain")]
+    with agent(endpoint) as remote, pytest.raises(Refused, match="JSON object: upstream died"):
+        remote.conversation().act("hi")
+
+
 def test_a_list_of_models_without_content_is_one_line() -> None:
     class Contentless(ScriptedEndpoint):
         def app(self) -> FastAPI:

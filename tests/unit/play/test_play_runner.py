@@ -225,6 +225,25 @@ def test_an_agent_that_is_not_there_at_the_start_stops_the_play(
     assert servers["ada"].requests == []
 
 
+@pytest.mark.parametrize(
+    ("message", "finish", "reason"),
+    [
+        ({"content": "no: half"}, "content_filter", "finish_reason 'content_filter'"),
+        ({"content": None, "refusal": "I cannot."}, "stop", "the model refuses: I cannot."),
+        ({"content": None, "reasoning_content": "I"}, "stop", "reasoning, but no text"),
+    ],
+)
+def test_an_answer_that_is_no_action_loses_its_episode_alone(
+    servers: dict[str, ScriptedEndpoint], message: Any, finish: str, reason: str
+) -> None:
+    choice = {"message": message, "finish_reason": finish}
+    servers["ada"].faults = [lambda server: JSONResponse({"choices": [choice]})]
+    result = played(servers, episodes=2)
+    (lost,) = result.lost
+    assert lost.lost is not None and reason in lost.lost.reason
+    assert len(result.episodes) == 2
+
+
 def test_an_endpoint_that_does_not_count_tokens_leaves_their_metric_out(
     servers: dict[str, ScriptedEndpoint],
 ) -> None:

@@ -60,6 +60,46 @@ def test_a_reply_that_did_not_end_by_itself_is_not_read(endpoint, finish):
 
 
 @pytest.mark.parametrize(
+    ("message", "finish", "line"),
+    [
+        (
+            {"content": None, "refusal": "I cannot rate that."},
+            "stop",
+            "refuses: I cannot rate that",
+        ),
+        ({"content": "Score: 1", "refusal": "No."}, "stop", "refuses: No"),
+        ({"content": "Score: 1"}, "content_filter", "finish_reason 'content_filter'"),
+        ({"content": "Score: 1"}, "error", "finish_reason 'error' after 'Score: 1'"),
+        ({"content": None, "reasoning": "Score: 1"}, "length", "reasoning, but no text"),
+        ({"content": "Score: 1", "tool_calls": [{"function": {"name": "look"}}]}, "stop", "'look'"),
+    ],
+)
+def test_a_reply_that_is_no_verdict_is_unreadable_and_quoted(endpoint, message, finish, line):
+    body = {"choices": [{"message": message, "finish_reason": finish}]}
+    endpoint.faults = [lambda _: JSONResponse(body)] * 2
+    asked = judge(endpoint)
+    with pytest.raises(AgentLost, match=line):
+        asked(["q"], ["a"])
+    assert asked.costs()["judge unreadable"] == 2.0
+    assert asked(["q"], ["a"]) == [0.7]
+
+
+def test_a_verdict_in_parts_is_read(endpoint):
+    thought = {"type": "thinking", "thinking": [{"type": "text", "text": "Score: 1"}]}
+    endpoint.faults = [completion([thought, {"type": "text", "text": "Score: 7"}])]
+    assert judge(endpoint)(["q"], ["a"]) == [0.7]
+
+
+def test_an_error_of_the_provider_with_status_200_is_asked_again(endpoint):
+    endpoint.faults = [raw('{"error": {"code": 502, "message": "upstream died"}}')] * 2
+    with pytest.raises(AgentLost, match="status 200 with an error: 502: upstream died"):
+        judge(endpoint)(["q"], ["a"])
+    endpoint.faults = [raw('{"error": {"code": 402, "message": "no credits"}}')]
+    with pytest.raises(Refused, match="402: no credits"):
+        judge(endpoint)(["q"], ["a"])
+
+
+@pytest.mark.parametrize(
     "odd",
     [
         raw("", 204),
@@ -179,7 +219,7 @@ def test_judges_at_two_endpoints_do_not_share_their_verdicts(endpoint):
 
 
 def test_a_reply_whose_content_is_no_text_has_no_score(endpoint):
-    content = [{"type": "text", "text": "9"}]
+    content = [{"type": "text", "text": "9"}, {"type": "image_url", "image_url": {"url": "u"}}]
     endpoint.faults = [lambda _: JSONResponse({"choices": [{"message": {"content": content}}]})]
     assert judge(endpoint)(["q"], ["a"]) == [0.7]
 
