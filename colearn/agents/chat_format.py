@@ -15,11 +15,12 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from colearn.errors import ConfigError
-from colearn.text.reasoning import CLOSE, OPEN, TOKENS, opened_reasoning
-from colearn.text.token_ids import token_ids
+from colearn.text.reasoning import CLOSE, OPEN, opened_reasoning
+from colearn.text.token_ids import special_tokens, token_ids
 from colearn.types import Action, Observation
 
 from .channels import read_channels
+from .decoding import AnswerDecoder
 from .dialogue import CLOSING, AnswerEnd, Part, dialogue_spans, split_places
 from .template_text import dated, read_template, render, split_turns
 
@@ -87,19 +88,15 @@ class ChatFormat:
                 tokenizer, source, system, arguments
             )
         between = self._ids(self._between)
-        # all_special_ids leaves out markers like Gemma 3's <end_of_turn>
-        added = {
-            number for number, token in tokenizer.added_tokens_decoder.items() if token.special
-        }
-        special = self._special_ids = added | set(tokenizer.all_special_ids)
-        self._channels = read_channels(tokenizer, source)
+        special = self._special_ids = special_tokens(tokenizer)
+        channels = read_channels(tokenizer, source)
         ends = [
-            *(between[:1] if special.issuperset(between[:1]) else ()),
+            *(between[:1] if between[:1] and between[0] in special else ()),
             *(() if tokenizer.eos_token_id is None else (tokenizer.eos_token_id,)),
             *model_end_ids,
         ]
-        if self._channels is not None:  # ends a message, which may be reasoning
-            ends = [end for end in ends if end != self._channels.end]
+        if channels is not None:  # ends a message, which may be reasoning
+            ends = [end for end in ends if end != channels.end]
         self.end_ids: frozenset[int] = frozenset(ends)
         """Token ids that end an action; the sampled end id is part of the action and is trained."""
         if not self.end_ids:
@@ -110,15 +107,8 @@ class ChatFormat:
         self.end_id: int = between[0] if self.end_ids.intersection(between[:1]) else ends[0]
         """The end token that the template writes after an answer."""
         self._closing = self.split_end(self._between)
-        self._special = tuple(
-            str(token) for token in tokenizer.added_tokens_decoder.values() if token.special
-        )
-        self._reasoning = {
-            number: TOKENS[str(token)]
-            for number, token in tokenizer.added_tokens_decoder.items()
-            if token.special and str(token) in TOKENS
-        }
-        """The text of reasoning tags by token id, for tags that decoding would omit."""
+        self._special = tuple(special.values())
+        self._decoder = AnswerDecoder(tokenizer, source, self._boundaries(), self.end_ids)
 
     def check_embedded(self, words: int, field: str) -> None:
         """Check that a model with `words` embeddings reads what the template writes.
@@ -196,7 +186,9 @@ class ChatFormat:
         rest = closing.lstrip()
         space = closing.removesuffix(rest)
         first = self._ids(rest)[:1]
-        if not first or first[0] not in self.end_ids | (set() if space else self._special_ids):
+        if not first or first[0] not in self.end_ids | (
+            set() if space else self._special_ids.keys()
+        ):
             return AnswerEnd("", None, closing)
         name = self.tokenizer.convert_ids_to_tokens(first[0])
         return AnswerEnd(space, first[0], rest[len(name) :])
@@ -228,34 +220,30 @@ class ChatFormat:
         return QuotingChat(self.tokenizer, system=system, **self._settings)
 
     def decode(self, tokens: tuple[int, ...]) -> str:
-        """Return the text of sampled tokens, without special tokens. Tokens that open or close
-        reasoning are written as `<think>` and `</think>`."""
-        if self._channels is not None:
-            return self._channels.decode(tokens, self._plain)
-        text, begin = "", 0
-        for place, token in enumerate(tokens):
-            if token in self._reasoning:
-                text += self._plain(tokens[begin:place]) + self._reasoning[token]
-                begin = place + 1
-        return text + self._plain(tokens[begin:])
+        """Return the text of sampled tokens, without the tokens that separate messages. Tokens that
+        open or close reasoning are written as `<think>` and `</think>`."""
+        return self._decoder.decode(tokens)
 
     def context(self, before: Sequence[int], tokens: Sequence[int]) -> tuple[int, ...]:
         """Return the tokens that `decode` needs in front of what follows `tokens`. `before` are
         those in front of `tokens`."""
-        return () if self._channels is None else self._channels.context(before, tokens)
+        return self._decoder.context(before, tokens)
 
     def opened_reasoning(self, observation: str) -> str:
         """Return the text that opens reasoning at the end of a prompt, before the action. Returns
         '' if the prompt does not open reasoning."""
         return opened_reasoning(observation + self._after)
 
-    def _plain(self, tokens: tuple[int, ...]) -> str:
-        if not tokens:
-            return ""
-        # the clean-up would drop spaces that were sampled
-        return self.tokenizer.decode(
-            list(tokens), skip_special_tokens=True, clean_up_tokenization_spaces=False
-        )
+    def _boundaries(self) -> tuple[str, ...]:
+        """The template's texts around messages, with and without a system message."""
+        opening = self._opening if not self._system else self._opening.replace(self._system, "", 1)
+        if self._source is None:
+            return opening, self._between
+        try:
+            marked, _, _ = split_turns(self.tokenizer, self._source, _MARK, self._arguments)
+        except ConfigError:  # the template takes no system message
+            marked = ""
+        return opening, marked, self._between, self._after
 
     def _turn(self, before: str, text: str) -> tuple[int, ...]:
         """Token ids of an observation and of the template text around it.
