@@ -11,6 +11,7 @@ from colearn.errors import ConfigError, DataNotHere, reason_of, required
 from colearn.files.regular import read_regular
 from colearn.text.csv_table import CsvTable, as_objects, read_csv
 from colearn.text.json_value import numbered_lines, read_row
+from colearn.text.media import media_problem
 
 SUFFIXES = (".jsonl", ".json", ".csv")
 """Suffixes of files that `file_rows` reads."""
@@ -77,12 +78,13 @@ def file_rows(path: Path, choices: str, *, field: str = "task.data") -> list[Dat
     any other file. Error messages end with `choices`, the names of the other available data.
 
     Errors: ConfigError that names the file and the line, for text that is not JSON or CSV, is
-    nested too deeply, or contains half of a surrogate pair.
+    nested too deeply, contains half of a surrogate pair, or holds an image.
     """
     text = file_text(path, choices, field=field)
     if path.suffix == ".csv":
         objects = as_objects(csv_table(text, path, field=field))
-        return [DataRow(f"line {line} of {path}", row) for line, row in objects]
+        rows = [DataRow(f"line {line} of {path}", row) for line, row in objects]
+        return check_text(rows, field)
     if path.suffix == ".json":
         try:
             content = read_row(text)
@@ -90,7 +92,8 @@ def file_rows(path: Path, choices: str, *, field: str = "task.data") -> list[Dat
             raise ConfigError(f"{field}: {path} {error}; write a list of objects") from None
         if not isinstance(content, list):
             raise ConfigError(f"{field}: {path} holds no list; write a list of objects")
-        return [DataRow(f"row {number} of {path}", row) for number, row in enumerate(content, 1)]
+        rows = [DataRow(f"row {number} of {path}", row) for number, row in enumerate(content, 1)]
+        return check_text(rows, field)
     rows = []
     for number, line in numbered_lines(text):
         try:
@@ -99,6 +102,14 @@ def file_rows(path: Path, choices: str, *, field: str = "task.data") -> list[Dat
             raise ConfigError(
                 f"{field}: line {number} of {path} {error}; write one object per line"
             ) from None
+    return check_text(rows, field)
+
+
+def check_text(rows: list[DataRow], field: str) -> list[DataRow]:
+    """Returns the rows. Errors: ConfigError naming the first row with an image, audio or video."""
+    for where, row in rows:
+        if (problem := media_problem(row)) is not None:
+            raise ConfigError(f"{field}: {where} {problem}")
     return rows
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from .media import media_problem
+
 _LEFT_OUT = (
     *("reasoning_content", "reasoning", "thinking"),
-    *("tool_calls", "function_call", "audio", "images"),
+    *("tool_calls", "function_call"),
 )
 """Fields that raise an error, because their content would be lost."""
 
@@ -17,6 +19,8 @@ def read_message(message: Any, holder: str) -> tuple[str, str]:
 
     Errors: ValueError with a message to append to the name of the chat message.
     """
+    if (problem := media_problem({"content": message})) is not None:
+        raise ValueError(problem)
     role = message.get("role") if isinstance(message, Mapping) else None
     content = message.get("content") if isinstance(message, Mapping) else None
     if role not in ("system", "user", "assistant") or not isinstance(content, str):

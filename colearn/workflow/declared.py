@@ -33,6 +33,7 @@ from colearn.errors import ConfigError
 from colearn.files.regular import read_regular
 from colearn.text.csv_table import as_objects, read_csv
 from colearn.text.json_value import numbered_lines, read_row
+from colearn.text.media import media_problem
 from colearn.text.validation import first_fault
 from colearn.text.yaml_text import read_yaml_file
 from colearn.workflow.qa import accuracy, exact_match, f1
@@ -153,6 +154,8 @@ def _rows(path: Path, golds: Set[str]) -> list[dict[str, Any]]:
         location = f"task.graph: items: line {number} of {path}"
         if not isinstance(row, dict):
             raise ConfigError(f"{location} is not an object; write one with the fields of an item")
+        if (problem := media_problem(row, by_name=False)) is not None:
+            raise ConfigError(f"{location} {problem}")
         if rows and row.keys() != rows[0].keys():
             raise ConfigError(f"{location} has other keys than the first; use the same keys in all")
         for name in golds & row.keys():

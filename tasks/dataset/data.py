@@ -13,7 +13,7 @@ from colearn.errors import ConfigError, DataNotHere, reason_of, required
 from colearn.registry.given import given, is_given
 
 from ..rows import SUFFIXES as ROWS
-from ..rows import DataRow, csv_table, file_rows, file_text, hub_rows
+from ..rows import DataRow, check_text, csv_table, file_rows, file_text, hub_rows
 
 SUFFIXES = (*ROWS, ".parquet")
 SPLIT = "train"
@@ -41,11 +41,16 @@ def read_rows(source: RowSource) -> list[tuple[str, dict[str, Any]]]:
     """
     if is_given(source.path):
         given_rows = enumerate(given(source.path, "task.path"), start=1)
-        rows = [DataRow(f"row {number} of data", row) for number, row in given_rows]
+        rows = check_text(
+            [DataRow(f"row {number} of data", row) for number, row in given_rows], "task.path"
+        )
     elif source.is_file:
         path = Path(source.path).expanduser()
         reader = {".csv": _csv, ".parquet": _parquet}.get(path.suffix)
-        rows = file_rows(path, _CHOICES, field="task.path") if reader is None else reader(path)
+        if reader is None:
+            rows = file_rows(path, _CHOICES, field="task.path")
+        else:
+            rows = check_text(reader(path), "task.path")
     else:
         rows = hub_rows(
             source.path,
@@ -54,6 +59,7 @@ def read_rows(source: RowSource) -> list[tuple[str, dict[str, Any]]]:
             ),
             field="task.path",
         )
+        check_text(rows, "task.path")
     if not rows:
         raise ConfigError(f"task.path: {source.path} holds no rows; add some")
     for location, row in rows:

@@ -11,11 +11,12 @@ from colearn.agents import ChatFormat, dialogue_spans
 from colearn.errors import ConfigError, nearest
 from colearn.files.regular import read_regular
 from colearn.text.json_value import numbered_lines, read_row
+from colearn.text.media import media_problem
 from colearn.text.message import read_message
 
 _WEIGHTS = ("weight", "loss", "trainable", "train")
 """Message fields by which other trainers leave an answer out of the loss."""
-_ROW_LEFT_OUT = ("tools", "functions", "chat_template_kwargs", "images", "image")
+_ROW_LEFT_OUT = ("tools", "functions", "chat_template_kwargs")
 """Row fields that raise an error, because a template would read them."""
 
 IGNORED = -100
@@ -73,6 +74,8 @@ def _dialogue(line: str, agents: Collection[str], location: str) -> Dialogue:
         raise ConfigError(f"{location} {error}; write one JSON object per line") from None
     if not isinstance(row, Mapping) or not isinstance(row.get("messages"), list):
         raise ConfigError(f"{location}: has no list of messages; write agent and messages")
+    if (problem := media_problem(row)) is not None:
+        raise ConfigError(f"{location}: {problem}")
     for name in _ROW_LEFT_OUT:
         if row.get(name):
             raise ConfigError(
