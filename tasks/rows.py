@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
+from colearn.contract.held_out import hold_out, separate
 from colearn.errors import ConfigError, DataNotHere, reason_of, required
 from colearn.files.regular import read_regular
 from colearn.text.csv_table import CsvTable, as_objects, read_csv
@@ -15,6 +16,7 @@ from colearn.text.media import media_problem
 
 SUFFIXES = (".jsonl", ".json", ".csv")
 """Suffixes of files that `file_rows` reads."""
+Row = TypeVar("Row")
 
 
 class DataRow(NamedTuple):
@@ -52,6 +54,32 @@ def hub_rows(
     rows = (DataRow(f"row {number} of {name}", row) for number, row in enumerate(records, start=1))
     converted = (DataRow(row.where, _made(row, read)) for row in rows)
     return [row for row in converted if row.value is not None]
+
+
+def split_rows(
+    rows: Sequence[Row],
+    tested: Sequence[Row] | None,
+    key: Callable[[Row], Hashable],
+    *,
+    share: int,
+    data: str,
+    kind: str,
+) -> dict[str, tuple[Row, ...]]:
+    """Splits the rows of `task.data`: `tested` are the held-out rows, or one row in `share` is held
+    out if this is None. Rows with the same key are in the same split.
+
+    Errors: ConfigError that names the `kind` of row if a split is empty.
+    """
+    source = f"task.data: {data}"
+    if tested is None:
+        if len(rows) < 2:
+            raise ConfigError(f"task.data: {data} has {len(rows)} {kind}(s); add some, 2 at least")
+        return hold_out(rows, key, size=max(len(rows) // share, 1), source=source)
+    splits = separate(rows, tested, key, source=source)
+    for split, subset in splits.items():
+        if not subset:
+            raise ConfigError(f"task.data: {data} leaves no {kind} to {split}; add some")
+    return splits
 
 
 def check_trained_on(data: str, tests_only: bool, other: str) -> None:

@@ -7,14 +7,15 @@ from pathlib import Path
 from typing import Any
 
 from colearn import registry
+from colearn.contract.held_out import hold_out, row_key
 from colearn.errors import ConfigError
 from colearn.files.regular import read_regular
 from colearn.text.json_value import numbered_lines, read_row
 
 
 def read_items(source: str, split: str) -> Sequence[Any]:
-    """Reads the items of the split `train` or `test`. In a file, the last fifth of the lines is
-    `test`.
+    """Reads the items of the split `train` or `test`. A fifth of the lines of a file, drawn with a
+    fixed seed, is `test`. A single line is in both splits.
 
     Errors: ConfigError for an unreadable file, or for a line that is not JSON. The message names
     the line.
@@ -33,5 +34,5 @@ def read_items(source: str, split: str) -> Sequence[Any]:
             rows.append(read_row(line))
         except ValueError as error:
             raise ConfigError(f"task.items: line {number} of {path} {error}") from None
-    test_size = max(1, len(rows) // 5)
-    return rows[-test_size:] if split == "test" else rows[:-test_size] or rows
+    splits = hold_out(rows, row_key, size=max(1, len(rows) // 5), source=f"task.items: {path}")
+    return splits[split] or rows

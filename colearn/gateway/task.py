@@ -58,7 +58,7 @@ class _Prepared(NamedTuple):
 class Gateway(RecordedTask[Any, State], LegalActions, ProgramEpisodes, ReadsActions, Services):
     """The agents of a program in any framework: LangGraph, OpenAI Agents SDK, AG2, plain `openai`.
 
-    items: a `.jsonl` file (its last fifth is held out), or `module:function` called with the split.
+    items: a `.jsonl` file (a fifth is held out), or `module:function` called with the split.
     play: `module:function` called with (item, endpoints), async or not; returns the reward.
     command: a program and its arguments, in place of `play`; one process per episode.
     workers: number of processes of `command`, each of which plays one episode after another.

@@ -29,6 +29,7 @@ from pydantic import ValidationError
 
 from colearn import registry
 from colearn.contract import Headline
+from colearn.contract.held_out import hold_out, row_key
 from colearn.errors import ConfigError
 from colearn.files.regular import read_regular
 from colearn.text.csv_table import as_objects, read_csv
@@ -78,11 +79,12 @@ class DeclaredWorkflow(Workflow[Mapping[str, Any]]):
         self.measures = tuple(self._metrics.values())
         if self.measures:
             self.headline = Headline(self.measures[0])
-        test_size = max(1, len(rows) // 5)
-        self._rows = {"train": rows[:-test_size], "test": rows[-test_size:]}
+        self._rows = hold_out(
+            rows, row_key, size=max(1, len(rows) // 5), source=f"task.graph: {self.graph.items}"
+        )
 
     def items(self, split: str) -> Sequence[Mapping[str, Any]]:
-        """Returns the file's rows for a split; the last fifth of the rows is the split 'test'."""
+        """Returns the file's rows for a split; a fifth of the rows is the split 'test'."""
         return self._rows[split]
 
     async def run(self, team: Team, item: Mapping[str, Any]) -> None:
@@ -168,7 +170,7 @@ def _rows(path: Path, golds: Set[str]) -> list[dict[str, Any]]:
     if len(rows) < 2:
         raise ConfigError(
             f"task.graph: items: {path} has {len(rows)} rows; write two or more, one object per "
-            "line: the last fifth is the test split"
+            "line: a fifth is the test split"
         )
     return rows
 

@@ -118,7 +118,7 @@ class Graph(_Section):
     """A whole workflow."""
 
     items: str
-    """A .jsonl or .csv file, relative to the graph's folder; the last fifth is the test split."""
+    """A .jsonl or .csv file, relative to the graph's folder; a fifth is the test split."""
     tools: tuple[Role, ...] = ()
     nodes: tuple[GraphNode, ...]
     rewards: tuple[Reward, ...]

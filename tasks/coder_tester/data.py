@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,25 +12,27 @@ from colearn.errors import ConfigError
 from colearn.sandbox.statements import take_apart
 
 from ..coop_humaneval.parse import parse_quietly
-from ..rows import check_trained_on, file_rows
+from ..rows import check_trained_on, file_rows, split_rows
 from ..step_programs import STEPS, StepProblem, step_problems
 from .hub import HUB_SETS
 from .problem import Case, ProgrammingProblem
 
 TEST_SHARE = 5
-"""Without a separate test split, the last 1/TEST_SHARE of the data is the test split."""
+"""Without a separate test split, one problem in TEST_SHARE is in the test split: the last ones of
+the packaged problems, and problems drawn with a fixed seed of other data."""
 REFERENCES = 3
 """Maximum number of solutions per problem; the first ones are kept."""
 
-_PACKAGED = Path(__file__).with_name("problems.jsonl")
+PACKAGED = "packaged"
+_PACKAGED_FILE = Path(__file__).with_name("problems.jsonl")
 
 
 def load_problems(
     data: str, test_data: str | None, golden: int
 ) -> dict[str, tuple[ProgrammingProblem, ...]]:
     """The problems by split, in a fixed order, with at most `golden` tests each. Without
-    `test_data`, the test split is the official test split of the data, or the last fifth of the
-    data if there is none.
+    `test_data`, the test split is the official test split of the data, or a fifth of the data if
+    there is none.
 
     Errors: ConfigError for data that cannot be read or a row that is not a problem; MissingExtra if
     data from the hub need `datasets`.
@@ -46,28 +49,21 @@ def load_problems(
         check_trained_on(data, known.tests_only, "apps")
         test_data = test_data or known.tests
     problems = _read(data, golden)
-    if test_data is None:
-        held_out = max(len(problems) // TEST_SHARE, 1)
-        splits = {"train": problems[:-held_out], "test": problems[-held_out:]}
-    else:
-        tested = _read(test_data, golden)
-        questions = {problem.question for problem in tested}
-        splits = {
-            "train": tuple(p for p in problems if p.question not in questions),
-            "test": tested,
-        }
-    for split, subset in splits.items():
-        if not subset:
-            raise ConfigError(f"task.data: {data} leaves no problem to {split}; add some")
-    return splits
+    if data == PACKAGED and test_data is None:
+        held_out = len(problems) // TEST_SHARE
+        return {"train": problems[:-held_out], "test": problems[-held_out:]}
+    tested = None if test_data is None else _read(test_data, golden)
+    return split_rows(
+        problems, tested, attrgetter("question"), share=TEST_SHARE, data=data, kind="problem"
+    )
 
 
 def _read(data: str, golden: int) -> tuple[ProgrammingProblem, ...]:
     if data in HUB_SETS:
         rows = HUB_SETS[data].rows()
     else:
-        path = _PACKAGED if data == "packaged" else Path(data).expanduser()
-        rows = file_rows(path, ", ".join(("packaged", STEPS, *HUB_SETS)))
+        path = _PACKAGED_FILE if data == PACKAGED else Path(data).expanduser()
+        rows = file_rows(path, ", ".join((PACKAGED, STEPS, *HUB_SETS)))
     return tuple(_problem(row.value, row.where, golden) for row in rows)
 
 

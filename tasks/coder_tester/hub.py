@@ -137,4 +137,4 @@ HUB_SETS = {
 }
 """Data sets by their names in `task.data`. APPS and LiveCodeBench are copies without a loading
 script, since `datasets` no longer runs scripts. HumanEval has only a test split; this task trains
-on all but the last fifth of that split."""
+on four fifths of that split."""

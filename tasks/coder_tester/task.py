@@ -73,7 +73,7 @@ class CoderTester(DecPOMDP[ProgrammingProblem, CodeState], Drawable, LegalAction
     `data`: 'packaged', the path of a .jsonl/.csv file, or a data set from the hub (extra `tasks`):
     'humaneval', 'mbpp', 'apps' (introductory problems) or 'codecontests'. `test_data` is the test
     split, such as 'livecodebench'. By default, it is the official test split of `data`
-    ('mbpp_test', 'apps_test' or 'codecontests_test'), or the last fifth of the data if there is no
+    ('mbpp_test', 'apps_test' or 'codecontests_test'), or a fifth of the data if there is no
     official one. Problems of APPS and LiveCodeBench that ask for a function are left out. In
     HumanEval and MBPP, a program defines a function, and a test consists of the function's
     arguments and its return value in Python syntax. `data: steps` selects a separate language for

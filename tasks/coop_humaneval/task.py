@@ -111,8 +111,9 @@ class CoopHumanEval(
     `data`: 'packaged', 20 problems made for this task; 'hub', the paper's `OpenMLRL/CoopHumanEval`
     (82 items, extra `tasks`); 'humaneval' or 'mbpp', also from the hub; or the path of a
     .jsonl/.csv file or a .json list. The rows of a file have the fields `prompt`, `entry_point` and
-    `test`, as in HumanEval. They may also have `task_id`, and `aux` and `main` with a solution. The
-    last fifth of the data is the test split: [66:82] of 82 items, as in the paper.
+    `test`, as in HumanEval. They may also have `task_id`, and `aux` and `main` with a solution. A
+    fifth of the data is the test split: [66:82] of the paper's 82 items, the last four of the
+    packaged ones, and problems drawn with a fixed seed of other data.
 
     `prompt='compact'` is for small word-level models. The problem and each function have one line,
     and the words of the feedback are separated by single spaces:

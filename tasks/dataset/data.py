@@ -32,6 +32,11 @@ class RowSource:
     def is_file(self) -> bool:
         return self.path.endswith(SUFFIXES)
 
+    @property
+    def name(self) -> str:
+        """The path, for messages."""
+        return "data" if is_given(self.path) else self.path
+
 
 def read_rows(source: RowSource) -> list[tuple[str, dict[str, Any]]]:
     """Every row with its location, such as `line 3 of train.jsonl`.

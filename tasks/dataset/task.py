@@ -10,6 +10,7 @@ from typing import Any
 
 from colearn.config import Named, build_part
 from colearn.contract import ReadsActions, RewardStructure, Services
+from colearn.contract.held_out import hold_out, note_overlap
 from colearn.contract.reward import RewardFunction
 from colearn.errors import ConfigError, TaskError
 from colearn.text.json_value import copied
@@ -47,8 +48,9 @@ class Dataset(Answering[DataItem], ReadsActions, RewardStructure, Services):
     path: a `.jsonl`, `.json`, `.csv` or `.parquet` file, or a hub name, with `subset` and `split`.
     A row with an image, audio or video is refused, because agents read text alone.
     prompt: the column with the prompts, plain text or messages.
-    test_path, test_split: the held-out rows. Without these settings, the last `test_share` of the
-    rows is held out, 0.1 by default.
+    test_path, test_split: the held-out rows. A note states how many of them have a prompt that is
+    trained on, too. Without these settings, `test_share` of the rows is held out, 0.1 by default.
+    These rows are drawn with a fixed seed, and rows with the same prompt are in the same split.
     agents: names, or prompt templates by name. If only names are given, each agent reads the
     answers of the agents before it. In a template, `{prompt}` stands for the row's prompt, and
     another agent's name in braces stands for that agent's answer.
@@ -133,18 +135,29 @@ class Dataset(Answering[DataItem], ReadsActions, RewardStructure, Services):
         if split not in ("train", "test"):
             raise ConfigError(f"task.items: unknown split '{split}'; known: test, train")
         if split not in self._items:
-            rows = self._read("train" if "test" not in self.sources else split)
             if "test" in self.sources:
-                self._items[split] = rows
-            else:
-                test_size = max(1, round(len(rows) * self.test_share))
-                if test_size == len(rows):
-                    raise ConfigError(
-                        f"task.test_share: holds out all rows of {self.sources['train'].path} "
-                        f"({test_size}); add rows, or set test_path"
+                self._items[split] = self._read(split)
+                if len(self._items) == len(self.sources):
+                    note_overlap(
+                        self._items["train"], self._items["test"], _prompt, source=self._source
                     )
-                self._items = {"train": rows[:-test_size], "test": rows[-test_size:]}
+            else:
+                self._items = self._split(self._read("train"))
         return self._items[split]
+
+    def _split(self, rows: Sequence[DataItem]) -> dict[str, Sequence[DataItem]]:
+        test_size = max(1, round(len(rows) * self.test_share))
+        if test_size == len(rows):
+            raise ConfigError(
+                f"task.test_share: holds out all rows of {self.sources['train'].name} "
+                f"({test_size}); add rows, or set test_path"
+            )
+        return dict(hold_out(rows, _prompt, size=test_size, source=self._source))
+
+    @property
+    def _source(self) -> str:
+        """The training data, for messages."""
+        return f"task.path: {self.sources['train'].name}"
 
     def scores(self, item: DataItem, answers: Mapping[str, AgentAnswer]) -> AnswerRewards:
         """Calls the team's reward functions with the completion, and each agent's reward functions
@@ -241,6 +254,10 @@ class Dataset(Answering[DataItem], ReadsActions, RewardStructure, Services):
         if not rewards.get(TEAM):
             raise ConfigError(f"task.reward: name a function of the team under '{TEAM}'")
         return rewards
+
+
+def _prompt(item: DataItem) -> AskedPrompt:
+    return item.prompt
 
 
 def weighted_sum(weights: Sequence[float], values: Sequence[float | None]) -> float | None:

@@ -8,6 +8,7 @@ import io
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from colearn.errors import ConfigError
 from colearn.text.json_value import read_json
 
 from ..math_duo.data import MathProblem, load_problems
-from ..rows import DataRow, HubSplit, check_trained_on, file_rows, file_text
+from ..rows import DataRow, HubSplit, check_trained_on, file_rows, file_text, split_rows
 from ..search.question import Question
 
 LETTERS = "ABCDE"
@@ -130,7 +131,7 @@ def load_choices(
     data: str, test_data: str | None, train: int, test: int, seed: int
 ) -> dict[str, Sequence[Question]]:
     """The questions by split. Without `test_data`, the test split is the official test split of the
-    data, or the last tenth of the data if there is none.
+    data, or a tenth of the data if there is none.
 
     Errors: ConfigError for data that cannot be read; MissingExtra if an extra is needed.
     """
@@ -138,24 +139,19 @@ def load_choices(
     if known is not None:
         check_trained_on(data, known.tests_only, "aqua")
         test_data = test_data or known.tests
-    splits: dict[str, Sequence[Question]]
     if data == "generated":
         problems = load_problems("generated", None, train, test, seed)
-        splits = {split: tuple(map(_sum, problems[split])) for split in problems}
+        generated = {split: tuple(map(_sum, problems[split])) for split in problems}
+        if test_data is None:
+            return dict(generated)
+        questions = generated["train"]
     else:
         questions = _read(data, "task.data")
-        cut = len(questions)
-        if test_data is None:
-            cut -= max(cut // _TEST_SHARE, 1)
-        splits = {"train": questions[:cut], "test": questions[cut:]}
-    if test_data is not None:
-        splits["test"] = _read(test_data, "task.test_data")
-        tested = {question.text for question in splits["test"]}
-        splits["train"] = tuple(q for q in splits["train"] if q.text not in tested)
-    for split, subset in splits.items():
-        if not subset:
-            raise ConfigError(f"task.data: {data} leaves no question to {split}; add some")
-    return splits
+    tested = None if test_data is None else _read(test_data, "task.test_data")
+    splits = split_rows(
+        questions, tested, attrgetter("text"), share=_TEST_SHARE, data=data, kind="question"
+    )
+    return dict(splits)
 
 
 def _sum(problem: MathProblem) -> Question:

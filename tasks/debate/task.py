@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import Literal
 
 import numpy as np
 
 from colearn.contract import Headline, LegalActions, PrivilegedInfo
+from colearn.contract.held_out import separate
 from colearn.errors import ConfigError, nearest
 from colearn.workflow import Team, Workflow, WorkflowState
 from colearn.workflow.qa import exact_match
@@ -32,12 +34,12 @@ def tested_on(data: str, train: Sequence[Item], world: World) -> dict[str, Seque
 
     Errors: as `load_questions`; ConfigError if no question is left to train on.
     """
+    questions = [item for item in train if isinstance(item, Question)]
     tested = load_tested(data, world, KINDS)
-    texts = {question.text for question in tested}
-    training = tuple(q for q in train if isinstance(q, Question) and q.text not in texts)
-    if not training:
+    splits = separate(questions, tested, attrgetter("text"), source=f"task.test_data: {data}")
+    if not splits["train"]:
         raise ConfigError("task.test_data: holds all of task.data; name another set to train on")
-    return {"train": training, "test": tested}
+    return dict(splits)
 
 
 class AnswerTeam(Workflow[Item], LegalActions, PrivilegedInfo):

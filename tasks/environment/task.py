@@ -21,6 +21,7 @@ from colearn.client.protocol.tool_call_text import (
     write_response,
 )
 from colearn.contract import DecPOMDP, LegalActions, Services
+from colearn.contract.held_out import hold_out, row_key
 from colearn.errors import ConfigError
 from colearn.registry.given import settled
 from colearn.text.json_value import copied
@@ -133,7 +134,7 @@ class Environment(DecPOMDP[EnvironmentItem, EnvironmentState], LegalActions, Ser
         self.test_share, self.horizon, self.words = share, horizon, tuple(words)
         self.rewards = tuple(PythonFunction(target=target) for target in targets)
         self.agents = (AGENT,)
-        self._items: dict[str, Sequence[EnvironmentItem]] = {}
+        self._items: Mapping[str, Sequence[EnvironmentItem]] = {}
 
     @cached_property
     def tools(self) -> tuple[Mapping[str, Any], ...]:
@@ -152,15 +153,23 @@ class Environment(DecPOMDP[EnvironmentItem, EnvironmentState], LegalActions, Ser
                 item = EnvironmentItem(where=self.factory, prompt=AskedPrompt(text=""), columns={})
                 self._items = {"train": (item,) * ITEMS, "test": (item,) * ITEMS}
             else:
-                rows = [self._item(*row) for row in read_rows(RowSource(path=self.path))]
-                test_size = max(1, round(len(rows) * self.test_share))
-                if test_size == len(rows):
-                    raise ConfigError(
-                        f"task.test_share: holds out all rows of {self.path} ({test_size}); add "
-                        "rows, or set it lower"
-                    )
-                self._items = {"train": rows[:-test_size], "test": rows[-test_size:]}
+                self._items = self._splits(RowSource(path=self.path))
         return self._items[split]
+
+    def _splits(self, source: RowSource) -> dict[str, tuple[EnvironmentItem, ...]]:
+        rows = [self._item(*row) for row in read_rows(source)]
+        test_size = max(1, round(len(rows) * self.test_share))
+        if test_size == len(rows):
+            raise ConfigError(
+                f"task.test_share: holds out all rows of {source.name} ({test_size}); add rows, or "
+                "set it lower"
+            )
+        return hold_out(
+            rows,
+            lambda item: row_key(item.columns),
+            size=test_size,
+            source=f"task.path: {source.name}",
+        )
 
     def reset(self, item: EnvironmentItem, rng: np.random.Generator) -> EnvironmentState:
         """Resets an environment with the row and a seed drawn from `rng`; returns the episode's

@@ -14,13 +14,13 @@ from colearn.errors import ConfigError
 from colearn.text.notes import note
 
 from ..generated import draw_splits
-from ..rows import HubSplit, check_trained_on, file_rows
+from ..rows import HubSplit, check_trained_on, file_rows, split_rows
 from .checker import number
 
 Problem = TypeVar("Problem")
 
 TEST_SHARE = 10
-"""Without a test split, the last tenth of the data is the test split."""
+"""Without a test split, one problem in TEST_SHARE is in the test split."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ def load_problems(
 ) -> dict[str, Sequence[MathProblem]]:
     """The problems by split. Rows whose answer is ambiguous or not a number are left out, and a
     note reports their number. Without `test_data`, the test split is the official test split of the
-    data, or the last tenth of the data if there is none.
+    data, or a tenth of the data if there is none.
 
     Errors: ConfigError for data that cannot be read; MissingExtra if an extra is needed.
     """
@@ -86,26 +86,15 @@ def read_splits(
 
     Errors: as `load_problems`.
     """
-    splits: dict[str, Sequence[Problem]]
     known = HUB_SETS.get(data)
     if known is not None:
         check_trained_on(data, known.tests_only, "polaris")
         test_data = test_data or known.tests
-    if data == "generated":
-        splits = dict(generated())
-    else:
-        problems = read(data)
-        held_out = max(len(problems) // TEST_SHARE, 1) if test_data is None else 0
-        cut = len(problems) - held_out
-        splits = {"train": problems[:cut], "test": problems[cut:]}
-    if test_data is not None:
-        splits["test"] = read(test_data)
-        tested = {str(problem) for problem in splits["test"]}
-        splits["train"] = tuple(p for p in splits["train"] if str(p) not in tested)
-    for split, subset in splits.items():
-        if not subset:
-            raise ConfigError(f"task.data: {data} leaves no problem to {split}; add some")
-    return splits
+    if data == "generated" and test_data is None:
+        return dict(generated())
+    problems = generated()["train"] if data == "generated" else read(data)
+    tested = None if test_data is None else read(test_data)
+    return dict(split_rows(problems, tested, str, share=TEST_SHARE, data=data, kind="problem"))
 
 
 def question_answers(data: str) -> list[tuple[str, str]]:

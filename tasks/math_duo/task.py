@@ -88,7 +88,7 @@ class MathDuo(DecPOMDP[MathProblem, MathState], Drawable, LegalActions, RewardSt
 
     `data`: 'generated' arithmetic, 'polaris' or 'gsm8k' from the hub (extra `tasks`), or a
     .jsonl/.csv file of `problem` and `answer`. `test_data` is the test split; by default it is the
-    official test split of `data`, or the last tenth of the data if there is none. 'aime24',
+    official test split of `data`, or a tenth of the data if there is none. 'aime24',
     'aime25', 'amc23', 'math500', 'olympiad' and 'gsm8k_test' can only be test splits.
 
     `prompt='compact'` selects prompts such as `reasoner 7 + 2 * 3`. All agents then answer with

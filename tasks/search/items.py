@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
+from colearn.contract.held_out import separate
 from colearn.errors import ConfigError
 from colearn.workflow.qa import Corpus, Folder, Passage, Passages
 
-from ..rows import SUFFIXES, DataRow, file_rows
+from ..rows import SUFFIXES, DataRow, file_rows, split_rows
 from .hub import DATA_SETS, hub_questions
 from .question import Question
 from .world import World
 
 SOURCES = ("generated", "packaged", *DATA_SETS)
 _PACKAGED = Path(__file__).parent / "packaged.json"
+_TEST_SHARE = 5
+"""Of a file's questions, one in this number is held out."""
 
 
 def load_questions(
@@ -45,13 +49,14 @@ def load_questions(
         }
         return splits, Passages(passages)
     if data in DATA_SETS:
-        return {split: hub_questions(data, split) for split in ("train", "test")}, None
+        train, test = (hub_questions(data, split) for split in ("train", "test"))
+        return separate(train, test, attrgetter("text"), source=f"task.data: {data}"), None
     if Path(data).suffix in SUFFIXES:
         rows = _file_questions(data)
-        tested = rows[: max(1, len(rows) // 5)]
-        texts = {question.text for question in tested}
-        trained = tuple(question for question in rows if question.text not in texts)
-        return {"train": trained, "test": tested}, None
+        splits = split_rows(
+            rows, None, attrgetter("text"), share=_TEST_SHARE, data=data, kind="question"
+        )
+        return splits, None
     raise ConfigError(
         f"task.data: unknown value {data!r}; known: {', '.join(SOURCES)}, or the path of a .jsonl "
         "or .csv file with question and answers"

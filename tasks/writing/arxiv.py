@@ -72,7 +72,7 @@ class ArXiv(WritingTask):
     `data`: 'packaged', 32 + 8 invented abstracts of about 75 words; 'generated', 256 + 64 abstracts
     of about 35 words from a vocabulary of a few hundred words, for small models; 'hub', the paper's
     slices [0:1000] and [1000:1100] of `OpenMLRL/arXiv_abstract`, column `abstract` (extra `tasks`);
-    or the path of a .jsonl/.csv file, of which the last tenth is the test split. `field` names
+    or the path of a .jsonl/.csv file, of which a tenth is the test split. `field` names
     another column. `words` replaces the bounds; with low bounds, answers can be short. `prompt:
     compact` is for small word-level models: a prompt consists of the agent's name and the text's
     lower-case words, separated by single spaces.

@@ -12,12 +12,14 @@ from typing import Any
 
 from colearn.errors import ConfigError
 
-from ..rows import DataRow, file_rows, hub_rows
+from ..rows import DataRow, file_rows, hub_rows, split_rows
 from .grammar import Sentences, generate
 
 TRAIN, TEST = 1000, 100
 """The paper's slices, [0:1000] and [1000:1100] (C.1)."""
 GENERATED = {"train": 256, "test": 64}
+FILE_SHARE = 10
+"""Of a file's texts, one in FILE_SHARE is in the test split."""
 
 _FOLDER = Path(__file__).parent / "texts"
 
@@ -53,17 +55,14 @@ def load_texts(source: TextSource, data: str, field: str | None) -> dict[str, tu
         }
     if data == "hub":
         texts = _texts(hub_rows(source.hub, partial(_first_rows, source.hub)), key)
-        held_out = TEST
-    else:
-        rows = file_rows(Path(data).expanduser(), "packaged, generated, hub")
-        texts = _texts(rows, key)
-        held_out = max(len(texts) // 10, 1)
-    if len(texts) <= held_out:
-        raise ConfigError(
-            f"task.data: {data} has too few texts ({len(texts)}): the last {held_out} are the test "
-            "split; add rows"
-        )
-    return {"train": tuple(texts[:-held_out]), "test": tuple(texts[-held_out:])}
+        if len(texts) <= TEST:
+            raise ConfigError(
+                f"task.data: {data} has too few texts ({len(texts)}): the last {TEST} are the test "
+                "split; add rows"
+            )
+        return {"train": tuple(texts[:-TEST]), "test": tuple(texts[-TEST:])}
+    texts = _texts(file_rows(Path(data).expanduser(), "packaged, generated, hub"), key)
+    return split_rows(texts, None, str, share=FILE_SHARE, data=data, kind="text")
 
 
 def _texts(rows: Iterable[DataRow], key: str) -> list[str]:

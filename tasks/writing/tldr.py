@@ -64,7 +64,7 @@ class TLDR(WritingTask):
     `data`: 'packaged', 32 + 8 invented posts of about 90 words; 'generated', 256 + 64 posts of
     about 40 words from a vocabulary of a few hundred words, for small models; 'hub', the paper's
     slices [0:1000] and [1000:1100] of `trl-lib/tldr`, column `prompt` (extra `tasks`); or the path
-    of a .jsonl/.csv file, of which the last tenth is the test split. `field` names another column.
+    of a .jsonl/.csv file, of which a tenth is the test split. `field` names another column.
     `words` replaces the bounds; with low bounds, answers can be short. `prompt: compact` is for
     small word-level models: a prompt consists of the agent's name and the text's lower-case words,
     separated by single spaces.

@@ -59,7 +59,10 @@ def test_mbpp_is_read_in_its_sanitised_form(monkeypatch: pytest.MonkeyPatch) -> 
     asked = _serve(monkeypatch, [MBPP | {"task_id": k} for k in range(10)])
     problems = load_problems("mbpp")
     assert asked == [("google-research-datasets/mbpp", "sanitized")]
-    assert [str(problem) for problem in problems["test"]] == ["MBPP/8", "MBPP/9"]
+    assert (len(problems["train"]), len(problems["test"])) == (8, 2)
+    assert {str(problem) for split in problems.values() for problem in split} == {
+        f"MBPP/{k}" for k in range(10)
+    }
     assert (problems["train"][0].params, len(problems["train"][0].asserts)) == ("n, base=10", 2)
 
 

@@ -76,7 +76,7 @@ def test_a_completion_to_which_no_function_applies_is_not_scored(red):
 
 
 def test_an_async_function_applies_to_some_rows(data):
-    rows = [{"prompt": "paint", "colour": colour} for colour in ("blue", "red", "red")]
+    rows = [{"prompt": "paint", "colour": "blue"}] * 3
     task = Dataset(
         data(*rows), ["tests.helpers.reward_functions:" + n for n in ("only_red", "only_blue")]
     )

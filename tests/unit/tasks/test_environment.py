@@ -51,8 +51,8 @@ def test_an_environment_passes_the_check(tmp_path):
 
 def test_the_first_prompt_joins_the_row_and_what_reset_returned(tmp_path):
     task = buttons(tmp_path)
-    state = task.reset(task.items("train")[1], RNG)
-    assert task.observe(state, "agent").text == "Room 1: the lamp is blue"
+    item = next(item for item in task.items("train") if item.columns["prompt"] == "Room 3: ")
+    assert task.observe(task.reset(item, RNG), "agent").text == "Room 3: the lamp is blue"
 
 
 def test_public_methods_are_announced_as_transformers_describes_them(tmp_path):
@@ -168,8 +168,8 @@ def test_a_row_is_trained_on_or_held_out(tmp_path):
     task = buttons(tmp_path, test_share=0.2)
     test = [item.columns["prompt"] for item in task.items("test")]
     train = [item.columns["prompt"] for item in task.items("train")]
-    assert test == ["Room 8: ", "Room 9: "]
-    assert train == [f"Room {k}: " for k in range(8)]
+    assert len(test) == 2
+    assert train == [f"Room {k}: " for k in range(10) if f"Room {k}: " not in test]
 
 
 def test_a_reward_that_is_a_text_is_one_line(tmp_path):

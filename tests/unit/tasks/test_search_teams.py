@@ -376,14 +376,21 @@ def test_packaged_questions_come_with_their_corpus():
             assert set(item.titles) <= known
 
 
-@pytest.mark.parametrize("asked, trained", [("a", []), ("abcade", ["b", "c", "d", "e"])])
-def test_a_question_of_a_file_is_in_one_split(asked, trained, tmp_path):
+def test_a_question_of_a_file_is_in_one_split(tmp_path):
     data = tmp_path / "questions.jsonl"
-    rows = [{"question": question, "answers": ["you"]} for question in asked]
+    rows = [{"question": question, "answers": ["you"]} for question in "abcade"]
     data.write_text("\n".join(map(json.dumps, rows)))
     task = SingleModel(data=str(data))
-    texts = {split: [q.text for q in task.items(split)] for split in ("train", "test")}
-    assert texts == {"train": trained, "test": ["a"]}
+    train, test = ([q.text for q in task.items(split)] for split in ("train", "test"))
+    assert train and test and not {*train} & {*test}
+    assert sorted((*train, *test)) == sorted("abcade")
+
+
+def test_a_file_with_one_question_is_one_line(tmp_path):
+    data = tmp_path / "questions.jsonl"
+    data.write_text(json.dumps({"question": "a", "answers": ["you"]}))
+    with pytest.raises(ConfigError, match=r"^task\.data: .* has 1 question\(s\); add some, 2 at"):
+        SingleModel(data=str(data))
 
 
 @pytest.mark.parametrize(
