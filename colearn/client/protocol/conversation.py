@@ -15,6 +15,7 @@ from itertools import groupby, takewhile
 from .errors import ServeError
 from .schema import ChatRequest, Message
 from .tool_call_text import announce, write_answer, write_response
+from .tool_results import check_results
 
 Entry = tuple[str, str]
 """A message as (role, text), with its tool calls as text."""
@@ -55,7 +56,7 @@ def system_text(request: ChatRequest) -> str | None:
 
     Errors: ServeError 400 for an empty system message.
     """
-    texts = [message.text for message in request.messages[: _systems(request.messages)]]
+    texts = [message.spoken for message in request.messages[: _systems(request.messages)]]
     if "" in texts:
         raise ServeError(
             400,
@@ -85,17 +86,14 @@ def _systems(messages: Sequence[Message]) -> int:
 
 def _in_order_of_calls(messages: Sequence[Message]) -> list[Message]:
     """Sorts the adjacent results of tools by the calls before them: the text of a result does not
-    name its call, so an agent matches results and calls by their order, as in training. Results
-    that name other calls, or none, stay where they are."""
+    name its call, so an agent matches results and calls by their order, as in training."""
     ordered: list[Message] = []
-    calls: dict[str | None, int] = {}
+    calls: list[str | None] = []
     for tools, group in groupby(messages, lambda message: message.role == "tool"):
         adjacent = list(group)
-        if not tools:
-            ids = [call.id for message in adjacent for call in message.calls]
-            calls = {name: number for number, name in enumerate(ids)}
-        elif all(message.tool_call_id in calls for message in adjacent):
-            adjacent.sort(key=lambda message: calls[message.tool_call_id])
+        if tools:
+            adjacent.sort(key=lambda message: calls.index(message.tool_call_id))
+        calls = [call.id for message in adjacent for call in message.calls]
         ordered += adjacent
     return ordered
 
@@ -113,9 +111,11 @@ def join(entries: Sequence[Entry]) -> str:
 def read_conversation(request: ChatRequest) -> SentConversation:
     """Splits messages into turns.
 
-    Errors: ServeError 400 if the last message is not from a user or a tool, or if a tool message
-    comes before the first tool call.
+    Errors: ServeError 400 if the last message is not from a user or a tool, if results of tools do
+    not match their calls, or if several assistants have answered.
     """
+    check_results(request.messages)
+    _check_names(request.messages)
     system, dialogue = system_text(request), entries(request.messages)
     if not dialogue or dialogue[-1][0] == "assistant":
         raise ServeError(
@@ -124,16 +124,6 @@ def read_conversation(request: ChatRequest) -> SentConversation:
             param="messages",
             code="invalid_value",
         )
-    called = False
-    for number, message in enumerate(request.messages):
-        called = called or bool(message.calls)
-        if message.role == "tool" and not called:
-            raise ServeError(
-                400,
-                f"message {number} is a tool's, but no assistant message before it calls one",
-                param=f"messages.{number}.role",
-                code="invalid_value",
-            )
     turns: list[tuple[str, str]] = []
     user: list[Entry] = []
     assistant: list[Entry] = []
@@ -150,4 +140,22 @@ def read_conversation(request: ChatRequest) -> SentConversation:
 
 def _text(message: Message) -> str:
     calls = ((call.function.name, call.function.read()) for call in message.calls)
-    return write_answer(message.text, calls)
+    return write_answer(message.spoken, calls)
+
+
+def _check_names(messages: Sequence[Message]) -> None:
+    """The names of assistants are not written, since an agent's own answers have none in training.
+
+    Errors: ServeError 400 for assistant messages with different names.
+    """
+    names: set[str] = set()
+    for number, message in enumerate(messages):
+        if message.role == "assistant" and message.name is not None:
+            names.add(message.name)
+        if len(names) > 1:
+            raise ServeError(
+                400,
+                f"message {number} is another assistant's; send what others say with the role user",
+                param=f"messages.{number}.name",
+                code="invalid_value",
+            )

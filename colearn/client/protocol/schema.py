@@ -15,6 +15,8 @@ from colearn.text.validation import first_fault
 from .errors import ServeError
 
 SESSION_ID = r"^[A-Za-z0-9_.-]{1,64}$"
+NAME = r"^[^\s<|\\/>]{1,64}$"
+"""Names of speakers, as in OpenAI's API."""
 
 _NEUTRAL: dict[str, tuple[Any, ...]] = {
     "audio": (),
@@ -125,7 +127,8 @@ class Message(BaseModel):
 
     role: Literal["system", "developer", "user", "assistant", "tool"]
     content: str | list[_Part] | None = None
-    name: str | None = None
+    name: Annotated[str, Field(pattern=NAME)] | None = None
+    """The speaker; written before the text, except for an assistant and for a tool."""
     refusal: None = None
     annotations: Annotated[list[Any], Field(max_length=0)] | None = None
     audio: None = None
@@ -140,6 +143,8 @@ class Message(BaseModel):
             raise ValueError("content must be text; only an assistant's tool calls need none")
         if self.tool_calls and self.role != "assistant":
             raise ValueError("tool_calls are an assistant's")
+        if self.tool_call_id is not None and self.role != "tool":
+            raise ValueError("tool_call_id is a tool's")
         return self
 
     @property
@@ -155,6 +160,12 @@ class Message(BaseModel):
         if self.content is None:
             return ""
         return "".join(part.text for part in self.content)
+
+    @property
+    def spoken(self) -> str:
+        """The text, after the speaker's name if several speakers may have the role."""
+        named = self.name not in (None, self.role) and self.role not in ("assistant", "tool")
+        return f"{self.name}: {self.text}" if named and self.text else self.text
 
     @property
     def speaker(self) -> str:

@@ -51,7 +51,8 @@ def test_an_empty_message_is_no_line() -> None:
 
 def test_a_text_comes_before_its_calls_and_an_empty_one_is_left_out() -> None:
     answer = said("tool", "x", tool_call_id="c")
-    spoken = read(said("user", "a"), said("assistant", "so", tool_calls=[CALL, CALL]), answer)
+    calls, other = [CALL, {**CALL, "id": "d"}], said("tool", "y", tool_call_id="d")
+    spoken = read(said("user", "a"), said("assistant", "so", tool_calls=calls), answer, other)
     assert spoken.turns == (("a", f"so\n{WRITTEN}\n{WRITTEN}"),)
     silent = read(said("user", "a"), said("assistant", None, tool_calls=[CALL]), answer)
     assert silent.turns == (("a", WRITTEN),)
@@ -121,15 +122,6 @@ def test_a_result_before_every_call_is_refused_by_its_number() -> None:
     assert (status, param) == (400, "messages.1.role") and line.startswith("message 1 is a tool's")
 
 
-def test_results_may_follow_a_call_of_an_earlier_turn() -> None:
-    result = said("tool", "x", tool_call_id="c")
-    conversation = read(
-        said("user", "a"), said("assistant", None, tool_calls=[CALL]), result,
-        said("assistant", "b"), result,
-    )  # fmt: skip
-    assert conversation.said == "<tool_response>x</tool_response>"
-
-
 def test_results_of_tools_are_in_the_order_of_their_calls() -> None:
     """By hand: what `first` returned is read as its result, whichever message comes first."""
     calls = [{**CALL, "id": name} for name in ("first", "second")]
@@ -138,10 +130,91 @@ def test_results_of_tools_are_in_the_order_of_their_calls() -> None:
     written = "<tool_response>1</tool_response>\n<tool_response>2</tool_response>"
     assert read(*asked, *swapped).said == written
     assert read(*asked, *reversed(swapped)).said == written
-    unknown = said("tool", "2", tool_call_id="other"), said("tool", "1", tool_call_id="first")
-    assert read(*asked, *unknown).said == written.replace("1", "x").replace("2", "1").replace(
-        "x", "2"
+
+
+ASKED = said("user", "a"), said("assistant", None, tool_calls=[{**CALL, "id": i} for i in "xy"])
+X, Y = said("tool", "1", tool_call_id="x"), said("tool", "2", tool_call_id="y")
+MISPLACED = {
+    "an unknown id": (
+        [*ASKED, X, {**Y, "tool_call_id": "z"}],
+        "messages.3.tool_call_id",
+        "no call",
+    ),
+    "one twice": ([*ASKED, X, X, Y], "messages.3.tool_call_id", "has its result already"),
+    "one twice at the end": ([*ASKED, X, Y, Y], "messages.4.tool_call_id", "its result already"),
+    "one again a turn later": (
+        [*ASKED, X, Y, said("assistant", "b"), X],
+        "messages.5.tool_call_id",
+        "has its result already",
+    ),
+    "no id": ([*ASKED, X, said("tool", "2")], "messages.3.tool_call_id", "id of the call"),
+    "an empty id": ([*ASKED, {**X, "tool_call_id": ""}, Y], "messages.2.tool_call_id", "id of the"),
+    "none": ([*ASKED, said("user", "b")], "messages.1.tool_calls", "call 0 of message 1"),
+    "one missing at the end": ([*ASKED, X], "messages.1.tool_calls", "call 1 of message 1"),
+    "one missing": ([*ASKED, Y, said("user", "b")], "messages.1.tool_calls", "call 0 of message 1"),
+    "one behind the user": ([*ASKED, X, said("user", "b"), Y], "messages.1.tool_calls", "call 1"),
+    "one behind an answer": (
+        [*ASKED, X, said("assistant", "b"), Y],
+        "messages.1.tool_calls",
+        "call 1 of message 1 has no result",
+    ),
+    "two calls of one id": (
+        [ASKED[0], said("assistant", None, tool_calls=[CALL, CALL]), X],
+        "messages.1.tool_calls.1.id",
+        "id of another call",
+    ),
+    "another tool's name": ([*ASKED, {**X, "name": "leap"}, Y], "messages.2.name", "another tool"),
+}
+
+
+@pytest.mark.parametrize("kind", MISPLACED)
+def test_results_that_do_not_match_their_calls_are_refused_in_one_line(kind: str) -> None:
+    """As OpenAI's API: every call is followed by one result, which names it."""
+    messages, param, line = MISPLACED[kind]
+    assert refused(*messages)[:2] == (400, param)
+    message = refused(*messages)[2]
+    assert line in message and message.isprintable()
+
+
+def test_ids_may_repeat_in_a_later_turn() -> None:
+    again = said("tool", "3", tool_call_id="x"), said("tool", "4", tool_call_id="y")
+    conversation = read(*ASKED, Y, X, ASKED[1], *again)
+    assert conversation.turns[1][0] == (
+        "<tool_response>1</tool_response>\n<tool_response>2</tool_response>"
     )
+    assert conversation.said.endswith(">4</tool_response>")
+
+
+def test_adjacent_calls_of_two_messages_have_their_results_behind_both() -> None:
+    calls = [said("assistant", None, tool_calls=[{**CALL, "id": name}]) for name in "xy"]
+    assert read(said("user", "a"), *calls, Y, X).said == read(*ASKED, X, Y).said
+
+
+def test_the_names_of_speakers_are_written() -> None:
+    """Otherwise two speakers of one role would read as one."""
+    conversation = read(
+        said("system", "Hello.", name="example_user"),
+        said("user", "a", name="alice"), said("user", "b", name="bob"), said("user", "c"),
+        said("assistant", "d", name="ada"),
+        said("user", [{"type": "text", "text": "e"}], name="bob"),
+    )  # fmt: skip
+    assert conversation.system == "example_user: Hello."
+    assert conversation.turns == (("alice: a\nbob: b\nc", "d"),)
+    assert conversation.said == "bob: e"
+
+
+def test_a_name_that_repeats_the_role_or_the_call_says_nothing_new() -> None:
+    assert read(said("user", "a", name="user")).said == "a"
+    assert read(said("user", "", name="bob"), said("user", "a")).said == "a"
+    assert read(*ASKED, {**X, "name": "look"}, Y).said == read(*ASKED, X, Y).said
+
+
+def test_answers_of_several_assistants_are_refused() -> None:
+    status, param, line = refused(
+        said("user", "a"), said("assistant", "b", name="ada"), said("user", "c"),
+        said("assistant", "d", name="ben"), said("user", "e"),
+    )  # fmt: skip
+    assert (status, param) == (400, "messages.3.name") and "role user" in line
 
 
 def test_an_empty_result_of_a_tool_is_written_as_in_training() -> None:
