@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from http.client import HTTPException
@@ -10,9 +11,11 @@ from typing import Any
 from urllib.request import ProxyHandler, build_opener
 
 from colearn.errors import TaskError, required
+from colearn.text.real_number import real_number
 
 PATIENCE = 10.0
 """Seconds to wait for a free session, or for the schema."""
+_REMEDY = "let the environment pay finite numbers"
 _FULL, _FACTORY = "CAPACITY_REACHED", "FACTORY_ERROR"
 
 
@@ -21,7 +24,8 @@ class ServerObservation:
     """The server's answer to a reset or an action."""
 
     observation: Mapping[str, Any]
-    reward: float
+    reward: float | None
+    """None: the server sent no number. OpenEnv sends NaN and infinities in the same way."""
     done: bool
 
 
@@ -77,8 +81,17 @@ class EnvironmentSession:
             raise Closed from None
         except OSError as error:  # a timeout is one
             raise self._lost(str(error) or type(error).__name__) from None
-        reward = 0.0 if result.reward is None else float(result.reward)
+        reward = None if result.reward is None else self._number(result.reward)
         return ServerObservation(result.observation, reward, bool(result.done))
+
+    def _number(self, reward: Any) -> float:
+        try:
+            number = real_number(reward)
+        except TypeError as error:
+            raise TaskError(f"task.url: {self.url} paid {error}; {_REMEDY}") from None
+        if not math.isfinite(number):
+            raise TaskError(f"task.url: {self.url} paid {number}; {_REMEDY}")
+        return number
 
     def _lost(self, reason: str) -> TaskError:
         return TaskError(f"task.url: {self.url} does not answer ({reason}); start its server")

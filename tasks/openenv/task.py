@@ -49,8 +49,12 @@ class ServedState:
     shown: tuple[str, ...]
     """The texts shown after the reset and after each action."""
     actions: tuple[str, ...] = ()
+    opening: float = 0.0
+    """The reward of the reset, which is paid with the first action."""
     reward: float = 0.0
     refused: int = 0
+    scored: bool = False
+    """Whether the server has paid a number for an action."""
 
 
 class OpenEnv(DecPOMDP[EnvironmentServer, ServedState], LegalActions):
@@ -67,8 +71,11 @@ class OpenEnv(DecPOMDP[EnvironmentServer, ServedState], LegalActions):
     horizon: maximum number of actions per episode.
     words: texts on which the embedded model is warm-started.
 
-    The server pays a reward for each action. An action that the server refuses earns nothing, and
-    the agent's next observation states the reason. If branches need an episode, the task replays
+    The server pays a reward for each action. A reward that comes with the reset is paid with the
+    first action. An action that the server refuses earns nothing, and the agent's next observation
+    states the reason. Actions before the server's first number may have no reward, as in
+    environments that pay once; a missing reward after a number or at the end is an error, because
+    OpenEnv sends NaN as a missing reward. If branches need an episode, the task replays
     the episode from its seed and actions in a separate session.
 
     An environment that ignores `seed` and draws at random does not work with this task: if a replay
@@ -79,7 +86,7 @@ class OpenEnv(DecPOMDP[EnvironmentServer, ServedState], LegalActions):
     actions.
 
     Errors: ConfigError from the constructor; MissingExtra without OpenEnv; TaskError if the server
-    does not answer.
+    does not answer, pays no number, or has ended the episode at its reset.
     """
 
     def __init__(
@@ -118,8 +125,14 @@ class OpenEnv(DecPOMDP[EnvironmentServer, ServedState], LegalActions):
         """Resets a session's environment with a seed drawn from `rng`; returns the episode's
         state."""
         seed = int(rng.integers(2**31))
-        session, text = self._opened(seed)
-        state = ServedState(seed=seed, shown=(text,))
+        session, answer = self._opened(seed)
+        if answer.done:
+            finish(session)
+            raise TaskError(
+                f"task.url: {self.url} has ended the episode at its reset, so no agent can act; "
+                "let `reset` open an episode, or change task.reset"
+            )
+        state = ServedState(seed=seed, shown=(self._text(answer),), opening=answer.reward or 0.0)
         self._keep(state, session)
         return state
 
@@ -136,13 +149,18 @@ class OpenEnv(DecPOMDP[EnvironmentServer, ServedState], LegalActions):
         episode."""
         session, action = self._replayed(state), without_reasoning(actions[AGENT])
         answer, text = self._answered(session, action)
-        reward = 0.0 if answer is None else answer.reward
+        try:
+            reward = self._paid(state, answer)
+        except TaskError:
+            finish(session)
+            raise
         after = replace(
             state,
             actions=(*state.actions, action),
             shown=(*state.shown, text),
             reward=state.reward + reward,
             refused=state.refused + (answer is None),
+            scored=state.scored or (answer is not None and answer.reward is not None),
         )
         done = answer is not None and answer.done
         if done or len(after.actions) == self.horizon:
@@ -159,9 +177,24 @@ class OpenEnv(DecPOMDP[EnvironmentServer, ServedState], LegalActions):
         """Returns one of `words`; None if `words` is empty."""
         return self.words[int(rng.integers(len(self.words)))] if self.words else None
 
-    def _opened(self, seed: int) -> tuple[EnvironmentSession, str]:
-        session, answer = begin(self.url, {**self.arguments, "seed": seed})
-        return session, write_observation(answer.observation, self.observation)
+    def _opened(self, seed: int) -> tuple[EnvironmentSession, ServerObservation]:
+        return begin(self.url, {**self.arguments, "seed": seed})
+
+    def _text(self, answer: ServerObservation) -> str:
+        return write_observation(answer.observation, self.observation)
+
+    def _paid(self, state: ServedState, answer: ServerObservation | None) -> float:
+        """The reward of an action, with the reset's reward if the action is the first."""
+        opening = 0.0 if state.actions else state.opening
+        if answer is None:
+            return opening
+        if answer.reward is None and (answer.done or state.scored):
+            which = "the last action" if answer.done else "an action after it had paid one"
+            raise TaskError(
+                f"task.url: {self.url} paid no number for {which} (OpenEnv sends None, NaN and "
+                "infinities alike); let the environment pay a finite number, such as 0.0"
+            )
+        return opening + (answer.reward or 0.0)
 
     def _answered(
         self, session: EnvironmentSession, action: str
@@ -171,7 +204,7 @@ class OpenEnv(DecPOMDP[EnvironmentServer, ServedState], LegalActions):
             answer = session.step(read_action(action, self.form))
         except (RejectedAction, ValueError) as error:
             return None, f"refused: {error}"
-        return answer, write_observation(answer.observation, self.observation)
+        return answer, self._text(answer)
 
     def _replayed(self, state: ServedState) -> EnvironmentSession:
         """The session after `state.actions`: the live one if it is kept, or a new one after a
@@ -179,8 +212,11 @@ class OpenEnv(DecPOMDP[EnvironmentServer, ServedState], LegalActions):
         session = under_way(self.url).take(self._key(state))
         if session is not None:
             return session
-        session, text = self._opened(state.seed)
-        texts = [text, *(self._answered(session, action)[1] for action in state.actions)]
+        session, answer = self._opened(state.seed)
+        texts = [
+            self._text(answer),
+            *(self._answered(session, action)[1] for action in state.actions),
+        ]
         if tuple(texts) != state.shown:
             finish(session)
             raise TaskError(
