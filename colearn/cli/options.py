@@ -86,10 +86,10 @@ def checkpoint_assembly(
     checkpoint.say_passed()
 
     from colearn.experiment.assemble import assemble
-    from colearn.models.digests import check_bases
+    from colearn.models.sources import check_sources
 
     parts = assemble(config)
-    check_bases(checkpoint.path, checkpoint.bases, parts.bases)
+    check_sources(checkpoint.path, checkpoint.sources, parts.sources)
     return parts, checkpoint
 
 

@@ -17,13 +17,17 @@ from colearn.record import (
 )
 from colearn.record.difference import told_difference
 
+from .outside import check_files, recorded_files
 from .plan import Plan
 
 
-def check_claim(plan: Plan, out: Path) -> None:
-    """Errors: CheckpointError, which names the first setting that differs, if `out` contains
+def check_claim(plan: Plan, out: Path) -> tuple[str, ...]:
+    """Returns the files that changed since the comparison in `out` was begun, if that is meant.
+
+    Errors: CheckpointError, which names the first setting or file that differs, if `out` contains
     another comparison or a single run; ConfigError if the budget is smaller than the budget of the
-    runs in `out`."""
+    runs in `out`.
+    """
     remedy = "give another --out or delete the folder"
     folder = ComparisonFolder(out)
     if RunFolder(out).status != "not started":
@@ -31,7 +35,7 @@ def check_claim(plan: Plan, out: Path) -> None:
     if not folder.exists():
         if folder.unplanned_runs():
             raise CheckpointError(f"{out} holds runs that no comparison here made; {remedy}")
-        return
+        return ()
     record = folder.record()
     recorded = record.digests
     unchanged = all(recorded.get(label, digest) == digest for label, digest in plan.digests.items())
@@ -41,6 +45,7 @@ def check_claim(plan: Plan, out: Path) -> None:
     for run in plan.runs:
         if run.budget:
             run.folder(out).check_budget(run.budget)
+    return check_files(plan.resolved.values(), out)
 
 
 def _first_difference(plan: Plan, folder: ComparisonFolder) -> str:
@@ -58,18 +63,19 @@ def claim(plan: Plan, out: Path, command: str | None) -> None:
 
     Errors: as `check_claim`.
     """
-    check_claim(plan, out)
+    changes = check_claim(plan, out)
     folder = ComparisonFolder(out)
     planned = [
         ComparisonEntry(run=run.name, algorithm=run.algorithm, seed=run.config.run.seed)
         for run in plan.runs
     ]
-    digests = plan.digests
+    digests, sources = plan.digests, recorded_files(plan.resolved.values())
     if folder.exists():
         earlier = folder.record()
         old = [entry for entry in earlier.runs if entry not in planned]
         planned = sorted([*old, *planned], key=lambda entry: entry.seed)
-        digests = earlier.digests | digests
+        digests, sources = earlier.digests | digests, earlier.sources | sources
+        changes = tuple(dict.fromkeys((*earlier.changes, *changes)))
         command = command or earlier.command
     folder.write(
         ComparisonRecord(
@@ -79,5 +85,7 @@ def claim(plan: Plan, out: Path, command: str | None) -> None:
             command=command,
             algorithms=tuple(digests),
             runs=tuple(planned),
+            sources=sources,
+            changes=changes,
         )
     )

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
-from colearn.config import Config, dump_config
-from colearn.errors import ColearnError
+from colearn.config import Config, ResolvedRun, dump_config
+from colearn.errors import CheckpointError, ColearnError
 from colearn.record import ComparisonFolder, RunFolder
 from colearn.record.files import write_text
 from colearn.record.log import last_error, log_lines, log_size
@@ -23,6 +23,7 @@ from colearn.record.tail import MetricsTail, NotesTail
 from colearn.text.masking import SECRETS, masked_keys
 
 from .forks import Fork, Forks
+from .outside import check_files
 from .plan import Plan, PlannedRun
 from .progress import Goal, Watcher
 
@@ -40,6 +41,8 @@ class LaunchedRun:
     out: Path
     """The comparison's folder."""
     name: str
+    resolved: ResolvedRun
+    """The resolved config of the run's algorithm."""
 
     @property
     def folder(self) -> RunFolder:
@@ -100,7 +103,10 @@ def _environment(threads: int) -> dict[str, str]:
 
 def launched_runs(plan: Plan, out: Path) -> list[LaunchedRun]:
     """A plan's runs, named as in the plan."""
-    return [LaunchedRun(run=run, out=out, name=run.name) for run in plan.runs]
+    return [
+        LaunchedRun(run=run, out=out, name=run.name, resolved=plan.resolved[run.algorithm])
+        for run in plan.runs
+    ]
 
 
 def launch_jobs(
@@ -130,7 +136,10 @@ def launch_jobs(
             while waiting or active:
                 while waiting and len(active) < workers:
                     job = waiting.pop(0)
-                    active.append(_start(job, server, share, command, watcher))
+                    try:
+                        active.append(_start(job, server, share, command, watcher))
+                    except CheckpointError as error:
+                        failures.append(not_made(job, error, watcher))
                 time.sleep(poll_seconds)
                 for process in list(active):
                     code = process.handle.poll()
@@ -186,6 +195,7 @@ def _start(
     command: Command | None,
     watcher: Watcher,
 ) -> _Process:
+    check_files([job.resolved], job.out)  # an editor may have saved a file since
     folder = job.folder
     folder.path.mkdir(parents=True, exist_ok=True)
     config = write_config(job)
@@ -210,6 +220,14 @@ def _start(
             )
     watcher.started(job.name, how_it_starts(folder) if resume else "started")
     return _Process(job, handle, folder.tail(job.goal.metric), NotesTail(folder.log, start=past))
+
+
+def not_made(job: LaunchedRun, error: ColearnError, watcher: Watcher) -> Failure:
+    """Write the error to the run's log, report it to the watcher, and return the failure."""
+    job.folder.path.mkdir(parents=True, exist_ok=True)
+    job.folder.log.write_text(f"error: {error}\n", encoding="utf-8")
+    watcher.ended(job.name, f"failed: {error}")
+    return Failure(name=job.name, log=job.folder.log, reason=str(error))
 
 
 def how_it_starts(folder: RunFolder) -> str:

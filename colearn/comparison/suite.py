@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
@@ -15,7 +16,7 @@ from colearn.report.suite_report import print_suite_table, write_suite_report
 
 from .check import check_plans
 from .claim import check_claim, claim
-from .launch import Command, LaunchedRun, launch_jobs, raise_failures
+from .launch import Command, launch_jobs, launched_runs, raise_failures
 from .plan import Plan, make_plan
 from .progress import watch
 
@@ -53,9 +54,9 @@ def compare_suite(
         suite = _with_earlier(suite, SuiteFolder(folder))
         SuiteFolder(folder).write(suite, command_line)
         jobs = [
-            LaunchedRun(run=run, out=folder / task, name=f"{task}/{run.name}")
+            replace(job, name=f"{task}/{job.name}")
             for task, plan in plans.items()
-            for run in plan.runs
+            for job in launched_runs(plan, folder / task)
         ]
         with watch(console, {job.name: job.goal for job in jobs}) as watcher:
             failures = launch_jobs(jobs, watcher, workers=suite.workers, command=command)

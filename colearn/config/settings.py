@@ -144,6 +144,10 @@ class RunSettings(Section):
     restarts: int = Field(default=0, ge=0)
     """Maximum number of times that a run restarts automatically from its last complete iteration
     after losing a generation server or a worker process."""
+    accept_changes: bool = False
+    """Whether to continue a run or a comparison although the code, data, models or programs that
+    its config names have changed. Otherwise a change is an error. The record keeps what changed,
+    and the report states it; a run's config does not keep this setting."""
     keep_checkpoints: int = Field(default=2, ge=1)
     """Number of most recent checkpoints to keep, in addition to the best one."""
 

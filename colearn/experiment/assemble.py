@@ -15,9 +15,9 @@ from colearn.critic.stream import text_ids
 from colearn.errors import ConfigError, MissingExtra
 from colearn.learn.minibatch import UpdateSchedule
 from colearn.models.critic_folder import CriticManifest
-from colearn.models.digests import Bases, bases_of
 from colearn.models.folders import base_folders, with_folders
 from colearn.models.load import Tokenizers, resolve_device
+from colearn.models.sources import Sources, sources_of
 from colearn.text.masking import check_unmasked
 from colearn.value_model.given import given_critics, with_given_critic
 from colearn.value_model.item_means import ItemMeans
@@ -45,8 +45,8 @@ class Assembly:
     """The updater; None if the algorithm does not learn."""
     exact: ExactEvaluator | QueriedEvaluator | None
     """The exact evaluator; None unless the config requests exact evaluation."""
-    bases: Bases
-    """Digests of the files of the run's models."""
+    sources: Sources
+    """Digests of the files that the config names."""
 
     copies: Mapping[NetworkKey, FrozenCopy]
     """Frozen copies of trained models; the copies are saved as part of the run's state."""
@@ -85,7 +85,7 @@ def assemble(config: Config) -> Assembly:
             host=host,
             updater=_updater(run, host, tokenizers, manifests) if run.algorithm.learns else None,
             exact=_exact(run, host, players) if run.config.evaluation.exact else None,
-            bases=bases_of(resolved, folders),
+            sources=sources_of(resolved, folders),
             copies=_state_copies(resolved, host),
             past=_past(host),
         )

@@ -13,9 +13,9 @@ from pathlib import Path
 from time import monotonic
 
 from colearn.contract import Learner, NetworkKey
-from colearn.models.digests import check_bases
+from colearn.models.sources import check_sources
 from colearn.record import Progress, RunWriter
-from colearn.record.checkpoints import BASES
+from colearn.record.checkpoints import SOURCES
 from colearn.record.files import write_text
 
 from .assemble import Assembly
@@ -30,7 +30,7 @@ class CheckpointManager:
         self.writer, self.processes = writer, processes
         self.checkpoints = writer.folder.checkpoints
         self.learners, self.copies = assembly.host.learners, assembly.copies
-        self.bases, self.settings = assembly.bases, assembly.run.config.run
+        self.sources, self.settings = assembly.sources, assembly.run.config.run
         self._kept: Progress | None = None
         self._at = monotonic()
         self.loaded = Path()
@@ -50,12 +50,20 @@ class CheckpointManager:
         self.loaded = checkpoint.path
         if self.processes.main:
             checkpoint.say_passed()
-        check_bases(checkpoint.path, checkpoint.bases, self.bases, rows=True)
+        changes = check_sources(
+            checkpoint.path,
+            checkpoint.sources,
+            self.sources,
+            resumes=True,
+            accepts=self.settings.accept_changes,
+        )
         load_learners(checkpoint.path, self.learners)
         for key, copy in self.copies.items():
             copy.load(checkpoint.path / str(key))
-        self._kept = checkpoint.progress
-        return checkpoint.progress
+        progress = checkpoint.progress
+        progress.changes = list(dict.fromkeys((*progress.changes, *changes)))
+        self._kept = None if changes else progress.model_copy()
+        return progress
 
     def due(self, progress: Progress) -> bool:
         """Whether a checkpoint is due, because the iteration is a multiple of `checkpoint_every` or
@@ -83,7 +91,7 @@ class CheckpointManager:
                     copy.save(aside / str(key))
                 if self.experience is not None:
                     self.experience.save(aside)
-                write_text(aside / BASES, json.dumps(self.bases, indent=1))
+                write_text(aside / SOURCES, json.dumps(self.sources, indent=1))
             self.processes.wait()
             for key, learner in self.learners.items():
                 learner.save(aside / str(key))

@@ -62,6 +62,7 @@ class RunSummary:
             generations=progress.generations,
             generated_tokens=progress.generated_tokens,
             updates=progress.updates,
+            changes=tuple(progress.changes),
             optimum=RewardStructure.of(task).optimum,
             headline=self.assembly.run.headline,
             best=progress.best,

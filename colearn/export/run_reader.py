@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from colearn.config import ResolvedRun, resolve
-from colearn.models.digests import bases_of, check_bases
 from colearn.models.folders import base_folders
+from colearn.models.sources import check_sources, sources_of
 from colearn.record import Progress, RunFolder, RunRecord, open_run
 from colearn.record.checkpoints import Step
 from colearn.text.masking import check_unmasked
@@ -49,8 +49,8 @@ def read_trained(folder: Path, step: Step = "last") -> Trained:
     check_unmasked(config.model_dump(mode="json", include=exported, exclude=hidden))
     run = resolve(config, agents=record.agents)
     actors = (key for key in run.networks if key.kind == "actor")
-    folders = base_folders(run, actors, checkpoint.bases)
-    check_bases(checkpoint.path, checkpoint.bases, bases_of(run, folders))
+    folders = base_folders(run, actors, checkpoint.sources)
+    check_sources(checkpoint.path, checkpoint.sources, sources_of(run, folders))
     return Trained(
         folder=run_folder,
         run=run,

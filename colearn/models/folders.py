@@ -9,13 +9,13 @@ from dataclasses import replace
 from colearn.config import ResolvedRun
 from colearn.contract import NetworkKey
 
-from .digests import Bases
 from .embedded import EMBEDDED, embedded_model, embedded_with_digests
 from .merging import merged_folder
+from .sources import Sources
 
 
 def base_folders(
-    run: ResolvedRun, keys: Iterable[NetworkKey], saved: Bases | None = None
+    run: ResolvedRun, keys: Iterable[NetworkKey], saved: Sources | None = None
 ) -> dict[str, str]:
     """Folder or hub name of each base model of these networks, keyed by the path in the config.
 

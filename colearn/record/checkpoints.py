@@ -19,8 +19,8 @@ from .fields import Progress
 from .files import read_fields, write_text
 
 PROGRESS = "progress.json"
-BASES = "bases.json"
-"""Name of the file that maps config fields to digests of the models from which the run started."""
+SOURCES = "sources.json"
+"""Name of the file that maps the config's fields to digests of the files that they name."""
 
 _NAME = re.compile(r"step-(\d+)")
 
@@ -46,10 +46,10 @@ class Checkpoint:
         return read_fields(Progress, self.path / PROGRESS)
 
     @property
-    def bases(self) -> dict[str, dict[str, str]]:
-        """Digests of the models' files; empty in a checkpoint of an earlier version of colearn."""
+    def sources(self) -> dict[str, dict[str, str]]:
+        """Digests of the files that the config names; empty if the file is missing."""
         try:
-            digests: dict[str, dict[str, str]] = json.loads((self.path / BASES).read_text())
+            digests: dict[str, dict[str, str]] = json.loads((self.path / SOURCES).read_text())
         except (FileNotFoundError, ValueError):  # a damaged file has another SHA-256
             return {}
         return digests

@@ -42,6 +42,10 @@ class ComparisonRecord(RecordFields):
     algorithms: tuple[str, ...]
     """Labels of the algorithms, in order."""
     runs: tuple[ComparisonEntry, ...]
+    sources: dict[str, dict[str, str]] = Field(default_factory=dict)
+    """Digests of the files behind each path, model and module that the configs name."""
+    changes: tuple[str, ...] = ()
+    """Files that changed while the comparison was made, as `field: file`."""
 
 
 class SuiteRecord(RecordFields):

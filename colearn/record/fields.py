@@ -64,6 +64,8 @@ class Progress(BaseModel):
     """State of the cast."""
     item_means: dict[str, tuple[float, float]] = {}
     """Mean return for each item and turn. A critic is compared with this baseline."""
+    changes: list[str] = []
+    """Files that changed before the run was resumed, as `field: file` (`run.accept_changes`)."""
 
 
 class RunRecord(RecordFields):
@@ -96,6 +98,8 @@ class RunRecord(RecordFields):
     generations: Count = 0
     generated_tokens: Count
     updates: Count
+    changes: tuple[str, ...] = ()
+    """Files that changed before the run was resumed, as `field: file`."""
     optimum: float | None = None
     """The task's highest possible return, if known."""
     headline: Headline = Headline()

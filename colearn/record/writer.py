@@ -37,7 +37,8 @@ class RunWriter:
         """writes: False if another process of this run writes the files."""
         self.folder = RunFolder(path)
         self.writes = writes
-        self._config = dump_config(config)
+        run = config.run.model_copy(update={"accept_changes": False})  # once, not for ever
+        self._config = dump_config(config.model_copy(update={"run": run}))
         self._resume = resume
         self._transcripts = config.evaluation.transcripts > 0
         self._lock: FileLock | None = None
@@ -77,7 +78,7 @@ class RunWriter:
         """Replace the recorded model paths with the given ones, in case a model was moved. When the
         checkpoint is loaded, the models' files are compared with the digests in the checkpoint."""
         checkpoints = self.folder.checkpoints.all()
-        for field in checkpoints[-1].bases if checkpoints else ():
+        for field in checkpoints[-1].sources if checkpoints else ():
             section = field.removesuffix(".path")
             before, after = value_at(recorded, section), value_at(current, section)
             if field != section and isinstance(before, dict) and isinstance(after, dict):

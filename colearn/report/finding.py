@@ -126,6 +126,13 @@ def budget_note(label: str, budget: int | None, used: Sequence[int]) -> str:
     )
 
 
+def changes_note(changes: Sequence[str]) -> str:
+    """Returns a sentence that the runs were made with different files; "" if they were not."""
+    if not changes:
+        return ""
+    return f"Not all runs were made with the same files; what changed: {', '.join(changes)}."
+
+
 def _development(ends: Ends, judged: Headline) -> str:
     first, last, gain = ends
     if first is None or last is None:

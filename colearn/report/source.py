@@ -11,7 +11,7 @@ from typing import Any
 from colearn.contract import Headline
 from colearn.errors import CheckpointError
 from colearn.record import ComparisonFolder, ComparisonRecord, Run, RunFolder, Status, read_run
-from colearn.record.difference import first_difference, told_difference
+from colearn.record.difference import first_difference, told_difference, value_at
 from colearn.registry.given import PREFIX
 from colearn.text.masking import masked, masked_settings
 
@@ -65,6 +65,8 @@ class Source:
     compared: Compared
     runs: tuple[Run, ...]
     missing: tuple[Missing, ...] = field(default=())
+    changes: tuple[str, ...] = ()
+    """Files that changed while the runs were made, as `field: file`."""
 
 
 def read_source(path: Path, *, running: bool = False) -> Source:
@@ -98,7 +100,27 @@ def read_source(path: Path, *, running: bool = False) -> Source:
     if record is None:
         _check_comparable(path, runs)
     compared = _compared(runs, record)
-    return Source(folder=path, compared=compared, runs=tuple(runs), missing=tuple(missing))
+    return Source(
+        folder=path,
+        compared=compared,
+        runs=tuple(runs),
+        missing=tuple(missing),
+        changes=_changes(runs, () if record is None else record.changes),
+    )
+
+
+def _changes(runs: Sequence[Run], known: Iterable[str]) -> tuple[str, ...]:
+    """Returns the files that changed between runs that name them alike, and within runs."""
+    changes = dict.fromkeys((*known, *(line for run in runs for line in run.record.changes)))
+    first: dict[tuple[str, str], Mapping[str, str]] = {}
+    for run in runs:
+        checkpoints, settings = run.folder.checkpoints.all(), run.folder.settings()
+        for name, files in (checkpoints[-1].sources if checkpoints else {}).items():
+            earlier = first.setdefault((name, str(value_at(settings, name))), files)
+            common = sorted(earlier.keys() & files.keys())  # not all algorithms keep all weights
+            different = [file for file in common if earlier[file] != files[file]]
+            changes |= dict.fromkeys(f"{name}: {file}" for file in different[:1])
+    return tuple(changes)
 
 
 def _check_comparable(path: Path, runs: Sequence[Run]) -> None:

@@ -10,8 +10,10 @@ from colearn.comparison.launch import (
     already_finished,
     how_it_starts,
     launched_runs,
+    not_made,
     write_config,
 )
+from colearn.comparison.outside import check_files
 from colearn.comparison.plan import Plan
 from colearn.comparison.progress import Watcher
 from colearn.errors import ColearnError
@@ -40,12 +42,10 @@ def make_here(plan: Plan, out: Path, watcher: Watcher) -> tuple[Failure, ...]:
             return report
 
         try:
+            check_files([job.resolved], out)
             run_with_restarts(job.run.config, folder.path, resume=resume, started=started)
         except ColearnError as error:
-            folder.path.mkdir(parents=True, exist_ok=True)
-            folder.log.write_text(f"error: {error}\n", encoding="utf-8")
-            failures.append(Failure(name=job.name, log=folder.log, reason=str(error)))
-            watcher.ended(job.name, f"failed: {error}")
+            failures.append(not_made(job, error, watcher))
         else:
             watcher.ended(job.name, "finished")
     return tuple(failures)

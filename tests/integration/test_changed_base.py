@@ -18,7 +18,7 @@ from colearn.config import load_config, resolve
 from colearn.errors import CheckpointError
 from colearn.experiment.loop import Experiment
 from colearn.export import export_run
-from colearn.models.digests import bases_of, check_bases
+from colearn.models.sources import check_sources, sources_of
 from colearn.record import RunFolder
 
 LORA = {"rank": 2}
@@ -106,21 +106,21 @@ def test_a_changed_corpus_is_one_line(tmp_path: Path) -> None:
     run = resolve(load_config({**asked(tmp_path), "task": task}))
 
     def bases() -> Any:
-        return bases_of(run, {})
+        return sources_of(run, {})
 
     kept = bases()
     assert kept["task.corpus"].keys() == {"more/a.txt"}
     (corpus / "notes.bin").write_text("no data")
-    check_bases(tmp_path / "checkpoint", kept, bases(), rows=True)
+    check_sources(tmp_path / "checkpoint", kept, bases(), resumes=True)
     (corpus / "more" / "a.txt").write_text("Blue is warm.")
     line = r"^task\.corpus: more/a\.txt is not the one .*; put the file back, [^\n]*$"
     with pytest.raises(CheckpointError, match=line):
-        check_bases(tmp_path / "checkpoint", kept, bases(), rows=True)
+        check_sources(tmp_path / "checkpoint", kept, bases(), resumes=True)
     (corpus / "more" / "a.txt").write_text("Red is warm.")
     (corpus / "b.md").write_text("Blue is cold.")
     with pytest.raises(CheckpointError, match=r"^task\.corpus: b\.md is not the one "):
-        check_bases(tmp_path / "checkpoint", kept, bases(), rows=True)
-    check_bases(tmp_path / "checkpoint", kept, bases())
+        check_sources(tmp_path / "checkpoint", kept, bases(), resumes=True)
+    check_sources(tmp_path / "checkpoint", kept, bases())
 
 
 def test_a_corpus_named_by_a_bare_word_is_compared(
@@ -133,7 +133,7 @@ def test_a_corpus_named_by_a_bare_word_is_compared(
     task = {"name": "search_single", "data": "questions.jsonl", "corpus": "corpus"}
     monkeypatch.chdir(tmp_path)
     run = resolve(load_config({**asked(tmp_path), "task": task}))
-    assert bases_of(run, {})["task.corpus"].keys() == {"a.txt"}
+    assert sources_of(run, {})["task.corpus"].keys() == {"a.txt"}
 
 
 def test_other_rows_do_not_hinder_an_export(tmp_path: Path) -> None:
@@ -206,6 +206,6 @@ def test_a_checkpoint_without_digests_resumes(tmp_path: Path) -> None:
     config = settings(tmp_path)
     Experiment(load_config(config), tmp_path / "run").run()
     newest = RunFolder(tmp_path / "run").checkpoints.all()[-1]
-    (newest.path / "bases.json").unlink()
+    (newest.path / "sources.json").unlink()
     write_checksums(newest.path)
     Experiment(extended(config), tmp_path / "run", resume=True).run()

@@ -1,0 +1,123 @@
+"""Finds the files of a user's code that a config names, without importing the code."""
+
+from __future__ import annotations
+
+import ast
+import sys
+import sysconfig
+import tokenize
+from collections.abc import Iterator
+from importlib.machinery import ModuleSpec, PathFinder
+from pathlib import Path
+
+from .own_code import FolderFinder, folder
+
+_INSTALLED = frozenset(
+    Path(path).resolve()
+    for name in ("purelib", "platlib", "stdlib", "platstdlib")
+    if (path := sysconfig.get_paths().get(name))
+)
+"""Folders of installed packages and of the standard library."""
+
+
+def code_files(module: str) -> dict[str, Path]:
+    """Returns the files of a module, keyed by their path within the folder of the module's root.
+
+    Of a package, all modules are included. If the module is in a folder of the user, the modules
+    beside it that its files import, and the Python files that its texts name, are included as well.
+    The result is empty for a module that is not found and for modules of colearn.
+    """
+    root = module.partition(".")[0]
+    origin = _origin(root)
+    if origin is None or root == "colearn":
+        return {}
+    home = origin.parent.parent if origin.name == "__init__.py" else origin.parent
+    if home.resolve() in _INSTALLED:
+        return _named(home, _modules(origin))
+    return files_beside(origin, home)
+
+
+def files_beside(file: Path, home: Path) -> dict[str, Path]:
+    """Returns a Python file, the modules of `home` that it imports, and the Python files that its
+    texts name, keyed by path; the imports and texts of those files are followed as well."""
+    found: set[Path] = set()
+    waiting = list(_modules(file))
+    while waiting:
+        current = waiting.pop()
+        if current in found:
+            continue
+        found.add(current)
+        if current.suffix == ".py":
+            waiting += [path for path in _references(current, home) if path not in found]
+    return _named(home, found)
+
+
+def _named(home: Path, files: set[Path]) -> dict[str, Path]:
+    return {
+        (file.relative_to(home) if file.is_relative_to(home) else file).as_posix(): file
+        for file in sorted(files)
+    }
+
+
+def _origin(root: str) -> Path | None:
+    """The file of a top-level module, found as an import would find it."""
+    if not root.isidentifier() or root in sys.builtin_module_names:
+        return None
+    spec = getattr(sys.modules.get(root), "__spec__", None) or _spec(root)
+    if spec is None or spec.origin is None or not Path(spec.origin).is_file():
+        return None
+    return Path(spec.origin)
+
+
+def _spec(root: str) -> ModuleSpec | None:
+    for finder in sys.meta_path:
+        if not isinstance(finder, FolderFinder):
+            spec = finder.find_spec(root, None)
+            if spec is not None:
+                return spec
+    return None if (own := folder()) is None else PathFinder.find_spec(root, [own])
+
+
+def _modules(file: Path) -> set[Path]:
+    """The file and, if it is a package's, all modules of the package."""
+    return {file, *file.parent.rglob("*.py")} if file.name == "__init__.py" else {file}
+
+
+def _references(file: Path, home: Path) -> Iterator[Path]:
+    """Yields the files of the modules of `home` that a file imports, and the Python files that it
+    names in texts."""
+    try:
+        with tokenize.open(file) as opened:
+            tree = ast.parse(opened.read())
+    except (OSError, SyntaxError, ValueError):  # the import will say what is wrong with it
+        return
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield from _beside(alias.name, home)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield from _beside(node.module, home)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield from _program(node.value, (file.parent, home, Path.cwd()))
+
+
+def _beside(module: str, home: Path) -> Iterator[Path]:
+    """Yields the files of a module's root if the root is in `home`."""
+    root = home / module.partition(".")[0]
+    if (file := root.with_name(f"{root.name}.py")).is_file():
+        yield file
+    elif (file := root / "__init__.py").is_file():
+        yield from _modules(file)
+
+
+def _program(text: str, folders: tuple[Path, ...]) -> Iterator[Path]:
+    """Yields the Python file that a text names, such as a tool's server."""
+    if not text.endswith(".py") or not text.isprintable():
+        return
+    for above in folders:
+        try:
+            if (above / text).is_file():
+                yield above / text
+                return
+        except OSError:  # a name that is too long
+            return

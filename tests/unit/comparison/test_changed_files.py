@@ -1,0 +1,198 @@
+"""Files that a config names: a comparison and a resumed run notice that one has changed."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from colearn.comparison.claim import claim
+from colearn.comparison.launch import launch_jobs, launched_runs
+from colearn.comparison.plan import Plan, make_plan
+from colearn.config import load_config, resolve
+from colearn.errors import CheckpointError
+from colearn.models.sources import check_sources, sources_of
+from colearn.record import ComparisonFolder
+from colearn.registry.code_files import code_files
+from colearn.report.finding import changes_note
+
+MODULES = ("mine", "helper", "kit", "kit.scores", "wrapped")
+REWARD = """
+from helper import WORTH
+
+
+def paid(completions, **_):
+    return [WORTH for _ in completions]
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder with a reward's module, what the module imports, rows, a model and an adapter."""
+    (tmp_path / "mine.py").write_text(REWARD)
+    (tmp_path / "helper.py").write_text("from kit import scores\nWORTH = scores.ONE\n")
+    (tmp_path / "kit").mkdir()
+    (tmp_path / "kit" / "__init__.py").write_text("")
+    (tmp_path / "kit" / "scores.py").write_text("ONE = 1.0\n")
+    (tmp_path / "wrapped.py").write_text("SERVER = ['python', 'server.py']\n")
+    (tmp_path / "server.py").write_text("print('a tool')\n")
+    (tmp_path / "rows.jsonl").write_text("".join(f'{{"prompt": "say {k}"}}\n' for k in range(6)))
+    model, adapter = tmp_path / "model", tmp_path / "adapter"
+    model.mkdir()
+    (model / "config.json").write_text('{"model_type": "qwen2"}')
+    (model / "model.safetensors").write_bytes(bytes(64))
+    adapter.mkdir()
+    (adapter / "adapter_config.json").write_text(
+        json.dumps({"base_model_name_or_path": str(model), "peft_type": "LORA", "r": 2})
+    )
+    (adapter / "adapter_model.safetensors").write_bytes(bytes(32))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    importlib.invalidate_caches()
+    yield tmp_path
+    for name in MODULES:
+        sys.modules.pop(name, None)
+
+
+def settings(seeds: list[int], path: str = "model", **run: Any) -> dict[str, Any]:
+    return {
+        "task": {"name": "dataset", "path": "rows.jsonl", "reward": "mine:paid"},
+        "algorithm": "magrpo",
+        "models": {"*": {"path": path}},
+        "agents": {"*": {"sampling": {"max_tokens": 3}}},
+        "train": {"environment_steps": 40, "episodes": 1},
+        "compare": {"algorithms": {"magrpo": {}, "grpo": {}}, "seeds": seeds},
+        "run": run,
+    }
+
+
+def plan(*seeds: int, path: str = "model", **run: Any) -> Plan:
+    return make_plan(load_config(settings(list(seeds), path, **run)))
+
+
+@pytest.mark.parametrize(
+    ("file", "field", "path"),
+    [
+        ("mine.py", r"task\.reward", "model"),
+        ("helper.py", r"task\.reward", "model"),
+        ("kit/scores.py", r"task\.reward", "model"),
+        ("rows.jsonl", r"task\.path", "model"),
+        ("model/model.safetensors", r"models\.\w+\.path", "model"),
+        ("model/config.json", r"models\.\w+\.path", "model"),
+        ("adapter/adapter_model.safetensors", r"models\.\w+\.path", "adapter"),
+        ("model/model.safetensors", r"models\.\w+\.path", "adapter"),
+    ],
+)
+def test_a_comparison_is_not_extended_with_another_file(
+    folder: Path, file: str, field: str, path: str
+) -> None:
+    out = folder / "out"
+    claim(plan(0, path=path), out, None)
+    changed = folder / file
+    kept = changed.read_bytes()
+    changed.write_bytes(kept + b"\n")
+    name = Path(file).name
+    with pytest.raises(CheckpointError, match=rf"^{field}: \S*{name} is not the one [^\n]*$"):
+        claim(plan(0, 1, path=path), out, None)
+    changed.write_bytes(kept)
+    claim(plan(0, 1, path=path), out, None)
+
+
+def test_a_change_that_is_meant_is_told_and_recorded(folder: Path, capsys: Any) -> None:
+    claim(plan(0), folder / "out", None)
+    (folder / "kit" / "scores.py").write_text("ONE = 2.0\n")
+    claim(plan(0, 1, accept_changes=True), folder / "out", None)
+    assert "note: task.reward: kit/scores.py is not the one" in capsys.readouterr().err
+    assert ComparisonFolder(folder / "out").record().changes == ("task.reward: kit/scores.py",)
+    claim(plan(0, 1, 2), folder / "out", None)  # the files of now are known
+    assert ComparisonFolder(folder / "out").record().changes == ("task.reward: kit/scores.py",)
+
+
+def test_an_algorithm_that_comes_later_is_compared_with_the_files_of_the_earlier(
+    folder: Path,
+) -> None:
+    config = load_config(settings([0]))
+    claim(make_plan(config, ["magrpo"]), folder / "out", None)
+    (folder / "mine.py").write_text(REWARD + "\n")
+    with pytest.raises(CheckpointError, match=r"^task\.reward: mine\.py is not the one "):
+        claim(make_plan(config, ["grpo"]), folder / "out", None)
+
+
+def test_a_resumed_run_notices_other_code(folder: Path, capsys: Any) -> None:
+    run = resolve(load_config({**settings([0]), "compare": {}}))
+    before, checkpoint = sources_of(run, {}), folder / "step-1"
+    assert before["task.reward"].keys() == {
+        "mine.py",
+        "helper.py",
+        "kit/__init__.py",
+        "kit/scores.py",
+    }
+    (folder / "helper.py").write_text("WORTH = 5.0\n")
+    now = sources_of(run, {})
+    line = r"^task\.reward: helper\.py is not the one [^\n]*run\.accept_changes=true$"
+    with pytest.raises(CheckpointError, match=line):
+        check_sources(checkpoint, before, now, resumes=True)
+    assert check_sources(checkpoint, before, now, resumes=True, accepts=True) == (
+        "task.reward: helper.py",
+    )
+    capsys.readouterr()
+    assert check_sources(checkpoint, before, now) == ()  # an evaluation says so and goes on
+    assert "note: task.reward: helper.py is not the one" in capsys.readouterr().err
+
+
+def test_a_tool_s_program_that_a_module_names_belongs_to_its_files(folder: Path) -> None:
+    assert code_files("wrapped").keys() == {"wrapped.py", "server.py"}
+    assert not {"colearn", "numpy"} & {name.partition("/")[0] for name in code_files("mine")}
+
+
+def test_a_command_s_program_and_module_belong_to_the_run_s_files(folder: Path) -> None:
+    command = [sys.executable, "-m", "wrapped", "server.py"]
+    task = {"name": "gateway", "items": "rows.jsonl", "agents": ["ada"], "command": command}
+    algorithm = {"name": "magrpo", "rollout": "parallel"}
+    config = {**settings([0]), "task": task, "algorithm": algorithm, "compare": {}}
+    sources = sources_of(resolve(load_config(config)), {})
+    assert "task.command.0" not in sources  # Python itself
+    assert sources["task.command.2"].keys() == {"wrapped.py", "server.py"}
+    assert sources["task.command.3"].keys() == {"server.py"}
+    assert sources["task.items"].keys() == {"rows.jsonl"}
+
+
+def test_callbacks_and_trackers_may_change(folder: Path) -> None:
+    (folder / "told.py").write_text("def told(**_):\n    pass\n")
+    callbacks = [{"name": "own_metric", "function": "told:told"}]
+    run = resolve(load_config({**settings([0], callbacks=callbacks), "compare": {}}))
+    assert not any("told.py" in files for files in sources_of(run, {}).values())
+
+
+class Silent:
+    def started(self, name: str, state: str) -> None: ...
+    def noted(self, name: str, text: str) -> None: ...
+    def advanced(self, name: str, status: Any) -> None: ...
+    def ended(self, name: str, outcome: str) -> None: ...
+
+
+def test_a_file_that_changes_between_two_runs_stops_the_later_ones(folder: Path) -> None:
+    """The first run's program edits the reward, as a person may meanwhile."""
+    out, planned = folder / "out", plan(0, 1)
+    claim(planned, out, None)
+
+    def command(file: Path, run: Path, resume: bool) -> list[str]:
+        return ["sh", "-c", f"echo >> {folder}/helper.py; false"]
+
+    failures = launch_jobs(
+        launched_runs(planned, out), Silent(), workers=1, command=command, poll_seconds=0.01
+    )
+    reasons = [failure.reason for failure in failures]
+    assert len(reasons) == 4
+    assert "helper.py" not in reasons[0]
+    assert all(reason.startswith("task.reward: helper.py is not") for reason in reasons[1:])
+
+
+def test_a_report_says_which_files_its_runs_do_not_share() -> None:
+    assert changes_note(()) == ""
+    assert "task.reward: mine.py" in changes_note(["task.reward: mine.py"])
