@@ -57,6 +57,8 @@ class ScriptedEndpoint:
     """Seconds that every answer takes."""
     faults: list[Fault] = field(default_factory=list)
     late_faults: list[Fault] = field(default_factory=list)
+    together: int = 0
+    """How many requests have to arrive before the first is answered."""
     requests: list[dict[str, Any]] = field(default_factory=list)
     """Bodies of all chat requests, in order."""
     headers: list[dict[str, str]] = field(default_factory=list)
@@ -110,6 +112,8 @@ class ScriptedEndpoint:
             if self.server.should_exit:  # uvicorn looks at it ten times a second
                 return cut_off(self)
             await asyncio.sleep(self.delay)
+            while len(self.requests) < self.together:
+                await asyncio.sleep(0.005)
             if self.faults:
                 failed = self.faults.pop(0)(self)
                 if failed is not None:

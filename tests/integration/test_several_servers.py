@@ -22,6 +22,7 @@ from colearn.contract import GeneratorKind, TokenHistory, TokenRequest
 from colearn.errors import ConfigError, ServerLost
 from colearn.estimate import estimate
 from colearn.estimate.table import estimate_tables
+from colearn.generate import server_link
 from colearn.generate.checked_engine import CheckedEngine, ParityError
 from colearn.generate.kinds import VLLMServer
 from colearn.generate.model_folder import write_model
@@ -127,17 +128,15 @@ def test_an_update_that_one_server_skips_is_found(base: Base, pair: Pair, stale:
 
 @pytest.mark.parametrize("lost", [0, 1])
 def test_a_lost_server_ends_the_call_while_the_other_still_works(
-    base: Base, pair: Pair, lost: int
+    base: Base, pair: Pair, lost: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(server_link, "PULSE", 600.0)  # no health check ends the other's call
     generator = built(base, pair)
     pair[lost].gone = pair[1 - lost].silent = True
-    began = time.monotonic()
     with pytest.raises(ServerLost, match=pair[lost].url):
         generator.generate([asked(seed) for seed in range(4)])
-    assert time.monotonic() - began < 5  # the health of the other is found after 16 s
     other = generator.engines[1 - lost].link  # type: ignore[attr-defined]
     while asyncio.all_tasks(other._loop):  # its requests are cancelled
-        assert time.monotonic() - began < 5
         time.sleep(0.05)
     pair[1 - lost].silent = False
     pair[1 - lost].release.set()

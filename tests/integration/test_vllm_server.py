@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -123,17 +122,13 @@ def test_a_server_killed_in_a_rollout_ends_the_run_which_resumes_to_the_same_wei
         assert not any(torch.equal(before[key], tensor) for key, tensor in after.items())
         return after
 
-    killed: list[float] = []
-
     def kill(engine: VLLMServerEngine) -> None:
         assert engine._process is not None
-        killed.append(time.monotonic())
         os.killpg(engine._process._keeper.pid, signal.SIGKILL)
 
     in_third_rollout(monkeypatch, lambda engine: threading.Timer(0.05, kill, (engine,)).start())
     with pytest.raises(ServerLost, match=r"is gone .*--resume") as error:
         trained("lost")
-    assert time.monotonic() - killed[0] < 30
     assert "\n" not in str(error.value)
     lines = (tmp_path / "lost" / "metrics.jsonl").read_text().splitlines()
     updates = [line for line in map(json.loads, lines) if line["kind"] == "update"]

@@ -6,7 +6,6 @@ from __future__ import annotations
 import os
 import signal
 import threading
-import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -164,10 +163,8 @@ def test_a_server_that_hangs_is_found_by_its_health(
 ) -> None:
     monkeypatch.setattr(server_link, "PULSE", 0.1)
     server.silent = True
-    started = time.monotonic()
     with pytest.raises(ServerLost, match="has not answered 2 health checks"):
         generator.generate(ASKED)
-    assert time.monotonic() - started < 5
 
 
 def test_an_interruption_cancels_the_requests(
@@ -176,10 +173,8 @@ def test_an_interruption_cancels_the_requests(
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job ignores it
     server.silent = True
     threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
-    started = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
         generator.generate(ASKED)
-    assert time.monotonic() - started < 5
     server.silent = False
     assert len(generator.generate(ASKED)[0]) == 3
 

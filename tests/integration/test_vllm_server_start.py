@@ -11,7 +11,6 @@ import signal
 import sys
 import tempfile
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -230,10 +229,8 @@ def test_a_started_server_answers_and_ends_with_its_engine(
 def test_a_server_that_never_answers_is_given_up_and_ended(base: Base, tmp_path: Path) -> None:
     file = tmp_path / "number"
     program = python(tmp_path, f"sh -c 'echo $$ > {file}; exec sleep 600'")
-    began = time.monotonic()
     with pytest.raises(ServerLost, match=r"did not start within 0\.02 minutes"):
         VLLMServer(python=program, start_minutes=0.02).build(base, PLAIN)
-    assert time.monotonic() - began < 30
     assert not Path(f"/proc/{file.read_text().strip()}").exists()
 
 

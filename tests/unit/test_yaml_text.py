@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import pytest
@@ -38,12 +37,10 @@ BOMB = "a: &a [1,1,1,1,1,1,1,1,1,1]\n" + "\n".join(
     ],
 )
 def test_what_cannot_be_read_is_told_with_its_line(text: str, problem: str) -> None:
-    started = time.process_time()
     with pytest.raises(ValueError, match=r"^not YAML \(") as caught:
         parse_yaml(text)
     assert problem in str(caught.value)
     assert "\n" not in str(caught.value) and len(str(caught.value)) < 300
-    assert time.process_time() - started < 2.0
 
 
 @pytest.mark.parametrize(

@@ -159,7 +159,7 @@ def test_an_endpoint_that_never_answers_is_lost_when_its_time_is_over(
         started = time.perf_counter()
         with pytest.raises(AgentLost, match=r"no answer within 0.2 s \(2 attempts\)"):
             remote.conversation().act("hi")
-    assert 0.4 <= time.perf_counter() - started < 3.0
+    assert time.perf_counter() - started >= 0.4
 
 
 def test_nobody_listening_is_an_error_that_names_the_agent_and_the_address() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import time
 
 import pytest
 from fastapi.responses import JSONResponse, Response
@@ -306,16 +305,12 @@ def test_a_wrong_request_ends_the_run_whatever_the_failure_reward(endpoint):
 
 def test_a_slow_judge_is_left_after_the_time_limit(endpoint):
     endpoint.delay = 30.0
-    began = time.monotonic()
     assert judge(endpoint, timeout=0.2, retries=0, failure_reward=0.0)(["q"], ["a"]) == [0.0]
-    assert time.monotonic() - began < 10.0
 
 
 def test_several_completions_are_judged_at_the_same_time(endpoint):
-    endpoint.delay = 1.0
-    began = time.monotonic()
-    assert judge(endpoint)(["q"] * 5, list("abcde")) == [0.7] * 5
-    assert time.monotonic() - began < 4.0
+    endpoint.together = 5
+    assert judge(endpoint, timeout=600.0)(["q"] * 5, list("abcde")) == [0.7] * 5
 
 
 def test_costs_count_calls_tokens_and_the_price(endpoint):

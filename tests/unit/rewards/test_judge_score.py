@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
+from growth import is_linear
 
 from colearn.tasks.rewards.judge_score import read_score
 
@@ -174,7 +173,6 @@ def test_the_scale_may_have_any_range():
 
 
 @pytest.mark.parametrize("piece", ["{", '{"a":', "<think>", "Score: ", "*", "9", " ", "["])
-def test_a_long_reply_is_read_in_bounded_time(piece):
-    began = time.process_time()
+def test_the_cost_of_reading_a_reply_is_linear_in_its_length(piece):
     assert read_score(piece * (20_000 // len(piece)), 0.0, 10.0) is None
-    assert time.process_time() - began < 5.0
+    assert is_linear(lambda length: read_score(piece * (length // len(piece)), 0.0, 10.0), 4000)

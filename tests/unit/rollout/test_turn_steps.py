@@ -44,7 +44,7 @@ class Waiting(Notes, Services):
         if number == 1:
             time.sleep(WAIT)
         else:
-            self.together.wait(timeout=5)
+            self.together.wait(timeout=600)
         return super().step(state, actions, rng)
 
 

@@ -184,7 +184,7 @@ def test_a_single_model_is_not_paid_for_cooperation_and_done_when_all_tests_pass
 )
 def test_a_hostile_or_untidy_answer_earns_a_defined_reward(main, reward):
     # 0.4 + 0.6 + 0.5 without a passed test, 1/4 more with the one that ZEROS passes
-    task = CoopHumanEval(reward_shift=0, seconds=3)
+    task = CoopHumanEval(reward_shift=0, seconds=3 if "while True" in main else 600)
     assert play(task, AUX, main).reward == pytest.approx(reward)
 
 
@@ -278,7 +278,7 @@ def test_packaged_problems_are_twenty_different_ones_with_three_to_six_tests():
 
 @executes
 def test_steps_repeat_in_another_process():
-    task = CoopHumanEval(seconds=5)
+    task = CoopHumanEval(seconds=600)
     rng = np.random.default_rng(0)
     state = task.reset(task.items("train")[SHARE], rng)
     actions = {"aux": AUX, "main": ZEROS.replace("return", "aux([2], 1)\n    return")}

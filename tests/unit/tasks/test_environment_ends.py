@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 
 import numpy as np
 import pytest
@@ -118,12 +117,10 @@ def test_branches_that_were_left_are_closed_with_the_episode():
 
 
 def test_a_tool_that_sleeps_fails_after_the_limit_and_the_episode_is_not_scored():
-    task = counted(timeout=0.2)
-    started = time.perf_counter()
+    task = counted(timeout=1.0)
     outcome = play(task, call("rest"), ADD, "done")
-    assert time.perf_counter() - started < 20
     [[rest], [add], []] = outcome.state.results
-    assert rest.text == "{'error': 'no result within 0.2 seconds'}"
+    assert rest.text == "{'error': 'no result within 1 seconds'}"
     assert add.text == "{'error': 'an earlier call has not returned'}"
     assert outcome.done and outcome.reward is None
     assert OPEN == []

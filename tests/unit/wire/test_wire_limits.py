@@ -86,7 +86,8 @@ def body(parts: list[bytes], length: str | None = None, *, leaves: bool = False)
 
     headers = [] if length is None else [(b"content-length", length.encode())]
     request = Request({"type": "http", "headers": headers}, receive)
-    return asyncio.run(read_body(request, ServerLimits(max_body=4, read_timeout=0.2)))
+    limits = ServerLimits(max_body=4, read_timeout=600.0 if parts or leaves else 0.2)
+    return asyncio.run(read_body(request, limits))
 
 
 def refused(*arguments: Any, **leaves: Any) -> tuple[int, str | None, dict[str, str]]:

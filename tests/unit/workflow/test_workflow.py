@@ -302,7 +302,7 @@ def test_tools_that_wait_at_once_are_used_at_once():
         return len(running)
 
     class Met(Base):
-        tools = (Tool(meet, timeout=5.0),)
+        tools = (Tool(meet, timeout=600.0),)
 
         async def run(self, team, item):
             await team.a(str(await asyncio.gather(team.meet(), team.meet())))
