@@ -65,7 +65,8 @@ class ModelSettings(TrainedNetworkSettings):
     epochs: int | None = Field(default=None, ge=1)
     """Number of passes of this model over the iteration's experience; None: `train.epochs`."""
     minibatch: int | None = Field(default=None, ge=1)
-    """Number of joint transitions per optimiser step of this model; None: `train.minibatch`."""
+    """Size of an optimiser step's data for this model, in units of `train.minibatch_unit`; None:
+    `train.minibatch`."""
     device: Device | None = None
     """Device of this model; None: `run.device`."""
 
@@ -105,7 +106,8 @@ class CriticSettings(TrainedNetworkSettings):
     epochs: int | None = Field(default=None, ge=1)
     """Number of passes of the critic over the iteration's experience; None: `train.epochs`."""
     minibatch: int | None = Field(default=None, ge=1)
-    """Number of joint transitions per optimiser step of the critic; None: `train.minibatch`."""
+    """Size of an optimiser step's data for the critic, in units of `train.minibatch_unit`; None:
+    `train.minibatch`."""
     baseline: Literal["none", "item"] | None = None
     """`item`: the value is the sum of two terms. The first term is a running mean of returns by
     item and turn, which excludes the current episode's return. For a new item, the first term is

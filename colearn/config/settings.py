@@ -41,8 +41,11 @@ class TrainSettings(Section):
     epochs: int = Field(default=1, ge=1)
     """E: number of passes over the iteration's experience."""
     minibatch: int | None = Field(default=None, ge=1)
-    """Number of joint transitions per optimiser step; None: all transitions of the iteration.
-    Episodes are not split."""
+    """Size of an optimiser step's data in units of `minibatch_unit`; None: all transitions of the
+    iteration. Episodes are not split."""
+    minibatch_unit: Literal["joint_actions", "episodes"] = "joint_actions"
+    """Unit of every `minibatch`, also of a model's or the critic's own. Where episodes end early, a
+    size in joint actions gives fewer optimiser steps, and a size in episodes as many as ever."""
     target_kl: float | None = Field(default=None, gt=0)
     """Stops an iteration's epochs once an epoch's mean KL(policy at rollout || current policy) per
     token exceeds this value; 0.02 is common."""

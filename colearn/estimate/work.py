@@ -65,10 +65,10 @@ def plan_updates(run: ResolvedRun, trees: Trees, architectures: Architectures) -
         return None
     works, totals = {}, {}
     for key, learner_rows in rows.items():
-        epochs, minibatch = run.schedule_of(key)
+        epochs, minibatch, unit = run.schedule_of(key)
         batches = (
             [row for row in learner_rows if row.tree in numbers]
-            for numbers in map(set, minibatches(trees, minibatch, range(len(trees))))
+            for numbers in map(set, minibatches(trees, minibatch, range(len(trees)), unit))
         )
         planned = [plan_work(batch, run.token_budget) for batch in batches if batch]
         if not planned:  # its agents act in none of the items that were read

@@ -183,7 +183,9 @@ def _updater(
             if key.kind == "reference"
         },
         seed=config.run.seed,
-        schedule=UpdateSchedule(config.train.epochs, config.train.minibatch),
+        schedule=UpdateSchedule(
+            config.train.epochs, config.train.minibatch, config.train.minibatch_unit
+        ),
         target_kl=config.train.target_kl,
         token_budget=run.token_budget,
         together=host.together,
@@ -206,13 +208,13 @@ def _updater(
 
 
 def _critic_schedule(run: ResolvedRun) -> UpdateSchedule | None:
-    critic = run.config.critic
+    critic, train = run.config.critic, run.config.train
     if critic is not None and critic.head == "ridge":
         return UpdateSchedule(1, None)
     if critic is None or (critic.epochs is None and critic.minibatch is None):
         return None
     return UpdateSchedule(
-        critic.epochs or run.config.train.epochs, critic.minibatch or run.config.train.minibatch
+        critic.epochs or train.epochs, critic.minibatch or train.minibatch, train.minibatch_unit
     )
 
 

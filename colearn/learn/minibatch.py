@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from colearn.contract.seeding import derive_rng
 from colearn.types import Tree
+
+MinibatchUnit = Literal["joint_actions", "episodes"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +18,8 @@ class UpdateSchedule:
 
     epochs: int
     minibatch: int | None
-    """Number of joint transitions per optimiser step; None: one step for all transitions."""
+    """Size of an optimiser step's data, counted in `unit`; None: one step for all of it."""
+    unit: MinibatchUnit = "joint_actions"
 
     def minibatches(
         self, trees: Sequence[Tree[Any]], seed: int, iteration: int
@@ -27,15 +30,18 @@ class UpdateSchedule:
         for epoch in range(self.epochs):
             rng = derive_rng(seed, "minibatch", iteration, epoch)
             order = rng.permutation(len(trees)).tolist()
-            epochs.append(list(minibatches(trees, self.minibatch, order)))
+            epochs.append(list(minibatches(trees, self.minibatch, order, self.unit)))
         return epochs
 
 
 def minibatches(
-    trees: Sequence[Tree[Any]], size: int | None, order: Sequence[int]
+    trees: Sequence[Tree[Any]],
+    size: int | None,
+    order: Sequence[int],
+    unit: MinibatchUnit = "joint_actions",
 ) -> Iterator[list[int]]:
     """Split the tree indices of `order`, in this order, into minibatches of about `size` joint
-    transitions. With None, there is one minibatch.
+    transitions or episodes. With None, there is one minibatch.
 
     Episodes stay whole, since a critic reads all turns of an episode in one pass. Minibatches have
     about equal size, since a small last minibatch would cause an optimiser step of the usual size
@@ -44,7 +50,7 @@ def minibatches(
     if size is None:
         yield list(range(len(trees)))
         return
-    counts = [len(tree.nodes) - 1 for tree in trees]
+    counts = [1 if unit == "episodes" else len(tree.nodes) - 1 for tree in trees]
     total = sum(counts)
     share = total / max(1, round(total / size))
     current: list[int] = []

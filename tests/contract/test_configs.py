@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from trees import chain
 
 from colearn import registry
 from colearn.advantage.gae import GAE
@@ -26,6 +27,7 @@ from colearn.config import (
     shipped_configs,
 )
 from colearn.contract.algorithm import ValueLoss
+from colearn.learn.minibatch import UpdateSchedule
 from colearn.loss.policy_gradient import PolicyGradient
 from colearn.rollout.greedy_tree import GreedyTree
 
@@ -239,14 +241,17 @@ def test_updates_are_counted_as_the_papers_count_them(name: str, label: str, upd
     assert row.train.environment_steps >= updates * row.train.episodes * most
 
 
-@pytest.mark.parametrize("game", GAMES)
+@pytest.mark.parametrize("game", [*GAMES, "code", "math"])
 def test_an_update_of_stronger_mas_takes_64_of_128_environments_in_every_row(game: str) -> None:
-    """PPO's minibatch of 64 (C.1), also where an episode has half as many candidates."""
-    config = load_config(f"paper/stronger_mas_{game}")
+    """PPO's minibatch of 64 (C.1): two steps an update, also where environments end early."""
+    config = offline(f"paper/stronger_mas_{game}")
     for label in config.compare.algorithms:
-        row = config_of(config, label)
-        if row.algorithm.name == "at_grpo":
-            assert row.train.minibatch == 64 * candidates_of(row), label
+        train = config_of(config, label).train
+        schedule = UpdateSchedule(train.epochs, train.minibatch, train.minibatch_unit)
+        for turns in ([8] * 128, [1] * 128, [20] * 100 + [1] * 28):
+            ended = [chain([0.0] * count) for count in turns]
+            (cuts,) = schedule.minibatches(ended, seed=0, iteration=0)
+            assert [len(cut) for cut in cuts] == [64, 64], label
 
 
 @pytest.mark.parametrize(
@@ -288,7 +293,6 @@ def test_the_budgets_of_code_and_math_are_the_papers_updates(subject: str) -> No
             continue
         candidates = candidates_of(row)
         assert row.train.environment_steps == 150 * 128 * candidates, label
-        assert row.train.minibatch == row.train.episodes // 2 * candidates, label
 
 
 @pytest.mark.parametrize("size", ["tiny", "paper"])

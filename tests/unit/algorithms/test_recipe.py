@@ -345,6 +345,13 @@ def test_minibatches_are_about_equally_large(turns, size, expected):
     assert sorted(number for cut in cuts for number in cut) == list(range(len(trees)))
 
 
+def test_minibatches_of_episodes_are_as_many_however_early_episodes_end():
+    for turns in ([8] * 128, [1] * 128, [8, 1] * 64):
+        trees = [tree([(node, 0.0) for node in range(count)]) for count in turns]
+        assert [len(cut) for cut in minibatches(trees, 64, range(128), "episodes")] == [64, 64]
+    assert [len(cut) for cut in minibatches(trees[:100], 64, range(100), "episodes")] == [50, 50]
+
+
 def test_a_turn_weighs_alike_in_trees_that_end_early():
     # two turns of two joint actions each; and a tree whose two actions both end the episode
     whole = tree([(0, 0.0), (0, 0.0), (1, 0.0), (1, 0.0), (2, 0.0), (2, 0.0)])
