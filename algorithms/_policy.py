@@ -30,6 +30,12 @@ class PolicyAlgorithm(Algorithm):
     """Value loss and value targets of the critic."""
     discount: float = 1.0
     """Discount factor gamma per turn."""
+    missing_turn_reward: float | None = None
+    """Treatment of a truncated episode, which a full context or a limit of the task's program cut
+    before it ended. Where a critic gives V of the history at the cut, returns bootstrap from this
+    V, and the setting has no effect. Elsewhere, every missing turn up to the horizon, and at least
+    one, is credited with this reward to every agent; a good choice is the reward of a failed turn.
+    None: returns that include missing turns are neither trained on nor used in a baseline."""
 
     def parts(self) -> Parts:
         return Parts(
@@ -40,4 +46,5 @@ class PolicyAlgorithm(Algorithm):
             critic=self.critic,
             value_loss=self.value_loss,
             discount=self.discount,
+            missing_turn_reward=self.missing_turn_reward,
         )

@@ -45,10 +45,19 @@ class Outcome(Generic[State]):
     includes an unscored reward are neither trained on nor used in a baseline."""
     done: bool = False
     """Whether the task ends after this joint action; the rollout enforces the horizon."""
+    truncated: bool = False
+    """Whether the episode stops after this joint action although the task has not ended, for
+    example at a time limit. Its missing turns then have a value (`Node.truncated`), also if `done`
+    is set."""
     local_rewards: Mapping[str, float | None] = field(default_factory=dict)
     """Additional rewards by agent (AT-GRPO's r_loc, a payoff per player). None: not scored."""
     earned: Mapping[tuple[int, str], float | None] = field(default_factory=dict)
     """Delayed local rewards of earlier actions of this episode, by (turn, agent)."""
+
+    @property
+    def last(self) -> bool:
+        """Whether no joint action follows."""
+        return self.done or self.truncated
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +152,14 @@ class Node(Generic[State]):
     sibling, not from this node."""
     overlong: str | None = None
     """The agent whose history left no room for an answer within the maximum length of the agent's
-    model, so that the episode ended at this node; None: no agent."""
+    model, so that the episode was truncated at this node; None: no agent."""
+    missing_turns: int = 0
+    """Number of turns from this node to the horizon, at least 1, if the episode was truncated here:
+    it stopped, but neither the task nor the horizon ended it. 0: not truncated."""
+    unanswered: Mapping[str, Observation] = field(default_factory=dict)
+    """o_{i,t} of each agent that would act at this node if the episode were not truncated here.
+    Critics read these observations. An observation that does not fit the agent's own model has no
+    token ids."""
 
     def samples(self, agent: str) -> bool:
         """Whether the action of `agent` that led to this node is a sample for comparison and
@@ -165,9 +181,19 @@ class Node(Generic[State]):
 
     @property
     def terminal(self) -> bool:
-        """Whether no agent acts at this node, because the task is done or the horizon is reached; V
-        is then 0."""
+        """Whether no agent acts at this node: the task is done, the horizon is reached, or the
+        episode is truncated. Unless it is truncated, V is 0."""
         return not self.observations
+
+    @property
+    def truncated(self) -> bool:
+        """Whether the episode was cut at this node before it ended, so that V is not 0."""
+        return self.missing_turns > 0
+
+    @property
+    def shown(self) -> Mapping[str, Observation]:
+        """The observations of this turn, answered or not."""
+        return self.unanswered if self.truncated else self.observations
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +230,9 @@ class Tree(Generic[State]):
     returns, advantages and critics use only these. Empty until a credit is applied (`credited`)."""
     discount: float = 1.0
     """gamma, the discount between turns of credited rewards."""
+    missing_turn_reward: float | None = None
+    """Credited reward of every missing turn of a truncated episode, where no critic gives a value;
+    None: returns that include missing turns are not scored."""
     _returns: dict[str, tuple[float, ...]] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
@@ -258,9 +287,31 @@ class Tree(Generic[State]):
         Entry `index` is the return of the joint action into node `index`; the root's entry is the
         mean return of the episode. Cut children, from which the episode does not continue, are
         excluded from the means. A return that includes an unscored reward is NaN and is also
-        excluded. Algorithms learn from `returns_of` instead.
+        excluded. The missing turns of a truncated episode add nothing. Algorithms learn from
+        `returns_of` instead.
         """
-        return _returns(self.nodes, [as_number(node.reward) for node in self.nodes], discount)
+        return _returns(self.nodes, self._joint_rewards(), discount, {})
+
+    def complete_returns(self, discount: float) -> tuple[float, ...]:
+        """`returns`, in which missing turns have the reward `missing_turn_reward`. A return is NaN
+        if it includes missing turns and this reward is None."""
+        return _returns(self.nodes, self._joint_rewards(), discount, self.tails(discount))
+
+    def _joint_rewards(self) -> list[float]:
+        return [as_number(node.reward) for node in self.nodes]
+
+    def tails(self, discount: float) -> dict[int, float]:
+        """For each node at which the episode was truncated: the discounted sum of the rewards of
+        the missing turns, or NaN if `missing_turn_reward` is None. 0 if `discount` is 0, because no
+        return then includes later turns."""
+        reward = as_number(self.missing_turn_reward)
+        return {
+            node.index: sum(reward * discount**turn for turn in range(node.missing_turns))
+            if discount
+            else 0.0
+            for node in self.nodes
+            if node.truncated
+        }
 
     def credited(self, rewards: Rewards, discount: float = 1.0) -> Tree[State]:
         """The tree with these credited rewards and the discount between turns."""
@@ -277,20 +328,29 @@ class Tree(Generic[State]):
 
     def returns_of(self, agent: str) -> tuple[float, ...]:
         """One agent's return G of every edge, computed from credited rewards: G_k = r_k + discount
-        * mean over children; NaN for a return that is not scored."""
+        * mean over children; NaN for a return that is not scored. The missing turns of a truncated
+        episode have the reward `missing_turn_reward`."""
         if agent not in self._returns:
-            self._returns[agent] = _returns(self.nodes, self.rewards_of(agent), self.discount)
+            tails = self.tails(self.discount)
+            self._returns[agent] = _returns(
+                self.nodes, self.rewards_of(agent), self.discount, tails
+            )
         return self._returns[agent]
 
 
 def _returns(
-    nodes: Sequence[Node[Any]], rewards: Sequence[float], discount: float
+    nodes: Sequence[Node[Any]],
+    rewards: Sequence[float],
+    discount: float,
+    tails: Mapping[int, float],
 ) -> tuple[float, ...]:
+    """Computes the returns of all edges. `tails`: the return after each node at which the episode
+    was truncated."""
     below: list[list[float]] = [[] for _ in nodes]
     returns = [0.0] * len(nodes)
     for node in reversed(nodes):
         ways = below[node.index]
-        future = mean_scored(ways)
+        future = tails[node.index] if node.index in tails else mean_scored(ways)
         if node.parent is None:
             returns[node.index] = future
         else:

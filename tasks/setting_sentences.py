@@ -137,7 +137,7 @@ SENTENCES: Mapping[str, Mapping[str, str]] = {
         "grade": "`module:function` of (item, result) whose value is added to the reward.",
         "horizon": "Longest episode in turns.",
         "timeout": "Longest time between an answer and the next request in seconds.",
-        "failure_reward": "Team reward of an episode whose program fails.",
+        "failure_reward": "Team reward of an episode whose program fails; none: truncated.",
         "max_bytes": "Longest context in UTF-8 bytes, the agent's own answers included.",
         "port": "Port of the gateway; 0 selects a free one.",
         "ignore": "Sampling fields of requests that are ignored instead of refused.",

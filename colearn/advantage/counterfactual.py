@@ -98,9 +98,10 @@ class CounterfactualBaseline(Advantage):
     def _returns(self, episode: Tree[Any], agent: str, values: AgentValues) -> list[float]:
         """Compute, from one agent's credited rewards, the TD(lambda) return of every edge."""
         rewards, returns = episode.rewards_of(agent), [0.0] * len(episode.nodes)
+        tails = episode.tails(episode.discount)
         for node, below in zip(reversed(episode.nodes), reversed(episode.below()), strict=True):
             ahead = [self._mixed(child, returns[child], values) for child in below]
-            future = mean_scored(ahead)
+            future = tails[node.index] if node.truncated else mean_scored(ahead)
             returns[node.index] = rewards[node.index] + episode.discount * future
         return returns
 

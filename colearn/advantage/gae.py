@@ -140,6 +140,8 @@ def worth_of_nodes(
 ) -> list[float]:
     """Return the value of each node. The value is 0 if the episode has ended, V if the critic
     predicts one, else the mean of r + discount * (value of the child) over the node's children.
+    At a node where the episode was truncated and the critic predicts no V, the value is that of the
+    missing turns (`Tree.tails`).
 
     With lambda = `lam`, the value of a node with a V is the TD(lambda) return: (1 - lambda) V +
     lambda * (mean over the children). If the rollout shape stopped a branch before the episode
@@ -147,10 +149,14 @@ def worth_of_nodes(
     """
     below = episode.below()
     worth = [0.0] * len(episode.nodes)
+    tails = episode.tails(episode.discount)
     for node in reversed(episode.nodes):
+        value = values[node.index]
+        if node.truncated:
+            worth[node.index] = tails[node.index] if value is None else value
+            continue
         if node.terminal:
             continue
-        value = values[node.index]
         future = _ahead(below[node.index], rewards, worth, episode.discount)
         if value is None:
             worth[node.index] = future
@@ -167,8 +173,8 @@ def backed_up(
     """Return the critic's target at each node with a value: the mean of r + discount * worth over
     the node's children.
 
-    If the rollout shape stopped a branch before the episode ended, the branch's last node has no
-    children. The target at that node is the critic's V, so the error is 0.
+    If the rollout shape or a truncation stopped a branch before the episode ended, the branch's
+    last node has no children. The target at that node is the critic's V, so the error is 0.
     """
     return [
         _ahead(below, rewards, worth, episode.discount) if value is not None and below else value

@@ -23,7 +23,8 @@ class QValue(Advantage):
     Entry k of an agent's values is Q of the edge into node k, or None if the agent did not act
     there. Targets are r + gamma * (mean Q over the children). At the end of an episode, the target
     is r. If the rollout shape stopped a branch before the episode ended, the target of the branch's
-    last edge is Q itself, so the error is 0.
+    last edge is Q itself, so the error is 0. If the episode was truncated, no Q follows: the last
+    edge then needs the algorithm's `missing_turn_reward`, or is not trained.
 
     Wrong when `baseline` is "none" and rewards have a large mean: the mean then only adds variance.
     """
@@ -79,10 +80,11 @@ class QValue(Advantage):
     def _sarsa(self, episode: Tree[Any], agent: str, series: Values) -> list[float | None]:
         rewards = episode.rewards_of(agent)
         targets = [0.0] * len(episode.nodes)
+        tails = episode.tails(episode.discount)
         for node, below in zip(reversed(episode.nodes), reversed(episode.below()), strict=True):
             # an edge without this agent forwards its rewards to the agent's next action
             next_q = [targets[c] if (q := series[c]) is None else q for c in below]
-            future = mean_scored(next_q)
+            future = tails[node.index] if node.truncated else mean_scored(next_q)
             targets[node.index] = rewards[node.index] + episode.discount * future
             if not (below or node.terminal) and (cut := series[node.index]) is not None:
                 targets[node.index] = cut

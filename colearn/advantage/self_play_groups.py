@@ -62,8 +62,9 @@ def of_actions(episodes: Episodes, value: Callable[[Tree[Any], str], Sequence[fl
 def turn_rewards(episode: Tree[Any], agent: str) -> tuple[float, ...]:
     """Return the reward r_k of each action k of the agent. r_k is the agent's discounted reward
     from action k until the agent's next action, averaged over branches. The return at action k is
-    the sum of r_k and all later rewards."""
-    below = episode.below()
+    the sum of r_k and all later rewards. The rewards of a truncated episode's missing turns belong
+    to the last action."""
+    below, tails = episode.below(), episode.tails(episode.discount)
     paid = [0.0] * len(episode.nodes)
     for node in reversed(episode.nodes):
         reward = episode.rewards[node.index].get(agent, 0.0)
@@ -71,7 +72,8 @@ def turn_rewards(episode: Tree[Any], agent: str) -> tuple[float, ...]:
             0.0 if agent in episode.nodes[child].actions else paid[child]
             for child in below[node.index]
         ]
-        paid[node.index] = reward + episode.discount * mean_scored(after)
+        future = tails[node.index] if node.truncated else mean_scored(after)
+        paid[node.index] = reward + episode.discount * future
     return tuple(paid)
 
 

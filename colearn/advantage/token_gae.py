@@ -116,7 +116,7 @@ class TokenGAE(Advantage):
         """Compute the TD(lambda) return of every token. The return is NaN at all tokens of an
         unscored action."""
         rewards = episode.rewards_of(agent)
-        below = episode.below()
+        below, tails = episode.below(), episode.tails(episode.discount)
         worths: list[tuple[float, ...]] = [()] * len(episode.nodes)
         ahead = [0.0] * len(episode.nodes)  # value of the edge into a node before its first token
         for node in reversed(episode.nodes):
@@ -126,6 +126,8 @@ class TokenGAE(Advantage):
             future = mean_scored(ahead[c] for c in children)
             if value is not None:
                 future = bootstrapped(value, future, lam) if children else value
+            elif node.truncated:
+                future = tails[node.index]
             last = rewards[node.index] + episode.discount * future
             if action is not None and action.tokens and node.parent is not None:
                 inside = values.inside[node.index]

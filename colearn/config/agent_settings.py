@@ -97,9 +97,10 @@ class AgentSettings(Section):
     """Window size C. At the start of each turn, only the most recent C positions of the KV cache
     are kept; None: all positions are kept."""
     overflow: Literal["truncate", "error"] = "truncate"
-    """Behaviour if a history leaves no room for an answer in the model's context: `truncate` ends
-    the episode, and `error` ends the run. The metric `overflow` reports the fraction of episodes
-    that were ended in this way. A window does not shorten a history."""
+    """Behaviour if a history leaves no room for an answer in the model's context: `truncate` cuts
+    the episode (see `algorithm.missing_turn_reward`), and `error` ends the run. The metric
+    `overflow` reports the fraction of episodes that were cut in this way. A window does not shorten
+    a history."""
 
     @property
     def speaks(self) -> bool:

@@ -15,7 +15,15 @@ _MOST = 3
 """Maximum number of places that an error names."""
 
 
-OF_ALGORITHMS = ("rollout", "credit", "advantage", "loss", "value_loss", "discount")
+OF_ALGORITHMS = (
+    "rollout",
+    "credit",
+    "advantage",
+    "loss",
+    "value_loss",
+    "discount",
+    "missing_turn_reward",
+)
 """Settings of an algorithm; they belong in the section `algorithm`."""
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import isfinite
 from typing import Any, ClassVar
 
 from colearn.contract.anneal import left
@@ -73,9 +74,13 @@ class Parts:
     value_loss: ValueLoss = ValueLoss()
     discount: float = 1.0
     """Discount factor gamma between turns."""
+    missing_turn_reward: float | None = None
+    """Reward of every missing turn of a truncated episode, where no critic gives a value; None:
+    returns that include missing turns are neither trained on nor used in a baseline."""
 
     def credited(self, trees: Sequence[Tree[Any]]) -> list[Tree[Any]]:
         """The trees with their credited rewards."""
+        trees = [replace(tree, missing_turn_reward=self.missing_turn_reward) for tree in trees]
         return [tree.credited(self.credit(tree), discount=self.discount) for tree in trees]
 
     def at(self, done: float) -> Parts:
@@ -164,6 +169,11 @@ class Algorithm(ABC):
         name = type(self).__name__
         if not 0.0 <= parts.discount <= 1.0:
             raise ConfigError(f"discount: must lie in 0 to 1, got {parts.discount}; 1.0 is usual")
+        if parts.missing_turn_reward is not None and not isfinite(parts.missing_turn_reward):
+            raise ConfigError(
+                f"missing_turn_reward: must be finite, got {parts.missing_turn_reward}; set it to "
+                "the reward of a failed turn, or leave it out"
+            )
         if parts.rollout.group_size < parts.advantage.minimum_group:
             raise ConfigError(
                 f"rollout.k: {name} compares {parts.advantage.minimum_group} or more joint "

@@ -12,7 +12,7 @@ from colearn.types import Action, Node, Tree
 from .rows import ActionTokens, Mark, Piece, Row
 
 
-def contexts(tree: Tree[Any], agent: str) -> list[list[Node[Any]]]:
+def contexts(tree: Tree[Any], agent: str, *, unanswered: bool = False) -> list[list[Node[Any]]]:
     """The contexts of an agent, ordered by their first nodes; within each, parents precede
     children. A context consists of nodes, whose action and observation of this agent are those that
     belong to the context; the parent of the first node is None.
@@ -20,11 +20,14 @@ def contexts(tree: Tree[Any], agent: str) -> list[list[Node[Any]]]:
     Without fresh prompts, a single context holds every node. At a node with a fresh prompt, the
     action that led to the node ends one context and the prompt starts another. An episode does not
     continue from a cut node. This node contributes only the candidate action, since no agent acts
-    on its observation.
+    on its observation. `unanswered`: whether a node at which the episode was truncated contributes
+    its unanswered observation, if this observation has token ids.
     """
     found_contexts: list[list[Node[Any]]] = []
     of_node: list[int] = []
     for node in tree.nodes:
+        if unanswered and agent in node.unanswered and node.unanswered[agent].tokens:
+            node = replace(node, observations=node.unanswered)
         if node.cut and not node.samples(agent):
             of_node.append(-1)  # another agent's candidate: not continued and not trained
             continue

@@ -28,8 +28,9 @@ class Backward(Credit):
     prompt contains the text of action k (`Observation.made_from`). If the task does not set
     `made_from`, successors are the actions of the next turn.
 
-    Each credit already includes later rewards, so set the discount to 0. Wrong when prompts do not
-    set `made_from` and several agents act in one turn.
+    Each credit already includes later rewards, so set the discount to 0. In a truncated episode,
+    actions without successors have the rewards of the missing turns instead. Wrong when prompts do
+    not set `made_from` and several agents act in one turn.
     """
 
     aggregate: Literal["mean", "max", "min", "sum"] = "mean"
@@ -44,10 +45,13 @@ class Backward(Credit):
 
     def __call__(self, tree: Tree[Any]) -> Rewards:
         followers = _followers(tree)
+        missing = _missing(tree, followers)
         shared: dict[tuple[int, str], float] = {}
         for node in reversed(tree.nodes):
             for agent in node.actions:
                 after = [shared[follower] for follower in followers.get((node.index, agent), ())]
+                if not after:
+                    after = missing.get((node.index, agent), [])
                 shared[node.index, agent] = as_number(node.reward) + self._aggregated(after)
         credited: list[dict[str, float]] = [{} for _ in tree.nodes]
         for (index, agent), worth in shared.items():
@@ -65,6 +69,20 @@ class Backward(Credit):
         if credits and not scored:
             return nan
         return _AGGREGATES[self.aggregate](scored) if scored else 0.0
+
+
+def _missing(
+    tree: Tree[Any], followers: Mapping[tuple[int, str], Sequence[tuple[int, str]]]
+) -> dict[tuple[int, str], list[float]]:
+    """The rewards of missing turns, by action. Every action without successors in a truncated
+    branch might have had one there."""
+    missing: dict[tuple[int, str], list[float]] = {}
+    for index, tail in tree.tails(1.0).items():
+        for node in tree.ancestry(index):
+            for agent in node.actions:
+                if (node.index, agent) not in followers:
+                    missing.setdefault((node.index, agent), []).append(tail)
+    return missing
 
 
 def _followers(tree: Tree[Any]) -> dict[tuple[int, str], list[tuple[int, str]]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import isnan, nan
 from typing import Any
 
 from colearn.contract.reward_credit import Credit, Rewarded, local_part, weighed
@@ -21,7 +22,8 @@ class Invocation(Credit):
     this turn. r^traj is the team's total reward over the trajectory, averaged over the branches
     that follow the action. At each node, only the agents that act are credited. Each credit already
     includes later rewards, so set the discount to 0. Wrong when the team is paid at every turn:
-    `turn` and `trajectory` together then count a reward twice.
+    `turn` and `trajectory` together then count a reward twice. The trajectory of a truncated
+    episode includes the rewards of its missing turns.
     """
 
     node: float = 1.0
@@ -42,7 +44,7 @@ class Invocation(Credit):
         return {agent: weighed([team, *local_part(paid, agent, self.node)]) for agent in agents}
 
     def __call__(self, tree: Tree[Any]) -> Rewards:
-        ahead = tree.returns(1.0)
+        ahead, returns = tree.complete_returns(1.0), tree.returns(1.0)
         local = Payoff()(tree)
         behind = [0.0] * len(tree.nodes)
         credited: list[dict[str, float]] = []
@@ -58,5 +60,6 @@ class Invocation(Credit):
                 payoff = local[node.index][agent]
                 paid = payoff != 0.0 or agent in node.local_rewards
                 parts = [*team, (self.node, payoff)] if paid else team
-                credited[-1][agent] = weighed(parts)
+                missing = isnan(ahead[node.index]) and not isnan(returns[node.index])
+                credited[-1][agent] = nan if missing and self.trajectory else weighed(parts)
         return tuple(credited)

@@ -36,9 +36,9 @@ class Centralized(StreamCritic):
         return {TEAM: tuple(agents)}
 
     def seen(self, node: Node[Any], reader: str) -> Texts:
-        if node.terminal:
+        if not node.shown:
             return ()  # V = 0 at the end: nothing to read
-        texts = [(agent, observation.whole) for agent, observation in node.observations.items()]
+        texts = [(agent, observation.whole) for agent, observation in node.shown.items()]
         if len(texts) > 1 and len({text for _, text in texts}) == 1:
             texts = [("all", texts[0][1])]
         return (*texts, *information(node, self.global_info, self.privileged_info))

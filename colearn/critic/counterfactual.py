@@ -109,7 +109,7 @@ class Counterfactual(Critic):
                     check_length(packer.length(answer), limit)
                     if not number:
                         executed = answer  # the joint action with the last agent's answer last
-            joint_texts = self._joint.seen(node, reader)
+            joint_texts = () if node.terminal else self._joint.seen(node, reader)
             paired = self._paired(node, joint_texts)
             paired_at[node.index] = paired
             unpaired = [(role, text) for role, text in joint_texts if role not in paired]

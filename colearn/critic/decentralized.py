@@ -34,9 +34,9 @@ class Decentralized(StreamCritic):
         return {agent: (agent,) for agent in agents}
 
     def seen(self, node: Node[Any], reader: str) -> Texts:
-        if reader not in node.observations:
+        if reader not in node.shown:
             return ()
-        own_text = (reader, node.observations[reader].whole)
+        own_text = (reader, node.shown[reader].whole)
         return (own_text, *information(node, self.global_info, self.privileged_info))
 
     def done(self, node: Node[Any], reader: str) -> Texts:

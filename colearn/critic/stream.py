@@ -50,6 +50,9 @@ class StreamCritic(Critic):
             if node.index not in needed:
                 continue  # no value depends on the node, such as one after the last actions for V
             piece = piece_of[node.parent]
+            added = len(stream.done[node.index]) + len(stream.seen[node.index])
+            if node.truncated and self.value == "v" and packer.length(piece) + added > limit:
+                continue  # the critic has no value of a history that it cannot read
             for tokens, kind in ((stream.done[node.index], "q"), (stream.seen[node.index], "v")):
                 if tokens:
                     piece = packer.add(tokens, piece)
@@ -103,7 +106,7 @@ def text_stream(tree: Tree[Any], critic: StreamCritic, reader: str, tokenize: To
     for node in tree.nodes:
         observation_tokens.append(
             tuple(tokens_of(critic.seen(node, reader), node.turn, tokenize))
-            if not node.terminal
+            if node.observations or (critic.value == "v" and node.unanswered)
             else ()
         )
         action_tokens.append(
@@ -111,7 +114,7 @@ def text_stream(tree: Tree[Any], critic: StreamCritic, reader: str, tokenize: To
             if node.parent is not None
             else ()
         )
-        agents_read = node.observations if critic.value == "v" else node.actions
+        agents_read = node.shown if critic.value == "v" else node.actions
         reads.append(any(agent in agents_read for agent in agents))
     return Stream(tuple(observation_tokens), tuple(action_tokens), tuple(reads))
 

@@ -43,7 +43,7 @@ class Tokenwise(Critic):
         packed side by side, and a mark precedes every token of the agent's actions. Actions without
         token ids have no marks."""
         packer = Packer()
-        for context in contexts(tree, reader):
+        for context in contexts(tree, reader, unanswered=True):
             piece_of: dict[int | None, int] = {None: -1}
             for node in context:
                 piece = piece_of[node.parent]
@@ -51,6 +51,8 @@ class Tokenwise(Critic):
                     piece = packer.add(tokens, piece)
                     packer.read_within(node.index, piece)
                 if reader in node.observations and (tokens := node.observations[reader].tokens):
+                    if node.truncated and packer.length(piece) + len(tokens) > limit:
+                        continue  # the critic has no value of a history that it cannot read
                     piece = packer.add(tokens, piece)
                     packer.read(node.index, piece)
                 piece_of[node.index] = piece

@@ -88,7 +88,7 @@ def read_script(task: DecPOMDP[Any, Any], item: Any, number: int) -> Script:
         actions = {agent: legal_action(task, state, agent, rng, name) or "" for agent in prompts}
         outcome = step(task, state, actions, rng, name)
         state = outcome.state
-        if outcome.done:
+        if outcome.last:
             break
     period = len({tuple(turn.seen) for turn in turns})
     later_turns = itertools.islice(itertools.cycle(turns[-period:]), horizon - len(turns))

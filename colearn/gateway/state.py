@@ -48,3 +48,5 @@ class GatewayState(WorkflowState[Item], Generic[Item]):
     None if it waits for them."""
     failure: str | None = None
     """The reason why the program failed; None if it did not fail."""
+    truncated: bool = False
+    """True if the episode stopped before the program had ended and no reward was set for this."""

@@ -67,7 +67,8 @@ class Gateway(RecordedTask[Any, State], LegalActions, ProgramEpisodes, ReadsActi
     program.
     timeout: maximum number of seconds from an answer to the program's next request or to the
     program's end.
-    failure_reward: the team's reward for a program that fails.
+    failure_reward: the team's reward for a program that fails or exceeds `timeout`, which ends the
+    episode. Without it, such an episode is truncated, and its reward is reported as 0.
     ignore: request fields to ignore silently: temperature, top_p, top_k, seed. An agent always
     samples with its own `sampling`. Without `ignore`, a temperature other than the agent's causes
     one warning, and a request with any of the other fields is refused.
@@ -99,7 +100,7 @@ class Gateway(RecordedTask[Any, State], LegalActions, ProgramEpisodes, ReadsActi
         grade: str | None = None,
         horizon: int = 16,
         timeout: float = 60.0,
-        failure_reward: float = 0.0,
+        failure_reward: float | None = None,
         ignore: tuple[str, ...] = (),
         max_bytes: int = 16384,
         port: int = 0,
@@ -114,7 +115,7 @@ class Gateway(RecordedTask[Any, State], LegalActions, ProgramEpisodes, ReadsActi
         check_numbers(
             horizon=horizon,
             timeout=timeout,
-            failure_reward=failure_reward,
+            failure_reward=0.0 if failure_reward is None else failure_reward,
             workers=workers,
             max_bytes=max_bytes,
             port=port,
@@ -230,6 +231,9 @@ class Gateway(RecordedTask[Any, State], LegalActions, ProgramEpisodes, ReadsActi
         ended = f"\nthe program failed: {state.failure}" if state.failure else ""
         return super().render(state) + ended
 
+    def _truncated(self, state: State) -> bool:
+        return state.truncated or super()._truncated(state)
+
     def _prompt(self, state: State, call: Call) -> Observation:
         assert isinstance(call, GatewayCall)
         return replace(call.prompt, made_from=state.sources(call))
@@ -317,9 +321,12 @@ class Gateway(RecordedTask[Any, State], LegalActions, ProgramEpisodes, ReadsActi
         state = replace(state, waiting=tuple(calls), measured=measured)
         finished = not calls
         payments = [*state.payments, *(_payment(state, paid) for paid in live.rewards())]
+        truncated = False
         if finished:
             self.server.forget(live)
             payments += self._last(state, live)
+            unpaid = live.failure is not None and self.failure_reward is None
+            truncated = unpaid or (live.failure is None and not live.ended)
             measured["reward"] = sum(paid.value for paid in payments if paid.actions is None)
             measured["failed"] = float(live.failure is not None)
             self._count(live.failure)
@@ -329,12 +336,13 @@ class Gateway(RecordedTask[Any, State], LegalActions, ProgramEpisodes, ReadsActi
             measured=measured,
             finished=finished,
             failure=live.failure if finished else None,
+            truncated=truncated,
         )
 
     def _last(self, state: State, live: ProgramRun) -> list[Payment]:
         """Returns the rewards at the end of the program."""
         if live.failure is not None:
-            return [Payment(value=self.failure_reward)]
+            return [Payment(value=self.failure_reward or 0.0)]
         if not live.ended:
             return []  # cut off at the horizon
         try:
@@ -345,7 +353,7 @@ class Gateway(RecordedTask[Any, State], LegalActions, ProgramEpisodes, ReadsActi
             reason = reason_of(error) if isinstance(error, NoReward) else raised(error)
             failure = "returned no valid reward" if self.grade is None else "cannot be graded"
             live.fail(f"{failure}: {reason}")
-            return [Payment(value=self.failure_reward)]
+            return [Payment(value=self.failure_reward or 0.0)]
 
     def _compare(self, call: GatewayCall, sampled: SampledAction) -> None:
         """Warns once if the temperature in a request differs from the temperature at which the

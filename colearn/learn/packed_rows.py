@@ -46,7 +46,9 @@ def actor_rows(
     trained: set[int] = set()
     valued: set[int] = set()
     bunches = (
-        bunch for context in contexts(tree, agent) for bunch in _bunches(context, agent, budget)
+        bunch
+        for context in contexts(tree, agent, unanswered=value == "observation")
+        for bunch in _bunches(context, agent, budget)
     )
     for bunch in bunches:
         packer = Packer()

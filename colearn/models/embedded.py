@@ -212,7 +212,7 @@ def _play(
                 break
             outcome = step(task, state, actions, rng, name)
             state = outcome.state
-            if outcome.done:
+            if outcome.last:
                 break
         episodes.append([turns for agent in contexts.values() for turns in agent if turns])
     if not any(episodes):

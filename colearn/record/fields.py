@@ -206,6 +206,8 @@ class RecordedNode(RecordFields):
     done: bool = False
     candidate_of: str | None = None
     cut: bool = False
+    missing_turns: Count = 0
+    """Number of turns that a truncation at this node took from the episode."""
 
 
 class RecordedTree(RecordFields):

@@ -36,6 +36,7 @@ def tree_of(recorded: RecordedTree) -> Tree[None]:
                 done=node.done,
                 candidate_of=node.candidate_of,
                 cut=node.cut,
+                missing_turns=node.missing_turns,
             )
         )
     return Tree(
@@ -72,6 +73,7 @@ def _plain(node: Node[Any]) -> Mapping[str, Any]:
         "done": node.done,
         "candidate_of": node.candidate_of,
         "cut": node.cut,
+        "missing_turns": node.missing_turns or None,
     }
     filled = {name: value for name, value in fields.items() if _holds(value)}
     return {**filled, "reward": node.reward}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from colearn.contract import Player
@@ -45,9 +46,7 @@ def overlong(
         player = players[seat]
         if player.positions is None:
             continue
-        tokens = len(observation.tokens)
-        if not observation.fresh:
-            tokens += context_tokens(nodes, node, seat)
+        tokens = _with(observation, nodes, node, seat)
         if node.parent is None:
             check_length(seat, tokens, player.positions)
         elif tokens >= player.positions:
@@ -59,3 +58,26 @@ def overlong(
                 )
             return seat
     return None
+
+
+def readable(
+    nodes: Sequence[Node[Any]],
+    node: Node[Any],
+    observed: Mapping[str, Observation],
+    players: Mapping[str, Player],
+) -> dict[str, Observation]:
+    """Return the observations at a node where the episode is truncated. An observation that leaves
+    no room for an answer has no token ids. The arguments are those of `overlong`."""
+    result = {}
+    for seat, observation in observed.items():
+        positions = players[seat].positions
+        fits = positions is None or _with(observation, nodes, node, seat) < positions
+        result[seat] = observation if fits else replace(observation, tokens=())
+    return result
+
+
+def _with(observation: Observation, nodes: Sequence[Node[Any]], node: Node[Any], seat: str) -> int:
+    """Return the number of tokens in an agent's context with an observation at a node, which does
+    not have it yet."""
+    before = 0 if observation.fresh else context_tokens(nodes, node, seat)
+    return before + len(observation.tokens)

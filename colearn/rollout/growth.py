@@ -26,12 +26,13 @@ from colearn.contract import (
     SampledAction,
     TokenAnswer,
 )
+from colearn.contract.optional import horizon_of
 from colearn.contract.seeding import Key, action_seed, derive_rng
 from colearn.contract.task_errors import item_name, placed
 from colearn.text.reasoning import without_reasoning
 from colearn.types import Node, Observation, Outcome, Tree
 
-from .context_limit import context_tokens, overlong
+from .context_limit import context_tokens, overlong, readable
 from .shapes import check_size
 from .task_calls import (
     begin,
@@ -232,6 +233,7 @@ class Growth:
             local_rewards=outcome.local_rewards,
             earned=outcome.earned,
             done=outcome.done,
+            missing_turns=self._missing(node.turn) if outcome.truncated else 0,
         )
         return node, answers
 
@@ -288,7 +290,18 @@ class Growth:
         last = self.nodes[-1]
         ProgramEpisodes.of(self.task).abandon(last.state)
         final = measured(self.task, last.state, self.item_name)
-        self.nodes[-1] = replace(last, observations={}, overlong=seat, metrics=final)
+        self.nodes[-1] = replace(
+            last,
+            observations={},
+            unanswered=last.observations,
+            overlong=seat,
+            missing_turns=self._missing(last.turn),
+            metrics=final,
+        )
+
+    def _missing(self, turn: int) -> int:
+        """The number of missing turns of an episode that is truncated after `turn` turns."""
+        return max(1, horizon_of(self.task, self.item) - turn)
 
     def tree(self) -> Tree[Any]:
         """Return the finished tree, with nodes ordered by turn and path."""
@@ -331,7 +344,7 @@ class Growth:
         with placed(self.task, self.item_name):
             validate_earned(node.earned, node.turn)
         observed: dict[str, Observation] = {}
-        if not node.done and node.turn < self.task.horizon:
+        if node.truncated or (not node.done and node.turn < self.task.horizon):
             for seat, observation in observations(self.task, node.state, self.item_name).items():
                 last = None if observation.fresh else answers.get(seat)
                 before = None if last is None else last.action
@@ -340,11 +353,13 @@ class Growth:
         info = global_information(self.task, node.state, self.item_name)
         hidden = privileged(self.task, node.state, self.item_name)
         with placed(self.task, self.item_name):
-            ended_by = overlong(self.nodes, node, observed, self.seats)
-        if ended_by is not None:
+            ended_by = None if node.truncated else overlong(self.nodes, node, observed, self.seats)
+        unanswered: dict[str, Observation] = {}
+        if ended_by is not None or node.truncated:
+            unanswered = readable(self.nodes, node, observed, self.seats)
             observed = {}
-            if not cut:
-                ProgramEpisodes.of(self.task).abandon(node.state)
+        if ended_by is not None and not cut:
+            ProgramEpisodes.of(self.task).abandon(node.state)
         metrics = {} if observed else measured(self.task, node.state, self.item_name)
         return replace(
             node,
@@ -353,5 +368,7 @@ class Growth:
             privileged_info=hidden,
             cut=cut,
             overlong=ended_by,
+            missing_turns=node.missing_turns if ended_by is None else self._missing(node.turn),
+            unanswered=unanswered,
             metrics=metrics,
         )

@@ -137,8 +137,8 @@ def validate_costs(costs: Mapping[str, float]) -> Mapping[str, float]:
 
 
 def validate_outcome(outcome: Outcome[State], agents: Sequence[str]) -> Outcome[State]:
-    """Check a step's outcome. Rewards must be finite or None (not scored), `done` must be a bool,
-    and local rewards must belong to known agents.
+    """Check a step's outcome. Rewards must be finite or None (not scored), `done` and `truncated`
+    must be bools, and local rewards must belong to known agents.
 
     Errors: TaskError.
     """
@@ -148,10 +148,11 @@ def validate_outcome(outcome: Outcome[State], agents: Sequence[str]) -> Outcome[
             "return Outcome(state=..., reward=..., done=...)"
         )
     _finite_or_none(outcome.reward, "reward")
-    if not isinstance(outcome.done, bool):
-        raise TaskError(
-            f"task.step: done is a {type(outcome.done).__name__}, must be a bool; use bool(...)"
-        )
+    for name, value in (("done", outcome.done), ("truncated", outcome.truncated)):
+        if not isinstance(value, bool):
+            raise TaskError(
+                f"task.step: {name} is a {type(value).__name__}, must be a bool; use bool(...)"
+            )
     if not isinstance(outcome.local_rewards, Mapping):
         raise TaskError(
             f"task.step: local_rewards is a {type(outcome.local_rewards).__name__}, "

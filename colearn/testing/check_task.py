@@ -129,7 +129,7 @@ class _Checker:
             state = outcome.state
             self._check_metrics(state)
             self._check_headline()
-            if outcome.done:
+            if outcome.last:
                 break
         self._check_info(state)
 

@@ -27,6 +27,11 @@ class RecordedTask(DecPOMDP[Item, State], Drawable, RewardStructure):
     tool_names: Sequence[str] = ()
     pays = frozenset({"team", "local"})
 
+    def _truncated(self, state: State) -> bool:
+        """Whether the episode stops at this state, but the program has not ended: the horizon cut
+        it off."""
+        return not state.finished and state.turn >= self.horizon
+
     @abstractmethod
     def _advance(self, state: State, answers: Mapping[str, str]) -> State:
         """Returns the state after these answers."""
@@ -58,7 +63,12 @@ class RecordedTask(DecPOMDP[Item, State], Drawable, RewardStructure):
                 else:
                     earned[turn, role] = earned.get((turn, role), 0.0) + payment.value
         return Outcome(
-            state=after, reward=team, done=after.finished, local_rewards=local, earned=earned
+            state=after,
+            reward=team,
+            done=after.finished,
+            truncated=self._truncated(after),
+            local_rewards=local,
+            earned=earned,
         )
 
     def metrics(self, state: State) -> Mapping[str, float]:

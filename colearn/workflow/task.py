@@ -42,7 +42,7 @@ class Workflow(RecordedTask[Item, WorkflowState[Item]]):
     """
 
     horizon: int
-    """Maximum number of turns. A longer run is cut off and loses its later rewards."""
+    """Maximum number of turns. A longer run is truncated and loses its later rewards."""
     tools: tuple[Tool, ...] = ()
     """Tools, named by their functions."""
     pays_later = True

@@ -46,6 +46,9 @@ class Situation:
     legal: Mapping[str, tuple[int, ...]]
     rewards: Mapping[str, float]
     """The rewards of the last step, by agent."""
+    cut: tuple[str, ...] = ()
+    """The agents whose episodes the last step truncated, if no agent acts any more. Their
+    observations are in `seen`."""
 
 
 def creator(source: EnvironmentSource) -> Callable[..., Any]:
@@ -167,13 +170,23 @@ def _step(env: Any, joint: Joint, parallel: bool) -> Situation:
         actions = {by_name[agent]: action for agent, action in joint}
         observations, rewards, terminated, truncated, infos = env.step(actions)
         # some environments keep agents whose episode has ended in their list
+        paid = {a: _paid(a, reward) for a, reward in rewards.items()}
         remaining = [a for a in env.agents if not (terminated.get(a) or truncated.get(a))]
-        observed = {a: (observations[a], infos.get(a, {})) for a in remaining}
-        return _shown(env, observed, {a: _paid(a, reward) for a, reward in rewards.items()})
+        if not remaining:
+            cut = [a for a in observations if truncated.get(a) and not terminated.get(a)]
+            return _cut(env, {a: (observations[a], infos.get(a, {})) for a in cut}, paid)
+        return _shown(env, {a: (observations[a], infos.get(a, {})) for a in remaining}, paid)
     [(agent, action)] = joint
     assert env.agent_selection == by_name[agent], "a replay follows the order of the first play"
     env.step(action)
     paid = {a: _paid(a, reward) for a, reward in env.rewards.items()}
+    if all(env.terminations[a] or env.truncations[a] for a in env.agents):
+        cut = [a for a in env.agents if not env.terminations[a]]
+        seen = {a: (env.observe(a), env.infos[a]) for a in cut}
+        ended = _cut(env, seen, paid)
+        while env.agents:
+            env.step(None)
+        return ended
     while env.agents and _dead(env):  # PettingZoo requires an empty step from each terminated agent
         env.step(None)
     return _turn(env, paid)
@@ -202,6 +215,25 @@ def _dead(env: Any) -> bool:
     return bool(out)
 
 
+def _cut(
+    env: Any, observed: Mapping[Any, tuple[Any, Mapping[str, Any]]], rewards: Mapping[Any, float]
+) -> Situation:
+    """The situation after the last step, which truncated the episodes of the agents in
+    `observed`."""
+    seen, legal = dict[str, Any](), dict[str, tuple[int, ...]]()
+    for agent, (observation, info) in observed.items():
+        unmasked, mask = _unmasked(observation, info)
+        seen[str(agent)] = deepcopy(unmasked)
+        legal[str(agent)] = _legal(env, agent, mask) or _legal(env, agent, None)
+    return Situation(
+        acting=(),
+        seen=seen,
+        legal=legal,
+        rewards={str(agent): reward for agent, reward in rewards.items()},
+        cut=tuple(seen),
+    )
+
+
 def _shown(
     env: Any, observed: Mapping[Any, tuple[Any, Mapping[str, Any]]], rewards: Mapping[Any, float]
 ) -> Situation:
@@ -223,18 +255,28 @@ def _masked(
     """Returns a copy of the observation without its action mask, and the legal actions, which are
     read from the mask in `observation` or `info`. A copy, because environments change their arrays
     in place. Errors: TaskError for a mask that leaves no action."""
-    mask = info.get("action_mask")
-    if isinstance(observation, Mapping):
-        mask = observation.get("action_mask", mask)
-        unmasked = {name: part for name, part in observation.items() if name != "action_mask"}
-        observation = unmasked["observation"] if unmasked.keys() == {"observation"} else unmasked
-    space = env.action_space(agent)
-    legal = tuple(
-        int(space.start) + place for place in range(int(space.n)) if mask is None or mask[place]
-    )
+    observation, mask = _unmasked(observation, info)
+    legal = _legal(env, agent, mask)
     if not legal:
         raise TaskError(
             f"task.env: the action mask leaves '{agent}' no action; let the environment end the "
             "agent's episode, or mask all actions but the one that waits"
         )
     return deepcopy(observation), legal
+
+
+def _legal(env: Any, agent: Any, mask: Any) -> tuple[int, ...]:
+    space = env.action_space(agent)
+    return tuple(
+        int(space.start) + place for place in range(int(space.n)) if mask is None or mask[place]
+    )
+
+
+def _unmasked(observation: Any, info: Mapping[str, Any]) -> tuple[Any, Any]:
+    """The observation without its action mask, and the mask; None if there is no mask."""
+    mask = info.get("action_mask")
+    if not isinstance(observation, Mapping):
+        return observation, mask
+    mask = observation.get("action_mask", mask)
+    unmasked = {name: part for name, part in observation.items() if name != "action_mask"}
+    return (unmasked["observation"] if unmasked.keys() == {"observation"} else unmasked), mask

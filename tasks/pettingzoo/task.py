@@ -49,9 +49,10 @@ class PettingZoo(DecPOMDP[ZooItem, ZooState], LegalActions, RewardStructure):
 
     The task's agents are the environment's agents. In an AEC environment, one agent acts at a time;
     in a parallel environment, all remaining agents act. The task itself makes the steps that
-    PettingZoo requires of terminated agents. An environment's truncation ends the episode like a
-    termination: no value is added to the rewards so far. All randomness follows from the seed that
-    `reset` draws, so all branches of a tree have the same random outcomes.
+    PettingZoo requires of terminated agents. If the environment truncates the episode before
+    `horizon`, so does the task (`Outcome.truncated`); at the horizon, the episode ends. All
+    randomness follows from the seed that `reset` draws, so all branches of a tree have the same
+    random outcomes.
 
     Settings: `env`, family/name (`classic/rps_v2`; the family classic may be left out), or
     module:Class of another environment; `settings`, the environment's constructor arguments;
@@ -97,9 +98,10 @@ class PettingZoo(DecPOMDP[ZooItem, ZooState], LegalActions, RewardStructure):
         return ZooState(seed=int(rng.integers(2**31)), returns=(0.0,) * len(self.agents))
 
     def observe(self, state: ZooState, agent: str) -> str | None:
-        """The environment's observation of an acting agent as text; None for other agents."""
+        """The environment's observation of an acting agent as text; None for other agents. After a
+        truncation, the observations of the truncated agents."""
         current = self._now(state)
-        if state.invalid or agent not in current.acting:
+        if state.invalid or agent not in (*current.acting, *current.cut):
             return None
         text = self._say.situation(agent, current.seen[agent], current.legal[agent])
         if agent in state.acted:
@@ -132,7 +134,8 @@ class PettingZoo(DecPOMDP[ZooItem, ZooState], LegalActions, RewardStructure):
         local = {agent: reached.rewards.get(agent, 0.0) for agent in self.agents}
         total = zip(state.returns, local.values(), strict=True)
         after = replace(after, returns=tuple(before + paid for before, paid in total))
-        return self._outcome(after, local, done=not reached.acting)
+        truncated = bool(reached.cut) and len(after.actions) < self.horizon
+        return replace(self._outcome(after, local, done=not reached.acting), truncated=truncated)
 
     def metrics(self, state: ZooState) -> Mapping[str, float]:
         """`return_AGENT` and `invalid`."""

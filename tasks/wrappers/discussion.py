@@ -89,6 +89,7 @@ class Discussion(Wrapper[Item, State, DiscussionState[State]]):
             state=DiscussionState(outcome.state, outputs, state.turn + 1),
             reward=outcome.reward,
             done=outcome.done,
+            truncated=outcome.truncated,
             local_rewards=outcome.local_rewards,
             earned={
                 (turn + self.drafts, agent): reward

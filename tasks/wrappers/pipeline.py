@@ -90,6 +90,7 @@ class Pipeline(Wrapper[Item, State, PipelineState[State]]):
             state=PipelineState(outcome.state, turn, places=places),
             reward=outcome.reward,
             done=outcome.done or turn == self.inner.horizon,
+            truncated=outcome.truncated,
             local_rewards=others,
             earned=earned,
         )

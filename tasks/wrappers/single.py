@@ -98,6 +98,7 @@ class Single(Wrapper[Item, State, SingleState[State]]):
             state=SingleState(outcome.state),
             reward=outcome.reward,
             done=outcome.done,
+            truncated=outcome.truncated,
             local_rewards=outcome.local_rewards if alone else {},
             earned=outcome.earned if alone else {},
         )

@@ -99,6 +99,19 @@ def test_a_program_that_hangs_costs_its_time():
     assert final.failure == "no request and no end within 0.2 seconds"
 
 
+@pytest.mark.parametrize("program", ["hangs", "dies", "endless"])
+def test_a_program_that_has_not_ended_is_truncated_unless_its_failure_has_a_reward(program):
+    for settings, truncated in (({}, True), ({"failure_reward": -1.0}, program == "endless")):
+        task = gateway(program, timeout=0.2, horizon=3, **settings)
+        state, outcome = task.reset("owl", RNG), None
+        while outcome is None or not outcome.done:
+            asked = [a for a in task.agents if task.observe(state, a) is not None]
+            outcome = task.step(state, dict.fromkeys(asked, "x"), RNG)
+            state = outcome.state
+        assert outcome.truncated is truncated
+        assert outcome.reward == (0.0 if truncated else -1.0)
+
+
 def test_a_program_that_asks_on_is_cut_off_at_the_horizon():
     states = episode(gateway("endless", horizon=3), always("x"))
     assert (states[-1].turn, states[-1].finished, states[-1].failure) == (3, True, None)

@@ -64,6 +64,6 @@ def _ending(task: DecPOMDP[Any, Any], item: Any) -> dict[str, float | None]:
         actions = {agent: legal_action(task, state, agent, rng, name) or "" for agent in by_agent}
         outcome = step(task, state, actions, rng, name)
         state = outcome.state
-        if outcome.done:
+        if outcome.last:
             break
     return measured(task, state, name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from math import isnan
 from typing import Any
 
@@ -95,7 +96,9 @@ def lost_episodes(trees: Sequence[Tree[Any]], task: DecPOMDP[Any, Any]) -> dict[
 
 
 def _returns(tree: Tree[Any], credit: Credit) -> dict[str, float]:
-    """Each agent's undiscounted credited return; NaN if the return is not scored."""
+    """Each agent's undiscounted credited return; NaN if the return is not scored. Missing turns of
+    a truncated episode add nothing."""
+    tree = replace(tree, missing_turn_reward=0.0)
     episode = tree.credited(credit(tree))
     return {agent: episode.returns_of(agent)[0] for agent in tree.agents}
 

@@ -215,4 +215,6 @@ class Critics:
 
 
 def _has_unscored(episode: Tree[Any]) -> bool:
-    return any(isnan(reward) for rewards in episode.rewards for reward in rewards.values())
+    return any(node.truncated for node in episode.nodes) or any(
+        isnan(reward) for rewards in episode.rewards for reward in rewards.values()
+    )

@@ -27,6 +27,7 @@ from colearn.contract.host import Together, one_by_one
 from colearn.contract.rows import Row
 from colearn.learn.minibatch import UpdateSchedule
 from colearn.record.fields import CriticLine
+from colearn.text.notes import note_once
 from colearn.value_model.item_means import ItemMeans, Offsets, Shares, scaled
 
 from .actors import Actors
@@ -135,6 +136,7 @@ class Updater:
             self.actors.add_reference_logprobs(rows, self.references)
         # 4
         trees = parts.credited(trees)
+        _note_left_out(parts, trees)
         # 5
         means: Offsets = ()
         shares: Shares = ()
@@ -310,3 +312,16 @@ class Updater:
             self.random_rewards = rewards_are_random(trees)
         parts = self.parts.at(done)
         return parts.risk_neutral() if self.random_rewards else parts
+
+
+def _note_left_out(parts: Parts, trees: Trees) -> None:
+    """Note once if returns of truncated episodes are not trained."""
+    bootstraps = parts.critic is not None and parts.critic.of_state
+    if bootstraps or parts.missing_turn_reward is not None or not parts.advantage.reads_future:
+        return
+    if any(node.truncated for tree in trees for node in tree.nodes):
+        note_once(
+            "episodes were truncated before they ended, and returns that miss turns are not "
+            "trained; set algorithm.missing_turn_reward to the reward of a failed turn, raise the "
+            "limit that was reached, or name an algorithm with a critic"
+        )
