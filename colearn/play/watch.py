@@ -158,13 +158,13 @@ def watch_app(watch: Watch) -> FastAPI:
     # a page of another site whose name resolves to this machine must not read along
     app.add_middleware(TrustedHostMiddleware, allowed_hosts=[HOST, "localhost"])
 
-    @app.get("/")
+    @app.api_route("/", methods=["GET", "HEAD"])
     def page(seat: str | None = None) -> Response:
         if watch.people and seat not in watch.people:
             return RedirectResponse(next(iter(watch.urls.values())), headers=_HEADERS)
         return _file("watch.html")
 
-    @app.get("/page/{name}")
+    @app.api_route("/page/{name}", methods=["GET", "HEAD"])
     def part(name: str) -> Response:
         if name not in FILES:
             raise HTTPException(404)

@@ -25,6 +25,9 @@ from .guard import refuse
 from .service import ServedTurn, Service
 from .waiting import JobEvents
 
+READ = ["GET", "HEAD"]
+"""Methods of a path that only reads; the HTTP server leaves out the content for HEAD."""
+
 
 def build_app(service: Service) -> FastAPI:
     """Builds the server's ASGI application. The `Guard` middleware is not included."""
@@ -39,35 +42,35 @@ def build_app(service: Service) -> FastAPI:
         service.sessions.forget(name)
         return Response(status_code=204)
 
-    @app.get("/v1/models")
+    @app.api_route("/v1/models", methods=READ)
     async def models() -> Response:
         return JSONResponse({"object": "list", "data": [service.model()]})
 
-    @app.get("/v1/models/{name}")
+    @app.api_route("/v1/models/{name}", methods=READ)
     async def model(name: str) -> Response:
         service.check_model(name)
         return JSONResponse(service.model())
 
-    @app.get("/v1/agent")
+    @app.api_route("/v1/agent", methods=READ)
     async def agent() -> Response:
         fields = {"agent", "task", "task_settings", "algorithm", "window", "sampling", "weights"}
         return JSONResponse(service.agent.manifest.model_dump(mode="json", include=fields))
 
-    @app.get("/health")
+    @app.api_route("/health", methods=READ)
     async def health() -> Response:
         if service.draining:
             return JSONResponse({"status": "shutting down"}, status_code=503)
         return JSONResponse({"status": "ok"})
 
-    @app.get("/metrics")
+    @app.api_route("/metrics", methods=READ)
     async def metrics() -> Response:
         return PlainTextResponse(service.metrics.text(), media_type="text/plain; version=0.0.4")
 
-    @app.get("/")
+    @app.api_route("/", methods=READ)
     async def index() -> Response:
         return _page_file("index.html")
 
-    @app.get("/page/{name}")
+    @app.api_route("/page/{name}", methods=READ)
     async def part(name: str) -> Response:
         return _page_file(name)
 

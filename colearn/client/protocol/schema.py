@@ -48,17 +48,28 @@ _IGNORED = (
 """Fields that never change an answer."""
 
 
-class _Part(BaseModel):
+class _Sent(BaseModel):
+    """A message or a part of one. An unknown field is accepted only without content: clients send
+    answers of other servers back with all their fields."""
+
     model_config = ConfigDict(extra="forbid", strict=True)
 
+    @model_validator(mode="before")
+    @classmethod
+    def _without_empty_fields(cls, sent: Any) -> Any:
+        if not isinstance(sent, dict):
+            return sent
+        known = cls.model_fields
+        return {k: v for k, v in sent.items() if k in known or v not in (None, [], {})}
+
+
+class _Part(_Sent):
     type: Literal["text"]
     text: str
 
 
-class CalledFunction(BaseModel):
+class CalledFunction(_Sent):
     """A function call in an assistant message."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
 
     name: str
     arguments: str
@@ -87,10 +98,8 @@ class CalledFunction(BaseModel):
         return arguments if isinstance(arguments, dict) else {"arguments": self.arguments}
 
 
-class ToolCall(BaseModel):
+class ToolCall(_Sent):
     """One entry of `tool_calls`."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
 
     id: str
     type: Literal["function"] = "function"
@@ -119,21 +128,13 @@ class FunctionTool(BaseModel):
     function: Function
 
 
-class Message(BaseModel):
-    """One message. `refusal`, `audio`, `function_call` and `reasoning_content` are accepted only as
-    null, and `annotations` only as null or an empty list."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
+class Message(_Sent):
+    """One message."""
 
     role: Literal["system", "developer", "user", "assistant", "tool"]
     content: str | list[_Part] | None = None
     name: Annotated[str, Field(pattern=NAME)] | None = None
     """The speaker; written before the text, except for an assistant and for a tool."""
-    refusal: None = None
-    annotations: Annotated[list[Any], Field(max_length=0)] | None = None
-    audio: None = None
-    function_call: None = None
-    reasoning_content: None = None
     tool_calls: Annotated[list[ToolCall], Field(max_length=128)] | None = None
     tool_call_id: str | None = None
 
@@ -281,8 +282,8 @@ def _refusal(error: ValidationError, fields: dict[str, Any]) -> ServeError:
     location, (first, *_) = first_fault(error, fields)
     field = ".".join(map(str, location))[:80]
     if first["type"] == "extra_forbidden":
-        known = len(location) > 1 or not str(location[0]).isidentifier()
-        name = "a field" if known else f"'{field}'"
+        named = all(str(key).isdecimal() or str(key).isidentifier() for key in location)
+        name = f"'{field}'" if named and field.isascii() else "a field"
         return ServeError(
             400,
             f"{name} is unknown to this server; leave it out",

@@ -119,13 +119,49 @@ def test_a_refusal_names_the_field_and_where_it_is(
     [
         ({"temperatur": 1}, "'temperatur' is unknown to this server; leave it out"),
         ({"a\nb": 1}, "a field is unknown to this server; leave it out"),
-        ({"messages": [{**USER, "x": 1}]}, "a field is unknown to this server; leave it out"),
+        (
+            {"messages": [{**USER, "x": 1}]},
+            "'messages.0.x' is unknown to this server; leave it out",
+        ),
+        (
+            {"messages": [{**USER, "a\nb": 1}]},
+            "a field is unknown to this server; leave it out",
+        ),
     ],
 )
 def test_a_field_is_repeated_only_where_it_is_a_name_of_the_request(
     fields: dict[str, Any], line: str
 ) -> None:
     assert refused(**fields).message == line
+
+
+ECHOED = [
+    "refusal",  # OpenAI
+    "annotations",
+    "audio",
+    "function_call",
+    "reasoning_content",  # DeepSeek, vLLM
+    "reasoning",  # OpenRouter, vLLM
+    "reasoning_details",
+    "provider_specific_fields",  # LiteLLM
+    "thinking_blocks",
+    "images",
+]
+
+
+@pytest.mark.parametrize("field", ECHOED)
+def test_a_field_of_another_servers_answer_is_refused_by_its_name_unless_it_is_empty(
+    field: str,
+) -> None:
+    answer = {"role": "assistant", "content": "so"}
+    plain = request(messages=[answer, USER])
+    for nothing in (None, [], {}):
+        assert request(messages=[{**answer, field: nothing}, USER]) == plain
+    refusal = refused(messages=[USER, {**answer, field: "SECRET"}, USER])
+    assert refusal.message == f"'messages.1.{field}' is unknown to this server; leave it out"
+    call = {**CALL, field: {"a": "SECRET"}}
+    refusal = refused(messages=[{**answer, "tool_calls": [call]}, USER])
+    assert refusal.message.startswith(f"'messages.0.tool_calls.0.{field}' is unknown")
 
 
 def test_a_long_name_is_cut() -> None:
