@@ -16,18 +16,21 @@ from typing import TYPE_CHECKING, Any
 
 from colearn.errors import ConfigError
 from colearn.text.reasoning import CLOSE, OPEN, opened_reasoning
-from colearn.text.token_ids import special_tokens, token_ids
+from colearn.text.token_ids import special_tokens
 from colearn.types import Action, Observation
 
 from .channels import read_channels
 from .decoding import AnswerDecoder
-from .dialogue import CLOSING, AnswerEnd, Part, dialogue_spans, split_places
+from .dialogue import CLOSING, AnswerEnd, dialogue_spans, split_places
+from .encoding import INSIDE, START, Encoder, Part
 from .template_text import dated, read_template, render, split_turns
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 _MARK = "\ue000system\ue000"
+_WORDS = ("Hello", "the", "1")
+"""First words of answers."""
 _SHAPES = 256
 """Maximum number of cached renderings of whole dialogues."""
 _SYSTEMS = 32
@@ -70,24 +73,24 @@ class ChatFormat:
 
         Errors: ConfigError if the template drops or repeats the system text.
         """
-        self._ids = lru_cache(maxsize=4096)(self._tokenize)
+        self._encoder = Encoder(tokenizer)
         self._rendered = lru_cache(maxsize=_SHAPES)(self._whole)
         source = read_template(tokenizer, chat, template or {})
         self._system, self._source, self._arguments = system, source, dict(template or {})
         if source is None:
             start = tokenizer.bos_token or ""
             self._opening = start + (f"{system}\n" if system else "")
-            self._between, self._after = tokenizer.eos_token or "", "\n"
+            self._between, self._after, self._lead = tokenizer.eos_token or "", "\n", ""
         else:
             arguments = self._arguments
             if today is not None:
                 source = dated(source, today)
                 arguments = {"date_string": f"{today:%d %b %Y}", **arguments}
             self._source, self._arguments = source, arguments
-            self._opening, self._between, self._after = split_turns(
-                tokenizer, source, system, arguments
-            )
-        between = self._ids(self._between)
+            pieces = split_turns(tokenizer, source, system, arguments)
+            self._opening, self._between, self._after = pieces.opening, pieces.between, pieces.after
+            self._lead = pieces.lead
+        between = self._encoder.ids(self._between)
         special = self._special_ids = special_tokens(tokenizer)
         channels = read_channels(tokenizer, source)
         ends = [
@@ -107,8 +110,8 @@ class ChatFormat:
         self.end_id: int = between[0] if self.end_ids.intersection(between[:1]) else ends[0]
         """The end token that the template writes after an answer."""
         self._closing = self.split_end(self._between)
-        self._special = tuple(special.values())
         self._decoder = AnswerDecoder(tokenizer, source, self._boundaries(), self.end_ids)
+        self._check_prompt()
 
     def check_embedded(self, words: int, field: str) -> None:
         """Check that a model with `words` embeddings reads what the template writes.
@@ -116,7 +119,7 @@ class ChatFormat:
         Errors: ConfigError naming `field` for a token without an embedding.
         """
         for text in (self._opening, self._between, self._after):
-            for token in self._ids(text):
+            for token in self._encoder.ids(text):
                 if token >= words:
                     name = self.tokenizer.convert_ids_to_tokens(token)
                     raise ConfigError(
@@ -127,18 +130,19 @@ class ChatFormat:
 
     def open(self, text: str) -> Observation:
         """Token ids of o_0, with which a history begins."""
-        return Observation(text, self._turn(self._opening, text))
+        return Observation(text, self._turn(self._opening, text, START))
 
     def continuation(self, text: str, last: Action) -> Observation:
         """Return the token ids of o_t for t > 0, to be appended after the action `last`, however
         that action ended."""
         closing = self._between
         ended = last.tokens[-1:]
+        before = self._special_ids.get(ended[0], INSIDE) if ended else INSIDE
         if ended == (self._closing.end,):
             closing = self._closing.rest
         elif self.reasons and not self.end_ids.intersection(ended) and _is_inside(last.text):
             closing = CLOSING + closing
-        return Observation(text, self._turn(closing, text))
+        return Observation(text, self._turn(closing, text, before))
 
     @staticmethod
     def remembered(last: Action) -> Action:
@@ -153,9 +157,13 @@ class ChatFormat:
         return tuple(token for span in spans for token in span.tokens)
 
     def spell(self, text: str) -> tuple[int, ...]:
-        """Return the token ids of a text that this model did not sample. Spellings of special
+        """Return the token ids of an answer that this model did not sample. Spellings of special
         tokens are encoded as plain text."""
-        return token_ids(self.tokenizer, text, special=False)
+        before = self._after or INSIDE
+        written = self.encode([Part(self._lead), Part(text, said=True)], before)
+        if self.decode(written) == text:  # a space that belongs to the first word
+            return written
+        return self.encode([Part(text, said=True)], before)
 
     @property
     def reasons(self) -> bool:
@@ -167,31 +175,26 @@ class ChatFormat:
         """The template's text between a user message and the following answer."""
         return self._after
 
-    def encode(self, parts: Sequence[Part]) -> tuple[int, ...]:
-        """Token ids of consecutive texts; spellings of special tokens in message texts are encoded
-        as plain text."""
-        tokens: tuple[int, ...] = ()
-        joined = ""
-        for part in parts:
-            if part.said and any(token in part.text for token in self._special):
-                tokens += (*self._ids(joined), *self.spell(part.text))
-                joined = ""
-            else:
-                joined += part.text
-        return (*tokens, *self._ids(joined))
+    def encode(self, parts: Sequence[Part], before: str | None) -> tuple[int, ...]:
+        """Token ids of consecutive texts behind the text `before`, `START` or `INSIDE`; spellings
+        of special tokens in message texts are encoded as plain text."""
+        return self._encoder.encode(parts, before)
+
+    def name(self, token: int) -> str:
+        """The spelling of a token."""
+        return self._special_ids.get(token) or str(self.tokenizer.convert_ids_to_tokens(token))
 
     def split_end(self, closing: str) -> AnswerEnd:
         """Split the text after an answer at the special token with which it begins, if any. An end
         token may follow white space, as in Llama 2's template."""
         rest = closing.lstrip()
         space = closing.removesuffix(rest)
-        first = self._ids(rest)[:1]
+        first = self._encoder.ids(rest)[:1]
         if not first or first[0] not in self.end_ids | (
             set() if space else self._special_ids.keys()
         ):
             return AnswerEnd("", None, closing)
-        name = self.tokenizer.convert_ids_to_tokens(first[0])
-        return AnswerEnd(space, first[0], rest[len(name) :])
+        return AnswerEnd(space, first[0], rest[len(self.name(first[0])) :])
 
     def whole(self, contents: tuple[str, ...]) -> tuple[str, ...]:
         """Render a whole dialogue with these message contents; return its template texts and
@@ -240,23 +243,30 @@ class ChatFormat:
         if self._source is None:
             return opening, self._between
         try:
-            marked, _, _ = split_turns(self.tokenizer, self._source, _MARK, self._arguments)
+            marked = split_turns(self.tokenizer, self._source, _MARK, self._arguments).opening
         except ConfigError:  # the template takes no system message
             marked = ""
         return opening, marked, self._between, self._after
 
-    def _turn(self, before: str, text: str) -> tuple[int, ...]:
+    def _turn(self, before: str, text: str, follows: str | None) -> tuple[int, ...]:
         """Token ids of an observation and of the template text around it.
 
         A text may spell a special token, for example in a quoted answer of another agent. The
         spelling must not become that token, so such a text is tokenised separately, as plain text.
         """
-        if not any(token in text for token in self._special):
-            return self._ids(before + text + self._after)
-        return (*self._ids(before), *self.spell(text), *self._ids(self._after))
+        return self.encode([Part(before), Part(text, said=True), Part(self._after)], follows)
 
-    def _tokenize(self, text: str) -> tuple[int, ...]:
-        return token_ids(self.tokenizer, text)
+    def _check_prompt(self) -> None:
+        """Errors: ConfigError if no conversation begins with the ids of its prompt."""
+        if self._source is None or not self._after:
+            return
+        if any(self._encoder.joins(self._after, self._lead + word) for word in _WORDS):
+            name = self.tokenizer.name_or_path or "the tokenizer"
+            raise ConfigError(
+                f"agents.chat: the template ends a prompt with {self._after[-20:]!r}, whose end "
+                f"{name} joins with the answer's first word, so that no conversation begins with "
+                "its prompt; give a .jinja template whose prompt ends before that space"
+            )
 
 
 class QuotingChat(ChatFormat):
@@ -271,34 +281,26 @@ class QuotingChat(ChatFormat):
     ) -> None:
         super().__init__(tokenizer, system=system, **settings)
         self._quoted: str | None = None
-        if system is not None and any(token in system for token in self._special):
+        if system is not None and self._encoder.spells_special(system):
             super().__init__(tokenizer, system=_MARK, **settings)
             if self._opening.count(_MARK) != 1:
                 raise ConfigError("agents.chat: the template drops or repeats the system text")
             self._quoted = system
 
-    def open(self, text: str) -> Observation:
-        """Token ids of o_0, with which a history begins."""
+    def encode(self, parts: Sequence[Part], before: str | None) -> tuple[int, ...]:
+        """Token ids of consecutive texts behind `before`; spellings of special tokens in message
+        texts and in the system text are encoded as plain text."""
         if self._quoted is None:
-            return super().open(text)
-        before, after = self._opening.split(_MARK)
-        tokens = (*self._ids(before), *self.spell(self._quoted), *self._turn(after, text))
-        return Observation(text, tokens)
-
-    def encode(self, parts: Sequence[Part]) -> tuple[int, ...]:
-        """Token ids of consecutive texts; spellings of special tokens in message texts are encoded
-        as plain text."""
-        if self._quoted is None:
-            return super().encode(parts)
+            return super().encode(parts, before)
         quoted_parts: list[Part] = []
         for part in parts:
-            before, mark, after = (
+            opening, mark, rest = (
                 part.text.partition(_MARK) if not part.said else (part.text, "", "")
             )
-            quoted_parts.append(Part(before, part.said))
+            quoted_parts.append(Part(opening, part.said))
             if mark:
-                quoted_parts += [Part(self._quoted, said=True), Part(after)]
-        return super().encode(quoted_parts)
+                quoted_parts += [Part(self._quoted, said=True), Part(rest)]
+        return super().encode(quoted_parts, before)
 
 
 def _is_inside(text: str) -> bool:

@@ -11,6 +11,8 @@ from typing import NamedTuple, Protocol
 from colearn.errors import ConfigError
 from colearn.text.reasoning import CLOSE, OPEN
 
+from .encoding import INSIDE, START, Part
+
 Turn = tuple[str, str]
 """(user, assistant) texts."""
 
@@ -30,14 +32,6 @@ class Span:
     tokens: tuple[int, ...]
     answer: bool
     """Whether the agent wrote these ids. An answer's end token counts as written by the agent."""
-
-
-class Part(NamedTuple):
-    """A piece of text from the template or from a message. In a message, spellings of special
-    tokens are encoded as plain text."""
-
-    text: str
-    said: bool = False
 
 
 class AnswerEnd(NamedTuple):
@@ -68,9 +62,12 @@ class Format(Protocol):
         """Render a dialogue with these message contents; return its template texts and
         placeholders."""
 
-    def encode(self, parts: Sequence[Part]) -> tuple[int, ...]:
-        """Token ids of consecutive texts; spellings of special tokens in message texts are encoded
-        as plain text."""
+    def encode(self, parts: Sequence[Part], before: str | None) -> tuple[int, ...]:
+        """Token ids of consecutive texts behind the text `before`, `START` or `INSIDE`; spellings
+        of special tokens in message texts are encoded as plain text."""
+
+    def name(self, token: int) -> str:
+        """The spelling of a token."""
 
     def split_end(self, closing: str) -> AnswerEnd:
         """Split the text after an answer at the special token with which it begins, if any."""
@@ -161,6 +158,7 @@ def _spans(
     written: list[Part] = []
     """Parts of the current prompt, and of the current answer."""
     before = pieces[0]
+    follows: str | None = START
     for index in range(1, len(pieces), 2):
         name, literal = pieces[index], pieces[index + 1]
         if name[0] == "u":
@@ -170,8 +168,8 @@ def _spans(
             if index + 2 == len(pieces):
                 shared = len(literal)
             prompt.append(Part(literal[:shared]))
-            spans.append(Span(chat.encode(prompt), answer=False))
-            prompt, before = [], literal[shared:]
+            spans.append(Span(chat.encode(prompt, follows), answer=False))
+            prompt, before, follows = [], literal[shared:], literal[:shared] or INSIDE
             continue
         written += [Part(before), Part(texts[name], said=True)]
         before = literal
@@ -180,9 +178,9 @@ def _spans(
             if end is None and ended:
                 end = chat.end_id
             written.append(Part(space))
-            tokens = (*chat.encode(written), *(() if end is None else (end,)))
+            tokens = (*chat.encode(written, follows), *(() if end is None else (end,)))
             spans.append(Span(tokens, answer=True))
-            written = []
+            written, follows = [], INSIDE if end is None else chat.name(end)
     return spans
 
 

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from colearn.errors import ConfigError, reason_of
 from colearn.files.first_opening import check_template
@@ -30,6 +30,19 @@ _CLOCK = """\
     {{{{- format{replaced} -}}}}
 {{%- endmacro -%}}
 """
+
+
+class Pieces(NamedTuple):
+    """A template's texts around messages."""
+
+    opening: str
+    """The text before the first user message."""
+    between: str
+    """The text between an answer and the next user message."""
+    after: str
+    """The text between a user message and the following answer."""
+    lead: str
+    """White space that follows `after` once there is an answer."""
 
 
 class _TooLong(BaseException):
@@ -133,9 +146,8 @@ def split_turns(
     template: str,
     system: str | None,
     arguments: Mapping[str, Any],
-) -> tuple[str, str, str]:
-    """Return three texts of the template: before the first user message, between an answer and the
-    next user message, and between a user message and the following answer.
+) -> Pieces:
+    """Return the texts of the template around messages.
 
     Errors: as for `render`; ConfigError if the template drops or repeats a message, or if an
     argument is one that the tokenizer sets.
@@ -158,9 +170,10 @@ def split_turns(
             "give another .jinja template or 'plain'"
         )
     opening, rest = text.split(_USER)
-    _, rest = rest.split(_ANSWER)
+    answered, rest = rest.split(_ANSWER)
     between, after = rest.split(_NEXT)
-    return opening, between, after
+    lead = answered.removeprefix(after) if answered.startswith(after) else ""
+    return Pieces(opening, between, after, lead if lead.isspace() else "")
 
 
 def _end(thread: threading.Thread) -> None:

@@ -134,7 +134,7 @@ def spells_training(tokenizer: PreTrainedTokenizerBase, chat: ChatFormat) -> boo
     first, answer, second = "one 1", "two 2", "three 3"
     if chat.opened_reasoning(first):
         answer = f"0{CLOSING}{answer}"
-    answer_ids = (*token_ids(tokenizer, answer), chat.end_id)
+    answer_ids = (*chat.spell(answer), chat.end_id)
     opened = chat.open(first).tokens
     continued = (
         *opened,

@@ -55,7 +55,7 @@ def warm_start(
             last: Action | None = None
             for prompt, text in turns:
                 observation = with_tokens(chat, prompt, last)
-                action = (*token_ids(tokenizer, text), end)
+                action = (*chat.spell(text), end)
                 ids += (*observation.tokens, *action)
                 labels += (*[-100] * len(observation.tokens), *action)
                 last = Action(text, action)

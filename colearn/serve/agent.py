@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from colearn.agents import ChatFormat, QuotingChat
+from colearn.agents.encoding import Encoder
 from colearn.contract import Sampling
 from colearn.export import AgentManifest, read_manifest, verify
 from colearn.models.load import load_base, load_end_ids, load_tokenizer, resolve_device
@@ -80,7 +81,7 @@ class ServedChat(ChatFormat):
         self, tokenizer: PreTrainedTokenizerBase, *, system: str | None = None, **settings: Any
     ) -> None:
         super().__init__(tokenizer, system=system, **settings)
-        self._ids = lru_cache(maxsize=0)(self._tokenize)
+        self._encoder = Encoder(tokenizer, cache=0)
 
 
 class ClientChat(ServedChat, QuotingChat):

@@ -20,7 +20,6 @@ from colearn.learn.next_tokens import QueriedIds, next_probabilities
 from colearn.learn.packed_rows import actor_rows
 from colearn.models.network import Network
 from colearn.tabular.model import Array
-from colearn.text.token_ids import token_ids
 from colearn.types import Action, Node, Observation, Tree
 
 
@@ -122,7 +121,7 @@ class QueriedHistories:
     def _reply(self, text: str) -> Action:
         if text not in self._replies:
             chat = self.spec.chat_format
-            self._replies[text] = Action(text, (*token_ids(chat.tokenizer, text), chat.end_id))
+            self._replies[text] = Action(text, (*chat.spell(text), chat.end_id))
         return self._replies[text]
 
     def _behind(self, place: HistoryNode, tokens: Sequence[int]) -> HistoryNode:
