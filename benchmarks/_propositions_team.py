@@ -17,7 +17,8 @@ from colearn.agents import AgentSpec, language_players
 from colearn.contract import BatchEngine, Rollout, TokenAnswer, TokenRequest
 from colearn.contract.seeding import derive_rng
 from colearn.credit.shared_reward import SharedReward as Shared
-from colearn.rollout.grow import Counts, grow
+from colearn.rollout.counts import Counts
+from colearn.rollout.grow import grow
 from colearn.tabular.exact_value import ExactEvaluation, evaluate
 from colearn.tabular.histories import JointHistories
 from colearn.tasks.dpomdp import TextDecPOMDP

@@ -89,8 +89,16 @@ class Language(Player):
     async def act(self, request: ActionRequest) -> list[TokenAnswer]:
         """Errors: ConfigError if an observation exceeds the agent's context window."""
         version = self.version()
-        opened = self.spec.chat_format.opened_reasoning(request.observation.whole)
-        answers = await self.engine.submit(self._request(request, opened))
+        return self.completed(
+            request, await self.engine.submit(self.token_request(request)), version
+        )
+
+    def completed(
+        self, request: ActionRequest, answers: Sequence[TokenAnswer], version: int
+    ) -> list[TokenAnswer]:
+        """Add to the engine's answers the version of the weights that sampled them, and the
+        reasoning tag that the prompt opened."""
+        opened = self._opened(request)
         return [
             TokenAnswer(_completed(answer.action, version, opened), answer.history, answer.seconds)
             for answer in answers
@@ -111,7 +119,9 @@ class Language(Player):
         version = self.engine.version(self.agent)
         return self.weights_version() if version is None else version
 
-    def _request(self, request: ActionRequest, opened: str) -> TokenRequest:
+    def token_request(self, request: ActionRequest) -> TokenRequest:
+        """Return the request to the engine. Errors: as for `act`."""
+        opened = self._opened(request)
         before: TokenHistory | None = request.history
         history = extended(self.agent, before, request.observation.tokens, self.spec.window)
         listener = None
@@ -127,6 +137,9 @@ class Language(Player):
             seeds=request.seeds,
             listener=listener,
         )
+
+    def _opened(self, request: ActionRequest) -> str:
+        return self.spec.chat_format.opened_reasoning(request.observation.whole)
 
     def _sampling(self, request: ActionRequest, tokens: int) -> Sampling:
         """Return the sampling parameters of this action, after a history of `tokens` tokens."""

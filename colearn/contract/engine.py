@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -14,6 +15,7 @@ from .batches import BatchQueue
 from .history import TokenHistory
 from .timeline import Timed
 from .weight_sync import WeightSync
+from .worker import turns_of
 
 Listener = Callable[[str], None]
 """Receives the text of an action in pieces while the action is sampled; may be called from any
@@ -87,6 +89,18 @@ class TokenEngine(Timed, WeightSync):
         adapters, and run one at a time."""
         return id(self)
 
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        """Context for calls of `generate` in a run: waits for other engines at the same place, and
+        records the time as work of this engine."""
+        with turns_of(self.place).turn(), self.busy("generate"):
+            yield
+
+    @abstractmethod
+    def generate(self, requests: Sequence[TokenRequest]) -> list[list[TokenAnswer]]:
+        """Returns one list of answers per request, with one answer per seed, in order. Runs in the
+        calling thread until all answers are complete."""
+
     @abstractmethod
     async def submit(self, request: TokenRequest) -> list[TokenAnswer]:
         """Returns one answer per seed, in the order of the seeds. If the call is cancelled, its
@@ -101,13 +115,9 @@ class TokenEngine(Timed, WeightSync):
 
 
 class BatchEngine(TokenEngine):
-    """An engine that answers a whole batch at once. Requests made in one iteration of the event
-    loop form a batch; requests that arrive while a batch is being answered form the next batch."""
-
-    @abstractmethod
-    def generate(self, requests: Sequence[TokenRequest]) -> list[list[TokenAnswer]]:
-        """Returns one list of answers per request, with one answer per seed, in order. Blocks until
-        all answers are complete."""
+    """An engine that answers a whole batch at once. Requests submitted in one iteration of the
+    event loop form a batch; requests that arrive while a batch is being answered form the next
+    batch."""
 
     async def submit(self, request: TokenRequest) -> list[TokenAnswer]:
         answers, seconds = await self._queue.submit(request)

@@ -27,7 +27,8 @@ from colearn.contract import (
 from colearn.contract.seeding import derive_rng
 from colearn.contract.task_errors import check_length, item_name, placed
 from colearn.errors import ConfigError
-from colearn.rollout.grow import Counts, grow
+from colearn.rollout.counts import Counts
+from colearn.rollout.grow import grow
 from colearn.rollout.task_calls import (
     begin,
     global_information,

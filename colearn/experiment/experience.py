@@ -11,7 +11,8 @@ from typing import Any, Literal
 
 from colearn.contract import Cast, Credit, DecPOMDP, Player, Rollout, Uncertainty
 from colearn.contract.seeding import derive_rng, derive_seed
-from colearn.rollout.grow import Counts, grow
+from colearn.rollout.counts import Counts
+from colearn.rollout.grow import grow
 from colearn.types import Tree
 
 from .processes import Grown, Processes

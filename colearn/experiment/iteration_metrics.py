@@ -10,7 +10,7 @@ from colearn.config import ResolvedRun
 from colearn.contract import ModelHost, RewardStructure, TokenEngine
 from colearn.contract.timeline import Timed, Timeline
 from colearn.record.time_use import time_use
-from colearn.rollout.grow import Counts
+from colearn.rollout.counts import Counts
 from colearn.types import Tree
 
 from .evaluation.played import lost_episodes, mean_objective, mean_overflow, mean_returns

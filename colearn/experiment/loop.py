@@ -20,7 +20,7 @@ from colearn.errors import ConfigError, ModelLost, ServerLost, WorkerLost
 from colearn.models.load import resolve_device
 from colearn.record import Best, Progress, RunFolder, RunRecord, RunWriter
 from colearn.record.place import named_folder
-from colearn.rollout.grow import Counts
+from colearn.rollout.counts import Counts
 from colearn.rollout.task_calls import items_of
 from colearn.text.budget import exceeds, large_iteration
 from colearn.text.notes import note

@@ -17,7 +17,7 @@ from accelerate import PartialState
 from accelerate.utils import gather_object
 
 from colearn.errors import ColearnError, WorkerLost
-from colearn.rollout.grow import Counts
+from colearn.rollout.counts import Counts
 from colearn.text.launcher import check_launcher
 from colearn.types import Tree
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from colearn.contract import Learner, NetworkKey, WeightCopy
-from colearn.rollout.grow import Counts
+from colearn.rollout.counts import Counts
 from colearn.types import Tree
 
 from .experience import Experience, TrainingEpisodes, TrainingPoint

@@ -66,7 +66,7 @@ class TransformersEngine(LoadedWeights, TokenEngine):
             decoder,
             deliver=_deliver,
             failed=_fail,
-            prepared=lambda: self._prepared(),
+            prepared=lambda: self._working(),
             place=lambda: self.place,
             joins=lambda waiting: waiting >= decoder.jobs,
         )
@@ -97,19 +97,25 @@ class TransformersEngine(LoadedWeights, TokenEngine):
         return await answer
 
     def generate(self, requests: Sequence[TokenRequest]) -> list[list[TokenAnswer]]:
-        """Answer all requests at once, outside an event loop."""
+        """Answer all requests as one batch, in the calling thread. Jobs of the worker thread that
+        are not finished decode in the same steps."""
         answers: list[Future[list[TokenAnswer]]] = [Future() for _ in requests]
-        jobs = map(self._job, requests, answers)
-        self._worker.submit(*(job for job in jobs if job.rows))
-        try:
-            return [
-                answer.result() if request.seeds else []
-                for request, answer in zip(requests, answers, strict=True)
-            ]
-        except BaseException:
-            for answer in answers:
-                answer.cancel()
-            raise
+        jobs = [job for job in map(self._job, requests, answers) if job.rows]
+        decoder = self._decoder
+        with self._prepared():
+            for job in jobs:
+                decoder.submit(job)
+            try:
+                while any(job.left for job in jobs):
+                    decoder.step()
+                    _deliver(decoder.take_events())
+            except BaseException as error:
+                _fail(decoder.drop_all(), error)
+                raise
+        return [
+            answer.result() if request.seeds else []
+            for request, answer in zip(requests, answers, strict=True)
+        ]
 
     def follow(self, sources: Sequence[Publish]) -> None:
         """Let the copy of the weights follow `sources`. Without a copy, the engine uses the
@@ -136,9 +142,15 @@ class TransformersEngine(LoadedWeights, TokenEngine):
         self.loaded(updates)
 
     @contextmanager
+    def _working(self) -> Iterator[None]:
+        """Context of the worker thread while it runs the batch."""
+        with self.busy("generate"), self._prepared():
+            yield
+
+    @contextmanager
     def _prepared(self) -> Iterator[None]:
         """Context in which the batch runs."""
-        with self.base.in_use, _torch_threads(self.threads), self.busy("generate"):
+        with self.base.in_use, _torch_threads(self.threads):
             try:
                 yield
             finally:

@@ -1,10 +1,8 @@
-"""Executors for a task's methods: the calling thread, or a thread pool for steps that mostly
-wait."""
+"""Executor that runs a task's methods in the calling thread, beside an event loop."""
 
 from __future__ import annotations
 
 import asyncio
-import time
 from _thread import start_new_thread
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine
@@ -15,7 +13,6 @@ from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
 from colearn.contract.worker import Ended, accepted_error, hand_over
-from colearn.errors import TaskError
 
 Result = TypeVar("Result")
 Call = tuple["asyncio.Future[Any]", Callable[..., Any], tuple[Any, ...]]
@@ -23,10 +20,6 @@ Call = tuple["asyncio.Future[Any]", Callable[..., Any], tuple[Any, ...]]
 Beside = Callable[..., Awaitable[Any]]
 """Function that runs another, possibly slow, function outside the event loop. The arguments are the
 slow function and the slow function's arguments."""
-
-IDLE = 0.05
-"""Minimum idle time in seconds of a step that counts as waiting. A step that counts as waiting must
-also be idle for at least half of its duration."""
 
 
 async def run_in(pool: Executor, work: Callable[..., Any], *arguments: Any) -> Any:
@@ -133,59 +126,8 @@ class CallingThread:
         return None if self._ended else call  # nobody awaits the calls of an ended coroutine
 
 
-class TurnSteps:
-    """Runs steps in the calling thread. If the task allows concurrent steps
-    (`Services.steps_at_once`), all steps run in `threads` once one step has been observed to wait,
-    for example for a judge or a server.
-
-    Threads do not speed up a step that mainly computes. A step that sets an alarm needs the main
-    thread, so threads are no longer used after the first step that sets an alarm. Outcomes do not
-    depend on threads, since the random numbers of a step depend only on the step's place in the
-    tree.
-    """
-
-    def __init__(self, caller: Beside, threads: Executor, *, at_once: bool) -> None:
-        self._caller, self._threads = caller, threads
-        self._allowed, self._waits = at_once, False
-        self._first = asyncio.Lock()
-
-    async def __call__(self, work: Callable[..., Any], *arguments: Any) -> Any:
-        if self._allowed and not self._waits:
-            async with self._first:
-                if not self._waits:
-                    outcome, idle, seconds = await self._caller(_timed, work, arguments)
-                    self._waits = idle > max(IDLE, seconds / 2)
-                    return outcome
-        if self._allowed:
-            try:
-                return await run_in(self._threads, work, *arguments)
-            except TaskError as error:
-                if not needs_main_thread(error):
-                    raise
-                self._allowed = False
-        return await self._caller(work, *arguments)
-
-
 def _ended(future: asyncio.Future[Any], work: Callable[..., Any], arguments: Any) -> Ended:
     try:
         return future, work(*arguments), None
     except Exception as error:  # noqa: BLE001 - it belongs to the awaiting coroutine
         return future, None, error
-
-
-def _timed(work: Callable[..., Any], arguments: tuple[Any, ...]) -> tuple[Any, float, float]:
-    """Return the outcome of the work, then this thread's idle time and the total time in
-    seconds."""
-    began, worked = time.perf_counter(), time.thread_time()
-    outcome = work(*arguments)
-    seconds = time.perf_counter() - began
-    return outcome, seconds - (time.thread_time() - worked), seconds
-
-
-def needs_main_thread(error: BaseException | None) -> bool:
-    """Whether an error means that `signal` refused a call outside the main thread."""
-    while error is not None:
-        if isinstance(error, ValueError) and "main thread" in str(error):
-            return True
-        error = error.__cause__ or error.__context__
-    return False

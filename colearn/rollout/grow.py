@@ -1,80 +1,32 @@
-"""Grows trees for training, evaluation, play and the dry run, and counts what they cost.
-
-The `Driver` requests actions and executes joint actions for all trees that grow together.
-"""
+"""Grows trees for training, evaluation and the dry run, in one of two orders."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import Any, Literal
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Executor
+from typing import Any, Literal, Protocol
 
 from colearn.agents.cast.seats import Own
-from colearn.contract import (
-    ActionRequest,
-    Cast,
-    Credit,
-    DecPOMDP,
-    Player,
-    Rollout,
-    Services,
-    TokenAnswer,
-    Uncertainty,
-)
+from colearn.contract import Cast, Credit, DecPOMDP, Player, Rollout, Uncertainty
 from colearn.contract.seeding import derive_rng
 from colearn.credit.shared_reward import SharedReward
 from colearn.errors import ConfigError
 from colearn.types import Tree
 
-from .executors import Beside, CallingThread, TurnSteps, run_in
-from .grow_tree import Barrier, advance, first_error
+from .counts import Counts
 from .growth import Branch, Growth
-from .quick_calls import QuickCalls
+from .lockstep import Lockstep
 
 Order = Literal["lockstep", "free"]
 
-AT_ONCE = 256
-"""Maximum number of threads. The number can be large, because nearly all threads wait for slow
-calls."""
 
+class Driver(Protocol):
+    """Grows several trees, which share the engines of their players."""
 
-@dataclass(slots=True)
-class Counts:
-    """Counters summed over the trees of one or several rollouts."""
-
-    generations: int = 0
-    """Number of actions sampled, summed over agents. Proposition 4.3 counts these model calls."""
-    joint_actions: int = 0
-    """Number of joint actions executed, that is, environment steps."""
-    tokens: int = 0
-    """Number of tokens sampled, summed over agents."""
-    response_seconds: list[float] = field(default_factory=list)
-    """Durations of requests in seconds. In lockstep order, only the slowest request of each turn is
-    listed, because engines run concurrently. In free order, every request is listed with the time
-    from joining a batch to the answer."""
-
-    @property
-    def tokens_per_action(self) -> float:
-        """Mean number of tokens per action. The mean is 0 if no action was sampled, for example
-        because a task's program called no agent."""
-        return self.tokens / max(self.generations, 1)
-
-    def answered(self, answers: Iterable[TokenAnswer]) -> None:
-        """Count the answers that one agent's player gave."""
-        for answer in answers:
-            self.generations += 1
-            self.tokens += len(answer.action.tokens)
-
-    def add(self, other: Counts) -> None:
-        """Add the counts of another collection, and append the response times of that
-        collection."""
-        self.generations += other.generations
-        self.joint_actions += other.joint_actions
-        self.tokens += other.tokens
-        self.response_seconds += other.response_seconds
+    def grow(
+        self, growths: Sequence[Growth], resumed: Sequence[Sequence[Branch]] | None = None
+    ) -> None:
+        """Grow every tree to its end: from its root, or further from its nodes in `resumed`."""
 
 
 def grow(
@@ -106,6 +58,7 @@ def grow(
     """
     trees: list[Tree[Any]] = []
     counts = Counts()
+    driver = _driver(order, counts, greedy=greedy, pool=pool)
     wave = at_once or max(1, len(items))
     for start in range(0, len(items), wave):
         first, wave_items = first_episode + start, items[start : start + wave]
@@ -114,12 +67,18 @@ def grow(
                 task, wave_items, players, shape, seed=seed, credit=credit, cast=cast, first=first
             )
         )
-        driver = Driver(order, greedy=greedy, pool=pool)
         driver.grow(growths)
         _grow_further(driver, growths, uncertainty)
         trees += [growth.tree() for growth in growths]
-        counts.add(driver.counts)
     return trees, counts
+
+
+def _driver(order: Order, counts: Counts, *, greedy: bool, pool: Executor | None) -> Driver:
+    if order == "free":
+        from .free_order import FreeOrder
+
+        return FreeOrder(counts, greedy=greedy, pool=pool)
+    return Lockstep(counts, greedy=greedy, pool=pool)
 
 
 def plant(
@@ -179,91 +138,3 @@ def _grow_further(
                 for growth, uncertainties in zip(growths, unsure, strict=True)
             ],
         )
-
-
-class Driver:
-    """Advances all branches of several trees, which share the engines of their players.
-
-    In the free order a slow step, tool or player delays no other branch. Requests join the batch
-    that their engine is decoding, so batches depend on timing. Samples do not depend on timing,
-    except for rounding within a batch. In lockstep, a barrier holds the requests of each branch
-    until all other branches have reached the same turn. The requests of a turn form one batch per
-    engine, so results are repeatable bit for bit.
-    """
-
-    def __init__(
-        self, order: Order = "lockstep", *, greedy: bool = False, pool: Executor | None = None
-    ) -> None:
-        self.order, self.greedy, self.pool = order, greedy, pool
-        self.counts = Counts()
-
-    def grow(
-        self, growths: Sequence[Growth], resumed: Sequence[Sequence[Branch]] | None = None
-    ) -> None:
-        """Grow every tree to its end: from its root, or further from its nodes in `resumed`.
-
-        Errors: TaskError if the task violates its contract; ConfigError from a generator.
-        """
-        caller = CallingThread()
-        before = len(growths)  # roots are no joint actions
-        if resumed is not None:
-            before = sum(len(growth.nodes) for growth in growths)
-        else:
-            for growth in growths:
-                growth.prepare()
-        with (
-            ThreadPoolExecutor(AT_ONCE, thread_name_prefix="task") as threads,
-            ThreadPoolExecutor(AT_ONCE, thread_name_prefix="step") as steps,
-        ):
-            free, calls = self.order == "free", QuickCalls(caller)
-            step: Beside = partial(calls, steps)
-            if self.pool is not None:
-                step = partial(run_in, self.pool)
-            elif not free:
-                at_once = all(Services.of(growth.task).steps_at_once for growth in growths)
-                step = TurnSteps(caller, steps, at_once=at_once)
-            caller.run(
-                self._all(
-                    growths,
-                    resumed,
-                    None if free else Barrier(len(growths)),
-                    beside=partial(calls, threads) if free else caller,
-                    step=step,
-                )
-            )
-        self.counts.joint_actions += sum(len(growth.nodes) for growth in growths) - before
-
-    async def _all(
-        self,
-        growths: Sequence[Growth],
-        resumed: Sequence[Sequence[Branch]] | None,
-        barrier: Barrier | None,
-        **executors: Any,
-    ) -> None:
-        by_turn: dict[int, list[float]] = {}
-
-        async def act(request: ActionRequest) -> list[TokenAnswer]:
-            turn = None if barrier is None else barrier.turn
-            answers = await request.player.act(
-                replace(request, greedy=True) if self.greedy else request
-            )
-            self.counts.answered(answers)
-            seconds = max((answer.seconds for answer in answers), default=0.0)
-            if turn is None:
-                self.counts.response_seconds.append(seconds)
-            else:
-                by_turn.setdefault(turn, []).append(seconds)
-            return answers
-
-        try:
-            async with asyncio.TaskGroup() as group:
-                for number, growth in enumerate(growths):
-                    live = None if resumed is None else resumed[number]
-                    group.create_task(
-                        advance(
-                            growth, act, barrier=barrier, number=number, resumed=live, **executors
-                        )
-                    )
-        except BaseExceptionGroup as failures:
-            raise first_error(failures) from None
-        self.counts.response_seconds += [max(seconds) for seconds in by_turn.values()]

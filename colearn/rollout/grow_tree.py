@@ -1,9 +1,5 @@
-"""Asynchronous growth of one tree, and the barrier that holds trees in lockstep.
-
-Each branch advances independently of other branches and trees, unless a barrier holds its requests.
-If the rollout shape compares siblings to select the branches that continue, a branch also waits for
-its siblings.
-"""
+"""Asynchronous growth of one tree. Each branch advances independently, unless the rollout shape
+compares siblings to select the branches that continue."""
 
 from __future__ import annotations
 
@@ -33,63 +29,17 @@ class GrowthListener(Protocol):
         """Called after a node (possibly the root) was added."""
 
 
-class Barrier:
-    """Holds branches until all branches wait, then releases the branches in the order of trees and
-    paths.
-
-    With the barrier, the order of requests in a queue does not depend on timing, so batches are
-    repeatable. Every tree begins as one branch.
-    """
-
-    def __init__(self, trees: int) -> None:
-        self.turn = 0
-        """Number of times that the barrier has released the branches."""
-        self._branches = trees
-        self._waiting: dict[tuple[int, tuple[int, ...]], asyncio.Future[None]] = {}
-
-    async def wait(self, tree: int, path: tuple[int, ...]) -> None:
-        """Waits, in the tree with the index `tree` at the node with the path `path`, for the other
-        branches of all trees."""
-        released: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting[tree, path] = released
-        self._release()
-        await released
-
-    def split(self, count: int) -> None:
-        """Replaces a branch by `count` branches; `count` is 0 if the branch has ended."""
-        self._branches += count - 1
-        self._release()
-
-    def _release(self) -> None:
-        if len(self._waiting) < self._branches:
-            return
-        self.turn += 1
-        waiting, self._waiting = self._waiting, {}
-        # later: the last branch, too, must give way, or its requests would come a moment before
-        asyncio.get_running_loop().call_soon(_open, [waiting[place] for place in sorted(waiting)])
-
-
-def _open(waiting: Sequence[asyncio.Future[None]]) -> None:
-    for released in waiting:
-        if not released.cancelled():
-            released.set_result(None)
-
-
 async def advance(
     growth: Growth,
     act: Act,
     *,
     beside: Beside,
     step: Beside,
-    barrier: Barrier | None = None,
-    number: int = 0,
     listener: GrowthListener | None = None,
     resumed: Sequence[Branch] | None = None,
 ) -> None:
     """Grow one tree until all branches have ended: from its root, or further from the nodes
     `resumed`. `step` runs the task's transitions, and `beside` runs the task's other methods.
-    `barrier` holds the requests of a branch until all other branches, also those of other trees,
-    have reached the same turn. `number` is the tree's index among the barrier's trees.
 
     Errors: TaskError if the task violates its contract; any error of `act`. After the first error,
     all other requests are cancelled.
@@ -101,7 +51,7 @@ async def advance(
             await listener.grown(growth.nodes[0])
     try:
         async with asyncio.TaskGroup() as group:
-            _Branches(growth, act, beside, step, barrier, number, listener, group).go_on(live)
+            _Branches(growth, act, beside, step, listener, group).go_on(live)
     except BaseExceptionGroup as failures:
         raise first_error(failures) from None
 
@@ -115,8 +65,6 @@ class _Branches:
     act: Act
     beside: Beside
     step: Beside
-    barrier: Barrier | None
-    number: int
     listener: GrowthListener | None
     group: asyncio.TaskGroup
 
@@ -125,9 +73,8 @@ class _Branches:
         self._split(self._turn(at) for at in live)
 
     def _split(self, branches: Iterable[Coroutine[Any, Any, None]]) -> None:
-        tasks = [self.group.create_task(branch) for branch in branches]
-        if self.barrier is not None:
-            self.barrier.split(len(tasks))
+        for branch in branches:
+            self.group.create_task(branch)
 
     async def _turn(self, at: Branch) -> None:
         candidates = await self._act(at)
@@ -147,8 +94,6 @@ class _Branches:
 
     async def _act(self, at: Branch) -> dict[str, list[TokenAnswer]]:
         requests = self.growth.requests(at)
-        if self.barrier is not None:
-            await self.barrier.wait(self.number, at[0].path)
         async with asyncio.TaskGroup() as group:  # an error withdraws the other requests
             answers = [group.create_task(_awaited(self.act, request)) for request in requests]
         return {

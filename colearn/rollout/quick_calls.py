@@ -13,7 +13,8 @@ from typing import Any
 from colearn.contract.worker import hand_over
 from colearn.errors import TaskError
 
-from .executors import IDLE, CallingThread, needs_main_thread, run_in
+from .executors import CallingThread, run_in
+from .idle import IDLE, needs_main_thread, waits
 
 Function = Callable[..., Any]
 
@@ -86,7 +87,7 @@ class QuickCalls:
             seconds = time.perf_counter() - began
             self._seconds[function] += seconds
             self._idle[function] += seconds - (time.thread_time() - worked)
-            if self._idle[function] > max(IDLE, self._seconds[function] / 2):
+            if waits(self._idle[function], self._seconds[function]):
                 self._move(function)
 
     def _watch(self) -> None:

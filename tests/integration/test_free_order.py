@@ -18,10 +18,11 @@ from tiny import Notes, byte_tokenizer, save_model
 from colearn.agents import AgentSpec, ChatFormat, Program, language_players
 from colearn.agents.programs import Says as Words
 from colearn.config import Config
-from colearn.contract import ActionRequest, Player, TokenAnswer, batches
+from colearn.contract import ActionRequest, Player, TokenAnswer
 from colearn.credit.shared_reward import SharedReward
 from colearn.errors import TaskError
 from colearn.experiment.assemble import assemble
+from colearn.rollout import lockstep
 from colearn.rollout.forks import ForkOnFirst
 from colearn.rollout.grow import Order, grow
 from colearn.rollout.grow_tree import advance
@@ -279,7 +280,7 @@ def test_a_turn_of_lockstep_takes_as_long_as_its_slowest_engine(monkeypatch: Any
     """The clock stands still but for the engines, which take 1/4 and 1/2 of a second."""
     seconds = itertools.cycle((0.25, 0.5))
     clock = (time for took in seconds for time in (0.0, took))
-    monkeypatch.setattr(batches, "time", SimpleNamespace(perf_counter=lambda: next(clock)))
+    monkeypatch.setattr(lockstep, "time", SimpleNamespace(perf_counter=lambda: next(clock)))
     task, voice = Notes(horizon=3, items=2), AgentSpec(chat=ChatFormat(byte_tokenizer()))
     players: dict[str, Any] = {}
     for agent in task.agents:

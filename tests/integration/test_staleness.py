@@ -19,7 +19,7 @@ from colearn.experiment.interruption import Interrupted
 from colearn.experiment.loop import Experiment
 from colearn.experiment.update.updater import Updater
 from colearn.record import open_run
-from colearn.rollout.grow import Driver
+from colearn.rollout.lockstep import Lockstep
 
 
 @pytest.fixture(autouse=True)
@@ -168,13 +168,13 @@ def test_an_update_reads_stale_actions_at_the_temperature_that_sampled_them(
 def test_trees_grow_in_a_thread_while_models_update(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    grow, threads = Driver.grow, []
+    grow, threads = Lockstep.grow, []
 
-    def noted(one: Driver, growths: Any) -> None:
+    def noted(one: Lockstep, growths: Any) -> None:
         threads.append(threading.current_thread().name.partition("_")[0])
         grow(one, growths)
 
-    monkeypatch.setattr(Driver, "grow", noted)
+    monkeypatch.setattr(Lockstep, "grow", noted)
     Experiment(config_of(folder, 1), tmp_path / "run").run()
     assert threads.count("rollout") >= 6, "iterations"
     assert threads.count("MainThread") == 3, "evaluations"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 import os
 from collections.abc import Sequence
@@ -12,7 +11,7 @@ from typing import Any
 import torch
 
 from colearn.config import Config, resolve
-from colearn.contract import NetworkKey, TokenAnswer, TokenEngine, TokenRequest
+from colearn.contract import NetworkKey, TokenAnswer, TokenRequest
 from colearn.contract.learner import Accumulated, Objective
 from colearn.contract.rows import Outputs, Row
 from colearn.contract.seeding import derive_seed
@@ -127,12 +126,12 @@ class ModelWorker:
         return getattr(self.host.copies[key], method)(*args)
 
     def generate(self, engine: int, sent_requests: Sequence[SentRequest]) -> list[list[SentAnswer]]:
-        """Answer a batch of requests. Errors: as for the engine's `submit`."""
+        """Answer a batch of requests. Errors: as for the engine's `generate`."""
         requests = [
             request if number is None else replace(request, continues=self._kept[number])
             for request, number in sent_requests
         ]
-        answers = asyncio.run(_submitted(self.engines[engine], requests))
+        answers = self.engines[engine].generate(requests)
         return [[(answer, self._keep(answer.history)) for answer in group] for group in answers]
 
     def sync(self, engine: int) -> dict[str, int | None]:
@@ -165,10 +164,3 @@ class ModelWorker:
         number = next(self._numbers)
         self._kept[number] = value
         return number
-
-
-async def _submitted(
-    engine: TokenEngine, requests: Sequence[TokenRequest]
-) -> list[list[TokenAnswer]]:
-    """Submits all requests to the engine at the same time; returns their answers."""
-    return list(await asyncio.gather(*map(engine.submit, requests)))

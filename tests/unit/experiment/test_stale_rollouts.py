@@ -10,7 +10,7 @@ from colearn.experiment.experience import TrainingPoint
 from colearn.experiment.processes import Processes
 from colearn.experiment.stale_rollouts import StaleRollouts
 from colearn.learn.weight_copy import HeldWeights
-from colearn.rollout.grow import Counts
+from colearn.rollout.counts import Counts
 
 
 class NoEpisodes:

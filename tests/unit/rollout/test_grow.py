@@ -28,10 +28,10 @@ from colearn.credit.mixed import Mixed
 from colearn.credit.payoff import Payoff
 from colearn.credit.shared_reward import SharedReward
 from colearn.errors import ConfigError, TaskError
-from colearn.rollout.executors import IDLE
 from colearn.rollout.forks import ForkOn
 from colearn.rollout.grow import grow
 from colearn.rollout.growth import Growth
+from colearn.rollout.idle import IDLE
 from colearn.rollout.shapes import Aligned, Chain, CounterfactualChain, KaryTree, Parallel
 from colearn.tasks.wrappers import Pipeline
 from colearn.types import Action, Observation, Outcome, Tree

@@ -1,7 +1,7 @@
 import pytest
 
 from colearn.errors import ConfigError
-from colearn.rollout.grow import Counts
+from colearn.rollout.counts import Counts
 from colearn.rollout.shapes import Chain, Cross, KaryTree, Parallel
 from colearn.types import Node, Observation
 

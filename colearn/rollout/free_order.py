@@ -1,0 +1,85 @@
+"""Free order: every branch advances independently, so that a slow step, tool or player delays no
+other branch."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import partial
+
+from colearn.contract import ActionRequest, TokenAnswer
+
+from .counts import Counts
+from .executors import Beside, CallingThread, run_in
+from .grow_tree import advance, first_error
+from .growth import Branch, Growth
+from .quick_calls import QuickCalls
+
+AT_ONCE = 256
+"""Maximum number of threads. The number can be large, because nearly all threads wait for slow
+calls."""
+
+
+@dataclass(frozen=True, slots=True)
+class FreeOrder:
+    """Advances all branches of several trees independently.
+
+    Requests join the batch that their engine is decoding, so batches depend on timing. Samples do
+    not depend on timing, except for rounding within a batch.
+    """
+
+    counts: Counts
+    greedy: bool = False
+    pool: Executor | None = None
+
+    def grow(
+        self, growths: Sequence[Growth], resumed: Sequence[Sequence[Branch]] | None = None
+    ) -> None:
+        """Grow every tree to its end: from its root, or further from its nodes in `resumed`.
+
+        Errors: TaskError if the task violates its contract; ConfigError from a generator.
+        """
+        caller = CallingThread()
+        before = len(growths)  # roots are no joint actions
+        if resumed is not None:
+            before = sum(len(growth.nodes) for growth in growths)
+        else:
+            for growth in growths:
+                growth.prepare()
+        with (
+            ThreadPoolExecutor(AT_ONCE, thread_name_prefix="task") as threads,
+            ThreadPoolExecutor(AT_ONCE, thread_name_prefix="step") as steps,
+        ):
+            calls = QuickCalls(caller)
+            step: Beside = partial(calls, steps)
+            if self.pool is not None:
+                step = partial(run_in, self.pool)
+            caller.run(self._all(growths, resumed, beside=partial(calls, threads), step=step))
+        self.counts.joint_actions += sum(len(growth.nodes) for growth in growths) - before
+
+    async def _all(
+        self,
+        growths: Sequence[Growth],
+        resumed: Sequence[Sequence[Branch]] | None,
+        *,
+        beside: Beside,
+        step: Beside,
+    ) -> None:
+        async def act(request: ActionRequest) -> list[TokenAnswer]:
+            answers = await request.player.act(
+                replace(request, greedy=True) if self.greedy else request
+            )
+            self.counts.answered(answers)
+            seconds = max((answer.seconds for answer in answers), default=0.0)
+            self.counts.response_seconds.append(seconds)
+            return answers
+
+        try:
+            async with asyncio.TaskGroup() as group:
+                for number, growth in enumerate(growths):
+                    live = None if resumed is None else resumed[number]
+                    group.create_task(advance(growth, act, beside=beside, step=step, resumed=live))
+        except BaseExceptionGroup as failures:
+            raise first_error(failures) from None
