@@ -21,7 +21,7 @@ from colearn.config import (
     resolve,
     with_critic_baseline,
 )
-from colearn.config.renamed import remedy
+from colearn.config.elsewhere import remedy
 from colearn.contract import Algorithm, DecPOMDP
 from colearn.errors import ConfigError, nearest
 from colearn.record import ComparisonFolder, RunFolder, RunRecord

@@ -16,8 +16,8 @@ from colearn.contract import Algorithm, Callback, DecPOMDP
 from colearn.contract.task_errors import asking
 from colearn.errors import ConfigError
 
+from .elsewhere import remedy
 from .parts import build_dataclass, build_part
-from .renamed import remedy
 from .settings import Config
 from .strict_section import Named, number_problem
 from .validation_messages import one_line

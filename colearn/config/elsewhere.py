@@ -1,12 +1,15 @@
-"""Finds remedies for settings in the wrong place of a config, or under their TRL names."""
+"""Remedies for unknown settings: the place of a setting in a config, or colearn's counterpart of a
+TRL setting."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from typing import Any, get_origin
 
 from pydantic import BaseModel
+
+from colearn.errors import nearest
 
 from .settings import Config
 from .trl_names import TRL_NAMES
@@ -25,6 +28,13 @@ OF_ALGORITHMS = (
     "missing_turn_reward",
 )
 """Settings of an algorithm; they belong in the section `algorithm`."""
+
+
+def remedy(key: str, known: Iterable[str]) -> str:
+    """Returns the remedy for an unknown key: the section to which the key belongs, colearn's
+    counterpart of a TRL setting, or otherwise the nearest of the keys `known`."""
+    known = list(known)
+    return elsewhere(key, "each." if "sizes" in known else "") or nearest(key, known)
 
 
 def elsewhere(key: str, above: str = "") -> str | None:

@@ -22,7 +22,7 @@ from colearn import contract, registry
 from colearn.errors import ConfigError
 from colearn.registry import Kind, is_target, load, name_of, names
 
-from .renamed import PARTS, remedy
+from .elsewhere import remedy
 from .settings import Config
 from .strict_section import Named, NumberError, number_problem
 from .validation_messages import one_line
@@ -69,12 +69,9 @@ def build_part(kind: type[Any], chosen: Named, section: str) -> Any:
 def part_class(kind: type, name: str) -> type[Any]:
     """The class of the part `name` of a kind (`Credit`, `Rollout`, ...).
 
-    Errors: ConfigError for an unknown name (the error gives the new or the nearest name), or for a
+    Errors: ConfigError for an unknown name (the error gives the nearest name), or for a
     class that is not a dataclass.
     """
-    known = names(KINDS[kind])
-    if name not in known and (present := PARTS.get(name)) in known:
-        raise ConfigError(f"name: '{name}' is {present} now")
     cls: type[Any] = load(KINDS[kind], name, "name")
     if not is_dataclass(cls):
         raise ConfigError(

@@ -9,8 +9,7 @@ from pydantic import BaseModel, ValidationError
 
 from colearn.text.validation import Fault, KeyPath, first_fault
 
-from .elsewhere import OF_ALGORITHMS, settings_class
-from .renamed import remedy
+from .elsewhere import OF_ALGORITHMS, remedy, settings_class
 from .settings import Config
 from .strict_section import EACH, NOT_A_NUMBER
 

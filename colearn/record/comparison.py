@@ -9,11 +9,10 @@ from typing import Any
 from pydantic import Field
 
 from colearn.config import SuiteSettings, load_suite
-from colearn.config.renamed import current_suite
 from colearn.errors import CheckpointError, ConfigError
 from colearn.text.masking import masked_settings
 
-from .fields import RecordFields
+from .fields import RecordFields, Version
 from .files import read_fields, read_yaml, write_text
 from .folder import COMPARISON, RUN, RUNS, RunFolder
 
@@ -37,7 +36,7 @@ class ComparisonRecord(RecordFields):
     """Digest of the settings shared by all algorithms."""
     digests: dict[str, str] = Field(default_factory=dict)
     """Digest of each algorithm's resolved settings. The digests identify the comparison."""
-    version: str
+    version: Version
     command: str | None = None
     algorithms: tuple[str, ...]
     """Labels of the algorithms, in order."""
@@ -108,7 +107,7 @@ class SuiteFolder:
 
     def settings(self) -> SuiteSettings:
         try:
-            return load_suite(current_suite(self.record().settings))
+            return load_suite(self.record().settings)
         except ConfigError as error:
             raise CheckpointError(f"{self.path / SUITE}: {error}; delete the file") from None
 

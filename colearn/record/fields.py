@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from colearn.config.renamed import current_metrics
+import colearn
 from colearn.contract import Headline
 
 
@@ -20,11 +20,21 @@ def finite(value: Any) -> float | None:
 
 Number = Annotated[float | None, BeforeValidator(finite)]
 Count = Annotated[int, Field(ge=0)]
-Metrics = Annotated[dict[str, Number], BeforeValidator(current_metrics)]
+Metrics = dict[str, Number]
+
+
+def _current(version: Any) -> str:
+    if version != colearn.__version__:
+        raise ValueError(f"was recorded by colearn {version}, and this is {colearn.__version__}")
+    return str(version)
+
+
+Version = Annotated[str, BeforeValidator(_current)]
+"""The version of colearn that wrote a record. Records of another version are not read."""
 
 
 class RecordFields(BaseModel):
-    """Base class of all records. Unknown fields, perhaps of a later version, are ignored."""
+    """Base class of all records. Unknown fields are ignored."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", use_attribute_docstrings=True)
 
@@ -82,7 +92,7 @@ class RunRecord(RecordFields):
     """Path of each physical model."""
     parameters: dict[str, Count]
     """Number of trained parameters of each model and critic."""
-    version: str
+    version: Version
     started: str
     """Time of the last start or resumption, ISO 8601."""
     wall_seconds: Annotated[float, Field(ge=0)]

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 from colearn.config import Config, load_config
-from colearn.config.renamed import current_settings
 from colearn.errors import CheckpointError, ConfigError
 
 from .checkpoints import Checkpoints
@@ -121,7 +120,7 @@ class RunFolder:
                 raise CheckpointError(
                     f"{self.path / CONFIG}: {section} is no section; run it again"
                 )
-        return current_settings(data)
+        return data
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,6 +19,8 @@ from typing import Any
 import numpy as np
 import yaml
 
+import colearn
+
 CONFIG = {
     "task": {"name": "str_build", "horizon": 2, "words": ["ICML", "A|B"]},
     "algorithm": {"name": "collm_cc", "discount": 0.9},
@@ -71,7 +73,7 @@ def record(algorithm: str, seed: int, returns: Sequence[float], status: str) -> 
         "agents": ["left", "right"],
         "models": {"left": "embedded", "right": "embedded"},
         "parameters": {"left": 131072, "right": 131072, "critic": 140001},
-        "version": "0.1.0",
+        "version": colearn.__version__,
         "started": "2026-01-01T00:00:00",
         "wall_seconds": last["wall_seconds"] + seed,
         "peak_memory_bytes": 812_000_000 + 1_000_000 * seed,

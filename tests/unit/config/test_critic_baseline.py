@@ -9,7 +9,6 @@ import pytest
 from tiny import Notes
 
 from colearn.config import dump_config, load_config, resolve, with_critic_baseline
-from colearn.config.renamed import current_settings
 from colearn.errors import ConfigError
 
 OWN = {"path": "y"}
@@ -79,21 +78,9 @@ def test_a_resumed_run_keeps_the_baseline_that_it_recorded() -> None:
         assert resumed.critic is not None and resumed.critic.baseline == kept
 
 
-@pytest.mark.parametrize("left_out", [True, False])
-def test_a_recorded_config_without_a_baseline_has_none(left_out: bool) -> None:
-    """As runs were recorded before `item` was a default."""
-    critic: dict[str, Any] = {"path": "y"} if left_out else {"path": "y", "baseline": None}
-    assert current_settings({"critic": critic})["critic"]["baseline"] == "none"
-
-
-def test_a_recorded_config_of_a_given_critic_is_left_as_it_is() -> None:
-    critic = {"from": "folder", "baseline": None}
-    assert current_settings({"critic": critic}) == {"critic": critic}
-
-
 def test_what_is_recorded_of_a_baseline_is_read_as_it_was() -> None:
     import yaml
 
     run = resolve(config("collm_cc", OWN), task=Notes())
-    settings = current_settings(yaml.safe_load(dump_config(run.config)))
+    settings = yaml.safe_load(dump_config(run.config))
     assert settings["critic"]["baseline"] == "item"

@@ -54,7 +54,7 @@ def test_a_run_is_not_made_shorter_than_it_is(tmp_path: Path) -> None:
     fabricated.write_run(folder, "collm_cc", 0)
 
     def resume(steps: int) -> None:
-        settings = [f"train.environment_steps={steps}", "critic.baseline=none"]
+        settings = [f"train.environment_steps={steps}"]
         config = load_config(folder / "config.yaml", settings)
         RunWriter(folder, config, resume=True).close()
 

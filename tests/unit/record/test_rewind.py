@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+import colearn
 from colearn.config import Config
 from colearn.errors import CheckpointError
 from colearn.record import Progress, RunWriter
@@ -30,7 +31,7 @@ RECORD: dict[str, Any] = {
     "agents": ["a"],
     "models": {},
     "parameters": {},
-    "version": "1",
+    "version": colearn.__version__,
     "started": "",
     "wall_seconds": 1.0,
     "peak_memory_bytes": 0,

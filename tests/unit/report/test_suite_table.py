@@ -11,6 +11,7 @@ import fabricated_runs as fabricated
 import pytest
 from rich.console import Console
 
+import colearn
 from colearn.config import SuiteSettings
 from colearn.record import ComparisonEntry, ComparisonFolder, ComparisonRecord
 from colearn.report.suite_report import print_suite_table, write_suite_report
@@ -44,7 +45,9 @@ def write(folder: Path, runs: dict[str, dict[str, Any] | str]) -> None:
         for name in runs
     ]
     labels = tuple(dict.fromkeys(entry.algorithm for entry in entries))
-    planned = ComparisonRecord(digest="", version="", algorithms=labels, runs=tuple(entries))
+    planned = ComparisonRecord(
+        digest="", version=colearn.__version__, algorithms=labels, runs=tuple(entries)
+    )
     ComparisonFolder(folder / "walls").write(planned)
     for name, metrics in runs.items():
         path = folder / "walls" / "runs" / name
