@@ -19,6 +19,7 @@ from tiny import register, save_model
 from transformers import AutoModelForCausalLM, AutoTokenizer
 from vllm_cases import byte_tokenizer, qwen
 
+import colearn
 from colearn.cli import main
 from colearn.config import load_config
 from colearn.errors import ConfigError
@@ -428,7 +429,14 @@ def test_a_comparison_s_seeds_give_the_card_intervals(run: Path, tmp_path: Path)
             line["metrics"]["return"] = float(seed + 10 * (line["iteration"] > 0))
         (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     (tmp_path / "all" / "compare.json").write_text(
-        json.dumps({"digest": "0", "version": "0", "algorithms": ["collm_cc"], "runs": planned})
+        json.dumps(
+            {
+                "digest": "0",
+                "version": colearn.__version__,
+                "algorithms": ["collm_cc"],
+                "runs": planned,
+            }
+        )
     )
     inside = tmp_path / "all" / "runs" / "collm_cc-s2"
     (inside / "checkpoints").symlink_to(run / "checkpoints")
