@@ -11,6 +11,7 @@ import importlib
 import sysconfig
 import traceback
 from collections.abc import Iterable
+from errno import EACCES, EDQUOT, EFBIG, EISDIR, ENOSPC, EPERM, EROFS
 from typing import Any
 
 _LONGEST_REASON = 200
@@ -129,6 +130,15 @@ def line_of(error: BaseException) -> str:
     user_frames = [frame for frame in frames[1:] if not frame.filename.startswith(libraries)]
     at = (user_frames or frames)[-1]
     return f"{at.filename}, line {at.lineno}"
+
+
+_DISK = frozenset({ENOSPC, EDQUOT, EFBIG, EROFS, EACCES, EPERM, EISDIR})
+
+
+def is_disk_error(error: OSError) -> bool:
+    """Whether a file could not be written or read because of its place: the disk is full or
+    read-only, access is denied, or there is a folder of that name."""
+    return error.errno in _DISK
 
 
 def reason_of(error: BaseException) -> str:

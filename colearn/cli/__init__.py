@@ -12,7 +12,7 @@ import typer
 
 import colearn
 from colearn.comparison.heap import one_heap
-from colearn.errors import ColearnError, ConfigError, line_of
+from colearn.errors import ColearnError, ConfigError, is_disk_error, line_of
 from colearn.registry.own_code import find_in
 from colearn.text.masking import masked
 from colearn.text.notes import speaks
@@ -130,6 +130,13 @@ def _run(arguments: list[str]) -> None:
             message += " write --set KEY=VALUE without spaces around ="
         if speaks() or not getattr(error, "everywhere", False):
             print(f"error: {_one_line(message)}", file=sys.stderr)
+        raise SystemExit(2) from None
+    except OSError as error:
+        if not is_disk_error(error):
+            raise
+        place = error.filename2 or error.filename or "a file"
+        reason = f"{place}: {error.strerror}; make room or permit access there, or name another"
+        print(f"error: {_one_line(f'{reason} folder')}", file=sys.stderr)
         raise SystemExit(2) from None
     except SystemExit as stop:
         if stop.code not in (None, 0) and _is_commands(stop):

@@ -7,7 +7,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from colearn.errors import ConfigError
+from safetensors import SafetensorError
+
+from colearn.errors import ConfigError, is_disk_error, reason_of
 
 from .manifest import MANIFEST
 
@@ -33,17 +35,30 @@ def staged(
                 shutil.rmtree(aside, ignore_errors=True)
                 aside.mkdir(parents=True)
         except OSError as error:
-            reason = error.strerror or str(error)
-            raise ConfigError(f"--to {to}: {reason}; name a folder that can be written") from error
+            raise _unwritable(to, error) from error
         yield asides
         for name, aside in asides.items():
             _replace(aside, to / name)
+    except OSError as error:
+        elsewhere = error.filename is not None and not Path(error.filename).is_relative_to(to)
+        if elsewhere or not is_disk_error(error):  # such as a base model's file
+            raise
+        raise _unwritable(to, error) from error
+    except SafetensorError as error:
+        if "I/O error" not in str(error):
+            raise
+        raise _unwritable(to, error) from error
     finally:
         for aside in asides.values():
             shutil.rmtree(aside, ignore_errors=True)
         for folder in new_folders:
             if folder.is_dir() and not any(folder.iterdir()):
                 folder.rmdir()
+
+
+def _unwritable(to: Path, error: Exception) -> ConfigError:
+    reason = (error.strerror if isinstance(error, OSError) else None) or reason_of(error)
+    return ConfigError(f"--to {to}: {reason}; name a folder that can be written and has room")
 
 
 def _check(to: Path, name: str, overwrite: bool, marker: str) -> None:

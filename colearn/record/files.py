@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -74,10 +76,33 @@ def read_yaml(path: Path) -> dict[str, Any]:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Replace a file atomically: readers see either the old or the new text."""
+    """Replace a file atomically: readers see either the old or the new text. A link is replaced,
+    and the file that it names stays as it is."""
     aside = path.with_name(f".{path.name}.partial")
-    aside.write_text(text, encoding="utf-8")
+    aside.unlink(missing_ok=True)  # of a process that was killed, or a link
+    with aside.open("x", encoding="utf-8") as file:
+        file.write(text)
     aside.replace(path)
+
+
+@contextmanager
+def published(folder: Path) -> Iterator[Path]:
+    """Context with a new, empty folder. When the block ends, its files replace those of `folder`;
+    if the block fails, `folder` stays as it is. Links in `folder` are replaced, and the files that
+    they name stay as they are."""
+    try:
+        with TemporaryDirectory(prefix=".colearn-", dir=folder) as new:
+            yield Path(new)
+            for source in sorted(Path(new).rglob("*")):
+                target = folder / source.relative_to(new)
+                if not source.is_dir():
+                    source.replace(target)
+                elif target.is_symlink() or not target.is_dir():
+                    target.unlink(missing_ok=True)
+                    target.mkdir()
+    except OSError as error:  # that of a full disk has no name
+        error.filename = error.filename or str(folder)
+        raise
 
 
 def _parse(text: bytes) -> dict[str, Any]:

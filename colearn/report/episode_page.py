@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from colearn.errors import CheckpointError
+from colearn.record.files import write_text
 from colearn.report.draw_picture import Drawing
 
 from .page import render
@@ -35,5 +36,5 @@ def write_episode_page(folder: str | Path, page: str | Path) -> Path:
         pictured=bool(pictures),
         several_turns=any(len(sample.before.record.turns) > 1 for sample in samples),
     )
-    page.write_text(html, encoding="utf-8")
+    write_text(page, html)
     return page

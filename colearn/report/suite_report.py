@@ -12,6 +12,7 @@ from rich.table import Table as TerminalTable
 
 import colearn
 from colearn.config import SuiteSettings
+from colearn.record.files import published
 from colearn.text.masking import masked, masked_settings
 
 from .page import render
@@ -39,15 +40,16 @@ def write_suite_report(suite: SuiteSettings, folder: Path, command: str | None) 
     figures = read_figures(suite, folder)
     command = None if command is None else masked(command)
     summary = masked_settings(_summary(suite, figures, command))
-    (folder / "summary.json").write_text(
-        json.dumps(summary, indent=1, allow_nan=False) + "\n",
-        encoding="utf-8",
-    )
-    (folder / f"{suite.name}.md").write_text(_markdown(suite, figures, command), encoding="utf-8")
-    write_tables([_table(suite, figures)], folder)
-    index = folder / "index.html"
-    index.write_text(_html(suite, figures, folder, command), encoding="utf-8")
-    return index
+    with published(folder) as out:
+        (out / "summary.json").write_text(
+            json.dumps(summary, indent=1, allow_nan=False) + "\n",
+            encoding="utf-8",
+        )
+        (out / f"{suite.name}.md").write_text(_markdown(suite, figures, command), encoding="utf-8")
+        write_tables([_table(suite, figures)], out)
+        html = _html(suite, figures, folder, command)
+        (out / "index.html").write_text(html, encoding="utf-8")
+    return folder / "index.html"
 
 
 def print_suite_table(suite: SuiteSettings, folder: Path, console: Console) -> None:

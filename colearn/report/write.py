@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
+from colearn.record.files import published
 from colearn.report.draw_picture import Drawing
 
 from .curves import calibration_svg, panel_svg, small_svg, training_svg, write_curves
@@ -32,20 +33,20 @@ def write_report(folder: str | Path) -> Path:
     source = read_source(Path(folder))
     summary = summarise(source)
     result_tables = tables(summary)
-    out = source.folder
-    summary.write(out / "summary.json")
-    write_curves(summary, out / "curves.png")
-    (out / "table.md").write_text(_markdown(summary, result_tables), encoding="utf-8")
-    write_tables(result_tables, out)
-    report = out / "report.html"
-    report.write_text(_html(summary, result_tables, choose_samples(source)), encoding="utf-8")
-    return report
+    html = _html(summary, result_tables, choose_samples(source))
+    with published(source.folder) as out:
+        summary.write(out / "summary.json")
+        write_curves(summary, out / "curves.png")
+        (out / "table.md").write_text(_markdown(summary, result_tables), encoding="utf-8")
+        write_tables(result_tables, out)
+        (out / "report.html").write_text(html, encoding="utf-8")
+    return source.folder / "report.html"
 
 
 def write_tables(result_tables: list[ResultTable], out: Path) -> None:
-    """Write each table as CSV and as LaTeX into `out`/tables."""
+    """Write each table as CSV and as LaTeX into the new folder `out`/tables."""
     folder = out / "tables"
-    folder.mkdir(exist_ok=True)
+    folder.mkdir()
     for table in result_tables:
         (folder / f"{table.name}.csv").write_text(table.csv(), encoding="utf-8")
         (folder / f"{table.name}.tex").write_text(table.latex(), encoding="utf-8")

@@ -13,6 +13,7 @@ import numpy as np
 
 from colearn.errors import ConfigError, nearest
 from colearn.record import Line, Run, RunFolder
+from colearn.record.files import published
 from colearn.record.metric_names import of_agent
 from colearn.report.curves import small_svg
 from colearn.report.page import render
@@ -76,13 +77,15 @@ def write_study(
         rewards=rewards_by_agent(runs, agents),
         turns=curve(runs, "environment_steps", lambda run: _evaluated(run, turns)),
     )
-    out = source.folder
-    (out / "study.json").write_text(json.dumps(asdict(study), indent=1) + "\n", encoding="utf-8")
     content = table(study)
-    write_tables([content], out)
-    page = out / "study.html"
-    page.write_text(_html(study, content, source, together), encoding="utf-8")
-    return page
+    html = _html(study, content, source, together)
+    with published(source.folder) as out:
+        (out / "study.json").write_text(
+            json.dumps(asdict(study), indent=1) + "\n", encoding="utf-8"
+        )
+        write_tables([content], out)
+        (out / "study.html").write_text(html, encoding="utf-8")
+    return source.folder / "study.html"
 
 
 def table(study: Study) -> ResultTable:

@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from safetensors import SafetensorError
 
 from colearn.errors import ConfigError
 from colearn.export import verify
@@ -156,3 +157,25 @@ def test_a_target_under_a_file_is_a_config_error(tmp_path: Path) -> None:
         staged(tmp_path / "file", ["ada"], overwrite=False),
     ):
         pytest.fail("the block runs")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        OSError(28, "No space left on device"),
+        OSError(30, "Read-only file system"),
+        SafetensorError("serializing: I/O error: No space left on device (os error 28)"),
+    ],
+)
+def test_a_disk_that_takes_no_more_is_one_line_and_leaves_nothing(
+    tmp_path: Path, error: Exception
+) -> None:
+    line = r"--to .*(No space|Read-only).*; name a folder that can be written"
+    with pytest.raises(ConfigError, match=line), staged(tmp_path, ["ada"], overwrite=False):
+        raise error
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_missing_file_of_the_model_is_not_blamed_on_the_folder(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="no file"), staged(tmp_path, ["ada"], overwrite=False):
+        raise OSError("no file named model.safetensors")
