@@ -13,7 +13,7 @@ from colearn.record import Run
 from colearn.record.fields import CriticLine, CriticTurn
 from colearn.statistics.over_seeds import MeanEstimate, estimate
 
-from .show import show_number
+from .show import show_mean, show_number
 
 SIGNAL = "grad_signal"
 """Actor metric: the share of the squared gradient that is consistent between steps."""
@@ -21,6 +21,10 @@ LEAST_EXPLAINED = 0.5
 """Minimum fraction of the explainable share that a critic must explain to count as fitted."""
 WORTHWHILE = 0.2
 """Explainable share of the variance of returns below which there is little to explain."""
+_CLEARLY = 0.05
+"""Share of the variance by which means by item must exceed the critic to be recommended."""
+_SPELLED_OUT = 4
+"""Maximum number of clauses on turns in a sentence."""
 _RESAMPLES = 400
 
 
@@ -164,32 +168,71 @@ def _calibration(late: Sequence[Sequence[CriticLine]]) -> tuple[tuple[float, flo
 
 def judged(label: str, turns: Sequence[TurnSummary], noise: float | None) -> str:
     """Returns a sentence that states whether three conditions hold: gradient noise limits learning,
-    the returns can be explained, and the critic explains the returns."""
+    the returns can be explained, and the critic explains the returns. The last two are judged turn
+    by turn, because a ceiling measured at one turn bounds no other turn. Of many turns, the
+    sentence has those that differ most; every figure is in the table."""
     if noise is None:
         limits = "whether noise limits learning was not measured"
     elif noise > 1:
         limits = f"noise limits learning ({show_number(noise)} times the gradient in a step)"
     else:
         limits = f"noise hardly limits learning ({show_number(noise)} times the gradient in a step)"
-    known = [turn.ceiling for turn in turns if turn.ceiling is not None]
-    explained = [turn.explained.mean for turn in turns if turn.explained is not None]
-    means = [turn.item_mean.mean for turn in turns if turn.item_mean is not None]
-    best = max((ceiling[0] for ceiling in known), default=None)
-    if best is None:
-        can = "how much a critic can explain is unknown, because no joint history occurred twice"
-    elif best <= 0:
-        can = "a critic can explain none of it"
-    elif best < WORTHWHILE:
-        can = f"a critic can explain little of it (at most {show_number(best)})"
-    else:
-        can = f"a critic can explain up to {show_number(best)} of it"
-    if not explained:
+    if all(turn.explained is None for turn in turns):
         return f"{label}: {limits}; all returns were equal."
-    reached, by_item = max(explained), max(means, default=0.0)
-    did = f"this critic explains {f'up to {show_number(reached)}' if reached > 0 else 'none of it'}"
-    ceiling = 1.0 if best is None else best
-    if ceiling >= WORTHWHILE and reached < LEAST_EXPLAINED * ceiling:
-        did += ", so this run does not test whether a critic helps"
-    if by_item > max(reached, 0.0) + 0.05:
-        did += f"; means by item explain {show_number(by_item)} (critic.baseline: item)"
-    return f"{label}: {limits}; {can}; {did}."
+    if len(turns) == 1:
+        return f"{label}: {limits}; {_of_one_turn(turns[0], 'this run', '; ')}."
+    by_clause: dict[str, list[TurnSummary]] = {}
+    for turn in turns:
+        clause = _of_one_turn(turn, "this turn", ", and ")
+        by_clause.setdefault(clause, []).append(turn)
+    told = sorted(by_clause, key=lambda clause: -_size(by_clause[clause][0]))[:_SPELLED_OUT]
+    clauses = [
+        f"at {_named(of_clause)} {clause}"
+        for clause, of_clause in by_clause.items()
+        if clause in told
+    ]
+    if len(clauses) < len(by_clause):
+        clauses.append("the table has the other turns")
+    return f"{label}: {limits}; {'; '.join(clauses)}."
+
+
+def _of_one_turn(turn: TurnSummary, judged_part: str, joint: str) -> str:
+    """The clause on one turn: the share that a critic can explain, the share that this critic
+    explains, and whether this tests that a critic helps."""
+    ceiling = turn.ceiling
+    if turn.explained is None:
+        return "all returns were equal"
+    if ceiling is None:
+        can = "how much a critic can explain is unknown, because no joint history occurred twice"
+    elif ceiling[0] <= 0:
+        can = "a critic can explain none of it"
+    elif ceiling[0] < WORTHWHILE:
+        can = f"a critic can explain little of it (at most {show_number(ceiling[0])})"
+    else:
+        can = f"a critic can explain up to {show_number(ceiling[0])} of it"
+    reached = turn.explained.mean
+    share = show_mean(turn.explained)
+    did = f"this critic explains {f'up to {share}' if reached > 0 else 'none of it'}"
+    if ceiling is not None and reached > max(ceiling[2], 0.0):
+        low, high = map(show_number, ceiling[1:])
+        did += f", which is above the interval of what can be explained, [{low}, {high}]"
+    most = 1.0 if ceiling is None else ceiling[0]
+    if most >= WORTHWHILE and reached < LEAST_EXPLAINED * most:
+        did += f", so {judged_part} does not test whether a critic helps"
+    means = turn.item_mean
+    if means is not None and means.mean > max(reached, 0.0) + _CLEARLY:
+        did += f"; means by item explain {show_mean(means)} (critic.baseline: item)"
+    return f"{can}{joint}{did}"
+
+
+def _size(turn: TurnSummary) -> float:
+    """The largest share at a turn."""
+    shares = [0.0 if turn.explained is None else turn.explained.mean]
+    return max(shares + ([] if turn.ceiling is None else [turn.ceiling[0]]))
+
+
+def _named(turns: Sequence[TurnSummary]) -> str:
+    numbers = [str(turn.turn) for turn in turns]
+    if len(numbers) == 1:
+        return f"turn {numbers[0]}"
+    return f"turns {', '.join(numbers[:-1])} and {numbers[-1]}"

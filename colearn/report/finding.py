@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations
-from statistics import fmean
 
 from colearn.contract import Headline
 from colearn.statistics.over_seeds import (
     MeanEstimate,
     can_differ,
     differ,
+    estimate,
     probability_of_improvement,
 )
 from colearn.text.budget import exceeds
 
-from .show import show_estimate
+from .show import show_estimate, show_mean
 
 Ends = tuple[MeanEstimate | None, MeanEstimate | None, MeanEstimate | None]
 """Estimates of the headline metric's first and last value, and of the gain within seeds."""
@@ -99,14 +99,9 @@ def headline(
     if shared is not None:
         clauses.append(shared.together)
     if len(clauses) > _SPELLED_OUT:
-        rising = [
-            label for label, (_, _, gain) in changes.items() if judged.sign * improved(gain) > 0
-        ]
         known = [label for label, (_, last, _) in changes.items() if last is not None]
         best = max(known, key=lambda label: judged.sign * _mean(changes[label][1]), default=None)
-        clauses = [
-            f"{len(rising)} of {len(changes)} algorithms improved",
-        ]
+        clauses = [improvements([gain for _, _, gain in changes.values()], judged)]
         if best is not None:
             end = "highest" if judged.better == "higher" else "lowest"
             clauses.append(f"the {end} final mean is {best}'s, {_shown(changes[best][1])}")
@@ -115,14 +110,26 @@ def headline(
     )
 
 
+def improvements(gains: Sequence[MeanEstimate | None], judged: Headline) -> str:
+    """Returns a clause that counts the algorithms whose gain is an improvement."""
+    rising = sum(judged.sign * improved(gain) > 0 for gain in gains)
+    return f"{rising} of {len(gains)} algorithms improved"
+
+
+def differing(pairs: Sequence[PairFinding]) -> str:
+    """Returns a clause that counts the pairs of algorithms that differ significantly."""
+    return f"{sum(pair.differs for pair in pairs) // 2} of {len(pairs) // 2} pairs differ at 95%"
+
+
 def budget_note(label: str, budget: int | None, used: Sequence[int]) -> str:
     """Returns a sentence that the runs of `label` exceeded the budget of environment steps by more
     than a tenth on average; "" if they did not."""
-    if budget is None or not used or not exceeds(mean := fmean(used), budget):
+    steps = estimate(used, least=0.0)
+    if budget is None or steps is None or not exceeds(steps.mean, budget):
         return ""
     return (
-        f"{label} made {mean:,.0f} environment steps with a budget of {budget:,}, because an "
-        "iteration is never cut; fewer train.episodes make an iteration smaller."
+        f"{label} made {show_mean(steps)} environment steps with a budget of {budget:,}, because "
+        "an iteration is never cut; fewer train.episodes make an iteration smaller."
     )
 
 
@@ -165,7 +172,7 @@ def _differences(pairs: Sequence[PairFinding], judged: Headline) -> list[str]:
             for pair in better
         ]
     if better:
-        return [f"{len(better)} of {len(pairs) // 2} pairs differ at 95%"]
+        return [differing(pairs)]
     if not any(pair.enough_seeds for pair in pairs):
         return ["too few seeds to tell any pair apart at 95% (four each can)"]
     return ["no pair differs at 95%"]

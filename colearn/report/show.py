@@ -42,6 +42,11 @@ def show_estimate(value: MeanEstimate | None) -> str:
     return f"{mean} [{low}, {high}]"
 
 
+def show_mean(value: MeanEstimate) -> str:
+    """The mean of an estimate as `show_estimate` formats it, without the interval."""
+    return show_estimate(value).partition(" [")[0]
+
+
 def show_over_seeds(value: MeanEstimate | None) -> str:
     """Formats an estimate as `show_estimate` does, and says where one seed gives no interval."""
     alone = value is not None and value.low is None

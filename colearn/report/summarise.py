@@ -71,8 +71,15 @@ def summarise(source: Source) -> Summary:
     judged = source.compared.headline
     finals = {label: _finite(_ends(runs, judged.metric)[1]) for label, runs in groups.items()}
     levels = _levels(finals)
+    budget = source.compared.environment_steps
     algorithms = {
-        label: _summarise_algorithm(label, runs, levels, judged.metric)
+        label: _summarise_algorithm(
+            label,
+            runs,
+            levels,
+            judged.metric,
+            told=_told(label, runs, len(finished[label]), budget),
+        )
         for label, runs in groups.items()
     }
     pairs = compare_pairs({label: values for label, values in finals.items() if values}, judged)
@@ -80,7 +87,7 @@ def summarise(source: Source) -> Summary:
     optima = {run.record.optimum for run in source.runs} - {None}
     sentences = [
         headline({k: (c.first, c.last, c.gain) for k, c in changes.items()}, pairs, judged),
-        *(budget_note(k, source.compared.environment_steps, _steps(v)) for k, v in groups.items()),
+        *(budget_note(k, budget, _steps(v)) for k, v in groups.items()),
         changes_note(source.changes),
         *(repeats_note(k, len(runs), len(groups[k])) for k, runs in finished.items()),
         *(a.critic.sentence for a in algorithms.values() if a.critic is not None),
@@ -101,8 +108,25 @@ def _steps(runs: Sequence[Run]) -> list[int]:
     return [run.evaluations[-1].environment_steps for run in runs if run.evaluations]
 
 
+def _told(
+    label: str, runs: Sequence[Run], finished: int, budget: int | None
+) -> dict[str, MeanEstimate | None]:
+    """The figures of the notes on an algorithm's budget and repeats, for the table of overhead."""
+    figures: dict[str, Sequence[float]] = {}
+    if budget is not None and budget_note(label, budget, _steps(runs)):
+        figures |= {"environment_steps": _steps(runs), "budget": [budget] * len(runs)}
+    if repeats_note(label, finished, len(runs)):
+        figures |= {"runs": [finished] * len(runs), "counted": [len(runs)] * len(runs)}
+    return {name: estimate(values, least=0.0) for name, values in figures.items()}
+
+
 def _summarise_algorithm(
-    label: str, runs: Sequence[Run], levels: Sequence[float], judged: str
+    label: str,
+    runs: Sequence[Run],
+    levels: Sequence[float],
+    judged: str,
+    *,
+    told: Mapping[str, MeanEstimate | None],
 ) -> AlgorithmSummary:
     final = _ends(runs, judged)[1]
     times = [shares(line.metrics for line in run.updates) for run in runs]
@@ -121,6 +145,7 @@ def _summarise_algorithm(
                 name: estimate([read(run.record) for run in runs], least=0.0)
                 for name, read in _OVERHEAD.items()
             },
+            **told,
             **_costs(runs),
         },
         curves=_curves(runs, {axis: (axis, _evaluated(judged)) for axis in AXES}),

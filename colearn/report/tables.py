@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from colearn.statistics.over_seeds import MeanEstimate
 
+from .finding import differing, improvements
 from .result_table import ResultCell, ResultTable
 from .show import show_estimate, show_number
 from .summary import OBJECTIVE, AlgorithmSummary, Change, Summary, is_objective
@@ -17,6 +18,10 @@ _OVERHEAD = {
     "critic_samples": "Samples that a given critic was trained on before",
     "generated_tokens": "Generated tokens",
     "updates": "Policy updates",
+    "environment_steps": "Environment steps at the last evaluation",
+    "budget": "Budget of environment steps",
+    "runs": "Finished runs",
+    "counted": "Runs that count as seeds",
     "wall_seconds": "Duration (s)",
     "peak_memory_gb": "Peak memory (GB)",
 }
@@ -57,13 +62,15 @@ def _performance(summary: Summary) -> ResultTable:
         "Response time (s)": _best(columns["Response time (s)"], -1),
         "Tokens per agent and turn": _best(columns["Tokens per agent and turn"], -1),
     }
+    gains = [_metric(algorithm, judged.metric).gain for algorithm in algorithms.values()]
+    counted = f" {improvements(gains, judged)}." if len(gains) > 1 else ""
     return ResultTable(
         name="performance",
         title="Performance, response time and cost",
         note=f"{_means(summary)}, at the first evaluation (before) and "
         "the last (after, and time and cost). Response time is that of a turn's slowest agent. "
         f"Of {judged.metric}, {judged.better} is better. "
-        "Bold: best mean, which need not differ from the others.",
+        f"Bold: best mean, which need not differ from the others.{counted}",
         columns=tuple(columns),
         rows=tuple(
             (
@@ -187,19 +194,32 @@ def _critics(summary: Summary) -> ResultTable:
     rows = []
     for label, algorithm in summary.algorithms.items():
         seeds = len(algorithm.seeds)
-        for turn in algorithm.critic.turns if algorithm.critic is not None else ():
+        critic = algorithm.critic
+        if critic is None:
+            continue
+        noise = ResultCell(text=show_number(critic.noise))
+        if not critic.turns:
+            rows.append((label, (*(ResultCell(text="-") for _ in range(4)), noise)))
+        for turn in critic.turns:
             values = (turn.explained, turn.r2, turn.item_mean)
             cells = [_cell(value, seeds, False) for value in values]
-            rows.append((f"{label}, turn {turn.turn}", (*cells, _ceiling(turn.ceiling))))
+            rows.append((f"{label}, turn {turn.turn}", (*cells, _ceiling(turn.ceiling), noise)))
     return ResultTable(
         name="critics",
         title="What the critics explain",
         note="Shares of the variance of single returns, in the second half of the updates. "
         f"{_means(summary)}. R^2 counts a constant bias, explained variance does not. "
         "The means are running means of returns by item and turn, without the episode's own. The "
-        "last column is what a value of the joint history can explain, from returns after equal "
-        "joint histories of one update (items that come up twice, trees), with its 95% interval.",
-        columns=("Explained variance", "R^2", "Means by item and turn", "Can be explained"),
+        "next column is what a value of the joint history can explain, from returns after equal "
+        "joint histories of one update (items that come up twice, trees), with its 95% interval. "
+        "The noise is that of an actor's gradient in a step, relative to the gradient.",
+        columns=(
+            "Explained variance",
+            "R^2",
+            "Means by item and turn",
+            "Can be explained",
+            "Gradient noise",
+        ),
         rows=tuple(rows),
     )
 
@@ -271,7 +291,7 @@ def _improvement(summary: Summary) -> ResultTable:
         f"The probability that a run of the row's algorithm ends with a {judged.better} "
         f"{judged.metric} than one of "
         "the column's (ties count half), with Brunner and Munzel's 95% interval. Bold: the exact "
-        "rank test tells the pair apart at 95%."
+        f"rank test tells the pair apart at 95%. {differing(summary.pairs)}."
     )
     if not all(pair.enough_seeds for pair in summary.pairs):
         note += (

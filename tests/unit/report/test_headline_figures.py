@@ -1,0 +1,159 @@
+"""The headline says nothing that its tables lack, and judges critics turn by turn."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from pathlib import Path
+from typing import Any
+
+import fabricated_runs as fabricated
+import pytest
+
+from colearn.report.critic_worth import TurnSummary, judged
+from colearn.report.source import read_source
+from colearn.report.summarise import summarise
+from colearn.report.tables import tables
+from colearn.statistics.over_seeds import MeanEstimate
+
+NUMBER = re.compile(r"(?<![\w.])-?\d[\d,]*(?:\.\d+)?")
+
+
+def numbers(text: str) -> set[str]:
+    """The numbers of a text, without those of names such as `s2`."""
+    return {number.rstrip(",") for number in NUMBER.findall(text)}
+
+
+def figures_of(folder: Path) -> tuple[set[str], set[str], str]:
+    """The numbers of the headline, those of the tables, and the headline."""
+    summary = summarise(read_source(folder))
+    told = "\n".join(table.markdown() for table in tables(summary))
+    return numbers(summary.headline), numbers(told), summary.headline
+
+
+def critic_turn(draw: random.Random, at: int) -> dict[str, Any]:
+    variance = draw.choice([0.0, draw.uniform(0.1, 9.0)])
+    known = draw.random() < 0.5
+    return {
+        "turn": at,
+        "number": draw.randint(2, 400),
+        "variance": variance,
+        "error_variance": variance * draw.uniform(0.05, 1.3),
+        "error_square": variance * draw.uniform(0.05, 2.0),
+        "item_error_variance": variance * draw.uniform(0.05, 1.3),
+        "within": variance * draw.uniform(0.0, 40.0) if known else 0.0,
+        "freedom": 30 if known else 0,
+    }
+
+
+def made_up(folder: Path, seed: int) -> None:
+    """Runs of one to six algorithms and one to six seeds: some beyond the budget, some untrained
+    with equal evaluations, some with critics over up to seven turns."""
+    draw = random.Random(seed)
+    for name in draw.sample(["collm_cc", "magrpo", "collm_dc", "ac", "iac", "coma"], seed % 6 + 1):
+        steps, untrained, turns = (
+            draw.choice([400, 640, 35]),
+            draw.random() < 0.2,
+            draw.randint(0, 7),
+        )
+        for number in range(draw.randint(1, 6)):
+            run = folder / "runs" / f"{name}-s{number}"
+            fabricated.write_run(run, name, number)
+            path = run / "metrics.jsonl"
+            lines = [json.loads(text) for text in path.read_text().splitlines()]
+            lines[-1]["environment_steps"] = steps + draw.randint(0, 40)
+            if untrained:
+                lines = [line for line in lines if line["kind"] == "evaluation"][:1]
+                lines[0]["metrics"]["return"] = 0.25
+                record = json.loads((run / "run.json").read_text()) | {"updates": 0}
+                (run / "run.json").write_text(json.dumps(record))
+            elif draw.random() < 0.7:
+                for line in lines:
+                    if line["kind"] == "update":
+                        line["metrics"]["ada/grad_signal"] = draw.random()
+            fabricated.write_jsonl(path, lines)
+            if turns and not untrained:
+                told = [
+                    {
+                        "iteration": at,
+                        "turns": [critic_turn(draw, turn) for turn in range(turns)],
+                        "calibration": [],
+                    }
+                    for at in (1, 2)
+                ]
+                fabricated.write_jsonl(run / "critic.jsonl", told)
+
+
+@pytest.mark.parametrize("seed", range(18))
+def test_every_number_of_the_headline_is_in_the_tables(tmp_path: Path, seed: int) -> None:
+    made_up(tmp_path, seed)
+    headline, tabled, text = figures_of(tmp_path)
+    assert headline, text
+    assert headline - tabled == set(), text
+
+
+def share(mean: float) -> MeanEstimate:
+    return MeanEstimate(mean=mean, low=None, high=None, seeds=1)
+
+
+def summary(
+    turn: int,
+    explained: float | None,
+    ceiling: tuple[float, float, float] | None,
+    item_mean: float = 0.0,
+) -> TurnSummary:
+    return TurnSummary(
+        turn=turn,
+        explained=None if explained is None else share(explained),
+        r2=None,
+        item_mean=share(item_mean),
+        ceiling=ceiling,
+    )
+
+
+NONE = (-0.01, -0.02, 0.0)
+
+
+def test_a_ceiling_of_one_turn_is_not_that_of_another() -> None:
+    """Two turns of 3,000 joint actions: the second turn's histories are all different, so that
+    nothing bounds what the critic explains there."""
+    sentence = judged("collm_cc", [summary(0, -0.1, NONE), summary(1, 0.851, None)], 2.0)
+    assert sentence == (
+        "collm_cc: noise limits learning (2 times the gradient in a step); at turn 0 a critic can "
+        "explain none of it, and this critic explains none of it; at turn 1 how much a critic can "
+        "explain is unknown, because no joint history occurred twice, and this critic explains up "
+        "to 0.851."
+    )
+
+
+def test_each_turn_is_compared_with_its_own_ceiling_and_item_means() -> None:
+    turns = [summary(0, 0.5, (0.8, 0.7, 0.9)), summary(1, 0.1, (0.6, 0.5, 0.7), item_mean=0.4)]
+    first, second = judged("x", turns, None).partition("; at turn 1 ")[::2]
+    assert "does not test" not in first and "means by item" not in first
+    assert second == (
+        "a critic can explain up to 0.6 of it, and this critic explains up to 0.1, so this turn "
+        "does not test whether a critic helps; means by item explain 0.4 (critic.baseline: item)."
+    )
+
+
+def test_a_critic_beyond_the_measured_ceiling_is_told_as_such() -> None:
+    assert judged("x", [summary(0, 0.5, (0.1, 0.02, 0.2))], 2.0).endswith(
+        "a critic can explain little of it (at most 0.1); this critic explains up to 0.5, which is "
+        "above the interval of what can be explained, [0.02, 0.2]."
+    )
+
+
+def test_turns_of_one_judgement_are_named_together() -> None:
+    turns = [summary(turn, -0.1, NONE) for turn in (0, 1, 2)]
+    assert judged("x", [*turns, summary(3, None, None)], 2.0).endswith(
+        "; at turns 0, 1 and 2 a critic can explain none of it, and this critic explains none of "
+        "it; at turn 3 all returns were equal."
+    )
+
+
+def test_of_many_turns_those_with_the_largest_shares_are_told() -> None:
+    turns = [summary(turn, (turn + 1) / 10, None) for turn in range(7)]
+    sentence = judged("x", turns, 2.0)
+    assert re.findall(r"at turn (\d)", sentence) == ["3", "4", "5", "6"]
+    assert sentence.endswith("; the table has the other turns.")
