@@ -9,7 +9,10 @@ largest at the end.
 
 `--rows`: MARSHAL against MT-GRPO, SPIRAL, a fixed opponent that plays an equilibrium and a bonus
 for each reply (Tables 3, 7, 10 and 12), all with `kl 0.5, refresh 10`. A legal reply is one word,
-so what Eq. 4 pays for short ones is a constant for each turn.
+so what Eq. 4 pays for short ones is a constant for each turn. First with the weights of the paper's
+Eq. 2 and 3 (1/P, 1/G and 1/K), which `marshal` has by default; then with every turn alike, as
+`advantage.equal_trajectories: false` has it. All other tables have every turn alike where they do
+not say "Eq. 3".
 
 `--roles`: a mean of returns for each role against one for both (MARSHAL, Figure 6), where player_0
 pays player_1 a fee for each hand: no choice changes it, so the game stays as it is and the roles'
@@ -116,6 +119,13 @@ def draw(rng: np.random.Generator, policy: Any, games: int) -> Any:
     return rng.multinomial(games, weights / weights.sum()).astype(float)
 
 
+def trajectory_weights(drawn: Any, drawn_1: Any) -> Any:
+    """Eq. 3's weights 1/(P G K), times the number of games by ending: of player_0's first turns, of
+    player_1's turns and of player_0's second turns."""
+    by_game = drawn / (2 * drawn.sum() * (1 + TWICE))
+    return np.concatenate([by_game, drawn_1 / (2 * drawn_1.sum()), by_game[TWICE]])
+
+
 def standardised(rewards: Any, count: Any) -> Any:
     """Rewards of a turn less their mean, in deviations; 0 where nobody reached it."""
     if not count.sum():
@@ -171,9 +181,6 @@ def run(
         own = first_turn - (won / turns if by_role else pooled)
         own_again = again - (won / turns if by_role else pooled)
         others = reply - (lost / drawn_1.sum() if by_role else pooled)
-        if equal_trajectories:
-            share = turns / (drawn.sum() * (1 + TWICE))
-            own, own_again = own * share, own_again * share
         if method == "mt_grpo":
             own_again = standardised(again, drawn * TWICE)
             own = standardised(np.where(TWICE, bonus, paid + bonus), drawn) + TWICE * own_again
@@ -183,6 +190,9 @@ def run(
             others = reply - lost / drawn_1.sum()
         advantage = np.concatenate([own, others, own_again[TWICE]])
         count = np.concatenate([drawn, drawn_1, drawn[TWICE]])
+        weight = count / count.sum()
+        if equal_trajectories:
+            weight = trajectory_weights(drawn, drawn_1)
         old = log_policy(logits)[state, action]
         behind = np.exp(log_policy(reference))[state, action]
         for _ in range(epochs):
@@ -196,7 +206,7 @@ def run(
             spread = -(policy * logs).sum(1, keepdims=True)
             terms += fade * entropy * (policy * (logs + spread))[state]
             gradient = np.zeros((12, 2))
-            np.add.at(gradient, state, terms * (count / count.sum())[:, None])
+            np.add.at(gradient, state, terms * weight[:, None])
             steps += 1
             first = 0.9 * first + 0.1 * gradient
             second = 0.999 * second + 0.001 * gradient**2
@@ -214,13 +224,16 @@ CASES: dict[str, dict[str, Any]] = {
     "entropy 0.05": {"entropy": 0.05},
     "entropy 0.5, fading": {"entropy": 0.5, "anneal": True},
     "kl 0.5 to the start, fading": {"kl": 0.5, "anneal": True},
-    "kl 0.5, refresh 10, equal trajectories": {
-        "kl": 0.5,
-        "refresh": 10,
-        "equal_trajectories": True,
+    **{
+        f"kl 0.5, refresh 10, {named}{games} games": {
+            "kl": 0.5,
+            "refresh": 10,
+            "games": games,
+            "equal_trajectories": weighed,
+        }
+        for named, weighed in (("Eq. 3, ", True), ("", False))
+        for games in (512, 2048, 131072)
     },
-    "kl 0.5, refresh 10": {"kl": 0.5, "refresh": 10},
-    "kl 0.5, refresh 10, 2048 games": {"kl": 0.5, "refresh": 10, "games": 2048},
 }
 
 
@@ -235,20 +248,39 @@ ROWS: dict[str, dict[str, Any]] = {
 }
 
 
+def rows(seeds: int) -> None:
+    """The rows with Eq. 3's weights and without; differences are paired by the seed."""
+    for named, weighed in (("Eq. 3's weights", True), ("every turn alike", False)):
+        print(f"| {named} | start | 1/4 | 1/2 | 3/4 | end | end less `marshal`'s, 95% interval |")
+        print("|---|---|---|---|---|---|---|")
+        first: Any = None
+        for name, settings in ROWS.items():
+            played = [run(s, equal_trajectories=weighed, **settings)[:5] for s in range(seeds)]
+            runs = np.array(played)
+            first = runs[:, -1] if first is None else first
+            gap = estimate(list(runs[:, -1] - first))
+            assert gap is not None
+            told = "" if name == "marshal" else f"{gap.mean:+.3f} [{gap.low:+.3f}, {gap.high:+.3f}]"
+            cells = " | ".join(f"{value:.3f}" for value in runs.mean(0))
+            print(f"| `{name}` | {cells} | {told} |", flush=True)
+        print()
+
+
 def roles(seeds: int) -> None:
     """A mean by role against one for both, by the fee; differences are paired by the seed."""
-    print("| fee | by role | pooled | pooled less by role, 95% interval |\n|---|---|---|---|")
-    for fee in (0.0, 0.5, 1.0, 2.0):
+    print("| weights | fee | by role | pooled | pooled less by role, 95% interval |")
+    print("|---|---|---|---|---|")
+    for weighed, fee in itertools.product((True, False), (0.0, 0.5, 1.0, 2.0)):
+        held = {"kl": 0.5, "refresh": 10, "fee": fee, "equal_trajectories": weighed}
         apart, pooled = (
-            np.array(
-                [run(s, kl=0.5, refresh=10, by_role=by_role, fee=fee)[-1] for s in range(seeds)]
-            )
+            np.array([run(s, by_role=by_role, **held)[-1] for s in range(seeds)])
             for by_role in (True, False)
         )
         gap = estimate(list(pooled - apart))
         assert gap is not None
         print(
-            f"| {fee} | {apart.mean():.3f} | {pooled.mean():.3f} | "
+            f"| {'Eq. 3' if weighed else 'turns alike'} | {fee} | "
+            f"{apart.mean():.3f} | {pooled.mean():.3f} | "
             f"{gap.mean:+.3f} [{gap.low:+.3f}, {gap.high:+.3f}] |",
             flush=True,
         )
@@ -260,13 +292,13 @@ def main() -> None:
     parser.add_argument("--roles", action="store_true", help="a mean by role against one for both")
     parser.add_argument("--rows", action="store_true", help="Tables 3, 7, 10 and 12 of MARSHAL")
     given = parser.parse_args()
-    if given.roles:
-        roles(given.seeds)
+    if given.roles or given.rows:
+        (roles if given.roles else rows)(given.seeds)
         return
     print(
         "| settings | start | 1/4 | 1/2 | 3/4 | end | largest end |\n|---|---|---|---|---|---|---|"
     )
-    for name, settings in (ROWS if given.rows else CASES).items():
+    for name, settings in CASES.items():
         runs = np.array([run(seed, **settings)[:5] for seed in range(given.seeds)])
         cells = " | ".join(f"{value:.3f}" for value in runs.mean(0))
         print(f"| {name} | {cells} | {runs[:, -1].max():.3f} |", flush=True)

@@ -10,7 +10,7 @@ if __name__ == "__main__":
         {
             "name": "marshal",
             "loss": {"kl": 0.5, "reference_update_every": 10},
-            "advantage": {"equal_trajectories": False},
+            "advantage": {"equal_trajectories": False},  # every turn alike: not the paper's Eq. 3
         },
         models={"player": {"path": "embedded-tiny", "learning_rate": 3e-3, "schedule": "cosine"}},
         agents={"*": {"model": "player", "sampling": {"max_tokens": 4}}},

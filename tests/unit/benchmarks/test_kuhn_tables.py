@@ -7,7 +7,19 @@ import numpy as np
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "benchmarks"))
-from kuhn_tables import EQUILIBRIUM, PAID, chances, nash_conv, run, seated, standardised
+from kuhn_tables import (
+    EQUILIBRIUM,
+    PAID,
+    TWICE,
+    chances,
+    nash_conv,
+    run,
+    seated,
+    standardised,
+    trajectory_weights,
+)
+
+from colearn.advantage.self_play_groups import equal_trajectories
 
 UNIFORM = np.full((12, 2), 0.5)
 
@@ -38,3 +50,36 @@ def test_self_play_against_the_equilibrium_alone_does_not_reach_it():
     settings = {"kl": 0.5, "refresh": 10}
     played, fixed = (run(0, **settings, fixed=fixed)[-1] for fixed in (False, True))
     assert played < 0.15 < fixed
+
+
+def test_the_weights_of_eq_3_are_those_of_the_librarys_class():
+    """Three games: player_0's second move is reached in two of them. Per group of a role, the class
+    multiplies an action by N / (G K), and the loss divides by N and by the two roles."""
+    twice, once = int(np.flatnonzero(TWICE)[0]), int(np.flatnonzero(~TWICE)[0])
+    drawn = np.zeros(len(TWICE))
+    drawn[twice], drawn[once] = 2, 1
+    first, reply, again = np.split(trajectory_weights(drawn, drawn), [30, 60])
+    # 1 / (P G K) with P = 2 roles, G = 3 games, and K = 2 or 1 turns, times the number of games
+    assert first[[twice, once]] == pytest.approx([2 / 12, 1 / 6])
+    assert again[: TWICE[: twice + 1].sum()].sum() == pytest.approx(2 / 12)
+    assert reply[[twice, once]] == pytest.approx([2 / 6, 1 / 6])
+    assert first.sum() + again.sum() + reply.sum() == pytest.approx(1)
+    actions = {(0, 1, "a"): 1.0, (0, 3, "a"): 1.0, (1, 1, "a"): 1.0, (1, 3, "a"): 1.0}
+    actions |= {(2, 1, "a"): 1.0}
+    keys = {(place, "a"): "group" for place in range(3)}
+    shipped = equal_trajectories(actions, keys)
+    mine = [shipped[place, 1, "a"] / (2 * len(actions)) for place in (0, 2)]
+    assert mine == pytest.approx([first[twice] / 2, first[once]])
+
+
+def test_with_eq_3s_weights_the_claims_of_tables_3_and_10_hold_and_the_rest_is_no_equilibrium():
+    settings = {"kl": 0.5, "refresh": 10, "equal_trajectories": True}
+    others = ({"fixed": True}, {"method": "mt_grpo"})
+    plain, fixed, by_turn = (
+        np.mean([run(seed, **settings, **other)[-1] for seed in range(4)])
+        for other in ({}, *others)
+    )
+    assert plain < min(fixed, by_turn)
+    many = {"games": 131072, "kl": 0.5, "refresh": 10}
+    weighed, alike = (run(0, **many, equal_trajectories=on)[-1] for on in (True, False))
+    assert alike < 0.05 < weighed
