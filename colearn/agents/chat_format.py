@@ -232,6 +232,14 @@ class ChatFormat:
         those in front of `tokens`."""
         return self._decoder.context(before, tokens)
 
+    def is_open(self, tokens: Sequence[int], text: str) -> bool:
+        """Whether a following token may change the text of these tokens."""
+        return self._decoder.is_open(tokens, text)
+
+    def spelled(self, token: int) -> bytes:
+        """Return the bytes of a token's own spelling."""
+        return self._decoder.spelled(token)
+
     def opened_reasoning(self, observation: str) -> str:
         """Return the text that opens reasoning at the end of a prompt, before the action. Returns
         '' if the prompt does not open reasoning."""

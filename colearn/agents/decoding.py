@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
+from functools import cache
 from typing import TYPE_CHECKING
 
 from colearn.text.reasoning import TOKENS
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 _NAMED = ("bos", "eos", "unk", "sep", "pad", "cls", "mask")
+_HALF = "\ufffd"
+"""Replacement character that a decoder writes for an incomplete character."""
+_BYTE = re.compile(r"<0x([0-9A-F]{2})>")
 _TAG = re.compile(r"<(/?)([A-Za-z][\w.:-]*)>")
 
 
@@ -50,6 +54,15 @@ class AnswerDecoder:
             (*end_ids, *markers, *(token for token in named if token is not None))
         )
         """Token ids that are no part of an answer's text."""
+        names_of_bytes = [f"<0x{byte:02X}>" for byte in range(256)]
+        found = tokenizer.convert_tokens_to_ids(names_of_bytes)
+        self._bytes = {
+            token
+            for token, name in zip(found, names_of_bytes, strict=True)
+            if token is not None and tokenizer.convert_ids_to_tokens(token) == name
+        }
+        """Tokens of single bytes. A decoder reads consecutive ones together: a byte that completes
+        no character turns all of them into replacement characters."""
         self._reasoning = {
             token: TOKENS[name]
             for token, name in special.items()
@@ -74,6 +87,25 @@ class AnswerDecoder:
         those in front of `tokens`."""
         return () if self.channels is None else self.channels.context(before, tokens)
 
+    def is_open(self, tokens: Sequence[int], text: str) -> bool:
+        """Whether a following token may change the text of these tokens."""
+        last = next((token for token in reversed(tokens) if token not in self.omitted), None)
+        return text.endswith(_HALF) or last in self._bytes
+
+    def spelled(self, token: int) -> bytes:
+        """Return the bytes of a token's own spelling. They are exact for a byte-level vocabulary
+        and for tokens of single bytes."""
+        name = None if token in self.omitted else self._tokenizer.convert_ids_to_tokens(token)
+        if name is None:
+            return b""
+        byte = _BYTE.fullmatch(name)
+        if byte:
+            return bytes.fromhex(byte[1])
+        letters = _byte_letters()
+        if all(letter in letters for letter in name):
+            return bytes(letters[letter] for letter in name)
+        return name.replace("\u2581", " ").encode()
+
     def _plain(self, tokens: tuple[int, ...]) -> str:
         kept = [token for token in tokens if token not in self.omitted]
         if not kept:
@@ -82,6 +114,14 @@ class AnswerDecoder:
         return self._tokenizer.decode(
             kept, skip_special_tokens=False, clean_up_tokenization_spaces=False
         )
+
+
+@cache
+def _byte_letters() -> dict[str, int]:
+    """The byte for each letter of byte-level vocabularies."""
+    from transformers.convert_slow_tokenizer import bytes_to_unicode
+
+    return {letter: byte for byte, letter in bytes_to_unicode().items()}
 
 
 def _is_tag(name: str, names: Collection[str]) -> bool:

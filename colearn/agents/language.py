@@ -21,6 +21,7 @@ from colearn.errors import ConfigError
 from colearn.types import Action, Observation
 
 from .chat_format import ChatFormat
+from .token_bytes import token_bytes
 from .token_limit import within_limits
 
 
@@ -107,8 +108,8 @@ class Language(Player):
     def read(self, observation: Observation, last: Action | None) -> Observation:
         return with_tokens(self.spec.chat_format, observation, last)
 
-    def spell(self, action: Action) -> Sequence[str]:
-        return [self.spec.chat_format.decode((token,)) for token in action.tokens]
+    def spell(self, action: Action) -> Sequence[bytes]:
+        return token_bytes(self.spec.chat_format, action.tokens)
 
     def at(self, done: float) -> Language:
         if self.spec.training_temperature is None:

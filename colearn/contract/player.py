@@ -99,8 +99,9 @@ class Player(ABC):
         `last`. If `last` is None, the observation begins a new context."""
         return observation
 
-    def spell(self, action: Action) -> Sequence[str]:
-        """The text of each token of an action; empty for players without tokens."""
+    def spell(self, action: Action) -> Sequence[bytes]:
+        """The bytes that each token contributes to the text of an action; empty for players without
+        tokens."""
         return ()
 
     def at(self, done: float) -> Player:

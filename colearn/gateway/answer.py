@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import Any
 
 from colearn.client.completion import FINISH_REASONS
-from colearn.client.protocol.tool_call_text import message, read_calls, write_answer
+from colearn.client.protocol.logprobs import logprob_entry
+from colearn.client.protocol.tool_call_text import content_spans, message, write_answer
 from colearn.contract import SampledAction
+from colearn.text.spans import Span, joined, shares
 
 from .state import GatewayCall
 
@@ -20,11 +23,12 @@ def completion(call: GatewayCall, sampled: SampledAction) -> tuple[dict[str, Any
     """
     action = sampled.action
     text = _cut(action.text, () if call.prompt.limits is None else call.prompt.limits.stop)
-    content, calls = read_calls(text, call.offered, several=call.several)
+    spans, calls = content_spans(text, call.offered, several=call.several)
+    content = joined(text, spans)
     choice = {
         "index": 0,
         "message": message(content, calls),
-        "logprobs": _logprobs(sampled) if call.logprobs else None,
+        "logprobs": _logprobs(sampled, text, spans) if call.logprobs else None,
         "finish_reason": "tool_calls" if calls else FINISH_REASONS[action.finish],
     }
     body = {
@@ -52,12 +56,17 @@ def _usage(sampled: SampledAction) -> dict[str, int]:
     }
 
 
-def _logprobs(sampled: SampledAction) -> dict[str, Any] | None:
-    texts = () if sampled.player is None else sampled.player.spell(sampled.action)
-    if not texts:
+def _logprobs(sampled: SampledAction, text: str, spans: Sequence[Span]) -> dict[str, Any] | None:
+    """Returns the tokens' log-probabilities. A token's `bytes` are its contribution to the content,
+    which `spans` are in `text`, the answer up to a stop string."""
+    action = sampled.action
+    pieces = () if sampled.player is None else sampled.player.spell(action)
+    if not pieces:
         return None
+    opened = action.text.encode().removesuffix(b"".join(pieces))
+    _, *written = shares([opened, *pieces], text, spans)
     content = [
-        {"token": text, "logprob": logprob, "bytes": list(text.encode()), "top_logprobs": []}
-        for text, logprob in zip(texts, sampled.action.logprobs, strict=True)
+        logprob_entry(piece.decode("utf-8", "replace"), share, logprob)
+        for piece, share, logprob in zip(pieces, written, action.logprobs, strict=True)
     ]
     return {"content": content, "refusal": None}

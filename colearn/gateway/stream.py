@@ -21,7 +21,8 @@ class Streamed:
     """The answer to one request as a stream.
 
     An answer that may call functions is sent in one piece, because the calls are parsed once the
-    answer is complete.
+    answer is complete. So is an answer with log-probabilities, which are those of its content: text
+    in front of a stray `</think>` turns out to be reasoning after it would have been sent.
     """
 
     def __init__(self, body: ChatRequest) -> None:
@@ -30,7 +31,7 @@ class Streamed:
         self._loop = asyncio.get_running_loop()
         self._parts: asyncio.Queue[str | None] = asyncio.Queue()
         """The parts of the answer's text, in order. None means that the answer is complete."""
-        self.listener: Listener | None = None if body.offered else self._put
+        self.listener: Listener | None = None if body.offered or body.logprobs else self._put
         """Callback that receives the text; it may be called from any thread."""
 
     def watch(self, pending: PendingRequest) -> None:

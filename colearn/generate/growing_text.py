@@ -4,21 +4,8 @@ can remove."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
 
-_HALF = "\ufffd"
-"""Replacement character that a decoder writes for an incomplete character."""
-
-
-class Decoder(Protocol):
-    """The methods of a chat format that decode an answer in parts."""
-
-    def decode(self, tokens: tuple[int, ...]) -> str:
-        """Return the text of sampled tokens."""
-
-    def context(self, before: Sequence[int], tokens: Sequence[int]) -> tuple[int, ...]:
-        """Return the tokens that `decode` needs in front of what follows `tokens`. `before` are
-        those in front of `tokens`."""
+from colearn.agents.token_bytes import Decoder, WholeCharacters
 
 
 def held_back(text: str, stops: Sequence[str]) -> int:
@@ -38,17 +25,13 @@ class GrowingText:
     Stop strings in `own_stops` end the answer and stay in its text, as in training. Stop strings in
     `cut_stops` end the answer and are removed from its text. Concatenating the strings that `push`
     and `finish` return gives the final `text`, which equals the decoded answer if no stop string
-    was removed. Each step decodes only the tokens after the last whole character, with those that
-    they depend on.
+    was removed.
     """
 
     def __init__(self, chat: Decoder, own_stops: Sequence[str], cut_stops: Sequence[str]) -> None:
-        self._chat = chat
+        self._chat, self._characters = chat, WholeCharacters(chat)
         self._own, self._cut = tuple(own_stops), tuple(cut_stops)
         self._longest = max((len(stop) for stop in (*self._own, *self._cut)), default=0)
-        self._tokens: list[int] = []
-        self._before = self._read = 0  # decoded together: tokens[before:]; settled: up to read
-        self._context: tuple[int, ...] = ()  # in front of tokens[before:]
         self._settled = ""
         self._given = 0
         self.stopped = False
@@ -64,28 +47,20 @@ class GrowingText:
 
     def push(self, token: int) -> str:
         """Append a token; returns the text that became final."""
-        self._tokens.append(token)
-        settled = self._tokens[self._before : self._read]
-        old = self._chat.decode((*self._context, *settled))
-        new = self._chat.decode((*self._context, *self._tokens[self._before :]))
+        tail, whole = self._characters.push(token)
         searched = max(0, len(self._settled) - self._longest + 1)
-        tail = new[len(old) :]
-        if not new.endswith(_HALF):
+        if whole:
             self._settled += tail
-            self._context = self._chat.context(self._context, settled)
-            self._before, self._read = self._read, len(self._tokens)
             tail = ""
         self._look(self._settled + tail, searched)
         return self._give(self._safe())
 
     def finish(self) -> str:
         """Return the rest of the text."""
-        if self.cut_at is None:
-            text = self._chat.decode(tuple(self._tokens))
-            if text.startswith(self._settled[: self._given]):
-                self._settled = text
-            return self._give(len(self._settled))
-        return self._give(self.cut_at)
+        text = self._chat.decode(self._characters.tokens)
+        if text.startswith(self.text):
+            self._settled = text
+        return self._give(len(self._settled) if self.cut_at is None else self.cut_at)
 
     def _look(self, text: str, searched: int) -> None:
         cuts = [place for stop in self._cut if (place := text.find(stop, searched)) >= 0]

@@ -11,12 +11,13 @@ from colearn.client.completion import FINISH_REASONS
 from colearn.client.protocol.errors import ServeError
 from colearn.client.protocol.events import event
 from colearn.client.protocol.schema import ChatRequest
-from colearn.client.protocol.tool_call_text import Call, message, read_calls
+from colearn.client.protocol.tool_call_text import Call, content_spans, message, read_calls
 from colearn.generate.job import Choice, Job, TokenDrawn
 from colearn.text.reasoning import AnswerStream
+from colearn.text.spans import Span, joined
 from colearn.types import Finish
 
-from .spelling import Spelling
+from .spelling import SpelledStream, Spelling
 
 
 class ChatAnswer:
@@ -42,6 +43,7 @@ class ChatAnswer:
         self._parts = [AnswerStream() for _ in job.choices]
         for part in self._parts:
             part.push(opened)
+        self._spelled = [SpelledStream(spelling, opened) for _ in job.choices if spelling]
         self._head = {
             "id": f"chatcmpl-{secrets.token_hex(12)}",
             "created": int(time.time()),
@@ -72,57 +74,70 @@ class ChatAnswer:
         calls can be parsed."""
         if self._asked.offered:
             return None
+        if self._spelled:
+            return self._spelled_chunk(
+                token.choice, *self._spelled[token.choice].push(token), usage
+            )
         content = self._parts[token.choice].push(token.text)
-        if not content and self._spelling is None:
+        if not content:
             return None
-        logprobs = self._logprobs([(token.id, token.logprob, token.top)])
-        return self._chunk(token.choice, {"content": content}, logprobs, None, usage)
+        return self._chunk(token.choice, {"content": content}, None, None, usage)
 
     def ended(self, choice: int, finish: Finish, usage: bool) -> bytes:
         """Returns the last chunks: a chunk with the text that was held back, if there is any, and a
         chunk with the finish reason."""
         reason = FINISH_REASONS[finish]
-        content, calls = self._read(self.job.choices[choice].text)
+        text = self._opened + self.job.choices[choice].text
+        spans, calls = self._read(text)
+        content = joined(text, spans)
         if self._asked.offered:
             delta = message(content, calls)
             delta.pop("refusal")
             for number, call in enumerate(delta.get("tool_calls", ())):
                 call["index"] = number
-            logprobs = self._all_logprobs(self.job.choices[choice])
+            logprobs = self._logprobs(self.job.choices[choice], text, spans)
             chunk = self._chunk(choice, delta, logprobs, None, usage)
             reason = "tool_calls" if calls else reason
+        elif self._spelled:
+            tail, entries = self._spelled[choice].finish(text, spans)
+            chunk = self._spelled_chunk(choice, tail, entries, usage) or b""
         else:
             tail = self._parts[choice].finish(content)
             chunk = self._chunk(choice, {"content": tail}, None, None, usage) if tail else b""
         return chunk + self._chunk(choice, {}, None, reason, usage)
 
-    def _read(self, text: str) -> tuple[str, list[Call]]:
-        return read_answer(self._opened + text, self._asked)
+    def _read(self, text: str) -> tuple[list[Span], list[Call]]:
+        """Returns the parts of the text that are the content, and the calls."""
+        offered, several = _offered(self._asked)
+        return content_spans(text, offered, several=several)
 
     def counted(self) -> bytes:
         """Returns the chunk with the token counts, which ends a stream with `include_usage`."""
         return event({**self._chunk_head(), "choices": [], "usage": self.usage()})
 
     def _choice(self, number: int, choice: Choice) -> dict[str, Any]:
-        content, calls = self._read(choice.text)
+        text = self._opened + choice.text
+        spans, calls = self._read(text)
         return {
             "index": number,
-            "message": message(content, calls),
-            "logprobs": self._all_logprobs(choice),
+            "message": message(joined(text, spans), calls),
+            "logprobs": self._logprobs(choice, text, spans),
             "finish_reason": "tool_calls" if calls else FINISH_REASONS[choice.finish],
             "colearn": {"token_ids": choice.tokens, "finish": choice.finish},
         }
 
-    def _all_logprobs(self, choice: Choice) -> dict[str, Any] | None:
-        tops = choice.top or [()] * len(choice.tokens)
-        return self._logprobs(list(zip(choice.tokens, choice.logprobs, tops, strict=True)))
-
-    def _logprobs(
-        self, tokens: Sequence[tuple[int, float, Sequence[tuple[int, float]]]]
-    ) -> dict[str, Any] | None:
+    def _logprobs(self, choice: Choice, text: str, spans: Sequence[Span]) -> dict[str, Any] | None:
         if self._spelling is None:
             return None
-        return {"content": [self._spelling.entry(*entry) for entry in tokens], "refusal": None}
+        return {"content": self._spelling.whole(choice, text, spans), "refusal": None}
+
+    def _spelled_chunk(
+        self, choice: int, content: str, entries: list[dict[str, Any]], usage: bool
+    ) -> bytes | None:
+        if not entries:
+            return None
+        logprobs = {"content": entries, "refusal": None}
+        return self._chunk(choice, {"content": content}, logprobs, None, usage)
 
     def _chunk_head(self) -> dict[str, Any]:
         return {**self._head, "object": "chat.completion.chunk"}
@@ -143,8 +158,13 @@ class ChatAnswer:
 
 def read_answer(text: str, request: ChatRequest) -> tuple[str, list[Call]]:
     """Returns the content and the calls of an answer to a request."""
-    offered = [function.name for function in request.offered]
-    return read_calls(text, offered, several=request.parallel_tool_calls is not False)
+    offered, several = _offered(request)
+    return read_calls(text, offered, several=several)
+
+
+def _offered(request: ChatRequest) -> tuple[list[str], bool]:
+    """Returns the names of the offered functions, and whether an answer may call several."""
+    return [function.name for function in request.offered], request.parallel_tool_calls is not False
 
 
 def failure(error: ServeError) -> bytes:

@@ -86,7 +86,7 @@ class Service:
             idle=None,
         )
         self.sessions = Sessions(limits.max_sessions, limits.session_idle)
-        self.spelling = Spelling(agent.decoder.tokenizer)
+        self.spelling = Spelling(agent.decoder)
         self.opened_reasoning = agent.decoder.opened_reasoning("")
         """The text with which every prompt opens reasoning; '' if prompts do not open reasoning."""
         self._created = int(time.time())

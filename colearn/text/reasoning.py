@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from .spans import Span, joined
+
 OPEN, CLOSE = "<think>", "</think>"
 TOKENS = {
     OPEN: OPEN,
@@ -50,16 +52,21 @@ def without_reasoning(text: str) -> str:
     A block without a closing mark was truncated and extends to the end. A closing mark without an
     opening mark ends reasoning that began before the text.
     """
-    answer: list[str] = []
+    return joined(text, answer_spans(text))
+
+
+def answer_spans(text: str) -> list[Span]:
+    """Return the parts of a text that `without_reasoning` keeps."""
+    answer: list[Span] = []
     inside, end = False, 0
     for mark in _MARK.finditer(text):
         closes = _closes(mark)
         if closes and not inside:
             answer.clear()
         elif not inside:
-            answer.append(text[end : mark.start()])
+            answer.append((end, mark.start()))
         inside, end = not closes, mark.end()
-    return "".join(answer) if inside else "".join((*answer, text[end:]))
+    return answer if inside else [*answer, (end, len(text))]
 
 
 def is_balanced(text: str) -> bool:
@@ -98,7 +105,7 @@ class AnswerStream:
     def push(self, part: str) -> str:
         """Add a part of the text, and return the part of the answer that has become final."""
         self._text += part
-        answer = without_reasoning(self._text[: len(self._text) - _held(self._text)])
+        answer = without_reasoning(self._text[: len(self._text) - held_mark(self._text)])
         if not answer.startswith(self._sent):
             self._sent = ""
         return self._give(answer)
@@ -113,7 +120,7 @@ class AnswerStream:
         return tail
 
 
-def _held(text: str) -> int:
+def held_mark(text: str) -> int:
     """Length of the longest suffix of a text that may be the start of a reasoning mark."""
     longest = max(map(len, TOKENS)) - 1
     for length in range(min(longest, len(text)), 0, -1):

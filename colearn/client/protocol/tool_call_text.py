@@ -15,7 +15,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from colearn.text.json_value import read_json
-from colearn.text.reasoning import without_reasoning
+from colearn.text.reasoning import answer_spans
+from colearn.text.spans import Span, inside, joined, stripped
 
 TOOL_CALL = re.compile(r"<tool_call>(.*?)(?:</tool_call>|\Z)", re.S)
 """Pattern of a call. The closing tag may be missing, since some samplers use it as a stop
@@ -58,22 +59,33 @@ def read_calls(text: str, offered: Collection[str], *, several: bool) -> tuple[s
     Removes the reasoning, including any calls in the reasoning. A call remains text if the call
     cannot be parsed or if its function is not offered.
     """
-    text = without_reasoning(text)
+    spans, calls = content_spans(text, offered, several=several)
+    return joined(text, spans), calls
+
+
+def content_spans(
+    text: str, offered: Collection[str], *, several: bool
+) -> tuple[list[Span], list[Call]]:
+    """Returns the parts of the text that are the content, and the calls, as `read_calls` does."""
+    answered = answer_spans(text)
+    answer = joined(text, answered)
     calls: list[Call] = []
-    outside: list[str] = []
+    outside: list[Span] = []
     end = 0
-    for match in TOOL_CALL.finditer(text):
+    for match in TOOL_CALL.finditer(answer):
         if calls and not several:
             break
         call = _parse_call(match[1])
         if call is None or call[0] not in offered:
             continue
-        outside.append(text[end : match.start()])
+        outside += inside(answered, end, match.start())
         end = match.end()
         calls.append(call)
-    if not (calls and not several):
-        outside.append(text[end:])
-    return "".join(outside).strip() if calls else text, calls
+    if not calls:
+        return answered, calls
+    if several:
+        outside += inside(answered, end, len(answer))
+    return stripped(text, outside), calls
 
 
 def message(text: str, calls: Sequence[Call]) -> dict[str, Any]:

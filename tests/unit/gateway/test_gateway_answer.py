@@ -26,9 +26,9 @@ class Speller(Player):
     async def act(self, request: ActionRequest) -> list[TokenAnswer]:
         raise NotImplementedError
 
-    def spell(self, action: Action) -> Sequence[str]:
+    def spell(self, action: Action) -> Sequence[bytes]:
         self.spelled += 1
-        return ["blue", "!"]
+        return [b"blue", b"!"]
 
 
 @pytest.mark.parametrize("asked", [True, False])

@@ -65,7 +65,7 @@ def test_a_stream_with_tools_has_the_log_probabilities_of_the_whole_answer() -> 
     choice = job.choices[0]
     choice.text, choice.tokens, choice.logprobs = "ab", [100, 101], [-0.5, -0.25]
     choice.top = [((100, -0.5),), ((101, -0.25),)]
-    one = ChatAnswer("ada", job, Spelling(byte_tokenizer()), asked("look"))
+    one = ChatAnswer("ada", job, Spelling(ChatFormat(byte_tokenizer())), asked("look"))
     drawn = [
         TokenDrawn(0, 100, -0.5, choice.top[0], "a"),
         TokenDrawn(0, 101, -0.25, choice.top[1], "b"),

@@ -8,6 +8,7 @@ import pytest
 from tiny import byte_tokenizer
 
 from colearn.agents import ChatFormat
+from colearn.agents.token_bytes import token_bytes
 from colearn.generate.growing_text import GrowingText
 from colearn.serve.spelling import Spelling
 
@@ -16,7 +17,7 @@ CHAT = ChatFormat(byte_tokenizer())
 
 def ids(text: str | bytes) -> list[int]:
     raw = text.encode() if isinstance(text, str) else text
-    letters = {Spelling(CHAT.tokenizer)._spelt(n)[1]: n for n in range(len(CHAT.tokenizer))}
+    letters = {CHAT.spelled(n): n for n in range(len(CHAT.tokenizer))}
     return [letters[bytes([byte])] for byte in raw]
 
 
@@ -69,13 +70,11 @@ def test_an_own_stop_stays_and_ends() -> None:
 
 @pytest.mark.parametrize("text", ("é", "€", "a", " "))
 def test_bytes_of_tokens_are_exact(text: str) -> None:
-    spelling = Spelling(CHAT.tokenizer)
-    entries = [spelling.entry(token, -1.0, ()) for token in ids(text)]
-    assert [byte for entry in entries for byte in entry["bytes"]] == list(text.encode())
+    assert token_bytes(CHAT, ids(text)) == [bytes([byte]) for byte in text.encode()]
 
 
 def test_an_end_token_has_a_name_and_no_bytes() -> None:
-    entry = Spelling(CHAT.tokenizer).entry(CHAT.end_id, -1.0, ())
+    entry = Spelling(CHAT).entry(CHAT.end_id, -1.0, (), b"", b"", first=False)
     assert (entry["token"], entry["bytes"]) == ("<|end|>", [])
 
 
