@@ -5,11 +5,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import isfinite
 from typing import Any
 
 from colearn.contract import Better, Callback, EvaluateEvent, Headline, StartEvent
 from colearn.errors import ConfigError, nearest
+from colearn.record.fields import finite
 from colearn.registry import own_function
 from colearn.text.notes import speaks
 from colearn.text.real_number import real_number
@@ -70,8 +70,8 @@ class EarlyStopping(Callback):
 
     def _judge(self, value: float, headline: Headline) -> str | None:
         """Reason why the run ends with this metric value; None if the run continues. A value that
-        is not finite is passed over, as it is after a resume, since no record holds it."""
-        if not isfinite(value):
+        no record holds is passed over, as it is after a resume."""
+        if finite(value) is None:
             return None
         watched = self._watched(headline)
         sign, name = watched.sign, watched.metric

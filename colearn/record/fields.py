@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
@@ -10,16 +9,21 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 import colearn
 from colearn.contract import Headline
 
+from .limits import LARGEST, MOST
+
 
 def finite(value: Any) -> float | None:
-    """The value as a float; None for NaN, infinities and anything that is not a number."""
-    if isinstance(value, int | float) and math.isfinite(value):
+    """The value as a float; None for NaN, numbers beyond `LARGEST`, and anything that is not a
+    number."""
+    if isinstance(value, int | float) and abs(value) <= LARGEST:
         return float(value)
     return None
 
 
 Number = Annotated[float | None, BeforeValidator(finite)]
-Count = Annotated[int, Field(ge=0)]
+Count = Annotated[int, Field(ge=0, le=MOST)]
+Seconds = Annotated[float, Field(ge=0, le=LARGEST)]
+Bounded = Annotated[float, Field(ge=-LARGEST, le=LARGEST)]
 Metrics = dict[str, Number]
 
 
@@ -60,7 +64,7 @@ class Progress(BaseModel):
     updates: Count = 0
     """Number of optimiser steps; if models have schedules of their own, of the model with the
     most."""
-    wall_seconds: Annotated[float, Field(ge=0)] = 0.0
+    wall_seconds: Seconds = 0.0
     """Seconds spent training, without evaluations."""
     evaluated: int | None = None
     """Iteration of the last evaluation."""
@@ -95,7 +99,7 @@ class RunRecord(RecordFields):
     version: Version
     started: str
     """Time of the last start or resumption, ISO 8601."""
-    wall_seconds: Annotated[float, Field(ge=0)]
+    wall_seconds: Seconds
     peak_memory_bytes: Count
     iterations: Count
     rollouts: Count
@@ -110,12 +114,12 @@ class RunRecord(RecordFields):
     updates: Count
     changes: tuple[str, ...] = ()
     """Files that changed before the run was resumed, as `field: file`."""
-    optimum: float | None = None
+    optimum: Number = None
     """The task's highest possible return, if known."""
     headline: Headline = Headline()
     """Metric that selects the best checkpoint and ranks the run."""
     best: Best | None = None
-    costs: dict[str, float] = {}
+    costs: dict[str, Bounded] = {}
     """Total usage of the task's services, such as the number of `judge calls`, including usage
     before the run was resumed."""
     first: Metrics
@@ -132,7 +136,7 @@ class Line(RecordFields):
     environment_steps: Count
     generated_tokens: Count
     updates: Count
-    wall_seconds: Annotated[float, Field(ge=0)]
+    wall_seconds: Seconds
     metrics: Metrics
     """Value of each metric; None if the value was not finite."""
 

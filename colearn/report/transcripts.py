@@ -9,6 +9,7 @@ from colearn.contract.picture import Picture
 from colearn.errors import CheckpointError
 from colearn.record import Episode
 from colearn.record.folder import EPISODES
+from colearn.record.limits import LONGEST_DRAWING, LONGEST_TEXT
 from colearn.report.draw_picture import Drawing
 
 from .source import Source
@@ -111,4 +112,31 @@ def _read(episode: Episode, folder: Path) -> PicturedEpisode:
             f"{folder / EPISODES}: a picture of item '{episode.item}' cannot be read "
             f"({error or type(error).__name__}); delete the run's folder and run it again"
         ) from None
-    return PicturedEpisode(record=episode, pictures=pictures)
+    return PicturedEpisode(record=_shortened(episode), pictures=pictures)
+
+
+def _shortened(episode: Episode) -> Episode:
+    """The episode with texts of at most `LONGEST_TEXT` characters."""
+    turns = (
+        turn.model_copy(
+            update={
+                side: {agent: _short(text) for agent, text in getattr(turn, side).items()}
+                for side in ("observations", "actions")
+            }
+        )
+        for turn in episode.turns
+    )
+    drawing = episode.drawing
+    return episode.model_copy(
+        update={
+            "item": _short(episode.item),
+            "picture": None if episode.picture is None else _short(episode.picture),
+            "drawing": None if drawing and len(drawing) > LONGEST_DRAWING else drawing,
+            "turns": tuple(turns),
+        }
+    )
+
+
+def _short(text: str) -> str:
+    more = len(text) - LONGEST_TEXT
+    return text if more <= 0 else f"{text[:LONGEST_TEXT]} ... ({more:,} more in {EPISODES})"

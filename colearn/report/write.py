@@ -6,6 +6,7 @@ from collections import Counter
 from pathlib import Path
 
 from colearn.record.files import published
+from colearn.record.limits import MOST_CURVES
 from colearn.report.draw_picture import Drawing
 
 from .curves import calibration_svg, panel_svg, small_svg, training_svg, write_curves
@@ -141,12 +142,15 @@ def _more_curves(summary: Summary) -> dict[str, list[tuple[str, str]]]:
         "Training objective": objective,
         "Diagnostics": updates,
     }
-    return {
-        title: [
-            (small_svg({n: curve for n, curve in enumerate(curves) if curve is not None}), caption)
+    drawn: dict[str, list[tuple[str, str]]] = {}
+    for title, group in groups.items():
+        known = {
+            caption: {n: curve for n, curve in enumerate(curves) if curve is not None}
             for caption, curves in group.items()
-            if any(curve is not None for curve in curves)
-        ]
-        for title, group in groups.items()
-        if any(curve is not None for curves in group.values() for curve in curves)
-    }
+        }
+        captions = [caption for caption, curves in known.items() if curves]
+        if len(captions) > MOST_CURVES:
+            title += f" ({MOST_CURVES} of {len(captions)}; all are in summary.json)"
+        if captions:
+            drawn[title] = [(small_svg(known[c]), c) for c in captions[:MOST_CURVES]]
+    return drawn

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import resource
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import fabricated_runs as fabricated
 import pytest
 
 from colearn.cli import main
+from colearn.errors import CheckpointError
+from colearn.record import RunFolder
 from colearn.record.files import published, write_text
 from colearn.report import write_report
 from colearn.report.episode_page import write_episode_page
@@ -90,6 +94,60 @@ def test_a_folder_in_place_of_a_file_is_one_line(
     with pytest.raises(SystemExit) as stop:
         main()
     assert stop.value.code == 2
+
+
+def changed_lines(path: Path, change: Callable[[dict[str, Any]], None]) -> None:
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    for line in lines:
+        change(line)
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+
+
+@pytest.mark.parametrize(
+    "size", [1e308, -1e308, 10**400, float("inf")], ids=["1", "-1", "digits", "inf"]
+)
+def test_a_metric_without_bounds_counts_as_not_finite(folder: Path, size: float) -> None:
+    changed_lines(folder / "metrics.jsonl", lambda line: line["metrics"].update(huge=size, a=1e99))
+    for line in RunFolder(folder).lines():
+        assert (line.metrics["huge"], line.metrics["a"]) == (None, 1e99)
+
+
+def test_metrics_of_any_size_do_not_end_the_report(folder: Path) -> None:
+    def change(line: dict[str, Any]) -> None:
+        sign = 1 if line["iteration"] % 2 else -1
+        line["metrics"].update(huge=sign * 1e308, large=sign * 1e100, level=1e100)
+
+    changed_lines(folder / "metrics.jsonl", change)
+    write_report(folder)
+    (run,) = json.loads((folder / "summary.json").read_text())["runs"]
+    assert set(run["evaluations"]["metrics.level"]) == {1e100}
+    assert set(run["evaluations"]["metrics.huge"]) == {None}
+
+
+def test_a_count_without_bounds_is_one_line(folder: Path) -> None:
+    changed_lines(folder / "metrics.jsonl", lambda line: line.update(environment_steps=10**400))
+    with pytest.raises(CheckpointError, match=r"metrics.jsonl:1: environment_steps: .*less than"):
+        write_report(folder)
+
+
+def test_a_page_is_bounded_whatever_the_run_wrote(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An item of 5 MB, and more metrics than a page draws."""
+    long = "x" * (5 * 10**6)
+
+    def lengthen(line: dict[str, Any]) -> None:
+        line.update(item=long, picture=long, drawing=f"<svg>{long}</svg>")
+        for turn in line["turns"]:
+            turn.update(observations={"ada": long}, actions={"ada": long})
+
+    monkeypatch.setattr("colearn.report.write.MOST_CURVES", 2)
+    more = {f"metric {number}": 1.0 for number in range(5)}
+    changed_lines(folder / "episodes.jsonl", lengthen)
+    changed_lines(folder / "metrics.jsonl", lambda line: line["metrics"].update(more))
+    page = write_report(folder).read_text()
+    assert len(page) < 2 * 10**6 and "4,980,000 more in episodes.jsonl" in page
+    assert "(2 of " in page and "all are in summary.json)" in page
 
 
 def test_what_fails_leaves_no_folder(tmp_path: Path) -> None:

@@ -1,0 +1,16 @@
+"""Limits of what is read from a run's files, so that no file of a run can end or fill a report."""
+
+from __future__ import annotations
+
+LARGEST = 1e100
+"""Largest absolute value of a number that is used: sums of squares of such numbers are finite. A
+larger metric counts as not finite."""
+MOST = 2**63 - 1
+"""Largest count."""
+LONGEST_TEXT = 20_000
+"""Maximum number of characters of a text (an item, an observation, an action, a picture) that a
+page shows."""
+LONGEST_DRAWING = 1_000_000
+"""Maximum number of characters of an episode's SVG that a page shows."""
+MOST_CURVES = 100
+"""Maximum number of metrics that a page draws in one section; all are in summary.json."""
