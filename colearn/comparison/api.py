@@ -10,7 +10,7 @@ from rich.console import Console
 from colearn.config import Config
 from colearn.record.place import check_place, held_folder, named_folder
 
-from .check import check_plans
+from .check import check_plans, tell_large_iterations
 from .claim import check_claim, claim
 from .launch import Command, Failure, early_forks, launch_jobs, launched_runs, raise_failures
 from .plan import Plan, make_plan
@@ -48,6 +48,7 @@ def compare(
         check_place(folder)
         check_claim(plan, folder)
         check_plans([plan])
+        tell_large_iterations(plan)
         with held_folder(folder):
             claim(plan, folder, command_line)
             jobs = launched_runs(plan, folder)

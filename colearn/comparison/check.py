@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable
 
 from colearn.config import ResolvedRun
+from colearn.text.notes import note
 
 from .plan import Plan
 
@@ -22,6 +23,24 @@ def check_plans(plans: Iterable[Plan]) -> None:
             if needs not in checked:
                 checked.add(needs)
                 _check(run)
+
+
+def tell_large_iterations(plan: Plan, task: str = "") -> None:
+    """Report on stderr the algorithms whose first iteration may exceed the budget, so that their
+    runs do not end at equal environment steps. `task`: the plan's task in a suite."""
+    from colearn.rollout.size import oversized
+    from colearn.rollout.task_calls import items_of
+
+    for label, run in plan.resolved.items():
+        line = oversized(
+            run.task,
+            items_of(run.task, "train"),
+            run.parts.rollout,
+            episodes=run.config.train.episodes,
+            budget=run.budget,
+        )
+        if line is not None:
+            note(f"{task}{'/' if task else ''}{label}: train.environment_steps: {line}")
 
 
 def _needs(run: ResolvedRun) -> str:

@@ -14,7 +14,7 @@ from colearn.record.place import check_place, held_folder, named_folder
 from colearn.report import write_report
 from colearn.report.suite_report import print_suite_table, write_suite_report
 
-from .check import check_plans
+from .check import check_plans, tell_large_iterations
 from .claim import check_claim, claim
 from .launch import Command, launch_jobs, launched_runs, raise_failures
 from .plan import Plan, make_plan
@@ -47,6 +47,8 @@ def compare_suite(
     for task, plan in plans.items():
         check_claim(plan, folder / task)
     check_plans(plans.values())
+    for task, plan in plans.items():
+        tell_large_iterations(plan, task)
     console = console or Console()
     with held_folder(folder):
         for task, plan in plans.items():

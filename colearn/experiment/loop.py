@@ -21,6 +21,7 @@ from colearn.models.load import resolve_device
 from colearn.record import Best, Progress, RunFolder, RunRecord, RunWriter
 from colearn.record.place import named_folder
 from colearn.rollout.counts import Counts
+from colearn.rollout.size import oversized
 from colearn.rollout.task_calls import items_of
 from colearn.text.budget import exceeds, large_iteration
 from colearn.text.notes import note
@@ -303,12 +304,13 @@ class Experiment:
     def _iteration(self) -> dict[str, float]:
         updater = self.assembly.updater
         assert updater is not None, "a run without an updater is over"
+        told = self.progress.iteration > 0 or self._tell_large_iteration()
         started = time.perf_counter()
         with self._kept_if_lost():
             trees, counts = self.experience.take(self._at, pool=self._pool)
         rolled = time.perf_counter()
         budget = self.assembly.run.config.train.environment_steps
-        if self.progress.iteration == 0 and exceeds(counts.joint_actions, budget):
+        if not told and exceeds(counts.joint_actions, budget):
             size = f"{counts.joint_actions:,}"
             note(f"train.environment_steps: {large_iteration(size, budget)}")
         self.listeners.rollout(trees)
@@ -317,6 +319,21 @@ class Experiment:
                 self.assembly.host.rest()
         with self._kept_if_lost(), self.interruption.held(at_once=not self._abandons):
             return self._update(updater, trees, counts, started, rolled)
+
+    def _tell_large_iteration(self) -> bool:
+        """Report on stderr, before the first rollout, that one iteration may exceed the budget.
+        Returns whether it was reported."""
+        run = self.assembly.run
+        line = oversized(
+            run.task,
+            self.episodes.items,
+            run.parts.rollout,
+            episodes=run.config.train.episodes,
+            budget=run.budget,
+        )
+        if line is not None:
+            note(f"train.environment_steps: {line}")
+        return line is not None
 
     @property
     def _abandons(self) -> bool:

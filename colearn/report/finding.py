@@ -133,6 +133,20 @@ def budget_note(label: str, budget: int | None, used: Sequence[int]) -> str:
     )
 
 
+def unequal_note(used: Mapping[str, Sequence[int]]) -> str:
+    """Returns a sentence that the algorithms' final values belong to numbers of environment steps
+    that differ by more than a tenth; "" if they do not. `used`: the steps of each run's last
+    evaluation, by label; runs that learn nothing make no steps and are passed over."""
+    means = {label: sum(steps) / len(steps) for label, steps in used.items() if any(steps)}
+    if len(means) < 2 or not exceeds(max(means.values()), min(means.values())):
+        return ""
+    fewest, *_, most = sorted(means, key=means.__getitem__)
+    return (
+        "The final values are not compared at equal environment steps; the fewest steps are those "
+        f"of {fewest}, the most those of {most}."
+    )
+
+
 def changes_note(changes: Sequence[str]) -> str:
     """Returns a sentence that the runs were made with different files; "" if they were not."""
     if not changes:

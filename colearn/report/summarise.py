@@ -21,7 +21,7 @@ from colearn.statistics.over_seeds import (
 )
 
 from .critic_worth import critic_summary
-from .finding import budget_note, changes_note, compare_pairs, headline
+from .finding import budget_note, changes_note, compare_pairs, headline, unequal_note
 from .repeats import independent, repeats_note
 from .source import Source
 from .summary import (
@@ -88,6 +88,7 @@ def summarise(source: Source) -> Summary:
     sentences = [
         headline({k: (c.first, c.last, c.gain) for k, c in changes.items()}, pairs, judged),
         *(budget_note(k, budget, _steps(v)) for k, v in groups.items()),
+        unequal_note({label: _steps(runs) for label, runs in groups.items()}),
         changes_note(source.changes),
         *(repeats_note(k, len(runs), len(groups[k])) for k, runs in finished.items()),
         *(a.critic.sentence for a in algorithms.values() if a.critic is not None),

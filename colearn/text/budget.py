@@ -6,7 +6,7 @@ _TOLERATED = 1.1
 """Share of the budget up to which a longer run is not mentioned."""
 
 
-def exceeds(steps: float, budget: int) -> bool:
+def exceeds(steps: float, budget: float) -> bool:
     """Whether a number of environment steps is more than a tenth beyond the budget."""
     return steps > _TOLERATED * budget
 

@@ -104,8 +104,9 @@ def test_an_iteration_beyond_the_budget_is_told_before_a_run_and_in_it(
     words = ("--algorithm", "wide", "--out", str(tmp_path / "run"))
     code, _, err = colearn("train", config, *words)
     line = (
-        "note: train.environment_steps: one iteration has 24 environment steps, the budget is 8, "
-        "and an iteration is never cut; lower train.episodes, or raise train.environment_steps"
+        "note: train.environment_steps: one iteration has up to 24 environment steps, the budget "
+        "is 8, and an iteration is never cut; lower train.episodes, or raise "
+        "train.environment_steps"
     )
     assert code == 0 and err.splitlines().count(line) == 1
 

@@ -5,7 +5,7 @@ import json
 import fabricated_runs as fabricated
 import pytest
 
-from colearn.report.finding import budget_note
+from colearn.report.finding import budget_note, unequal_note
 from colearn.report.source import read_source
 from colearn.report.summarise import summarise
 
@@ -37,3 +37,13 @@ def test_the_headline_has_the_note_of_the_algorithm_that_exceeds_the_budget(tmp_
     headline = summarise(read_source(tmp_path)).headline
     assert "magrpo made 640 environment steps with a budget of 400" in headline
     assert "collm_cc made" not in headline
+
+
+def test_final_values_at_unequal_steps_are_told_as_such():
+    """1,360 steps of 320 beside 320; runs that learn nothing make none."""
+    assert unequal_note({"collm_cc": [320, 320], "magrpo": [1360, 1360], "untrained": [0]}) == (
+        "The final values are not compared at equal environment steps; the fewest steps are those "
+        "of collm_cc, the most those of magrpo."
+    )
+    assert unequal_note({"collm_cc": [320], "magrpo": [340]}) == ""
+    assert unequal_note({"magrpo": [1360], "untrained": [0]}) == ""

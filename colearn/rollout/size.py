@@ -1,0 +1,97 @@
+"""Bounds the number of joint actions of an iteration before its first episode."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from colearn.contract import DecPOMDP, Rollout, horizon_of
+from colearn.contract.optional import ProgramEpisodes
+from colearn.contract.rollout import Round
+from colearn.contract.seeding import derive_rng
+from colearn.contract.task_errors import item_name
+from colearn.text.budget import exceeds, large_iteration
+from colearn.types import Node, Observation
+
+from .shapes import Aligned
+from .task_calls import begin, observations
+
+_READ = 16
+"""Number of items whose horizons are read; some tasks generate items on demand."""
+
+
+def oversized(
+    task: DecPOMDP[Any, Any], items: Sequence[Any], shape: Rollout, *, episodes: int, budget: int
+) -> str | None:
+    """Returns a line if one iteration may exceed the budget of environment steps by more than a
+    tenth, else None. `budget`: 0 if the algorithm does not learn."""
+    steps = largest_iteration(task, items, shape, episodes) if budget else None
+    if steps is None or not exceeds(steps, budget):
+        return None
+    return large_iteration(f"up to {steps:,}", budget)
+
+
+def largest_iteration(
+    task: DecPOMDP[Any, Any], items: Sequence[Any], shape: Rollout, episodes: int
+) -> int | None:
+    """Returns the number of joint actions of an iteration if no episode ends before its horizon.
+    Returns None for tasks whose episodes are programs, which rarely reach the horizon."""
+    if ProgramEpisodes.of(task).program or not len(items):
+        return None
+    horizon = max(horizon_of(task, item) for item in items[: min(episodes, _READ)])
+    agents = tuple(task.agents)
+    if not all(isinstance(tree, Aligned) for tree in _trees(shape, items[0], agents)):
+        name = item_name(items[0])  # the size of a node depends on who acts there
+        state = begin(task, items[0], derive_rng("size"), name)
+        agents = tuple(observations(task, state, name)) or agents
+    return episodes * sum(
+        joint_actions(tree, agents, horizon) for tree in _trees(shape, items[0], agents)
+    )
+
+
+def joint_actions(shape: Rollout, acting: Sequence[str], horizon: int) -> int:
+    """Returns the number of joint actions of a tree whose branches all reach the horizon. At every
+    node, the same agents act."""
+    nodes = [_node(acting, turn) for turn in range(horizon)]
+    total, width = 0, 1
+    for node in nodes:
+        children, continuing = _expand(shape, node)
+        total += width * children
+        width *= continuing
+    if shape.revisits:
+        further = shape.further(nodes, [1.0] * horizon, _rng())
+        total += sum(max(counts.values()) * (horizon - turn) for turn, counts in further.items())
+    return total
+
+
+def _expand(shape: Rollout, node: Node[Any]) -> tuple[int, int]:
+    """Returns the numbers of a node's children, and of those that continue."""
+    counts, tried = shape.samples(node), list[Round]()
+    while (following := shape.next_round(node, counts, tried, _rng())) is not None:
+        if not following.joint_actions:
+            break
+        credits = [dict.fromkeys(node.acting, 0.0) for _ in following.joint_actions]
+        tried.append(Round(following.joint_actions, following.candidate_of, credits))
+    children = sum(len(executed.joint_actions) for executed in tried)
+    return children, len(shape.continues(node, tried, _rng()))
+
+
+def _trees(shape: Rollout, item: Any, agents: Sequence[str]) -> Sequence[Rollout]:
+    return shape.trees(item, agents, _rng())
+
+
+def _rng() -> np.random.Generator:
+    return derive_rng("size")
+
+
+def _node(acting: Sequence[str], turn: int) -> Node[Any]:
+    return Node(
+        index=turn,
+        parent=turn - 1 if turn else None,
+        path=(0,) * turn,
+        state=None,
+        observations={agent: Observation("") for agent in acting},
+        acted=dict.fromkeys(acting, turn),
+    )
