@@ -30,6 +30,7 @@ from colearn.models.critic_folder import (
 from colearn.models.folders import base_folders, with_folders
 from colearn.models.load import load_tokenizer, read_config, resolve_device
 from colearn.models.network import Network
+from colearn.models.saved_folder import save_tokenizer
 from colearn.record import RunFolder, open_run
 from colearn.record.folder import TREES
 from colearn.record.recorded_tree import tree_of
@@ -201,7 +202,7 @@ def write_fitted(fitted: Fitted, key: NetworkKey, folder: Path) -> CriticManifes
         **head_numbers(network.head),
     )
     save_critic(network, folder, dtype=manifest.dtype, base=None, pad=tokenizer.pad_token_id)
-    tokenizer.save_pretrained(folder)
+    save_tokenizer(tokenizer, folder)
     manifest.write(folder)
     return manifest
 

@@ -43,6 +43,8 @@ def export_run(
     Errors: CheckpointError for a run that cannot be read, ConfigError for everything else; both are
     raised before `to` is changed.
     """
+    from colearn.models.saved_folder import read_by_4
+
     from .card import model_card
     from .run_reader import read_trained
     from .weights import check_adapter
@@ -57,7 +59,13 @@ def export_run(
         for agent, folder in folders.items():
             manifest = _manifest(trained, agent, adapter, dtype)
             exact = _write_agent(trained, manifest, folder)
-            card = model_card(trained, manifest, comparison=comparison_folder, exact=exact)
+            card = model_card(
+                trained,
+                manifest,
+                comparison=comparison_folder,
+                exact=exact,
+                needs_5=not adapter and not read_by_4(folder),
+            )
             manifest.write(folder)
             finish_folder(folder, card)
     return {agent: Path(to) / agent for agent in trained.agents}
@@ -102,6 +110,7 @@ def _write_agent(trained: Trained, manifest: AgentManifest, folder: Path) -> boo
     the token ids of training."""
     from colearn.agents import ChatFormat
     from colearn.models.load import load_end_ids, load_tokenizer
+    from colearn.models.saved_folder import copy_processors, save_tokenizer
 
     from .template import spells_training, write_template
     from .weights import load_actor, save_adapter, save_merged
@@ -120,7 +129,8 @@ def _write_agent(trained: Trained, manifest: AgentManifest, folder: Path) -> boo
         save_merged(network, folder, manifest.dtype)
     save_generation_config(settings.sampling.deployed, chat, folder)
     tokenizer.chat_template = template
-    tokenizer.save_pretrained(folder)
+    save_tokenizer(tokenizer, folder)
+    copy_processors(path, folder)
     return spells_training(tokenizer, chat)
 
 

@@ -26,12 +26,18 @@ from .usage import usage
 
 
 def model_card(
-    trained: Trained, manifest: AgentManifest, *, comparison: Path | None, exact: bool
+    trained: Trained,
+    manifest: AgentManifest,
+    *,
+    comparison: Path | None,
+    exact: bool,
+    needs_5: bool,
 ) -> str:
     """The model card as Markdown with the YAML header of a model hub. It contains the names of the
     team's other agents, but none of their text.
 
-    `exact`: whether the chat template produces exactly the token ids of training.
+    `exact`: whether the chat template produces exactly the token ids of training. `needs_5`:
+    whether transformers 4 cannot read the model.
     """
     model = trained.run.config.models[trained.run.config.agents[manifest.agent].model]
     scores = read_scores(trained, comparison)
@@ -41,7 +47,12 @@ def model_card(
         _introduction(trained, manifest),
         _training(trained, manifest, model),
         _evaluation(trained, scores),
-        usage(manifest, rank=model.lora.rank if model.lora else None, exact=exact),
+        usage(
+            manifest,
+            rank=model.lora.rank if model.lora else None,
+            exact=exact,
+            needs_5=needs_5,
+        ),
     ]
     return "\n".join(parts)
 

@@ -10,13 +10,17 @@ _RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)
 """Values that vLLM accepts for --max-lora-rank."""
 
 
-def usage(manifest: AgentManifest, *, rank: int | None, exact: bool) -> str:
+def usage(manifest: AgentManifest, *, rank: int | None, exact: bool, needs_5: bool = False) -> str:
     """Return text on how to serve and load the folder, with commands to run inside the folder.
     `rank`: rank of the adapter. `exact`: whether the chat template produces exactly the token ids
-    of training."""
+    of training. `needs_5`: whether transformers 4 cannot read the model."""
     adapter = manifest.weights == "adapter"
     base = f'{json.dumps(manifest.base)}, dtype="{manifest.dtype}"'
-    loading = _PEFT.format(base=base) if adapter else _TRANSFORMERS
+    loading = (
+        _PEFT.format(base=base)
+        if adapter
+        else f"With transformers {_5 if needs_5 else _4}:\n{_LOAD}"
+    )
     parts = [
         _COLEARN.format(agent=manifest.agent),
         loading,
@@ -79,9 +83,10 @@ colearn serve . --port 8000     # {agent}
 ```
 """
 
-_TRANSFORMERS = """\
-With transformers:
+_4 = "4 or 5"
+_5 = "5 (version 4 has no names for the rotary settings of this model, and fails)"
 
+_LOAD = """
 ```python
 from transformers import AutoModelForCausalLM, AutoTokenizer
 

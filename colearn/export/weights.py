@@ -14,6 +14,7 @@ from colearn.learn.checkpoint_network import checkpoint_network
 from colearn.models.load import DTYPES
 from colearn.models.merging import merged
 from colearn.models.network import Network
+from colearn.models.saved_folder import save_model
 
 from .run_reader import Trained
 
@@ -42,7 +43,7 @@ def save_merged(network: Network, folder: Path, dtype: str) -> None:
     model: Any = base.causal.float()
     if network.adapter is not None:
         model = merged(base.model, network.adapter)
-    model.to(DTYPES[dtype]).save_pretrained(folder)
+    save_model(model.to(DTYPES[dtype]), folder)
 
 
 def save_adapter(network: Network, folder: Path, base: str) -> None:

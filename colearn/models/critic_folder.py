@@ -24,6 +24,7 @@ from colearn.text.masking import masked_settings
 from .load import DTYPES
 from .merging import merged
 from .network import Network, ValueHead
+from .saved_folder import save_model
 
 CRITIC, HEAD = "critic.json", "value_head.safetensors"
 
@@ -179,7 +180,7 @@ def save_critic(
     setattr(model, model.base_model_prefix, causal.base_model)
     model.score = nn.Linear(score.shape[1], 1, bias=False)
     model.score.weight = nn.Parameter(score)
-    model.to(DTYPES[dtype]).save_pretrained(folder)
+    save_model(model.to(DTYPES[dtype]), folder)
 
 
 def load_head(folder: Path, head: ValueHead, field: str) -> None:

@@ -22,6 +22,7 @@ from colearn.text.notes import note
 from .adapter_folder import adapter_base, bottom, is_adapter, tokenizer_path
 from .digests import file_digests, settings_digests
 from .load import load_base, load_tokenizer, read_config
+from .saved_folder import copy_processors, save_model, save_tokenizer
 
 _NAME = "merged"
 
@@ -61,7 +62,7 @@ def _write(path: str, base: str, folder: Path, field: str) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what matters in them is checked
             merged_model = merged(_adapted(causal, path), _NAME)
-        merged_model.save_pretrained(folder)
+        save_model(merged_model, folder)
     except MemoryError:
         raise
     except Exception as error:  # noqa: BLE001 - a damaged adapter raises nearly anything
@@ -69,7 +70,8 @@ def _write(path: str, base: str, folder: Path, field: str) -> None:
             f"{field}: cannot merge the adapter {path[:200]} into its base {base[:200]} "
             f"({reason_of(error)}); merge them with peft and name the merged folder"
         ) from None
-    load_tokenizer(tokenizer_path(path, field), field=field).save_pretrained(folder)
+    save_tokenizer(load_tokenizer(tokenizer_path(path, field), field=field), folder)
+    copy_processors(base, folder)
     settings = Path(path) / "generation_config.json"
     if settings.is_file():
         shutil.copy(settings, folder)

@@ -59,6 +59,7 @@ def _saved(model: Any, tokenizer: Any, field: str) -> dict[str, Any]:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
     from colearn.models.digests import file_digests
+    from colearn.models.saved_folder import save_model, save_tokenizer
 
     if not isinstance(model, PreTrainedModel) or not isinstance(tokenizer, PreTrainedTokenizerBase):
         raise ConfigError(
@@ -70,11 +71,11 @@ def _saved(model: Any, tokenizer: Any, field: str) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix=".saving-", dir=above) as place:
         folder = Path(place) / "model"
         try:
-            model.save_pretrained(folder)
+            save_model(model, folder)
         except ValueError as error:  # settings of its generation_config that contradict each other
             reason = " ".join(str(error).split())
             raise ConfigError(f"{field}: the model cannot be saved: {reason:.200}") from None
-        tokenizer.save_pretrained(folder)
+        save_tokenizer(tokenizer, folder)
         digests = json.dumps(file_digests(str(folder), field), sort_keys=True)
         final = (
             above / f"{type(model).__name__}-{hashlib.sha256(digests.encode()).hexdigest()[:16]}"

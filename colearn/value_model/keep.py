@@ -12,6 +12,7 @@ from colearn.learn.checkpoint_network import checkpoint_network
 from colearn.models.critic_folder import CriticManifest, head_numbers, named_part, save_critic
 from colearn.models.folders import base_folders
 from colearn.models.load import load_tokenizer, read_config
+from colearn.models.saved_folder import save_tokenizer
 from colearn.record.checkpoints import Checkpoint
 
 from .item_means import ItemMeans
@@ -58,7 +59,7 @@ def keep_critic(
         **head_numbers(network.head),
     )
     save_critic(network, folder, dtype=manifest.dtype, base=base, pad=tokenizer.pad_token_id)
-    tokenizer.save_pretrained(folder)
+    save_tokenizer(tokenizer, folder)
     manifest.write(folder)
     return manifest
 

@@ -65,7 +65,9 @@ def train(folder: Path, config: dict[str, Any]) -> Path:
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return save_model(tmp_path_factory.mktemp("model"))
+    folder = tmp_path_factory.mktemp("model")
+    (folder / "preprocessor_config.json").write_text('{"size": 28}')
+    return save_model(folder)
 
 
 @pytest.fixture(scope="module")
@@ -344,7 +346,7 @@ def test_a_folder_holds_these_files_and_no_others(
         "adapters": {"adapter_config.json", "adapter_model.safetensors"},
     }[kind]
     both = {"generation_config.json", "tokenizer.json", "tokenizer_config.json", "README.md"}
-    both |= {"chat_template.jinja", "agent.json", "SHA256SUMS"}
+    both |= {"chat_template.jinja", "agent.json", "SHA256SUMS", "preprocessor_config.json"}
     to = request.getfixturevalue(kind)
     assert sorted(path.name for path in to.iterdir()) == ["ada", "ben"]
     for agent in ROLES:

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 import torch
-from tiny import register, save_model
-from transformers import AutoModelForCausalLM, AutoTokenizer
+from tiny import SIZES, byte_tokenizer, register, save_model
+from transformers import AutoModelForCausalLM, AutoTokenizer, Qwen3MoeConfig, Qwen3MoeForCausalLM
 
 from colearn.agents import ChatFormat
 from colearn.config import Config, LoRASettings, ModelSettings, load_config
@@ -227,3 +227,37 @@ def test_targets_that_are_not_taught_are_one_line(
     changed = config.model_copy(update={"models": {"*": chosen}})
     with pytest.raises(ConfigError, match=r"^models\.ada\.lora\.targets: [^\n]+$"):
         fine_tune(changed, data, tmp_path / "taught", **ONE_PASS)
+
+
+@pytest.mark.parametrize("lora", [None, {"rank": 2, "targets": ["q_proj"]}])
+def test_a_taught_model_keeps_its_settings_and_its_reader_of_images(
+    lora: dict[str, Any] | None, config: Config, tmp_path: Path
+) -> None:
+    """The trainer turns the cache off, asks for the routers' logits and aligns special tokens."""
+    base = tmp_path / "base"
+    experts = Qwen3MoeConfig(
+        **SIZES,
+        vocab_size=len(byte_tokenizer()),
+        num_experts=4,
+        num_experts_per_tok=2,
+        moe_intermediate_size=16,
+    )
+    experts.rope_parameters["rope_theta"] = 1e6
+    model = Qwen3MoeForCausalLM(experts)
+    model.generation_config.eos_token_id = [1, 2]
+    model.save_pretrained(base)
+    byte_tokenizer().save_pretrained(base)
+    (base / "preprocessor_config.json").write_text('{"size": 28}')
+    rows = [{"role": "user", "content": "hello"}, {"role": "assistant", "content": "yes"}]
+    data = tmp_path / "dialogues.jsonl"
+    data.write_text(json.dumps({"agent": "ada", "messages": rows}))
+    settings = {"path": str(base)} | ({} if lora is None else {"lora": lora})
+    given = {**config.model_dump(exclude_unset=True), "models": {"*": settings}}
+    config = load_config(given)
+    taught = fine_tune(config, data, tmp_path / "out", epochs=1, learning_rate=1e-2, batch=1)["ada"]
+    for name in ("config.json", "generation_config.json"):
+        before, after = (json.loads((folder / name).read_text()) for folder in (base, taught))
+        assert {key: after.get(key) for key in before} == before
+    after = json.loads((taught / "config.json").read_text())
+    assert (after["rope_theta"], after["num_experts"], after["torch_dtype"]) == (1e6, 4, "float32")
+    assert (taught / "preprocessor_config.json").read_text() == '{"size": 28}'

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -20,6 +21,7 @@ from colearn.models.load import (
     resolve_device,
 )
 from colearn.models.merging import merged
+from colearn.models.saved_folder import copy_processors, save_model, save_tokenizer
 from colearn.models.torch_settings import use_threads
 from colearn.record.place import named_folder
 
@@ -127,6 +129,8 @@ def _train(
         device=arguments.device,
         field=f"models.{name}.path",
     )
+    # the trainer sets other values in both, for its own passes
+    settings, generation = map(copy.deepcopy, (base.causal.config, base.causal.generation_config))
     if model.lora is not None:
         try:
             base.add_seeded_adapter(_ADAPTER, model.lora, arguments.seed)
@@ -143,9 +147,11 @@ def _train(
             processing_class=tokenizer,
         )
         trainer.train()
+    base.causal.config, base.causal.generation_config = settings, generation
     trained = trainer.accelerator.unwrap_model(trainer.model)
     if model.lora is not None:
         trained = merged(trained, _ADAPTER)
-    trained.save_pretrained(out / name)
-    tokenizer.save_pretrained(out / name)
+    save_model(trained, out / name)
+    save_tokenizer(tokenizer, out / name)
+    copy_processors(model.path, out / name)
     return out / name

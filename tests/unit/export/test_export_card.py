@@ -11,14 +11,16 @@ from colearn.export import AgentManifest
 from colearn.export.usage import usage
 
 
-def told(*, exact: bool = True, rank: int | None = None, **changes: Any) -> str:
+def told(
+    *, exact: bool = True, rank: int | None = None, needs_5: bool = False, **changes: Any
+) -> str:
     fields: dict[str, Any] = {
         "agent": "ada",
         "task": "notes",
         "algorithm": "collm_cc",
         "weights": "merged",
     }
-    return usage(AgentManifest(**fields | changes), rank=rank, exact=exact)
+    return usage(AgentManifest(**fields | changes), rank=rank, exact=exact, needs_5=needs_5)
 
 
 def test_a_greedy_agent_is_greedy_in_vllm() -> None:
@@ -50,3 +52,8 @@ def test_stop_strings_are_told() -> None:
 def test_a_tokenizer_that_splits_conversations_otherwise_is_told() -> None:
     assert "other tokens than the turns one by one" in told(exact=False)
     assert "other tokens" not in told()
+
+
+def test_the_card_says_which_versions_of_transformers_read_the_folder() -> None:
+    assert "With transformers 4 or 5:\n" in told()
+    assert "With transformers 5 (version 4 has no names for" in told(needs_5=True)
