@@ -297,6 +297,7 @@ def _params(request: TokenRequest, end_ids: list[int]) -> Any:
         stop_token_ids=end_ids,
         ignore_eos=True,
         detokenize=bool(sampling.stop),
+        skip_special_tokens=False,  # a stop string may be a tag that is a special token
     )
 
 

@@ -289,6 +289,7 @@ class VLLMServerEngine(CheckedEngine):
                 "stop_token_ids": self.end_ids(request),
                 "ignore_eos": True,  # the request alone names the ids that end an action
                 "detokenize": bool(sampling.stop),
+                "skip_special_tokens": False,  # a stop string may be a tag that is one
             },
         }
 

@@ -49,6 +49,7 @@ def test_a_request_says_all_that_defines_its_draw(
             "stop_token_ids": [3, 9],
             "ignore_eos": True,
             "detokenize": True,
+            "skip_special_tokens": False,
         },
     }
 
