@@ -8,6 +8,7 @@ from typing import Any
 
 from colearn.errors import ColearnError, TaskError, line_of, printable, reason_of
 
+from .global_switches import guarded
 from .task import DecPOMDP
 
 TaskOrClass = DecPOMDP[Any, Any] | type[DecPOMDP[Any, Any]]
@@ -32,14 +33,16 @@ def asking(
 
 @contextmanager
 def calling(who: str) -> Iterator[None]:
-    """Context for a call of a user's code.
+    """Context for a call of a user's code. Global switches that the code changes are put back
+    (`guarded`).
 
     Errors: TaskError, which begins with `who` and names the source line, for any exception,
     including SystemExit and asyncio's CancelledError, which would end a branch as if it had been
     cancelled. ColearnErrors and KeyboardInterrupt propagate unchanged.
     """
     try:
-        yield
+        with guarded(who):
+            yield
     except (ColearnError, KeyboardInterrupt):
         raise
     except BaseException as error:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from math import nan
 from pathlib import Path
 from typing import Any, Literal
@@ -20,6 +20,7 @@ from colearn.contract import (
     Tracker,
     UpdateEvent,
 )
+from colearn.contract.global_switches import guarded
 from colearn.errors import ConfigError, nearest
 from colearn.record import Line, Progress, RunWriter
 from colearn.record.fields import CriticLine
@@ -64,7 +65,7 @@ class Listeners:
             *self._run.callbacks,
             *(build_tracker(tracker, folder.path, plain) for tracker in chosen),
         ):
-            with self._writing(callback):
+            with self._calling(callback):
                 callback.on_start(event)
             _check_stop(callback, event)
             self._started.append(callback)
@@ -75,7 +76,7 @@ class Listeners:
         close."""
         while self._started:
             callback = self._started.pop()
-            with self._writing(callback):
+            with self._calling(callback):
                 callback.on_end()
 
     def rollout(self, trees: Sequence[Tree[Any]]) -> None:
@@ -83,7 +84,8 @@ class Listeners:
             return
         event = RolloutEvent(**self._place, trees=trees)
         for callback in self._started:
-            callback.on_rollout(event)
+            with self._calling(callback):
+                callback.on_rollout(event)
             _check_stop(callback, event)
         self._heed(event)
 
@@ -119,7 +121,8 @@ class Listeners:
     def saved(self, checkpoint: Path) -> None:
         event = SaveEvent(**self._place, folder=self.writer.folder.path, checkpoint=checkpoint)
         for callback in self._started:
-            callback.on_save(event)
+            with self._calling(callback):
+                callback.on_save(event)
             _check_stop(callback, event)
         self._heed(event)
 
@@ -132,10 +135,14 @@ class Listeners:
             "task": self._run.task,
         }
 
-    def _writing(self, callback: Callback) -> AbstractContextManager[None]:
-        """Context in which a tracker's failed write, for example on a full disk, is the error of
-        the run's other files."""
-        return self.writer.writing() if isinstance(callback, Tracker) else nullcontext()
+    @contextmanager
+    def _calling(self, callback: Callback) -> Iterator[None]:
+        """Context for a call of a callback. Global switches that it changes are put back. A
+        tracker's failed write, for example on a full disk, is the error of the run's other
+        files."""
+        writing = self.writer.writing() if isinstance(callback, Tracker) else nullcontext()
+        with writing, guarded(f"callbacks: {type(callback).__name__}"):
+            yield
 
     def _tell_and_write(
         self, kind: Literal["update", "evaluation"], event: UpdateEvent | EvaluateEvent
@@ -147,7 +154,8 @@ class Listeners:
         trackers = [callback for callback in self._started if isinstance(callback, Tracker)]
         others = [callback for callback in self._started if not isinstance(callback, Tracker)]
         for callback in sorted(others, key=lambda callback: not callback.adds):
-            _tell(callback, event)
+            with self._calling(callback):
+                _tell(callback, event)
         if isinstance(event, EvaluateEvent):
             name, metrics = event.headline.metric, event.metrics
             if name not in metrics:
@@ -157,7 +165,7 @@ class Listeners:
             self.writer.episodes(event.episodes)
         self._line(kind, event.metrics)
         for tracker in trackers:
-            with self._writing(tracker):
+            with self._calling(tracker):
                 _tell(tracker, event)
         self._heed(event)
 

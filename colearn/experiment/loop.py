@@ -15,6 +15,7 @@ import torch
 
 from colearn.config import Config, build_algorithm, with_critic_baseline
 from colearn.contract import Services
+from colearn.contract.global_switches import Checkpoint, checked
 from colearn.contract.seeding import derive_seed
 from colearn.errors import ConfigError, ModelLost, ServerLost, WorkerLost
 from colearn.models.load import resolve_device
@@ -305,7 +306,8 @@ class Experiment:
         updater = self.assembly.updater
         assert updater is not None, "a run without an updater is over"
         told = self.progress.iteration > 0 or self._tell_large_iteration()
-        started = time.perf_counter()
+        staleness = self.assembly.run.config.train.staleness
+        started, switches = time.perf_counter(), Checkpoint(generating=staleness > 0)
         with self._kept_if_lost():
             trees, counts = self.experience.take(self._at, pool=self._pool)
         rolled = time.perf_counter()
@@ -314,11 +316,14 @@ class Experiment:
             size = f"{counts.joint_actions:,}"
             note(f"train.environment_steps: {large_iteration(size, budget)}")
         self.listeners.rollout(trees)
+        switches.check("the code of the task or of the algorithm's parts")
         if not self.assembly.run.config.train.staleness:
             with self._kept_if_lost():
                 self.assembly.host.rest()
         with self._kept_if_lost(), self.interruption.held(at_once=not self._abandons):
-            return self._update(updater, trees, counts, started, rolled)
+            metrics = self._update(updater, trees, counts, started, rolled)
+        switches.check("the code of the algorithm's parts")
+        return metrics
 
     def _tell_large_iteration(self) -> bool:
         """Report on stderr, before the first rollout, that one iteration may exceed the budget.
@@ -397,7 +402,8 @@ class Experiment:
         with self._kept_if_lost():
             if self.assembly.run.config.train.staleness:
                 self._publish()
-            evaluation = evaluate_run(self.assembly, self.processes, self._pool)
+            with checked("the code of the task"):
+                evaluation = evaluate_run(self.assembly, self.processes, self._pool)
         progress, headline = self.progress, self.assembly.run.headline
         with self.interruption.held():
             self.listeners.evaluation(evaluation.trees, evaluation.metrics)

@@ -13,6 +13,7 @@ from torch import Tensor
 from colearn.contract import Accumulated, Learner, Objective, WeightUpdate
 from colearn.contract.rows import Outputs, Row, RowBatch
 from colearn.contract.timeline import updates
+from colearn.errors import ConfigError
 from colearn.models.network import Network
 from colearn.models.weight_update import weight_update
 
@@ -96,6 +97,7 @@ class NetworkLearner(Learner):
             loss = _nothing(outputs) if self.lockstep else None
             if not spare:
                 part, metrics = objective(outputs, batch)
+                self._check_gradient(number, micro, outputs, part)
                 loss = part if loss is None else loss + part
                 for key, value in metrics.items():
                     totals[key] = totals.get(key, 0.0) + value
@@ -106,7 +108,7 @@ class NetworkLearner(Learner):
             elif not bool(torch.isfinite(loss)):
                 failure = number, self._loss_error(number, micro, loss.item())
                 break
-            # rows without actions and marks have no gradient
+            # rows without actions have no gradient if the objective reads no values
             if any(contents(micro)) if self.lockstep else loss.requires_grad:
                 self._backward(loss)
         return self._merged(totals, values, failure)
@@ -153,6 +155,23 @@ class NetworkLearner(Learner):
         for (number, micro), value in zip(turn, losses.tolist(), strict=False):
             if not math.isfinite(value):
                 raise FloatingPointError(self._loss_error(number, micro, value))
+
+    def _check_gradient(self, number: int, micro: Micro, outputs: Outputs, loss: Tensor) -> None:
+        """Errors: ConfigError if the loss of a trained network has no gradient, but its rows have
+        actions, or marks whose values have none either."""
+        actions, marks = contents(micro)
+        reached = outputs.logprobs.requires_grad or outputs.values.requires_grad
+        if loss.requires_grad or not self.parameters or not (actions or (marks and not reached)):
+            return
+        reason = "the loss is computed from other tensors than the model's; detach none of these"
+        if not torch.is_grad_enabled():
+            reason = "code of this run called torch.set_grad_enabled(False); use torch.no_grad()"
+        elif not reached:
+            reason = "the model computes without gradient; let its code detach nothing"
+        raise ConfigError(
+            f"{self.name}: the loss of update {self.steps + 1}, micro-batch {number + 1} has no "
+            f"gradient: {reason}"
+        )
 
     def _loss_error(self, number: int, micro: Micro, value: float) -> str:
         return (

@@ -101,15 +101,21 @@ def mark_announced(targets: Iterable[str]) -> None:
 
 
 def imported(module: str) -> ModuleType:
-    """Imports a module that the config names. Errors: as for an import statement."""
+    """Imports a module that the config names. Global switches that the module changes are put back
+    or named (`checked`). Errors: as for an import statement."""
+    if module in sys.modules:
+        return importlib.import_module(module)
+    from colearn.contract.global_switches import checked  # loads numpy
+
     finder, root = _finder(), module.partition(".")[0]
-    if finder is None:
-        return importlib.import_module(module)
-    finder.named.add(root)
+    if finder is not None:
+        finder.named.add(root)
     try:
-        return importlib.import_module(module)
+        with checked(f"importing '{module}'", importing=True):
+            return importlib.import_module(module)
     finally:
-        finder.named.discard(root)
+        if finder is not None:
+            finder.named.discard(root)
 
 
 _own_code: ContextVar[bool] = ContextVar("own_code", default=True)

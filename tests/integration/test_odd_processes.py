@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 import colearn
 from colearn.errors import CheckpointError
+from colearn.text.notes import note_once
 from tests.helpers.reward_functions import matches
 from tests.integration.test_objects import ROWS, SETTINGS, TEAM, TINY
 
@@ -45,3 +48,29 @@ def test_a_tracker_that_cannot_write_is_one_line(tracker: str, name: str, tmp_pa
         (tmp_path / "run" / name).touch()
     with pytest.raises(CheckpointError, match=r"run: cannot write \((Is a directory|File exists)"):
         train(tmp_path / "run", matches, run={"trackers": [tracker]})
+
+
+def test_a_reward_that_switches_gradients_off_does_not_switch_training_off(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def switches_off(prompts: Any, completions: Any, **_: Any) -> list[float]:
+        torch.set_grad_enabled(False)
+        return [float(len(text)) for text in completions]
+
+    note_once.cache_clear()
+    try:
+        train(tmp_path / "off", switches_off)
+        assert torch.is_grad_enabled()
+    finally:
+        torch.set_grad_enabled(True)
+    lines = [json.loads(line) for line in (tmp_path / "off" / "metrics.jsonl").open()]
+    norms = [
+        value
+        for line in lines
+        for name, value in line["metrics"].items()
+        if line["kind"] == "update" and name.endswith("grad_norm")
+    ]
+    assert norms and all(norm > 0.0 for norm in norms)
+    assert "changed torch.set_grad_enabled for the whole process; put back" in (
+        capsys.readouterr().err
+    )

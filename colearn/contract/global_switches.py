@@ -1,0 +1,278 @@
+"""Guard around a user's code: global switches of the process that the code changes are put back or
+named.
+
+Switches that are read within a microsecond are compared after every call (`guarded`); all of them,
+and the environment variables, once per iteration and after an import (`Checkpoint`). The global
+generators of Python and numpy are not compared, because the library does not draw from them.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from colearn.text.notes import note_once
+
+_UNKNOWN = object()
+
+
+class Switch(NamedTuple):
+    """A global switch."""
+
+    name: str
+    """Its name in notes."""
+    read: Callable[[], Any]
+    put_back: Callable[[Any], object] | None
+    """None: a change is only named."""
+    initial: Any = _UNKNOWN
+    """Its value right after the import of its library, if known."""
+
+
+Found = tuple[list[str], list[str]]
+"""Names of changed switches: those that were put back, and those that cannot be put back."""
+
+
+class Before:
+    """The values of switches before a call."""
+
+    def __init__(self, switches: Sequence[Switch]) -> None:
+        self._switches = switches
+        self._values = [switch.read() for switch in switches]
+
+    def put_back(self, later: Sequence[Switch] = ()) -> Found:
+        """Puts changed switches back. `later`: the switches of a library that was imported during
+        the call; those with an unknown initial value are left as they are."""
+        if not later and [switch.read() for switch in self._switches] == self._values:
+            return [], []
+        known = [switch for switch in later if switch.initial is not _UNKNOWN]
+        restored, named = list[str](), list[str]()
+        for switch, before in (
+            *zip(self._switches, self._values, strict=True),
+            *((switch, switch.initial) for switch in known),
+        ):
+            if switch.read() == before:
+                continue
+            if switch.put_back is None:
+                named.append(switch.name)
+            else:
+                switch.put_back(before)
+                restored.append(switch.name)
+        return restored, named
+
+
+class _Calls:
+    """Calls of user code that run now. Switches of the process are compared when the last of them
+    returns, because another call may change a switch for its own duration."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.running = 0
+        self.before = Before(())
+        self.torch: Any = None
+        """torch, if it had been imported when the first of these calls began."""
+
+
+_calls = _Calls()
+
+
+@contextmanager
+def guarded(who: str) -> Iterator[None]:
+    """Context for a call of user code. Afterwards, the switches that the call changed are put back,
+    and a note names them and `who`."""
+    torch = sys.modules.get("torch")
+    own = Before(_of_thread(torch, threading.current_thread() is threading.main_thread()))
+    with _calls.lock:
+        if not _calls.running:
+            _calls.before, _calls.torch = Before(_of_process(torch)), torch
+        _calls.running += 1
+    try:
+        yield
+    finally:
+        now = sys.modules.get("torch")
+        restored, named = own.put_back(_torch_of_thread(now) if torch is None else ())
+        with _calls.lock:
+            _calls.running -= 1
+            if not _calls.running:
+                later = _torch_of_process(now) if _calls.torch is None else ()
+                of_process = _calls.before.put_back(later)
+                restored, named = restored + of_process[0], named + of_process[1]
+        if restored or named:
+            _tell(who.rstrip(":"), restored, named)
+
+
+class Checkpoint:
+    """The values of all switches, and the environment variables. Reading them takes some tens of
+    microseconds."""
+
+    def __init__(self, *, importing: bool = False, generating: bool = False) -> None:
+        """`importing`: whether a module is about to be imported. Libraries add filters of single
+        warnings at their import, which are then left in place. `generating`: whether other threads
+        generate meanwhile; these change the number of torch's threads for their own duration."""
+        self._torch = sys.modules.get("torch")
+        switches = _all(self._torch, importing)
+        if self._torch is not None and not generating:
+            switches = (*switches, _threads(self._torch))
+        self._before, self._environment = Before(switches), os.environ.copy()
+
+    def check(self, who: str) -> None:
+        """Puts changed switches back, and names these and changed environment variables, without
+        values."""
+        later = () if self._torch is not None else _of_torch(sys.modules.get("torch"))
+        _tell(who, *self._before.put_back(later))
+        after = os.environ.copy()
+        if changed := self._environment.items() ^ after.items():
+            names = ", ".join(sorted({name for name, _ in changed}))
+            note_once(f"{who} changed environment variables: {names}")
+        self._environment = after
+
+
+@contextmanager
+def checked(who: str, *, importing: bool = False) -> Iterator[None]:
+    """Context for user code that runs seldom: as `guarded`, for all switches and the environment
+    variables."""
+    before = Checkpoint(importing=importing)
+    try:
+        yield
+    finally:
+        before.check(who)
+
+
+def _tell(who: str, restored: list[str], named: list[str]) -> None:
+    if restored:
+        note_once(f"{who} changed {', '.join(restored)} for the whole process; put back")
+    if named:
+        note_once(
+            f"{who} changed {', '.join(named)} for the whole process, from which dropout is drawn"
+        )
+
+
+@cache
+def _of_thread(torch: Any, main: bool) -> tuple[Switch, ...]:
+    return (*_torch_of_thread(torch), *(_SIGNALS if main else ()))
+
+
+@cache
+def _of_process(torch: Any) -> tuple[Switch, ...]:
+    return (*_torch_of_process(torch), _FOLDER, _FILTERS)
+
+
+@cache
+def _of_torch(torch: Any) -> tuple[Switch, ...]:
+    if torch is None:
+        return ()
+    device = Switch(
+        "torch.set_default_device",
+        torch.get_default_device,
+        torch.set_default_device,
+        torch.device("cpu"),
+    )
+    return (*_torch_of_thread(torch), *_torch_of_process(torch), device)
+
+
+def _all(torch: Any, importing: bool) -> tuple[Switch, ...]:
+    main = threading.current_thread() is threading.main_thread()
+    errors = Switch("numpy.seterr", np.geterr, lambda before: np.seterr(**before))
+    filters = _WIDE_FILTERS if importing else _FILTERS
+    return (*_of_torch(torch), errors, _FOLDER, filters, *(_SIGNALS if main else ()))
+
+
+@cache
+def _threads(torch: Any) -> Switch:
+    return Switch("torch.set_num_threads", torch.get_num_threads, torch.set_num_threads)
+
+
+@cache
+def _torch_of_thread(torch: Any) -> tuple[Switch, ...]:
+    """torch keeps the gradient mode by thread."""
+    if torch is None:
+        return ()
+    return (Switch("torch.set_grad_enabled", torch.is_grad_enabled, torch.set_grad_enabled, True),)
+
+
+@cache
+def _torch_of_process(torch: Any) -> tuple[Switch, ...]:
+    if torch is None:
+        return ()
+
+    def deterministic() -> tuple[bool, bool]:
+        warn_only = torch.is_deterministic_algorithms_warn_only_enabled()
+        return torch.are_deterministic_algorithms_enabled(), warn_only
+
+    def set_deterministic(before: tuple[bool, bool]) -> None:
+        torch.use_deterministic_algorithms(before[0], warn_only=before[1])
+
+    return (
+        Switch(
+            "torch.set_default_dtype",
+            torch.get_default_dtype,
+            torch.set_default_dtype,
+            torch.float32,
+        ),
+        Switch(
+            "torch.use_deterministic_algorithms", deterministic, set_deterministic, (False, False)
+        ),
+        Switch(
+            "torch.set_float32_matmul_precision",
+            torch.get_float32_matmul_precision,
+            torch.set_float32_matmul_precision,
+            "highest",
+        ),
+        Switch("torch.manual_seed", torch.initial_seed, None),
+    )
+
+
+def _signal(number: signal.Signals) -> Switch:
+    def put_back(before: Any) -> None:
+        if before is not None:  # a handler that Python did not install
+            signal.signal(number, before)
+
+    return Switch(f"the handler of {number.name}", lambda: signal.getsignal(number), put_back)
+
+
+_SIGNALS = tuple(_signal(number) for number in (signal.SIGINT, signal.SIGTERM))
+
+
+def _folder() -> str | None:
+    with suppress(FileNotFoundError):
+        return os.getcwd()
+    return None
+
+
+def _go_back(folder: str | None) -> None:
+    if folder is not None:
+        with suppress(FileNotFoundError):
+            os.chdir(folder)
+
+
+def _put_back_filters(before: list[Any]) -> None:
+    warnings.filters[:] = before  # type: ignore[index]
+    with warnings.catch_warnings():  # its end makes modules read the filters again
+        pass
+
+
+def _wide_filters() -> list[Any]:
+    """The filters that make errors of warnings, or apply to every warning."""
+    return [
+        one
+        for one in warnings.filters
+        if one[0] == "error" or (one[1] is None and one[2] is Warning and one[3] is None)
+    ]
+
+
+def _put_back_wide_filters(before: list[Any]) -> None:
+    wide = _wide_filters()
+    _put_back_filters([one for one in warnings.filters if one in before or one not in wide])
+
+
+_FOLDER = Switch("the current folder", _folder, _go_back)
+_FILTERS = Switch("warnings.filters", lambda: list(warnings.filters), _put_back_filters)
+_WIDE_FILTERS = Switch("warnings.filters", _wide_filters, _put_back_wide_filters)
