@@ -53,13 +53,43 @@ Task:
 {task}{tool}{history}
 
 Instructions:
-* {verify}
-* Prefer the simplest valid plan; if uncertain, provide the best safe prefix and explain briefly.
-* Keep reasoning concise but explicit: justify why the final action is correct.
+{instructions}
 
-FORMATTING IS MANDATORY. Give the FINAL action list AFTER the line that begins with ####.
+FORMATTING IS MANDATORY. Give the {final} action list AFTER the line that begins with ####.
 Example:
 #### ["U","R","D","L"]"""
+
+
+_RECEIVED = """ You will receive:
+* The original task description
+* The Code Agent's (Tool Agent's) code
+* The code execution output
+Your job is to reason carefully, decide the final action list, and format your response EXACTLY as \
+specified."""
+
+_PLAN_FIRST = """\
+* Read the task, inspect the code, and verify the execution output against the task requirements \
+and environment constraints (bounds, obstacles, goal).
+* If the code/output is correct and sufficient, adopt it.
+* Otherwise, improve or override it with your own reasoning.
+* Keep reasoning concise but explicit: justify why the final action is correct."""
+
+_PLAN_LATER = """\
+* Verify feasibility of the proposed action sequence step by step.
+* If it collides, goes out of bounds, loops, or fails to reach the goal, correct it (you may \
+shorten, extend, or replace the sequence).
+* Prefer the simplest valid plan; if uncertain, provide the best safe prefix and explain briefly.
+* Keep reasoning concise but explicit."""
+
+_SINGLE_FIRST = """\
+* Read the task, and verify your action list against the task requirements and environment \
+constraints (bounds, obstacles, goal).
+* Keep reasoning concise but explicit: justify why the final action is correct."""
+
+_SINGLE_LATER = """\
+* Verify feasibility of your action sequence step by step.
+* Prefer the simplest valid plan; if uncertain, provide the best safe prefix and explain briefly.
+* Keep reasoning concise but explicit."""
 
 
 def tool_prompt(task: str, aim: str, steps: Sequence[Step], run: ToolRun[Any] | None) -> str:
@@ -72,32 +102,31 @@ def tool_prompt(task: str, aim: str, steps: Sequence[Step], run: ToolRun[Any] | 
 
 
 def plan_prompt(task: str, steps: Sequence[Step], run: ToolRun[Any] | None, *, single: bool) -> str:
-    """The planner's prompt, with the tool user's newest program; with `single`, the prompt does not
-    mention the tool user."""
-    if single:
-        received = tool = ""
-        verify = (
-            "Verify feasibility of your action sequence step by step: bounds, obstacles, the goal."
-        )
-    else:
-        received = (
-            " You will receive:\n* The original task description\n* The Tool Agent's code\n"
-            "* The code execution output\nYour job is to reason carefully, decide the final action "
-            "list, and format your response EXACTLY as specified."
-        )
-        verify = (
-            "Verify feasibility of the proposed action sequence step by step.\n"
-            "* If it collides, goes out of bounds, loops, or fails to reach the goal, correct it "
-            "(you may shorten, extend, or replace the sequence). Otherwise adopt it."
-        )
+    """The planner's prompt: that of the first phase (generation) before the first decision, and of
+    the second (refinement) after it. It contains the tool user's newest program; with `single`, it
+    does not mention the tool user."""
+    received = tool = ""
+    if not single:
+        received = "" if steps else _RECEIVED
         tool_run = ToolRun("(none yet)", "(none yet)", False, None) if run is None else run
         proposal = "none" if tool_run.answer is None else written(tool_run.answer)
         tool = (
             f"\n\nTool Agent's latest code and output:\n* Code:\n{tool_run.code}\n"
             f"* Execution output: {tool_run.output}\n* Proposed action: {proposal}"
         )
-    history = f"\n\nTrajectory/history:\n{_history(steps)}" if steps else ""
-    return _PLAN.format(received=received, task=task, tool=tool, history=history, verify=verify)
+    instructions = (
+        (_SINGLE_LATER if steps else _SINGLE_FIRST)
+        if single
+        else (_PLAN_LATER if steps else _PLAN_FIRST)
+    )
+    return _PLAN.format(
+        received=received,
+        task=task,
+        tool=tool,
+        history=f"\n\nTrajectory/history:\n{_history(steps)}" if steps else "",
+        instructions=instructions,
+        final="FINAL" if steps else "final",
+    )
 
 
 def compact_words(facts: Mapping[str, Iterable[Cell]]) -> list[str]:

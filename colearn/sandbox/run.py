@@ -200,4 +200,11 @@ def _verdict(findings: _Findings, statements: Statements, seconds: float) -> Ver
         first = findings.passed.index(False)
         kind, text = findings.errors.get(first, ("crash", "not run"))
         error, message = kind, one_line(f"test {first}: {text}")
-    return Verdict(passed=tuple(findings.passed), error=error, message=message, seconds=seconds)
+    kinds = (findings.errors.get(number, (None, ""))[0] for number in range(len(findings.passed)))
+    return Verdict(
+        passed=tuple(findings.passed),
+        error=error,
+        errors=tuple(kinds),
+        message=message,
+        seconds=seconds,
+    )

@@ -29,6 +29,8 @@ class Verdict:
     error: ErrorKind | None
     """Failure kind of the first failed test; None if all passed. The program can influence which
     failure kind is reported, but not `passed`."""
+    errors: tuple[ErrorKind | None, ...]
+    """Failure kind of each test, in order; None for a test that passed or was not run."""
     message: str
     """One line about the error; '' if all passed."""
     seconds: float

@@ -80,11 +80,11 @@ def _asserted(problem: ProgrammingProblem, program: str, seconds: float) -> tupl
         prompt=problem.preamble,
         limits=Limits(seconds=seconds),
     )
-    first = next((k for k, passed in enumerate(verdict.passed) if not passed), None)
-    error = None if verdict.error == "assertion" else verdict.error
+    if verdict.error == "syntax":
+        return tuple(CaseResult(False, "syntax", verdict.message) for _ in verdict.passed)
     return tuple(
-        CaseResult(passed, error if k == first or error == "syntax" else None, verdict.message)
-        for k, passed in enumerate(verdict.passed)
+        CaseResult(passed, None if kind == "assertion" else kind, verdict.message)
+        for passed, kind in zip(verdict.passed, verdict.errors, strict=True)
     )
 
 

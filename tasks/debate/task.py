@@ -14,7 +14,7 @@ from colearn.errors import ConfigError, nearest
 from colearn.workflow import Team, Workflow, WorkflowState
 from colearn.workflow.qa import exact_match
 
-from ..answers import final_answer
+from ..answers import final_answer, marked_answer
 from ..checks import check_choice, check_unset, check_whole
 from ..math_duo.checker import equal, number, same_expression
 from ..math_duo.data import MathProblem, load_problems
@@ -45,8 +45,8 @@ def tested_on(data: str, train: Sequence[Item], world: World) -> dict[str, Seque
 class AnswerTeam(Workflow[Item], LegalActions, PrivilegedInfo):
     """Base class of teams whose roles discuss one problem; a right last answer pays the team 1.
 
-    - `subject`: the kind of answer. 'math': a number after `####`, compared within 1e-6.
-      'expression': an expression, interval, tuple or matrix, compared by math-verify, as in all 500
+    - `subject`: the kind of answer. 'math': a number after `####` or in a `\\boxed{}`,
+      compared within 1e-6. 'expression': an expression, interval, tuple or matrix, compared by math-verify, as in all 500
       problems of MATH500. 'choice': the letter of an option. 'qa': words after `####`, compared
       after SQuAD's normalisation.
     - `data`: 'generated', or data of `math_duo` (a hub name or a .jsonl/.csv file) or of the search
@@ -115,7 +115,7 @@ class AnswerTeam(Workflow[Item], LegalActions, PrivilegedInfo):
 
     def grade(self, team: Team, item: Item, text: str, rounds: int) -> None:
         """Rewards the team for its final answer."""
-        answer = final_answer(text)
+        answer = marked_answer(text)
         correct = answer is not None and self.right(item, answer)
         team.measure(correct=correct, answered=answer is not None, rounds=rounds)
         team.reward(float(correct))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 from functools import lru_cache
-from math import isfinite
+from math import factorial, isfinite
 
 from .reader import Reader
 from .typeset import typeset
@@ -46,8 +46,10 @@ _POWER = r"(?:\^|\*\*)"
 _TOO_LARGE = re.compile(
     rf"!|{_POWER}[^-+*/\\\s]*{_POWER}|{_POWER}[^\d]{{0,3}}\d{{4}}|\\cdots|\\ldots"
 )
-"""Factorials, towers of powers and long exponents, which are rejected immediately instead of
+"""Large factorials, towers of powers and long exponents, which are rejected immediately instead of
 running into the reader's time limit."""
+_FACTORIAL = re.compile(r"(?<![\d.!])(1?\d|20)\s?!(?![!=])")
+"""A factorial of at most 20, whose value is exact in Python's and sympy's numbers."""
 _PYTHON_POWER = re.compile(r"(?:\*\*\s*|\^(?=-))(-?\d+(?:\.\d+)?)")
 """A power in Python's form, or one with a negative exponent without braces."""
 _PERCENT = re.compile(r"\\(?:text|mathrm)\{\s*percent\s*\}")
@@ -121,6 +123,7 @@ def same_expression(gold: str, answer: str) -> bool:
     Errors: MissingExtra without math-verify, if the answers differ as texts and as plain numbers.
     """
     texts = [typeset(text).strip("$").strip() for text in (gold, answer)]
+    texts = [_FACTORIAL.sub(lambda match: str(factorial(int(match[1]))), text) for text in texts]
     if texts[0] == texts[1]:
         return True
     if all(_WORD.fullmatch(text) for text in texts):
@@ -140,9 +143,11 @@ def same_expression(gold: str, answer: str) -> bool:
 
 
 def _without_thousands(text: str) -> str:
-    """Returns the text without typographic characters, a font, and thousands separators."""
+    """Returns the text without typographic characters, a font, and thousands separators, and with
+    the values of small factorials."""
     text = _PERCENT.sub(r"\\%", typeset(text)).rstrip(",;")
     text = _SPACED_PERCENT.sub("", text)
+    text = _FACTORIAL.sub(lambda match: str(factorial(int(match[1]))), text)
     if font := _FONT.fullmatch(text):
         text = font[1].strip()
     return _THOUSANDS.sub(lambda match: re.sub(r"\D", "", match[0]), text)

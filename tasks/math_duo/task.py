@@ -21,7 +21,7 @@ from colearn.sandbox import Limits, run_program
 from colearn.text.reasoning import without_reasoning
 from colearn.types import Observation, Outcome
 
-from ..answers import code_block, final_answer
+from ..answers import code_block, marked_answer
 from ..checks import check_choice, check_number, check_unset, check_whole
 from . import reward
 from .checker import equal, number, plain_number
@@ -39,7 +39,8 @@ class ParsedAnswer:
     text: str
     """The text of a reasoner's answer, or a tool user's program."""
     answer: str
-    """The text after `####`, or the program's output or error message; '' if there is none."""
+    """The text after `####` or in a box, or the program's output or error message; '' if there is
+    none."""
     value: float | None
     """The value of the answer."""
     matched: bool
@@ -76,9 +77,9 @@ class MathDuo(DecPOMDP[MathProblem, MathState], Drawable, LegalActions, RewardSt
         reasoner, judge  0.2 format + 0.8 right
         tool             0.1 format + 0.1 runs + 0.8 right
 
-    A reasoner answers after `####`. A tool user answers with one block of Python, which the sandbox
-    runs and which prints the answer. math-verify (extra `math`) reads answers that are not plain
-    numbers.
+    A reasoner answers after `####` or in a `\\boxed{}`. A tool user answers with one block of
+    Python, which the sandbox runs and which prints the answer. math-verify (extra `math`) reads
+    answers that are not plain numbers.
 
     `reasoners` (N) and `tools` (M) set the size of an ensemble of N + M agents. With `judge`, a
     further agent reads their answers at the end of each turn and decides (Fig. 5). With
@@ -247,8 +248,8 @@ class MathDuo(DecPOMDP[MathProblem, MathState], Drawable, LegalActions, RewardSt
             value = plain_number(text)
             return ParsedAnswer("", text[:_SHOWN].strip(), value, value is not None)
         if not agent.startswith("tool"):
-            answer = final_answer(text)
-            if answer is None or "\n" in answer:
+            answer = marked_answer(text)
+            if answer is None:
                 return ParsedAnswer(text[:_SHOWN], "", None, False)
             return ParsedAnswer(text[:_SHOWN], answer[:_SHOWN], number(answer), True)
         code = code_block(text)

@@ -74,7 +74,7 @@ Question is: {question}
 Knowledge: {knowledge}"""
 
 SYSTEM: Mapping[str, str] = {"rewriter": REWRITER, "reranker": RERANKER, "answerer": ANSWERER}
-"""Prompts by role. MHGPO puts them in the system turn; here the user turn contains everything."""
+"""Prompts of the system turn by role, as in MHGPO; `FULL` has the user turn."""
 
 FULL: Mapping[str, str] = {
     "rewriter": REWRITER_USER,

@@ -12,7 +12,9 @@ from colearn.text.reasoning import without_reasoning
 Entry = TypeVar("Entry")
 
 _LISTED = re.compile(r"###(.*?)(?:###|\Z)", re.S)
-_NUMBER = re.compile(r"\d+")
+_NUMBER = re.compile(r"(?<!\w)[-\u2212]\d+|\d+\.\d+|\d+")
+"""A whole number, or a negative or decimal one, which numbers no passage. A dash after a word or a
+number is not a sign."""
 _TAGGED = "<{tag}>(.*?)(?:</{tag}>|\\Z)"
 
 
@@ -31,13 +33,15 @@ class Ranking:
     chosen: tuple[int, ...]
     """Numbers of existing passages in order, without repetition."""
     valid: bool
-    """Whether no number repeats or is out of range."""
+    """Whether every number is the number of a passage, and none repeats."""
 
 
 def read_ranking(text: str, count: int) -> Ranking:
     """Reads the numbers in a text, which choose among `count` passages numbered from 0."""
-    numbers = [int(number[:9]) for number in _NUMBER.findall(without_reasoning(text))]
-    known = [number for number in numbers if number < count]
+    numbers = _NUMBER.findall(without_reasoning(text))
+    known = [
+        int(n) for n in numbers if n.isdecimal() and len(n.lstrip("0")) < 10 and int(n) < count
+    ]
     chosen = tuple(dict.fromkeys(known))
     return Ranking(chosen, valid=len(chosen) == len(numbers))
 
