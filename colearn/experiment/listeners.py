@@ -26,6 +26,7 @@ from colearn.record import Line, Progress, RunWriter
 from colearn.record.fields import CriticLine
 from colearn.record.recorded_tree import recorded_tree
 from colearn.record.transcript import transcript
+from colearn.text.printable import printable
 from colearn.text.real_number import real_number
 from colearn.types import Tree
 
@@ -198,9 +199,11 @@ def _tell(callback: Callback, event: UpdateEvent | EvaluateEvent) -> None:
     else:
         callback.on_evaluate(event)
     _check_stop(callback, event)
-    for name, value in event.metrics.items():
+    for name, value in list(event.metrics.items()):
         if type(value) is not float or not isinstance(name, str):
             event.metrics[name] = _number(callback, name, value)
+        if (shown := printable(name)) != name:  # files and terminals do not take it
+            event.metrics[shown] = event.metrics.pop(name)
 
 
 def _check_stop(callback: Callback, event: Event) -> None:
@@ -210,6 +213,7 @@ def _check_stop(callback: Callback, event: Event) -> None:
             f"callbacks: {type(callback).__name__} set stop to {event.stop!r:.60}; to end the run, "
             "set a text, the reason"
         )
+    event.stop = None if event.stop is None else printable(event.stop)
 
 
 def _number(callback: Callback, name: Any, value: Any) -> float:

@@ -21,6 +21,7 @@ from colearn.contract.tracker import prefixed
 from colearn.errors import ConfigError, reason_of, required
 from colearn.record.files import write_text
 from colearn.record.folder import RUNS
+from colearn.text.printable import cell
 
 from .row_tracker import RowTracker, measured, numbers
 from .wandb_file import rows_in
@@ -176,7 +177,7 @@ class CsvTracker(Tracker):
         place = (line.kind, line.iteration, line.environment_steps)
         with self._path.open("a", newline="", encoding="utf-8") as file:
             csv.writer(file).writerows(
-                (*place, name, "" if value is None else value)
+                (*place, cell(name), "" if value is None else value)
                 for name, value in line.metrics.items()
             )
 

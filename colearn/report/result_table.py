@@ -6,6 +6,8 @@ import csv
 import io
 from dataclasses import dataclass
 
+from colearn.text.printable import cell, printable
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResultCell:
@@ -31,10 +33,12 @@ class ResultTable:
         head = "| | " + " | ".join(map(_plain, self.columns)) + " |"
         rule = "|---|" + "---|" * len(self.columns)
         body = [
-            f"| {_plain(name)} | " + " | ".join(_markdown(cell) for cell in cells) + " |"
+            f"| {_plain(name)} | " + " | ".join(_markdown(one) for one in cells) + " |"
             for name, cells in self.rows
         ]
-        return "\n".join([f"## {self.title}", "", self.note, "", head, rule, *body, ""])
+        return "\n".join(
+            [f"## {_line(self.title)}", "", printable(self.note), "", head, rule, *body, ""]
+        )
 
     def csv(self) -> str:
         """The table as CSV, with a row per name and separate columns for intervals."""
@@ -44,18 +48,18 @@ class ResultTable:
         head = [""]
         for column, note in zip(self.columns, noted, strict=True):
             head += [column, f"{column}, 95% interval"] if note else [column]
-        writer.writerow(head)
+        writer.writerow(map(cell, head))
         for name, cells in self.rows:
             row = [name]
-            for cell, note in zip(cells, noted, strict=True):
-                row += [cell.text, cell.note] if note else [cell.text]
-            writer.writerow(row)
+            for content, note in zip(cells, noted, strict=True):
+                row += [content.text, content.note] if note else [content.text]
+            writer.writerow(map(cell, row))
         return out.getvalue()
 
     def latex(self) -> str:
         """The table as a LaTeX `tabular` with booktabs' rules."""
         lines = [
-            f"% {self.title}",
+            f"% {_line(self.title)}",
             "% needs \\usepackage{booktabs}",
             f"\\begin{{tabular}}{{l{'r' * len(self.columns)}}}",
             "\\toprule",
@@ -68,9 +72,9 @@ class ResultTable:
         return "\n".join(lines) + "\n"
 
 
-def _markdown(cell: ResultCell) -> str:
-    text = f"**{cell.text}**" if cell.best else cell.text
-    return f"{text} {cell.note}".strip()
+def _markdown(content: ResultCell) -> str:
+    text = _plain(content.text)
+    return f"{f'**{text}**' if content.best else text} {_plain(content.note)}".strip()
 
 
 _LATEX = {c: f"\\{c}" for c in "&%$#_{}"} | {
@@ -83,13 +87,17 @@ _LATEX = {c: f"\\{c}" for c in "&%$#_{}"} | {
 
 
 def _latex(text: str) -> str:
-    return "".join(_LATEX.get(character, character) for character in text)
+    return "".join(_LATEX.get(character, character) for character in _line(text))
 
 
-def _latex_cell(cell: ResultCell) -> str:
-    text = rf"\textbf{{{_latex(cell.text)}}}" if cell.best else _latex(cell.text)
-    return f"{text} {_latex(cell.note)}".strip()
+def _latex_cell(content: ResultCell) -> str:
+    text = rf"\textbf{{{_latex(content.text)}}}" if content.best else _latex(content.text)
+    return f"{text} {_latex(content.note)}".strip()
 
 
 def _plain(text: str) -> str:
-    return text.replace("|", "\\|")
+    return _line(text).replace("|", "\\|")
+
+
+def _line(text: str) -> str:
+    return " ".join(printable(text).split())

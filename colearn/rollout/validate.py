@@ -109,6 +109,7 @@ def validate_metrics(metrics: Mapping[str, float | None]) -> Mapping[str, float 
     for name, value in metrics.items():
         if not isinstance(name, str):
             raise TaskError(f"task.metrics: the name {name!r} must be str")
+        _check_unicode(name, "task.metrics: a name has half of a surrogate pair, which is no text")
         if value is None:
             continue
         if not isinstance(value, (int, float)):

@@ -13,7 +13,7 @@ import uvicorn
 
 from colearn.client.protocol.connection import protocol
 from colearn.client.protocol.limits import RateLimiter, ServerLimits
-from colearn.errors import ColearnError, ConfigError
+from colearn.errors import ColearnError, ConfigError, printable
 
 from .access import names_to_call
 from .agent import ServedAgent
@@ -80,7 +80,7 @@ async def _serve(
     service.start()
     name, bound = listening.getsockname()[:2]
     address = f"[{name}]" if ":" in name else name
-    print(f"agent '{agent.name}' at http://{address}:{bound}/v1", flush=True)
+    print(announced(agent.name, f"http://{address}:{bound}/v1"), flush=True)
     ending = asyncio.create_task(_end(server, service, failed))
     try:
         await server.serve([listening])
@@ -89,6 +89,12 @@ async def _serve(
         service.close()
     if failed.is_set():
         raise EngineFailed("the model failed repeatedly; see the errors above, then start anew")
+
+
+def announced(name: str, url: str) -> str:
+    """The line that tells where an agent is served. Its name comes from a folder that may be
+    someone else's."""
+    return f"agent '{printable(name)}' at {url}"
 
 
 async def _end(server: _DrainingServer, service: Service, failed: asyncio.Event) -> None:

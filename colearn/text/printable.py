@@ -1,4 +1,4 @@
-"""Sanitises text: replaces unprintable characters, detects lone surrogates, and escapes HTML."""
+"""Sanitises text that leaves the process: for terminals and files, pages, and spreadsheets."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import html
 import re
 from typing import Any
 
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+"""Beginnings of a cell that a spreadsheet reads as a formula; the last four in full width."""
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 
 
@@ -17,6 +19,22 @@ def printable(text: str) -> str:
 def escape(text: Any) -> str:
     """Escapes a text for use in an element or an attribute of a page."""
     return html.escape(printable(str(text)))
+
+
+def cell(text: Any) -> str:
+    """Returns a text as a cell of a CSV file. A text that a spreadsheet would run as a formula gets
+    an apostrophe in front; a number stays as it is."""
+    content = str(text)
+    runs = content.startswith(_FORMULA) and not _is_number(content)
+    return printable(f"'{content}" if runs else content)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def is_unicode(text: str) -> bool:

@@ -1,0 +1,91 @@
+"""Names that a run's code chooses, in every place where they leave the process."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from colearn.contract import EvaluateEvent
+from colearn.errors import TaskError
+from colearn.experiment.listeners import _tell
+from colearn.experiment.row_tracker import Measured
+from colearn.experiment.trackers import CsvTracker
+from colearn.report.result_table import ResultCell, ResultTable
+from colearn.rollout.validate import validate_metrics
+from colearn.serve.server import announced
+from colearn.text.printable import cell, escape
+
+FORMULAS = ["=cmd|' /C calc'!A0", "+1+1", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "\uff1d1+1"]
+"""Those that OWASP lists under CSV injection."""
+NAMES = [*FORMULAS, "half \ud800", "\x1b[2Jcleared", "a\nb", "a|b"]
+
+
+@pytest.mark.parametrize("name", FORMULAS)
+def test_a_formula_is_a_text_in_a_cell(name: str) -> None:
+    assert cell(name)[0] == "'"
+
+
+@pytest.mark.parametrize("text", ["-0.25", "+3", "-1e-05", "[-1, 2]", "return", "", "-inf"])
+def test_numbers_and_plain_texts_stay_as_they_are(text: str) -> None:
+    assert cell(text) == text
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_table_is_written_whatever_its_names_are(name: str) -> None:
+    content = ResultCell(text=name, note=name, best=True)
+    table = ResultTable(name="t", title=name, note="", columns=(name,), rows=((name, (content,)),))
+    head, row = csv.reader(io.StringIO(table.csv()))
+    for text in (*head, *row):
+        assert not text.startswith(("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d"))
+    for text in (table.csv(), table.latex(), table.markdown()):
+        text.encode()
+        assert "\x1b" not in text
+    lines = [line for line in table.markdown().splitlines() if line.startswith("|")]
+    assert len(lines) == 3 and len(table.latex().splitlines()) == 9
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_csv_tracker_writes_texts(name: str, tmp_path: Path) -> None:
+    tracker = CsvTracker(tmp_path, {})
+    line = Measured(kind="update", iteration=1, environment_steps=8, metrics={name: -0.5})
+    tracker.on_start(cast(Any, SimpleNamespace(earlier=[line])))
+    _, row = csv.reader(io.StringIO((tmp_path / "metrics.csv").read_text(), newline=""))
+    assert row[4] == "-0.5" and row[3] == cell(name)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_callbacks_names_can_be_written_and_do_not_end_training(name: str) -> None:
+    class Names:
+        def on_evaluate(self, event: EvaluateEvent) -> None:
+            event.metrics[name] = 1.0
+            event.stop = name
+
+    event = SimpleNamespace(metrics={"return": 0.5}, stop=None)
+    _tell(cast(Any, Names()), cast(Any, event))
+    (shown,) = event.metrics.keys() - {"return"}
+    for text in (shown, event.stop):
+        text.encode()
+        assert "\x1b" not in text
+    assert event.metrics == {"return": 0.5, shown: 1.0} and json.dumps(event.metrics)
+
+
+def test_a_tasks_metric_that_is_no_text_is_one_line() -> None:
+    with pytest.raises(TaskError, match=r"task\.metrics: a name has half of a surrogate pair"):
+        validate_metrics({"half \ud800": 1.0})
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_served_agents_name_is_one_printable_line(name: str) -> None:
+    assert announced(name, "http://127.0.0.1:8000/v1").isprintable()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_page_takes_every_name(name: str) -> None:
+    escape(name).encode()
+    assert "\x1b" not in escape(name)
