@@ -54,6 +54,8 @@ class TextArena(DecPOMDP[ArenaGame, ArenaState], LegalActions, RewardStructure):
     whether the joint reward is the mean payoff; `words`, actions on which the embedded model is
     warm-started, by default the actions that the game lists in quotes.
 
+    A game that is not over at the horizon is truncated, because it has not paid.
+
     Several games raise exceptions on unexpected texts. Such an exception ends the episode, which is
     not scored and not trained; the exception is reported on stderr.
 
@@ -117,6 +119,7 @@ class TextArena(DecPOMDP[ArenaGame, ArenaState], LegalActions, RewardStructure):
             state=after,
             reward=sum(paid.values()) / len(paid) if self.team else 0.0,
             done=reached.player is None,
+            truncated=reached.player is not None and len(after.actions) >= self.horizon,
             local_rewards={} if self.team else paid,
         )
 

@@ -162,3 +162,11 @@ def test_a_wrong_setting_is_one_line(settings, line):
     with pytest.raises(ConfigError, match=line) as caught:
         TextArena(**{"env": "TicTacToe-v0", **settings})
     assert "\n" not in str(caught.value)
+
+
+def test_a_game_that_the_horizon_cuts_has_not_paid_and_is_truncated():
+    """Nobody wins TicTacToe in four moves."""
+    task = TextArena("TicTacToe-v0", horizon=4)
+    _, outcomes = play(task, 0)
+    assert [outcome.truncated for outcome in outcomes] == [False, False, False, True]
+    assert not any(outcome.truncated for outcome in play(TextArena("TicTacToe-v0"), 0)[1])
