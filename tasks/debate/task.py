@@ -45,10 +45,10 @@ def tested_on(data: str, train: Sequence[Item], world: World) -> dict[str, Seque
 class AnswerTeam(Workflow[Item], LegalActions, PrivilegedInfo):
     """Base class of teams whose roles discuss one problem; a right last answer pays the team 1.
 
-    - `subject`: the kind of answer. 'math': a number after `####` or in a `\\boxed{}`,
-      compared within 1e-6. 'expression': an expression, interval, tuple or matrix, compared by math-verify, as in all 500
-      problems of MATH500. 'choice': the letter of an option. 'qa': words after `####`, compared
-      after SQuAD's normalisation.
+    - `subject`: the kind of answer. 'math': a number after `####` or in a `\\boxed{}`, compared
+      within 1e-6. 'expression': an expression, interval, tuple or matrix, compared by math-verify,
+      as in all 500 problems of MATH500. 'choice': the letter of an option. 'qa': words after
+      `####`, compared after SQuAD's normalisation.
     - `data`: 'generated', or data of `math_duo` (a hub name or a .jsonl/.csv file) or of the search
       teams (also 'packaged'). For 'choice', `data` is 'aqua' or the published file of AQUA-RAT,
       MMLU or GPQA; for MMLU, it can also be a folder of .csv files. `train` and `test` are the
