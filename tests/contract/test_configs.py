@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from offline_configs import offline
 from trees import chain
 
 from colearn import registry
@@ -40,7 +41,6 @@ METHODS = {
     *("raw", "parallel", "pipeline", "discussion"),
 }
 TASKS = ("tldr", "arxiv", "coop_humaneval", "str_build", "house_build")
-HUB = ("hub", "humaneval", "hotpotqa", "nq", "apps", "polaris")
 SINGLE = ("raw", "grpo", "ac")
 DEEPSPEED = sorted((ROOT / "configs").rglob("*.json"))
 
@@ -314,15 +314,6 @@ def test_a_suites_metrics_are_its_tasks(name: str) -> None:
         assert {column.metric for column in suite.columns[task].metrics} <= set(
             played.metrics(state)
         )
-
-
-def offline(name: str) -> Config:
-    """The config with packaged data in place of a hub's, which for math are generated."""
-    config = load_config(name)
-    hub = config.task.settings.get("data") in HUB
-    here = "generated" if config.task.name == "math_duo" else "packaged"
-    own = {f"task.{k}": None for k in ("corpus", "test_data") if k in config.task.settings}
-    return load_config(name, {"task.data": here, **own}) if hub else config
 
 
 @pytest.mark.parametrize("name", CONFIGS)

@@ -16,10 +16,15 @@ from colearn.experiment.loop import Experiment
 from colearn.experiment.update.updater import Updater
 
 
-def timed(call: Callable[..., Any], seconds: list[float]) -> Callable[..., Any]:
+def timed(
+    call: Callable[..., Any], seconds: list[float], *, waits: float = 0.0
+) -> Callable[..., Any]:
+    """The call, which also waits: for so long that a busy processor changes little."""
+
     def run(*arguments: Any, **named: Any) -> Any:
         start = time.perf_counter()
         try:
+            time.sleep(waits)
             return call(*arguments, **named)
         finally:
             seconds.append(time.perf_counter() - start)
@@ -40,8 +45,10 @@ def test_an_iteration_takes_the_simulated_time_within_a_quarter(
     rollouts: list[float] = []
     updates: list[float] = []
     transfers: list[float] = []
-    monkeypatch.setattr(TrainingEpisodes, "grow", timed(TrainingEpisodes.grow, rollouts))
-    monkeypatch.setattr(Updater, "update", timed(Updater.update, updates))
+    monkeypatch.setattr(
+        TrainingEpisodes, "grow", timed(TrainingEpisodes.grow, rollouts, waits=0.25)
+    )
+    monkeypatch.setattr(Updater, "update", timed(Updater.update, updates, waits=0.2))
     host = experiment.assembly.host
     if staleness:  # the experience was given the method itself
         monkeypatch.setattr(experiment.experience, "_publish", timed(host.publish, transfers))

@@ -11,13 +11,13 @@ from typing import Any, NamedTuple
 
 import pytest
 import yaml
-from test_configs import offline
+from offline_configs import offline
 
 from colearn.comparison.plan import config_of
 from colearn.config import Config, build_algorithm, build_task
 from colearn.tasks.open_spiel.programs import MCTS, Equilibrium
 
-PAGE = Path(__file__).parents[2] / "docs" / "papers" / "settings.md"
+PAGE = Path(__file__).parents[3] / "docs" / "papers" / "settings.md"
 PAPERS = ("CoLLM", "Stronger-MAS", "MHGPO", "UnityMAS-O", "MARSHAL")
 
 
