@@ -44,7 +44,10 @@ def export(
         bool, typer.Option("--adapter", help="A LoRA adapter that names its base; not merged.")
     ] = False,
     dtype: Annotated[
-        Dtype | None, typer.Option(help="Of merged weights; default: the run's compute type.")
+        Dtype | None,
+        typer.Option(
+            help="Of merged weights; default: the run's compute type, if it keeps the change."
+        ),
     ] = None,
     critics: Annotated[
         bool, typer.Option("--critics", help="The run's critics, one folder each, not its agents.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from colearn.config import SamplingSettings
 from colearn.errors import ConfigError
@@ -11,15 +11,13 @@ from colearn.record.checkpoints import Step
 from colearn.record.checksums import write_checksums
 from colearn.record.place import named_folder
 
-from .manifest import MANIFEST, AgentManifest
+from .manifest import MANIFEST, AgentManifest, Dtype
 from .staging import staged
 
 if TYPE_CHECKING:
     from colearn.agents import ChatFormat
 
     from .run_reader import Trained
-
-Dtype = Literal["float32", "bfloat16", "float16"]
 
 
 def export_run(
@@ -34,11 +32,12 @@ def export_run(
 ) -> dict[str, Path]:
     """Write every agent of a run into `to`/AGENT; return the folders by agent.
 
-    `adapter` writes a LoRA adapter that names its base instead of merged weights. `step` selects a
-    checkpoint: an iteration, `last` or `best`. `dtype` is the type of merged weights (default: the
-    run's compute type). `comparison` is the comparison to which the run belongs (default: the
-    comparison whose folder contains the run); the model card's intervals are computed from it.
-    `overwrite` replaces exported agents.
+    `adapter` writes a LoRA adapter that names its base instead of merged weights, for each model
+    that has one. `step` selects a checkpoint: an iteration, `last` or `best`. `dtype` is the type
+    of merged weights (default: the run's compute type, or float32 if the compute type would lose
+    more than 10% of what training changed). `comparison` is the comparison to which the run belongs
+    (default: the comparison whose folder contains the run); the model card's intervals are computed
+    from it. `overwrite` replaces exported agents.
 
     Errors: CheckpointError for a run that cannot be read, ConfigError for everything else; both are
     raised before `to` is changed.
@@ -58,13 +57,13 @@ def export_run(
     with staged(named_folder(to, "--to"), trained.agents, overwrite=overwrite) as folders:
         for agent, folder in folders.items():
             manifest = _manifest(trained, agent, adapter, dtype)
-            exact = _write_agent(trained, manifest, folder)
+            manifest, exact = _write_agent(trained, manifest, folder, chosen=dtype is not None)
             card = model_card(
                 trained,
                 manifest,
                 comparison=comparison_folder,
                 exact=exact,
-                needs_5=not adapter and not read_by_4(folder),
+                needs_5=manifest.base is None and not read_by_4(folder),
             )
             manifest.write(folder)
             finish_folder(folder, card)
@@ -83,11 +82,12 @@ def finish_folder(folder: Path, card: str, manifest: str = MANIFEST) -> None:
 
 
 def _manifest(trained: Trained, agent: str, adapter: bool, dtype: Dtype | None) -> AgentManifest:
-    from .weights import base_reference
+    from .weights import base_reference, has_adapter
 
     config = trained.run.config
     settings = config.agents[agent]
     task: dict[str, Any] = config.task.settings
+    adapter = adapter and has_adapter(config.models[settings.model])
     if config.wrapper is not None:
         task = {**task, "wrapper": config.wrapper.plain()}
     return AgentManifest(
@@ -105,15 +105,18 @@ def _manifest(trained: Trained, agent: str, adapter: bool, dtype: Dtype | None) 
     )
 
 
-def _write_agent(trained: Trained, manifest: AgentManifest, folder: Path) -> bool:
-    """Write weights, tokenizer and generation settings; return whether the chat template produces
-    the token ids of training."""
+def _write_agent(
+    trained: Trained, manifest: AgentManifest, folder: Path, *, chosen: bool
+) -> tuple[AgentManifest, bool]:
+    """Write weights, tokenizer and generation settings; return the manifest with the type of the
+    weights, and whether the chat template produces the token ids of training. `chosen`: whether the
+    user chose the type."""
     from colearn.agents import ChatFormat
     from colearn.models.load import load_end_ids, load_tokenizer
     from colearn.models.saved_folder import copy_processors, save_tokenizer
 
     from .template import spells_training, write_template
-    from .weights import load_actor, save_adapter, save_merged
+    from .weights import load_actor, rounded_type, save_adapter, save_merged
 
     settings = trained.run.config.agents[manifest.agent]
     field = f"models.{settings.model}.path"
@@ -126,12 +129,14 @@ def _write_agent(trained: Trained, manifest: AgentManifest, folder: Path) -> boo
     if manifest.base is not None:
         save_adapter(network, folder, manifest.base)
     else:
-        save_merged(network, folder, manifest.dtype)
+        dtype = rounded_type(network, trained, settings.model, manifest.dtype, chosen=chosen)
+        manifest = manifest.model_copy(update={"dtype": dtype})
+        save_merged(network, folder, dtype)
     save_generation_config(settings.sampling.deployed, chat, folder)
     tokenizer.chat_template = template
     save_tokenizer(tokenizer, folder)
     copy_processors(path, folder)
-    return spells_training(tokenizer, chat)
+    return manifest, spells_training(tokenizer, chat)
 
 
 def save_generation_config(sampling: SamplingSettings, chat: ChatFormat, folder: Path) -> None:

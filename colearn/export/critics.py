@@ -12,7 +12,8 @@ from colearn.errors import ConfigError
 from colearn.record.checkpoints import Checkpoint, Step
 from colearn.record.place import named_folder
 
-from .agent_folders import Dtype, finish_folder
+from .agent_folders import finish_folder
+from .manifest import Dtype
 from .staging import staged
 
 if TYPE_CHECKING:

@@ -12,6 +12,7 @@ from colearn.errors import ConfigError
 from colearn.text.masking import masked_settings
 
 MANIFEST = "agent.json"
+Dtype = Literal["float32", "bfloat16", "float16"]
 
 
 class AgentManifest(BaseModel):
@@ -34,7 +35,7 @@ class AgentManifest(BaseModel):
     window: int | None = None
     """C, the number of most recent key/value pairs kept at the start of a turn; None keeps all."""
     sampling: SamplingSettings = SamplingSettings()
-    dtype: Literal["float32", "bfloat16", "float16"] = "float32"
+    dtype: Dtype = "float32"
     """Type of the merged weights; for an adapter, the base's compute type in training."""
     weights: Literal["merged", "adapter"]
     base: str | None = None

@@ -8,15 +8,21 @@ from typing import Any
 
 from safetensors.torch import save_file
 
+from colearn.config import ModelSettings
 from colearn.contract import NetworkKey
 from colearn.errors import ConfigError
 from colearn.learn.checkpoint_network import checkpoint_network
+from colearn.models.kept_change import kept_change
 from colearn.models.load import DTYPES
 from colearn.models.merging import merged
 from colearn.models.network import Network
 from colearn.models.saved_folder import save_model
+from colearn.text.notes import note
 
+from .manifest import Dtype
 from .run_reader import Trained
+
+_LEAST_KEPT = 0.9
 
 
 def load_actor(trained: Trained, name: str) -> Network:
@@ -74,15 +80,39 @@ def base_reference(path: str) -> str:
     return str(Path(path).resolve()) if Path(path).is_dir() else path
 
 
+def has_adapter(model: ModelSettings) -> bool:
+    """Whether a model was trained by an adapter."""
+    return model.trained and model.lora is not None
+
+
 def check_adapter(trained: Trained) -> None:
-    """Errors: ConfigError if any model of the run has no adapter."""
-    for name, model in trained.run.config.models.items():
-        if not model.trained:
-            raise ConfigError(
-                f"--adapter: models.{name} was not trained and has no adapter; leave --adapter out"
-            )
-        if model.lora is None:
-            raise ConfigError(
-                f"--adapter: models.{name} was trained in full and has no adapter; leave "
-                "--adapter out"
-            )
+    """Tell the user which models have no adapter. Errors: ConfigError if none has one."""
+    models = trained.run.config.models
+    without = {
+        f"models.{name} was {'trained in full' if model.trained else 'not trained'}"
+        for name, model in models.items()
+        if not has_adapter(model)
+    }
+    if len(without) == len(models):
+        raise ConfigError(f"--adapter: {min(without)} and has no adapter; leave --adapter out")
+    for reason in sorted(without):
+        note(f"--adapter: {reason} and has no adapter; its agents' folders hold all weights")
+
+
+def rounded_type(
+    network: Network, trained: Trained, name: str, dtype: Dtype, *, chosen: bool
+) -> Dtype:
+    """Return the type of the exported weights of the model `name`, and tell the user how much of
+    the trained change is left in `dtype`. It is float32 if less than 90% is left, unless the user
+    has `chosen` the type."""
+    if dtype == "float32":
+        return dtype
+    share = kept_change(network, trained.paths[name], DTYPES[dtype])
+    if share is None:
+        return dtype
+    told = f"models.{name}: {dtype} keeps {share:.0%} of what training changed"
+    if share >= _LEAST_KEPT or chosen:
+        note(told)
+        return dtype
+    note(f"{told}, so float32 is written; --dtype {dtype} writes {dtype} all the same")
+    return "float32"

@@ -545,6 +545,20 @@ def test_an_adapter_of_a_model_trained_in_full_is_an_error(
     assert code == 2 and "models.ada was trained in full and has no adapter" in said
 
 
+def test_a_mixed_team_is_exported_as_adapters_and_whole_models(
+    export: Command, model: str, tmp_path: Path
+) -> None:
+    models = {"ada": {"path": model, "lora": {"rank": 2}}, "ben": {"path": model}}
+    run = train(tmp_path / "run", settings(model, models=models))
+    code, _ = export(str(run), "--to", str(tmp_path / "out"), "--adapter")
+    assert code == 0
+    weights = {agent: read_manifest(tmp_path / "out" / agent).weights for agent in ROLES}
+    assert weights == {"ada": "adapter", "ben": "merged"}
+    for agent, file in {"ada": "adapter_model.safetensors", "ben": "model.safetensors"}.items():
+        assert (tmp_path / "out" / agent / file).is_file()
+        verify(tmp_path / "out" / agent)
+
+
 @pytest.mark.vllm
 @pytest.mark.skipif(importlib.util.find_spec("vllm") is None, reason="needs the vllm extra")
 @pytest.mark.parametrize("kind", ["merged", "adapter"])
