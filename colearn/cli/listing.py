@@ -89,14 +89,16 @@ def check(
     task: Annotated[str, typer.Argument(help="A task's name.")],
     sets: Sets = [],  # noqa: B006 - typer reads the default, nobody changes it
 ) -> None:
-    """Check whether a task fulfils the contract: purity, determinism, privacy, types, horizon,
-    pickling."""
+    """Check whether a task fulfils the contract: purity, determinism (in fresh processes, too),
+    privacy, types, horizon, pickling."""
     from colearn.config import build_task, load_config
     from colearn.testing import check_task
+    from colearn.testing.fresh_plays import check_fresh_plays
 
     data: dict[str, Any] = {"task": {"name": task}, "models": {}}
     changes = [pair if pair.startswith("task.") else f"task.{pair}" for pair in sets]
     check_task(build_task(load_config(data, changes)))
+    check_fresh_plays(data, changes)
     print(f"{task}: holds the contract")
 
 

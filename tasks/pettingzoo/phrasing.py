@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 import numpy as np
 
 from colearn.errors import ConfigError
 from colearn.registry.own_code import own_function
+from colearn.text.plain_data import in_order
 
 WAYS = ("Rock", "Paper", "Scissors", "Spock", "Lizard")
 """PettingZoo's names of the first choices, in its order."""
 
 
 def written(observation: Any) -> str:
-    """Returns the text of an observation without leaving out any number."""
+    """Returns the text of an observation without leaving out any number; sets are sorted."""
     if isinstance(observation, str):
         return observation
     if isinstance(observation, Mapping):
         return "\n".join(f"{name}: {written(part)}" for name, part in observation.items())
     if isinstance(observation, tuple | list):  # parts may have different shapes
         return "\n".join(map(written, observation))
+    if isinstance(observation, Set):
+        return written(in_order(observation))
     return np.array2string(np.asarray(observation), separator=",", threshold=sys.maxsize)
 
 

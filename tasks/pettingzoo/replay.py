@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import re
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
@@ -16,9 +17,12 @@ from typing import Any
 
 from colearn.errors import ConfigError, TaskError, required
 from colearn.registry.own_code import own_function
+from colearn.testing.fingerprint import fingerprint
 from colearn.text.real_number import real_number
 
 from ..live_games import LiveGames
+from .foreign import foreign
+from .masks import legal_actions, unmasked_parts
 
 Joint = tuple[tuple[str, int], ...]
 """One step: (agent, action) for each agent that acted."""
@@ -138,28 +142,79 @@ def _close(env: Any) -> None:
     env.close()
 
 
+Play = tuple[int, tuple[Joint, ...]]
+"""Seed and actions."""
+_KEPT = 4096
 _live = LiveGames[tuple[EnvironmentSource, int, tuple[Joint, ...]], Any](_close)
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=_KEPT)
 def situation(source: EnvironmentSource, seed: int, actions: tuple[Joint, ...]) -> Situation:
     """The situation after `actions`, with the last step's rewards."""
     env = _live.take((source, seed, actions[:-1])) if actions else None
     if env is None:
         env = make(source)
-        current = _reset(env, seed, source.parallel)
-        for joint in actions:
-            current = _step(env, joint, source.parallel)
+        current = begin(source, env, seed)
+        for count, joint in enumerate(actions):
+            _check_same(source, env, (seed, actions[:count]), current)
+            current = advance(source, env, joint)
     else:
-        current = _step(env, actions[-1], source.parallel)
+        current = advance(source, env, actions[-1])
+    _check_same(source, env, (seed, actions), current)
     _live.keep((source, seed, actions), env)
     return current
+
+
+_reached: OrderedDict[tuple[EnvironmentSource, type, Play], Situation] = OrderedDict()
+"""The latest situations of this process, with which replays are compared."""
+
+
+def _check_same(source: EnvironmentSource, env: Any, play: Play, current: Situation) -> None:
+    """Errors: TaskError if the same seed and actions have led to another situation before."""
+    key = (source, type(env.unwrapped), play)
+    before = _reached.pop(key, current)
+    if before is not current and (difference := differing(before, current)) is not None:
+        raise TaskError(
+            f"task.env: '{source.env}' gives {difference} when an episode is replayed from its "
+            "seed and actions; let all randomness follow from the `seed` of reset"
+        )
+    _reached[key] = before
+    while len(_reached) > _KEPT:
+        _reached.popitem(last=False)
+
+
+def differing(one: Situation, other: Situation) -> str | None:
+    """Describes the first difference between two situations; None if they are equal."""
+    if one.acting != other.acting:
+        return "another order of agents"
+    if one.cut != other.cut:
+        return "other truncated agents"
+    for agent in one.seen:
+        if fingerprint(one.seen[agent]) != fingerprint(other.seen[agent]):
+            return f"'{agent}' another observation"
+        if one.legal[agent] != other.legal[agent]:
+            return f"'{agent}' other legal actions"
+    return None if fingerprint(one.rewards) == fingerprint(other.rewards) else "other rewards"
+
+
+def begin(source: EnvironmentSource, env: Any, seed: int) -> Situation:
+    """Resets an environment. Errors: TaskError that names the environment's line."""
+    with foreign(source.env, env, "reset"):
+        return _reset(env, seed, source.parallel)
+
+
+def advance(source: EnvironmentSource, env: Any, joint: Joint) -> Situation:
+    """Executes a step. Errors: TaskError that names the environment's line."""
+    with foreign(source.env, env, "step"):
+        return _step(env, joint, source.parallel)
 
 
 def _reset(env: Any, seed: int, parallel: bool) -> Situation:
     result = env.reset(seed=seed)
     if not parallel:
         return _turn(env, {})
+    if not (isinstance(result, tuple) and len(result) == 2):
+        raise TaskError("task.env: reset must return (observations, infos)")
     observations, infos = result
     return _shown(env, {a: (observations[a], infos.get(a, {})) for a in env.agents}, {})
 
@@ -168,7 +223,13 @@ def _step(env: Any, joint: Joint, parallel: bool) -> Situation:
     by_name = {str(agent): agent for agent in env.possible_agents}
     if parallel:
         actions = {by_name[agent]: action for agent, action in joint}
-        observations, rewards, terminated, truncated, infos = env.step(actions)
+        result = env.step(actions)
+        if not (isinstance(result, tuple) and len(result) == 5):
+            raise TaskError(
+                "task.env: step must return (observations, rewards, terminations, truncations, "
+                "infos)"
+            )
+        observations, rewards, terminated, truncated, infos = result
         # some environments keep agents whose episode has ended in their list
         paid = {a: _paid(a, reward) for a, reward in rewards.items()}
         remaining = [a for a in env.agents if not (terminated.get(a) or truncated.get(a))]
@@ -177,7 +238,11 @@ def _step(env: Any, joint: Joint, parallel: bool) -> Situation:
             return _cut(env, {a: (observations[a], infos.get(a, {})) for a in cut}, paid)
         return _shown(env, {a: (observations[a], infos.get(a, {})) for a in remaining}, paid)
     [(agent, action)] = joint
-    assert env.agent_selection == by_name[agent], "a replay follows the order of the first play"
+    if env.agent_selection != by_name[agent]:
+        raise TaskError(
+            f"task.env: '{env.agent_selection}' acts where '{agent}' acted before; let the order "
+            "of agents follow from the `seed` of reset and the actions"
+        )
     env.step(action)
     paid = {a: _paid(a, reward) for a, reward in env.rewards.items()}
     if all(env.terminations[a] or env.truncations[a] for a in env.agents):
@@ -222,9 +287,9 @@ def _cut(
     `observed`."""
     seen, legal = dict[str, Any](), dict[str, tuple[int, ...]]()
     for agent, (observation, info) in observed.items():
-        unmasked, mask = _unmasked(observation, info)
+        unmasked, mask = unmasked_parts(observation, info)
         seen[str(agent)] = deepcopy(unmasked)
-        legal[str(agent)] = _legal(env, agent, mask) or _legal(env, agent, None)
+        legal[str(agent)] = legal_actions(env, agent, mask) or legal_actions(env, agent, None)
     return Situation(
         acting=(),
         seen=seen,
@@ -254,29 +319,12 @@ def _masked(
 ) -> tuple[Any, tuple[int, ...]]:
     """Returns a copy of the observation without its action mask, and the legal actions, which are
     read from the mask in `observation` or `info`. A copy, because environments change their arrays
-    in place. Errors: TaskError for a mask that leaves no action."""
-    observation, mask = _unmasked(observation, info)
-    legal = _legal(env, agent, mask)
+    in place. Errors: TaskError for a mask that leaves no action or does not fit the space."""
+    observation, mask = unmasked_parts(observation, info)
+    legal = legal_actions(env, agent, mask)
     if not legal:
         raise TaskError(
             f"task.env: the action mask leaves '{agent}' no action; let the environment end the "
             "agent's episode, or mask all actions but the one that waits"
         )
     return deepcopy(observation), legal
-
-
-def _legal(env: Any, agent: Any, mask: Any) -> tuple[int, ...]:
-    space = env.action_space(agent)
-    return tuple(
-        int(space.start) + place for place in range(int(space.n)) if mask is None or mask[place]
-    )
-
-
-def _unmasked(observation: Any, info: Mapping[str, Any]) -> tuple[Any, Any]:
-    """The observation without its action mask, and the mask; None if there is no mask."""
-    mask = info.get("action_mask")
-    if not isinstance(observation, Mapping):
-        return observation, mask
-    mask = observation.get("action_mask", mask)
-    unmasked = {name: part for name, part in observation.items() if name != "action_mask"}
-    return (unmasked["observation"] if unmasked.keys() == {"observation"} else unmasked), mask

@@ -14,7 +14,9 @@ from colearn.text.reasoning import without_reasoning
 from colearn.types import Outcome
 
 from ..checks import check_finite, check_whole
+from .foreign import raised_in
 from .phrasing import phrasing as phrased
+from .repeats import check_repeats
 from .replay import EnvironmentSource, Joint, Situation, make, situation
 
 ITEMS = 64
@@ -52,7 +54,9 @@ class PettingZoo(DecPOMDP[ZooItem, ZooState], LegalActions, RewardStructure):
     PettingZoo requires of terminated agents. If the environment truncates the episode before
     `horizon`, so does the task (`Outcome.truncated`); at the horizon, the episode ends. All
     randomness follows from the seed that `reset` draws, so all branches of a tree have the same
-    random outcomes.
+    random outcomes. An environment that draws anything otherwise is refused: before the first
+    episode, the task plays it twice with equal seeds and actions, and each replay is compared with
+    the episode.
 
     Settings: `env`, family/name (`classic/rps_v2`; the family classic may be left out), or
     module:Class of another environment; `settings`, the environment's constructor arguments;
@@ -85,6 +89,7 @@ class PettingZoo(DecPOMDP[ZooItem, ZooState], LegalActions, RewardStructure):
         self.pays = frozenset({"team", "local"}) if team else frozenset({"local"})
         self.agents = _agents(self.source)
         self._say = phrased(env, phrasing)
+        self._checked = False
         self._items = {split: (ZooItem(env),) * ITEMS for split in ("train", "test")}
 
     def items(self, split: str) -> Sequence[ZooItem]:
@@ -94,7 +99,11 @@ class PettingZoo(DecPOMDP[ZooItem, ZooState], LegalActions, RewardStructure):
         return self._items[split]
 
     def reset(self, item: ZooItem, rng: np.random.Generator) -> ZooState:
-        """Returns the state of a new environment, whose seed is drawn from `rng`."""
+        """Returns the state of a new environment, whose seed is drawn from `rng`. Before the first
+        episode, the task checks that the environment follows from its seed."""
+        if not self._checked:
+            check_repeats(self.source, self.horizon)
+            self._checked = True
         return ZooState(seed=int(rng.integers(2**31)), returns=(0.0,) * len(self.agents))
 
     def observe(self, state: ZooState, agent: str) -> str | None:
@@ -167,7 +176,10 @@ def _agents(source: EnvironmentSource) -> tuple[str, ...]:
     except ImportError as error:
         raise ConfigError(f"task.env: '{source.env}': {reason_of(error)}") from None
     except (TypeError, ValueError, AssertionError) as error:
-        raise ConfigError(f"task.settings: {reason_of(error)}") from None
+        place = raised_in(error)
+        raise ConfigError(
+            f"task.settings: {reason_of(error)}{'' if place is None else f' ({place})'}"
+        ) from None
     discrete = required("gymnasium.spaces", "games").Discrete
     for agent in env.possible_agents:
         if not isinstance(env.action_space(agent), discrete):

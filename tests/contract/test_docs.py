@@ -153,7 +153,7 @@ def _run(name: str, blocks: list[Block], folder: Path, monkeypatch: pytest.Monke
             case "yaml":
                 _check_yaml(block)
             case "toml":
-                _register(block, monkeypatch)
+                _register(block, folder, monkeypatch)
             case "bash" | "console":
                 for program, *words in _commands(block):
                     if program == "colearn":
@@ -172,9 +172,18 @@ def _check_yaml(block: Block) -> None:
     make_plan(load_config(data))
 
 
-def _register(block: Block, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What installing a project with these entry points does."""
+def _register(block: Block, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What installing a project with these entry points does, here and in new processes."""
     groups = tomllib.loads(block.text)["project"]["entry-points"]
+    (folder / "project.dist-info").mkdir()
+    (folder / "project.dist-info" / "METADATA").write_text("Name: project\nVersion: 0.1\n")
+    (folder / "project.dist-info" / "entry_points.txt").write_text(
+        "\n".join(
+            f"[{group}]\n" + "\n".join(f"{name} = {target}" for name, target in points.items())
+            for group, points in groups.items()
+        )
+    )
+    monkeypatch.setenv("PYTHONPATH", str(folder))
     installed = lookup.installed
     monkeypatch.setattr(
         lookup,

@@ -1,0 +1,76 @@
+"""`colearn check` plays a task in fresh processes and finds what differs between processes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+TASK = """
+import random
+import numpy as np
+from colearn.contract import DecPOMDP
+from colearn.types import Outcome
+
+WORDS = {"fig", "ash", "oak", "elm", "yew", "box"}
+
+
+class Mine(DecPOMDP):
+    agents, horizon = ("a", "b"), 1
+
+    def items(self, split):
+        return ["one", "two"]
+
+    def reset(self, item, rng):
+        return int(rng.integers(4))
+
+    def observe(self, state, agent):
+        return "guess"
+
+    def step(self, state, actions, rng):
+        return Outcome(state=state, reward=float(state), done=True)
+
+    def metrics(self, state):
+        return {}
+
+
+class ShowsASet(Mine):
+    def observe(self, state, agent):
+        return " ".join(WORDS)
+
+
+DRAWN = random.randrange(10**9)
+
+
+class DrawsAtImport(Mine):
+    def global_info(self, state):
+        return f"{DRAWN}"
+
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("mine")
+    (folder / "mine.py").write_text(TASK)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("Mine", None),
+        ("ShowsASet", "task.observe: what 'a' sees at turn 0 of item"),
+        ("DrawsAtImport", "task.global_info: the text at turn 0 of item"),
+    ],
+)
+def test_what_differs_between_processes_is_one_line(folder, name, told):
+    command = [sys.executable, "-m", "colearn", "check", f"mine:{name}"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    if told is None:
+        assert (done.returncode, done.stdout) == (0, "mine:Mine: holds the contract\n")
+        return
+    assert done.returncode == 2
+    [line] = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
+    assert line.startswith(f"error: {told}") and " differs between processes; let all " in line
