@@ -46,7 +46,7 @@ class Dataset(Answering[DataItem], ReadsActions, RewardStructure, Services):
     """One agent or a team answers the prompts in the rows of a file or of a hub data set.
 
     path: a `.jsonl`, `.json`, `.csv` or `.parquet` file, or a hub name, with `subset` and `split`.
-    A row with an image, audio or video is refused, because agents read text alone.
+    A row with an image, audio or video for the model is refused, because agents read text alone.
     prompt: the column with the prompts, plain text or messages.
     test_path, test_split: the held-out rows. A note states how many of them have a prompt that is
     trained on, too. Without these settings, `test_share` of the rows is held out, 0.1 by default.

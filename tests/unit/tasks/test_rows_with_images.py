@@ -60,7 +60,7 @@ IN_JSON = {
 DECODED = {
     "a decoded picture": {"figure": Image.new("RGB", (1, 1))},
     "decoded pictures": {"figures": [Image.new("L", (2, 2))]},
-    "bytes of a picture": {"figure": png()},
+    "bytes of a picture": {"image_2": png()},
     "a stored picture": {"figure": {"bytes": png(), "path": None}},
 }
 
@@ -157,8 +157,10 @@ def test_rows_of_a_declared_graph_with_media_are_refused(tmp_path):
         {"meta": {"bytes": 3, "path": "a.txt", "image": "x"}},
         {"text": "an image of data:image/png"},
         {"digest": b"\x00\x01"},
+        {"x": Image.new("RGB", (1, 1)), "target": png(), "drawn": {"bytes": png(), "path": None}},
+        {"preimage": 3, "figure": "a.png"},
         {"shape": {"type": "image of a map", "text": "a hill"}},
     ],
 )
-def test_rows_of_text_and_numbers_are_read(extra):
+def test_rows_of_text_and_of_what_a_reward_reads_are_read(extra):
     assert media_problem(rows_with(extra)[1]) is None
