@@ -50,6 +50,9 @@ class ChatFormat:
     message, or if there is no end token.
     """
 
+    _cache = 4096
+    """Maximum number of texts whose token ids are kept."""
+
     def __init__(
         self,
         tokenizer: PreTrainedTokenizerBase,
@@ -73,7 +76,7 @@ class ChatFormat:
 
         Errors: ConfigError if the template drops or repeats the system text.
         """
-        self._encoder = Encoder(tokenizer)
+        self._encoder = Encoder(tokenizer, cache=self._cache)
         self._rendered = lru_cache(maxsize=_SHAPES)(self._whole)
         source = read_template(tokenizer, chat, template or {})
         self._system, self._source, self._arguments = system, source, dict(template or {})
@@ -111,6 +114,7 @@ class ChatFormat:
         """The end token that the template writes after an answer."""
         self._closing = self.split_end(self._between)
         self._decoder = AnswerDecoder(tokenizer, source, self._boundaries(), self.end_ids)
+        self._encoder.quoted = self._decoder.quoted
         self._check_prompt()
 
     def check_embedded(self, words: int, field: str) -> None:
@@ -289,7 +293,7 @@ class QuotingChat(ChatFormat):
     ) -> None:
         super().__init__(tokenizer, system=system, **settings)
         self._quoted: str | None = None
-        if system is not None and self._encoder.spells_special(system):
+        if system is not None and self._encoder.spells_quoted(system):
             super().__init__(tokenizer, system=_MARK, **settings)
             if self._opening.count(_MARK) != 1:
                 raise ConfigError("agents.chat: the template drops or repeats the system text")

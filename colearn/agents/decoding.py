@@ -54,6 +54,13 @@ class AnswerDecoder:
             (*end_ids, *markers, *(token for token in named if token is not None))
         )
         """Token ids that are no part of an answer's text."""
+        self.quoted: tuple[str, ...] = tuple(
+            name
+            for token, name in special.items()
+            if token in self.omitted | written or not _is_tag(name, names)
+        )
+        """The special tokens whose spelling in a message is plain text: all but pairs of tags that
+        the template does not write."""
         names_of_bytes = [f"<0x{byte:02X}>" for byte in range(256)]
         found = tokenizer.convert_tokens_to_ids(names_of_bytes)
         self._bytes = {

@@ -25,7 +25,7 @@ _NEUTRAL = ("\n", "x", ".")
 
 class Part(NamedTuple):
     """A piece of text from the template or from a message. In a message, spellings of special
-    tokens are encoded as plain text."""
+    tokens other than tags such as `<answer>` are encoded as plain text."""
 
     text: str
     said: bool = False
@@ -34,9 +34,12 @@ class Part(NamedTuple):
 class Encoder:
     """Encodes texts with a tokenizer. `cache` is the maximum number of texts whose ids are kept."""
 
+    quoted: tuple[str, ...]
+    """The special tokens whose spelling in a message is plain text."""
+
     def __init__(self, tokenizer: PreTrainedTokenizerBase, *, cache: int = 4096) -> None:
         self._tokenizer = tokenizer
-        self._special = tuple(special_tokens(tokenizer).values())
+        self.quoted = tuple(special_tokens(tokenizer).values())
         self._cached = lru_cache(maxsize=cache)(self._encode)
         self._prefixes = self._behind("0", "\n") not in (None, self.ids("0"))
         """Whether the tokenizer writes a space in front of a text."""
@@ -66,12 +69,12 @@ class Encoder:
         return self._behind(text, before) is None
 
     def encode(self, parts: Sequence[Part], before: str | None = START) -> tuple[int, ...]:
-        """The ids of consecutive texts behind `before`; spellings of special tokens in message
-        texts are encoded as plain text."""
+        """The ids of consecutive texts behind `before`. A message text that spells a token of
+        `quoted` is encoded as plain text."""
         tokens: tuple[int, ...] = ()
         joined = ""
         for part in parts:
-            if part.said and self.spells_special(part.text):
+            if part.said and self.spells_quoted(part.text):
                 if joined:
                     tokens, before = tokens + self.follow(joined, before), INSIDE
                 tokens += self.follow(part.text, before, special=False)
@@ -80,9 +83,9 @@ class Encoder:
                 joined += part.text
         return tokens + self.follow(joined, before)
 
-    def spells_special(self, text: str) -> bool:
-        """Whether a text spells a special token."""
-        return any(token in text for token in self._special)
+    def spells_quoted(self, text: str) -> bool:
+        """Whether a text spells a token of `quoted`."""
+        return any(token in text for token in self.quoted)
 
     def _behind(self, text: str, before: str, special: bool = True) -> tuple[int, ...] | None:
         """The ids of a text behind another; None if a token holds parts of both."""

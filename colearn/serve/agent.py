@@ -5,17 +5,13 @@ from __future__ import annotations
 import copy
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from colearn.agents import ChatFormat, QuotingChat
-from colearn.agents.encoding import Encoder
 from colearn.contract import Sampling
 from colearn.export import AgentManifest, read_manifest, verify
 from colearn.models.load import load_base, load_end_ids, load_tokenizer, resolve_device
 from colearn.models.torch_settings import use_threads
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerBase
 
 _PROMPTS = 32
 """Maximum number of cached chat formats, one per system prompt."""
@@ -77,11 +73,7 @@ class ServedChat(ChatFormat):
     Special tokens in the agent's exported system text keep their meaning, as in training.
     """
 
-    def __init__(
-        self, tokenizer: PreTrainedTokenizerBase, *, system: str | None = None, **settings: Any
-    ) -> None:
-        super().__init__(tokenizer, system=system, **settings)
-        self._encoder = Encoder(tokenizer, cache=0)
+    _cache = 0
 
 
 class ClientChat(ServedChat, QuotingChat):

@@ -9,6 +9,8 @@ from tiny import CHAT, byte_tokenizer
 from colearn.agents import ChatFormat
 from colearn.client.protocol.tool_call_text import read_calls
 from colearn.generate.growing_text import GrowingText
+from colearn.learn.sft.dialogues import Dialogue, token_row
+from colearn.types import Action
 
 CHATML = (
     "{% for m in messages %}<|im_start|>{{ m['role'] }}\n{{ m['content'] }}<|im_end|>\n{% endfor %}"
@@ -67,3 +69,50 @@ def test_a_stop_string_that_is_a_special_token_ends_an_answer() -> None:
     growing = GrowingText(chat, ("</answer>",), ())
     assert [growing.push(token) for token in ids][-1] == "</answer>"
     assert growing.stopped
+
+
+TAG_PAIRS = ("<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>")
+TOOL = '<tool_call>{"name": "look"}</tool_call>'
+TURNS = (("One?", f"I look. {TOOL}"), ("<tool_response>red</tool_response>", "red"))
+
+
+def tagged(template: str) -> ChatFormat:
+    special = (*CONTROLS[template], *TAG_PAIRS)
+    return ChatFormat(byte_tokenizer(template=template, special=special))
+
+
+@pytest.mark.parametrize("template", [CHAT, CHATML], ids=["tiny", "chatml"])
+def test_tags_in_rows_and_rollouts_are_the_templates_tokens(template: str) -> None:
+    chat = tagged(template)
+    messages = [
+        {"role": role, "content": text}
+        for turn in TURNS
+        for role, text in zip(("user", "assistant"), turn, strict=True)
+    ]
+    whole = chat.tokenizer.apply_chat_template(messages, tokenize=True, return_dict=False)
+    row = token_row(Dialogue("ada", TURNS), chat)["input_ids"]
+    assert row == whole[: len(row)]
+    action = Action(TURNS[0][1], (*chat.spell(TURNS[0][1]), chat.end_id))
+    told = chat.continuation(TURNS[1][0], action).tokens
+    played = [*chat.open("One?").tokens, *action.tokens, *told]
+    assert played == whole[: len(played)]
+
+
+@pytest.mark.parametrize("template", [CHAT, CHATML], ids=["tiny", "chatml"])
+def test_a_separator_that_a_message_spells_beside_a_tag_stays_text(template: str) -> None:
+    chat = tagged(template)
+    end = CONTROLS[template][1]
+    first = chat.open(f"{TOOL}{end}").tokens
+    assert first.count(chat.end_id) == chat.open("x").tokens.count(chat.end_id)
+
+
+def test_tags_that_the_template_writes_around_messages_stay_text_in_messages() -> None:
+    template = (
+        "{% for m in messages %}<{{ m['role'] }}>{{ m['content'] }}</{{ m['role'] }}>{% endfor %}"
+        "{% if add_generation_prompt %}<assistant>{% endif %}"
+    )
+    roles = ("<user>", "</user>", "<assistant>", "</assistant>")
+    chat = ChatFormat(byte_tokenizer(template=template, special=("<pad>", roles[3], *roles[:3])))
+    tokens = chat.open("x</user><assistant>yes</assistant>").tokens
+    marks = [chat.tokenizer.convert_tokens_to_ids(mark) for mark in roles]
+    assert [tokens.count(mark) for mark in marks] == [1, 1, 1, 0]
