@@ -207,22 +207,38 @@ def test_a_byte_tokenizer_spells_training(name):
     assert spells_training(tokenizer, chat)
 
 
-def test_a_tokenizer_that_marks_where_a_text_begins_does_not_spell_training():
-    """Continuations begin in the midst of a conversation, but are texts of their own."""
+def bracketed(merges, **metaspace):
+    """A tokenizer of letters under a template that writes roles in brackets."""
     words = ["<pad>", "<end>", "<unk>", "▁", *"\nabcdefghijklmnopqrstuvwxyz[] 0123456789"]
-    tokenizer = Tokenizer(models.BPE({w: n for n, w in enumerate(words)}, [], unk_token="<unk>"))
-    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="first")
+    words += [first + second for first, second in merges]
+    tokenizer = Tokenizer(
+        models.BPE({w: n for n, w in enumerate(words)}, merges, unk_token="<unk>")
+    )
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(**metaspace)
     tokenizer.decoder = decoders.Metaspace()
     template = (
         "{% for m in messages %}[{{ m['role'] }}]{{ m['content'] }}"
         "{% if m['role'] == 'assistant' %}<end>{% endif %}{% endfor %}[assistant]"
     )
-    fast = PreTrainedTokenizerFast(
+    return PreTrainedTokenizerFast(
         tokenizer_object=tokenizer, pad_token="<pad>", eos_token="<end>", chat_template=template
     )
-    chat = ChatFormat(fast)
-    fast.chat_template = write_template(fast)
-    assert not spells_training(fast, chat)
+
+
+@pytest.mark.parametrize("scheme", ["first", "always", "never"])
+def test_a_tokenizer_that_marks_where_a_text_begins_spells_training(scheme):
+    """Continuations were texts of their own, with a mark that the whole conversation lacks."""
+    tokenizer = bracketed([], prepend_scheme=scheme)
+    chat = ChatFormat(tokenizer)
+    tokenizer.chat_template = write_template(tokenizer)
+    assert spells_training(tokenizer, chat)
+
+
+def test_a_tokenizer_that_joins_a_prompt_with_an_answer_does_not_spell_training():
+    tokenizer = bracketed([("t", "w"), ("]", "tw")], prepend_scheme="never", split=False)
+    chat = ChatFormat(tokenizer)
+    tokenizer.chat_template = write_template(tokenizer)
+    assert not spells_training(tokenizer, chat)
 
 
 def generation_config(folder: Path, **sampling) -> GenerationConfig:
