@@ -35,6 +35,7 @@ _LISTS = {
     ),
     "generation_config.json": ("eos_token_id",),
     "config.json": ("num_labels", "id2label"),
+    "tokenizer.json": ("added_tokens",),
 }
 """For each file, the keys of lists for which transformers takes a long time per entry."""
 _LAYERS = re.compile(

@@ -9,11 +9,23 @@ from colearn.errors import ConfigError
 
 
 def cache_folder() -> Path:
-    """Return $COLEARN_CACHE if it is set, else the folder colearn/ in the user's cache folder."""
+    """Return $COLEARN_CACHE if it is set, else the folder colearn/ in the user's cache folder.
+
+    Errors: ConfigError for a user without a home folder.
+    """
     chosen = os.environ.get("COLEARN_CACHE")
     if chosen:
         return Path(chosen)
-    return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "colearn"
+    caches = os.environ.get("XDG_CACHE_HOME")
+    if caches:
+        return Path(caches) / "colearn"
+    try:
+        return Path.home() / ".cache" / "colearn"
+    except RuntimeError:  # neither HOME nor an entry in the list of users
+        raise ConfigError(
+            "COLEARN_CACHE: this user has no home folder for the cache; set it to a folder that "
+            "can be written, or set HOME"
+        ) from None
 
 
 def cache_place(name: str) -> Path:

@@ -25,7 +25,7 @@ SECONDS = 10
 """Limit on processor time in seconds; Gemma 3's tokenizer, with 262,000 tokens, takes 2 seconds."""
 MEMORY = 3 << 30
 """Limit on address space in bytes; the tokenizer of Gemma 3 takes less than 1 GB."""
-_FORM = 2
+_FORM = 3
 """Version of the checks in the child process. It is increased when a check is added, so that all
 files are checked again."""
 _PATIENCE = 120.0

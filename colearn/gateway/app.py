@@ -163,6 +163,8 @@ def _paid(fields: dict[str, Any]) -> Paid:
     if unknown := sorted(fields.keys() - {"value", "agent", "call"}):
         raise invalid(unknown[0][:80], "is unknown; give value, and agent or call")
     agent, call = fields.get("agent"), fields.get("call")
+    if isinstance(fields.get("value"), bool):
+        raise invalid("value", "is a truth value, must be a number")
     try:
         value = number(fields.get("value"), "it")
     except NoReward as error:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 ALIGNMENT = 64
 """Alignment of a tensor in bytes, as in torch's CPU allocator."""
 
+_SIZES = ("num_hidden_layers", "hidden_size", "num_attention_heads", "vocab_size")
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
 
@@ -109,7 +110,19 @@ def read_config(path: str, field: str) -> PretrainedConfig:
     from transformers import AutoConfig
 
     with _reading(path, field):
-        return AutoConfig.from_pretrained(path, trust_remote_code=False)
+        config = AutoConfig.from_pretrained(path, trust_remote_code=False)
+        _check_sizes(config)
+    return config
+
+
+def _check_sizes(config: PretrainedConfig) -> None:
+    """Errors: ValueError for a size below 1, with which transformers builds a model without that
+    part."""
+    text = config.get_text_config()
+    for name in _SIZES:
+        size = getattr(text, name, None)
+        if isinstance(size, int) and size < 1:
+            raise ValueError(f"{name} of config.json is {size}, must be 1 or more")
 
 
 def load_tokenizer(path: str, *, field: str) -> PreTrainedTokenizerBase:
@@ -219,6 +232,7 @@ def load_base(
             revision=revision,
             **storage,
         )
+        _check_sizes(model.config)
         _check_whole(model, loading, head=head)
         if hasattr(model, "peft_config") and not adapted:
             raise ValueError("it is an adapter; download it and name its folder")

@@ -27,6 +27,7 @@ try:
     from fastapi.responses import JSONResponse, RedirectResponse, StreamingResponse
     from starlette.middleware.trustedhost import TrustedHostMiddleware
 
+    from colearn.client.protocol.connection import protocol
     from colearn.client.protocol.limits import ServerLimits, read_body
     from colearn.client.protocol.schema import read_fields
 except ModuleNotFoundError as error:
@@ -135,6 +136,7 @@ async def watched(
     server = _QuietServer(
         uvicorn.Config(
             watch_app(watch),
+            http=protocol(LIMITS.read_timeout, LIMITS.max_connections),
             log_level="warning",
             access_log=False,
             lifespan="off",

@@ -141,10 +141,10 @@ class Checkpoints:
             write_text(aside / PROGRESS, progress.model_dump_json(indent=1))
             write_checksums(aside)
             target = self.at(progress.iteration)
-            shutil.rmtree(target, ignore_errors=True)
+            _remove(target)
             aside.rename(target)
         except BaseException:
-            shutil.rmtree(aside, ignore_errors=True)
+            _remove(aside)
             raise
         self._prune(progress, keep)
 
@@ -154,9 +154,17 @@ class Checkpoints:
         kept_iterations = {saved.iteration for saved in past[-keep:]} | {best}
         for saved in self.all():
             if saved.iteration not in kept_iterations:
-                shutil.rmtree(saved.path)
+                _remove(saved.path)
 
     def _sweep(self) -> None:
         """Remove incomplete folders of killed processes."""
         for path in self.folder.glob(".step-*.partial"):
-            shutil.rmtree(path, ignore_errors=True)
+            _remove(path)
+
+
+def _remove(path: Path) -> None:
+    """Remove a folder. If it is a link, only the link is removed, since a user has made it."""
+    if path.is_symlink() or path.is_file():
+        path.unlink()
+    else:
+        shutil.rmtree(path, ignore_errors=True)

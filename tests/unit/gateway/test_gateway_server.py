@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Coroutine, Iterator
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -173,3 +174,15 @@ def test_a_number_of_episodes_that_is_none_is_refused(most: Any) -> None:
     response = client.post("/workers/one/next", json={"most": most})
     assert response.status_code == 400
     assert response.json()["error"]["param"] == "most"
+
+
+@pytest.mark.parametrize("value", [True, False, "1", None, [1], {}])
+def test_a_reward_that_is_no_number_is_refused(value: Any) -> None:
+    """JSON's `true` is no number, though Python's True is one."""
+    live = ProgramRun(0, ("one",), "item")
+    reception = SimpleNamespace(find=lambda name: live, ignored=frozenset())
+    client = TestClient(build_app(cast(Any, reception)))
+    refused = client.post("/episodes/0-x/reward", json={"value": value})
+    assert refused.status_code == 400 and live.rewards() == []
+    assert "must be a number" in refused.json()["error"]["message"]
+    assert client.post("/episodes/0-x/reward", json={"value": 1}).status_code == 204

@@ -101,6 +101,8 @@ BEFORE_A_WEIGHT_IS_READ: dict[str, Damage] = {
     "an unknown model": says(model_type="nosuch"),
     "a number in words": says(num_attention_heads="four"),
     "fewer layers than none": says(num_hidden_layers=-1),
+    "no layers": says(num_hidden_layers=0),
+    "no width": says(hidden_size=0),
     "a vocabulary of fewer words than the tokenizer's": says(vocab_size=100),
     "a template that is no text": writes("chat_template.jinja", b"\xff\xfe\x00"),
 }
@@ -214,3 +216,47 @@ def test_a_template_that_does_not_end_for_one_text_is_ended(whole, tmp_path, mon
     while set(threading.enumerate()) - before and time.monotonic() < until:
         time.sleep(0.05)
     assert not set(threading.enumerate()) - before
+
+
+@pytest.mark.parametrize(
+    ("settings", "line"),
+    [
+        ({"num_hidden_layers": 0, "layer_types": []}, "num_hidden_layers of config.json is 0, "),
+        (
+            {"model_type": "gpt2", "num_hidden_layers": -1, "layer_types": None},
+            "num_hidden_layers of config.json is -1, ",
+        ),
+        (
+            {"model_type": "gpt_neox", "num_hidden_layers": -1, "layer_types": None},
+            "num_hidden_layers of config.json is -1, ",
+        ),
+    ],
+)
+def test_a_size_below_one_is_named(
+    whole: Path, tmp_path: Path, settings: dict[str, Any], line: str
+) -> None:
+    """transformers builds a model without layers from it."""
+    with pytest.raises(ConfigError, match=line):
+        read_config(damaged(whole, tmp_path, says(**settings)), FIELD)
+
+
+def test_a_tokenizer_of_200_000_added_tokens_is_refused_before_it_is_opened(
+    whole: Path, tmp_path: Path
+) -> None:
+    """Opening it takes minutes of processor time."""
+
+    def adds(folder: Path) -> None:
+        path = folder / "tokenizer.json"
+        known = json.loads(path.read_text())
+        flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized", "special"), False)
+        known["added_tokens"] += [
+            {"id": 10**6 + number, "content": f"<{number}>", **flags} for number in range(200_000)
+        ]
+        path.write_text(json.dumps(known))
+
+    began = time.process_time()
+    with pytest.raises(
+        ConfigError, match=r"2000[0-9]* entries in added_tokens; 20000 are the most"
+    ):
+        load_tokenizer(damaged(whole, tmp_path, adds), field=FIELD)
+    assert time.process_time() - began < 5.0

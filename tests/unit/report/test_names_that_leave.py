@@ -12,9 +12,9 @@ from typing import Any, cast
 import pytest
 
 from colearn.contract import EvaluateEvent
+from colearn.contract.callback import Measured
 from colearn.errors import TaskError
 from colearn.experiment.listeners import _tell
-from colearn.experiment.row_tracker import Measured
 from colearn.experiment.trackers import CsvTracker
 from colearn.report.result_table import ResultCell, ResultTable
 from colearn.rollout.validate import validate_metrics

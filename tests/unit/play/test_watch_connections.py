@@ -1,0 +1,33 @@
+"""What the watch page does with requests that do not end."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from colearn.play import watch
+
+
+@pytest.mark.parametrize("sent", [b"", b"GET / HTTP/1.1\r\nHost: localhost\r\n"])
+def test_a_request_that_is_never_finished_is_closed(
+    sent: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watch, "LIMITS", replace(watch.LIMITS, read_timeout=0.1))
+
+    async def wait() -> bytes:
+        async with watch.watched("a task") as page:
+            address, port = page.socket.getsockname()
+            while True:
+                try:
+                    reader, writer = await asyncio.open_connection(address, port)
+                    break
+                except ConnectionRefusedError:  # the server has not started yet
+                    await asyncio.sleep(0.01)
+            writer.write(sent)
+            answer = await asyncio.wait_for(reader.read(), 10.0)
+            writer.close()
+            return answer
+
+    assert asyncio.run(wait()) == b""
