@@ -135,7 +135,7 @@ def team(
             assert dry.seconds is not None
             predicted = {
                 "rollout": round(dry.seconds.rollout, 2),
-                "update": round(dry.seconds.scoring + dry.seconds.update, 2),
+                "update": round(dry.seconds.update, 2),
                 "peak_gib": round(dry.peak("cuda:0") / 2**30, 2),
             }
         team = assemble(config)

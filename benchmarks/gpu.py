@@ -212,25 +212,14 @@ def parity(small: bool) -> dict[str, Any]:
     return {"gaps": gaps}
 
 
-def predicted(stand: Stand, *, rows: int, positions: float, adapters: int) -> dict[str, float]:
-    """What a dry run takes for a decoded token, in milliseconds; nothing for an unknown device."""
-    import torch
-
-    from colearn.estimate.accelerators import ACCELERATORS
-    from colearn.estimate.duration import DECODED, LAUNCH, READS, Sizes
+def predicted(stand: Stand, *, adapters: int) -> dict[str, float]:
+    """What a dry run takes for a decoded token, in milliseconds; nothing without a device."""
+    from colearn.estimate.duration import DECODED, KERNEL
 
     if stand.device.type != "cuda":
         return {}
-    name = torch.cuda.get_device_name(stand.device).replace(" ", "").upper()
-    total = torch.cuda.mem_get_info(stand.device)[1] / 2**30
-    cards = [one for one in ACCELERATORS if one.name in name]
-    if not cards:
-        return {}
-    card = min(cards, key=lambda one: abs(one.gib - total))
-    sizes = Sizes.of(stand.base, card)
-    read = (sizes.weights + rows * positions * sizes.position) / (READS * card.bandwidth)
-    launched = DECODED[min(2, adapters)] * sizes.layers * LAUNCH
-    return {"predicted_ms": round(1000 * max(read, launched), 3)}
+    kernels = DECODED[min(2, adapters)] * stand.base.config.num_hidden_layers
+    return {"predicted_ms": round(1000 * kernels * KERNEL, 3)}
 
 
 def update_share(small: bool) -> dict[str, Any]:
@@ -263,12 +252,11 @@ def decode(adapters: int, *, cuda_graphs: bool = True) -> Callable[[bool], dict[
         stand.generated(generator)
         _, seconds = stand.generated(generator)
         tokens = stand.rows * stand.action
-        positions = stand.prompt + stand.action / 2
         return {
             "rows": stand.rows,
             "tokens_per_second": round(tokens / seconds, 1),
             "token_ms": round(1000 * seconds / stand.action, 3),
-            **predicted(stand, rows=stand.rows, positions=positions, adapters=adapters),
+            **predicted(stand, adapters=adapters),
         }
 
     return run

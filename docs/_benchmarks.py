@@ -112,13 +112,6 @@ def paper_memory_text() -> str:
     return _paper_text("paper_memory.md")
 
 
-def paper_placement_text() -> str:
-    """The table, and which of its rows are not counted yet."""
-    notes = (RESULTS / "paper_placement.md").read_text().splitlines()
-    left = "".join(f"\n{line}\n" for line in notes if line.startswith("Not counted yet"))
-    return _paper_text("paper_placement.md") + left
-
-
 def _paper_text(file: str) -> str:
     """The table of a file of benchmarks/results; configs without a row are named below it."""
     text = (RESULTS / file).read_text()

@@ -18,7 +18,7 @@ from typing import Any
 
 import typer
 import yaml
-from _benchmarks import benchmark_text, paper_memory_text, paper_placement_text
+from _benchmarks import benchmark_text, paper_memory_text
 
 import colearn
 from colearn.cli import app
@@ -182,7 +182,6 @@ PUBLIC = (
     "colearn.critic.stream",
     "colearn.errors",
     "colearn.estimate",
-    "colearn.estimate.schedule",
     "colearn.experiment.evaluation.pass_at_k",
     "colearn.export",
     "colearn.learn.checkpoint_files",
@@ -325,7 +324,6 @@ _TEXTS: Mapping[str, Callable[..., str]] = {
     "errors": errors_text,
     "api": api_text,
     "paper_memory": paper_memory_text,
-    "paper_placement": paper_placement_text,
 }
 
 

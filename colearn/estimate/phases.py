@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -28,7 +27,6 @@ from .speaking import (
     Speaking,
     cache_bytes,
     plan_calls,
-    position_bytes,
     rehearse_call,
 )
 
@@ -90,25 +88,6 @@ class Phases:
         """Peak bytes of the KV caches on each device."""
         for engine in self.engines:
             self.caches[engine.device] += 0 if engine.needs is None else engine.needs.cache or 0
-
-    @property
-    def engine_counts(self) -> Mapping[str, int]:
-        """Number of engines on each device that hold a separate copy of the weights."""
-        return Counter(engine.device for engine in self.engines if engine.needs is not None)
-
-    @property
-    def wanted(self) -> int:
-        """Number of bytes in the KV cache that the rows of a turn need. The value is the maximum
-        over turns."""
-        return max(
-            (
-                len(call.rows) * (call.used + call.tokens) * position_bytes(speaker.base)
-                for speakers in self.speaking.values()
-                for speaker in speakers
-                for call in speaker.calls
-            ),
-            default=0,
-        )
 
     def _note(self, device: str, phase: str, extra: int) -> None:
         phases = self.peaks[device]

@@ -1,152 +1,89 @@
-"""Proposes settings with which a run fits the memory of a described machine and takes the least
-time.
-
-No change affects the experience, except that vLLM samples from the same distributions with
-different random numbers. No change affects the gradient, except for the order of sums. The changes
-within a layout, from cheap to expensive, are: fewer concurrent episodes, a smaller token budget,
-and activation checkpointing.
-"""
+"""Proposes a placement on a described machine: each base model gets a device of its own, largest
+first; a team that fits on one device gets a copy on every device instead."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from math import inf
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
-from .layouts import larger_caches, layouts, with_engines
-from .proposal import Proposal
-from .run_estimate import Estimate
+from colearn.config import ModelSettings, ResolvedRun, load_config
+from colearn.contract import NetworkKey
 
-LEAST_BUDGET = 1024
-"""Smallest proposed token budget."""
-_PLAYS = {"evaluation": "evaluation.at_once", "rollout": "train.at_once"}
-_UPDATES = ("critic update", "actor update")
-_CACHES = (0.0, 0.3)
-"""Fractions of a device's memory to try for the caches of vLLM engines."""
-_FILLED = 0.9
-"""Fraction of a device's memory that a reduced number of episodes may fill, since fragmentation is
-not counted."""
+from .run_estimate import Estimate, estimate
+
+_Base = tuple[str | None, ...]
+"""Identity of a frozen base that adapters share: its path, type and quantization."""
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """A placement, and the estimate of the run with it."""
+
+    estimate: Estimate
+    placement: Mapping[str, str] = field(default_factory=dict)
+    """Device of each model; empty if every process holds the whole team."""
 
 
 def propose(estimated: Estimate) -> Proposal | None:
-    """Propose the fastest layout that fits, with the cheapest settings that make it fit. If the
-    devices' rates are not known, propose the first layout that fits. If no layout fits, propose the
-    layout that exceeds the memory least.
+    """Propose a placement on several devices.
 
-    Return None if no machine is described, a model was not counted, a cluster places the models, or
-    the unchanged run is the best. For models on a cluster, `workers_too_large` proposes a share of
-    a GPU.
-    Errors: as for `estimate`.
+    Return None if no machine with several devices is described, a model was not counted, the config
+    names devices or processes, or a cluster places the models. Errors: as for `estimate`.
     """
-    if estimated.machine is None or estimated.phases is None or estimated.workers:
+    run, machine = estimated.run, estimated.machine
+    named = any(run.settings(key).device is not None for key in run.networks) or (
+        run.config.critic is not None and bool(run.config.critic.devices)
+    )
+    if machine is None or estimated.phases is None or estimated.workers or named:
         return None
-    timed = estimated.seconds is not None
-    tried: list[Proposal] = []
-    for layout in layouts(estimated):
-        proposal = _with_engines(layout)
-        if proposal is None or not proposal.fits:
-            tuned = _tuned(layout)
-            proposal = tuned if proposal is None or tuned.fits else proposal
-        tried.append(proposal)
-        if proposal.fits and (not timed or (layout.zero and proposal.estimate.engines)):
-            break  # what ZeRO divides further is exchanged more often
-    fitting = [proposal for proposal in tried if proposal.fits]
-    if not fitting:
-        return min(tried, key=_fullest)
-    best = min(fitting, key=lambda proposal: proposal.iteration) if timed else fitting[0]
-    if not best.changes and best.estimate.processes == estimated.processes:
+    if machine.count == 1 or estimated.processes > 1 or not run.algorithm.learns:
         return None
-    return replace(best, others=tuple(proposal for proposal in tried if proposal is not best))
+    config = estimated.given.model_dump(mode="json", exclude_unset=True)
+    if not estimated.too_small:
+        copies = estimate(
+            load_config(config),
+            processes=machine.count,
+            machine=machine,
+            rehearsed=estimated.rehearsed,
+        )
+        return Proposal(copies)
+    placement = _spread(estimated, machine.count)
+    changes: dict[str, Any] = {"placement": placement}
+    placed = estimate(load_config(config, changes), machine=machine, rehearsed=estimated.rehearsed)
+    return Proposal(placed, placement)
 
 
-def _fullest(proposal: Proposal) -> float:
-    estimate, machine = proposal.estimate, proposal.estimate.machine
-    assert machine is not None and estimate.phases is not None
-    return max(estimate.peak(device) for device in estimate.too_small) / machine.memory
+def _spread(estimated: Estimate, devices: int) -> dict[str, str]:
+    """Place each network, largest first, on the device with the fewest bytes so far. Networks that
+    share a base are placed on the same device."""
+    names = _names(estimated.run)
+    units: dict[_Base | str, dict[str, int]] = {}
+    for network in estimated.networks:
+        name = names[network.key]
+        unit = units.setdefault(_unit(estimated.run, network.key, name), {})
+        size = network.weights + network.gradients + network.adam
+        unit[name] = unit.get(name, 0) + size
+    used = [0] * devices
+    placement: dict[str, str] = {}
+    for unit in sorted(units.values(), key=lambda unit: -sum(unit.values())):
+        device = used.index(min(used))
+        used[device] += sum(unit.values())
+        placement |= dict.fromkeys(unit, f"cuda:{device}")
+    return placement
 
 
-def _with_engines(layout: Proposal) -> Proposal | None:
-    """Return the faster of two layouts with vLLM engines. In the first layout, caches use only the
-    memory left by updates; in the second, caches are larger and leave less memory for updates. If
-    only one of the two layouts fits, it is returned. None if the run cannot use vLLM engines."""
-    tried = []
-    for share in _CACHES:
-        proposal = with_engines(layout, share)
-        if proposal is None:
-            return None
-        tried.append(larger_caches(_tuned(proposal)))
-    return min(tried, key=lambda proposal: (not proposal.fits, proposal.iteration))
+def _names(run: ResolvedRun) -> Mapping[NetworkKey, str]:
+    """Name of each network in a placement; reference policies and past selves have the name of
+    their model."""
+    critics = [key for key in run.networks if key.kind == "critic"]
+    names = {key: key.model for key in run.networks}
+    return names | {key: "critic" if len(critics) == 1 else str(key) for key in critics}
 
 
-def _tuned(proposal: Proposal) -> Proposal:
-    """Apply the changes that the layout's phases need to fit; stop at a phase that cannot fit."""
-    if proposal.excess(("optimizer step",)) > 1:
-        return proposal
-    for phase, key in _PLAYS.items():
-        proposal = _fewer_at_once(proposal, phase, key)
-        if proposal.excess((phase,)) > 1:
-            return proposal
-    return _smaller_updates(proposal)
-
-
-def _fewer_at_once(proposal: Proposal, phase: str, key: str) -> Proposal:
-    """Reduce the number of concurrent episodes of a phase until the phase fits. The phase's caches
-    and activations grow with this number."""
-    if proposal.excess((phase,)) <= 1:
-        return proposal
-    filled = _FILLED if proposal.excess((phase,), _FILLED) < inf else 1.0
-    together = proposal.estimate.together.get(phase, 1)
-    while together > 1 and 1 < (excess := proposal.excess((phase,), filled)) < inf:
-        together = max(1, min(together - 1, int(together / excess)))
-        proposal = proposal.changed({key: together})
-    return proposal
-
-
-def _smaller_updates(proposal: Proposal) -> Proposal:
-    """Reduce the token budget; if that is not enough, also use activation checkpointing."""
-    first = proposal
-    proposal = _smaller_budget(proposal)
-    if proposal.excess(_UPDATES) <= 1 or not (checkpointing := _checkpointing(proposal.estimate)):
-        return proposal
-    return _smaller_budget(first.changed(checkpointing))
-
-
-def _smaller_budget(proposal: Proposal) -> Proposal:
-    budget = proposal.estimate.run.token_budget
-    while 1 < (excess := proposal.excess(_UPDATES)) < inf:
-        before = _micro_batches(proposal.estimate, budget)
-        while budget // 2 >= LEAST_BUDGET:
-            budget //= 2
-            sizes = _micro_batches(proposal.estimate, budget)
-            # activations grow with the padded tokens, the rest does not become smaller
-            shares = [sizes[key] / before[key] for key in sizes if before[key]]
-            if min(shares, default=0) <= 1 / excess:
-                break
-        else:
-            return proposal
-        proposal = proposal.changed({"train.token_budget": budget})
-    return proposal
-
-
-def _micro_batches(estimated: Estimate, budget: int) -> dict[str, int]:
-    """Number of padded tokens in each learner's largest micro-batch under a token budget."""
-    run = estimated.run
-    train = run.config.train.model_copy(update={"token_budget": budget})
-    config = run.config.model_copy(update={"train": train})
-    updates = estimated.workload.updates(replace(run, config=config))
-    assert updates is not None, "an update was counted"
-    return {str(key): work.size for key, work in updates.works.items()}
-
-
-def _checkpointing(estimated: Estimate) -> dict[str, bool]:
-    """Settings that enable activation checkpointing for the trained networks without it."""
-    config, learners = estimated.given, estimated.run.learners
-    keys = {
-        f"models.{name}.checkpointing": True
-        for name, model in config.models.items()
-        if model.trained and not model.checkpointing
-    }
-    critic = config.critic
-    learned = any(key.kind == "critic" for key in learners)
-    if learned and critic is not None and not critic.checkpointing:
-        keys["critic.checkpointing"] = True
-    return keys
+def _unit(run: ResolvedRun, key: NetworkKey, name: str) -> _Base | str:
+    settings = run.settings(key)
+    frozen = isinstance(settings, ModelSettings) and not settings.trained
+    if settings.lora is None and not frozen:
+        return name
+    return run.stored(key)

@@ -29,7 +29,7 @@ from .network_bytes import NetworkMemory, count_networks
 from .phases import PhasePlay, Phases, Rehearsed
 from .script import Script, check_lengths, overflows, rehearse
 from .work import Updates
-from .workload import Workload, read_workload
+from .workload import read_workload
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,6 @@ class Estimate:
     given: Config = field(repr=False)
     """The config before it was resolved."""
     run: ResolvedRun
-    workload: Workload = field(repr=False)
     steps: IterationBounds | None
     """Bounds of one iteration; None if nothing is learned."""
     networks: tuple[NetworkMemory, ...]
@@ -78,10 +77,8 @@ class Estimate:
     workers: Mapping[HostWorker, Mapping[str, Mapping[str, int]]] = field(default_factory=dict)
     """Peak bytes of each worker of `run.host` by device and phase; empty without workers."""
     rehearsed: Rehearsed = field(default_factory=dict, repr=False, compare=False)
-    engines: Mapping[str, int] = field(default_factory=dict)
-    """Number of engines on each device that hold a separate copy of the weights."""
-    wanted: int = 0
-    """Bytes in the KV cache that the rows of a turn need, at most."""
+    updates: Updates | None = field(default=None, repr=False)
+    """Planned updates of an iteration; None if nothing is learned or a tokenizer is missing."""
     seconds: Seconds | None = None
     """Seconds of each phase; None if nothing is learned or the devices' rates are not known."""
 
@@ -130,19 +127,17 @@ def estimate(
     processes: int = 1,
     machine: Machine | None = None,
     rehearsed: Rehearsed | None = None,
-    workload: Workload | None = None,
 ) -> Estimate:
     """Resolve a run and estimate what each of its `processes` processes needs.
 
     machine: the machine on which the run will take place, by default this one.
     rehearsed: `Estimate.rehearsed` of an earlier estimate of the same models; the passes that it
-    contains are not rehearsed again. workload: the workload of an earlier estimate with the same
-    task, agents and algorithm; the task is then not read again.
+    contains are not rehearsed again.
 
     Nothing is written and no weight is read. Errors: ConfigError or TaskError, as in the run.
     """
     config = with_given_critic(config)
-    original, work = config, read_workload(config) if workload is None else workload
+    original, work = config, read_workload(config)
     with closing(Services.of(work.task)):
         auto = resolve_device("auto").type if machine is None else "cuda"
         run = resolve(config, task=work.task, auto=auto)
@@ -214,7 +209,6 @@ def estimate(
         return Estimate(
             given=original,
             run=run,
-            workload=work,
             steps=steps,
             networks=memory,
             phases=None if phases is None else phases.peaks,
@@ -228,8 +222,7 @@ def estimate(
             resident={} if phases is None else phases.static,
             workers=workers,
             rehearsed=rehearsed,
-            engines={} if phases is None else phases.engine_counts,
-            wanted=0 if phases is None else phases.wanted,
+            updates=updates,
             seconds=seconds,
         )
 

@@ -11,11 +11,9 @@ from rich.filesize import decimal
 from rich.table import Table
 from rich.text import Text
 
-from .duration import Seconds
 from .machine import Machine, known_devices
-from .proposal import Proposal
+from .propose import Proposal
 from .run_estimate import Estimate, IterationBounds
-from .workers_table import workers_table, workers_too_large
 
 
 def estimate_tables(estimate: Estimate) -> Group:
@@ -32,7 +30,7 @@ def estimate_tables(estimate: Estimate) -> Group:
     else:
         parts.append(_phases(estimate))
         if estimate.workers:
-            parts.append(workers_table(estimate))
+            parts += [_workers(estimate), Text(_bundles(estimate))]
         parts += [Text(line) for line in _verdict(estimate)]
     parts += [Text(line) for line in run.generator.places(run)]
     if estimate.steps is None:
@@ -53,16 +51,10 @@ def time_line(estimate: Estimate) -> str:
     if seconds is None or estimate.hours is None:
         return "no time: not counted without these models"
     return (
-        f"estimate, not measured: an iteration takes {_seconds(seconds.iteration)} "
-        f"({_by_phase(seconds)}), an evaluation {_seconds(seconds.evaluation)}, "
-        f"{estimate.iterations:,} iterations {estimate.hours:,.1f} hours"
-    )
-
-
-def _by_phase(seconds: Seconds) -> str:
-    return (
-        f"rollout {_seconds(seconds.rollout)}, scoring {_seconds(seconds.scoring)}, update "
-        f"{_seconds(seconds.update)}, weights to engines {_seconds(seconds.transfer)}"
+        f"estimate, not measured: an iteration takes {_seconds(seconds.iteration)} (rollout "
+        f"{_seconds(seconds.rollout)}, update {_seconds(seconds.update)}), an evaluation "
+        f"{_seconds(seconds.evaluation)}, {estimate.iterations:,} iterations "
+        f"{estimate.hours:,.1f} hours"
     )
 
 
@@ -70,58 +62,25 @@ def _seconds(number: float) -> str:
     return f"{number:,.0f} s" if number >= 100 else f"{number:.3g} s"
 
 
-def idle_line(proposal: Proposal, machine: Machine) -> str | None:
-    """States why more than half of the devices are idle; None if they are not."""
-    idle = machine.count - proposal.devices
-    if 2 * idle <= machine.count:
-        return None
-    larger = [
-        candidate
-        for candidate in proposal.others
-        if candidate.fits and candidate.devices > proposal.devices
-    ]
-    if not larger:
-        return f"{idle} of {machine.count} devices are idle: no layout that uses more of them fits"
-    nearest = min(larger, key=lambda candidate: candidate.iteration)
-    assert nearest.estimate.seconds is not None
-    return (
-        f"{idle} of {machine.count} devices are idle: {nearest.layout} take "
-        f"{_seconds(nearest.iteration)} an iteration ({_by_phase(nearest.estimate.seconds)})"
-    )
-
-
 def proposal_text(proposal: Proposal) -> Text:
-    """Format the proposed settings as command-line arguments, followed by the peak of each device
-    and whether this peak fits the device."""
+    """Format a placement as command-line arguments, followed by the peak of each device and whether
+    this peak fits the device."""
     estimate = proposal.estimate
     lines = ["proposed:"]
-    if estimate.processes > 1:
+    if not proposal.placement:
         lines = [
             f"proposed, in {estimate.processes} processes, one for each device (torchrun "
             f"--nproc_per_node {estimate.processes} -m colearn train ...):"
         ]
-    for key, value in proposal.changes.items():
-        setting = f"{key}={json.dumps(value, ensure_ascii=False)}"
+    else:
+        setting = f"placement={json.dumps(proposal.placement, ensure_ascii=False)}"
         lines.append(f"  --set {shlex.quote(setting)}")
     for device, phases in (estimate.phases or {}).items():
         if phases and device != "cpu":
-            peak, phase = _peak(estimate, device), _worst(estimate, device)
-            lines.append(f"  {device}: at most {peak}, in the {phase}")
-    lines.append(
-        "it fits"
-        if proposal.fits
-        else f"it does not fit on {', '.join(estimate.too_small)}: use LoRA, smaller models, "
-        "shorter answers (agents.*.sampling.max_tokens) or larger devices"
-    )
-    if estimate.seconds is not None and proposal.fits and estimate.machine is not None:
+            lines.append(f"  {device}: at most {_peak(estimate, device)}, in the {_worst(phases)}")
+    lines += _verdict(estimate)
+    if not estimate.too_small:
         lines.append(time_line(estimate))
-        lines += [
-            f"  not proposed: {candidate.layout}, {_seconds(candidate.iteration)} an iteration"
-            for candidate in proposal.others
-            if candidate.fits
-        ]
-        if (idle := idle_line(proposal, estimate.machine)) is not None:
-            lines.append(idle)
     return Text("\n".join(lines))
 
 
@@ -189,22 +148,77 @@ def _peak(estimate: Estimate, device: str) -> str:
 def _verdict(estimate: Estimate, *, good: bool = True) -> list[str]:
     """Return lines that state whether a described machine has enough memory. If it has, there is a
     line only if `good` is true."""
-    if estimate.machine is None or estimate.phases is None:
+    machine = estimate.machine
+    if machine is None or estimate.phases is None:
         return []
-    if estimate.workers:
-        lines = workers_too_large(estimate)
-        return lines or (["workers fit into the memory of --devices"] if good else [])
     lines = [
-        f"does not fit: {device} needs {_peak(estimate, device)} ({_worst(estimate, device)})"
+        f"does not fit: {device} needs {_peak(estimate, device)} (in the {phase}); "
+        f"{_remedy(phase)}, use LoRA, smaller models or larger devices"
         for device in estimate.too_small
+        if (phase := _worst(estimate.phases[device]))
     ]
-    return lines or (["fits into the memory of --devices"] if good else [])
+    if estimate.workers:
+        lines = _too_large(estimate, machine)
+    what = "workers fit" if estimate.workers else "fits"
+    return lines or ([f"{what} into the memory of --devices"] if good else [])
 
 
-def _worst(estimate: Estimate, device: str) -> str:
-    assert estimate.phases is not None
-    phases = estimate.phases[device]
+def _remedy(phase: str) -> str:
+    """The settings that make a phase smaller without a change of the experiment."""
+    if phase in ("rollout", "evaluation"):
+        section = "train" if phase == "rollout" else "evaluation"
+        return f"lower {section}.at_once"
+    if phase in ("critic update", "actor update"):
+        return "lower train.token_budget, set checkpointing"
+    return "set run.learner: {name: deepspeed}"
+
+
+def _worst(phases: Mapping[str, int]) -> str:
     return max(phases, key=lambda phase: phases[phase])
+
+
+def _workers(estimate: Estimate) -> Table:
+    """Return a table with each worker's highest memory peak on each device."""
+    table = Table("worker", "device", "peak memory", "highest in")
+    for worker, devices in estimate.workers.items():
+        for device, phases in devices.items():
+            if phases:
+                worst = _worst(phases)
+                table.add_row(worker.name, device, decimal(phases[worst]), worst)
+    return table
+
+
+def _bundles(estimate: Estimate) -> str:
+    """Return a line on the bundles of a cluster's placement group."""
+    first = next(iter(estimate.workers))
+    cpus = "an equal share of the cluster's" if first.cpus is None else f"{first.cpus:g}"
+    each = "worker" if first.processes == 1 else "process"
+    count = sum(worker.processes for worker in estimate.workers)
+    return (
+        f"placement group: {count} bundles, one for each {each}, of {first.gpus:g} GPUs and "
+        f"{cpus} CPUs"
+    )
+
+
+def _too_large(estimate: Estimate, machine: Machine) -> list[str]:
+    """Return a line if workers reserve more GPUs than the machine has, and a line for each worker
+    that needs more than its share of a GPU."""
+    lines = []
+    needed = sum(worker.gpus * worker.processes for worker in estimate.workers)
+    if needed > machine.count:
+        lines.append(
+            f"does not fit: {len(estimate.workers)} workers reserve {needed:g} GPUs, and --devices "
+            f"has {machine.count}; lower run.host.gpus"
+        )
+    for worker, devices in estimate.workers.items():
+        limit = int(machine.memory * (min(1.0, worker.gpus) or 1.0))
+        for device, phases in devices.items():
+            if device != "cpu" and phases and (peak := max(phases.values())) > limit:
+                lines.append(
+                    f"does not fit: the worker of {worker.name} needs {decimal(peak)} of its "
+                    f"{decimal(limit)}; raise run.host.gpus or {_remedy(_worst(phases))}"
+                )
+    return lines
 
 
 def _steps(steps: IterationBounds, token_budget: int) -> Table:

@@ -36,7 +36,6 @@ class Workload:
     """Replacement for each data set that is not on this machine. The keys are config fields."""
     architectures: Architectures
     _trees: list[Tree[Any]] = field(default_factory=list)
-    _updates: dict[int, Updates | None] = field(default_factory=dict)
 
     @cached_property
     def scripts(self) -> list[Script]:
@@ -60,12 +59,8 @@ class Workload:
             self._trees += rehearse(number, script, run.parts.rollout, specs, readings).trees
 
     def updates(self, run: ResolvedRun) -> Updates | None:
-        """Planned updates on the grown trees, computed once for each token budget. Errors: as for
-        `plan_updates`."""
-        budget = run.token_budget
-        if budget not in self._updates:
-            self._updates[budget] = plan_updates(run, self._trees, self.architectures)
-        return self._updates[budget]
+        """Plan the updates on the grown trees. Errors: as for `plan_updates`."""
+        return plan_updates(run, self._trees, self.architectures)
 
 
 def read_workload(config: Config) -> Workload:

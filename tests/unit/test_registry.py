@@ -330,14 +330,6 @@ def test_a_mistake_in_a_generators_section_is_one_line(generator, message):
         build_part(GeneratorKind, chosen, "run.generator")
 
 
-@pytest.mark.parametrize(
-    ("old", "now"), [("batch_agents", "generator: {batch_agents"), ("deepspeed", "learner: {name")]
-)
-def test_a_setting_that_has_moved_says_where_to(old, now):
-    with pytest.raises(ConfigError, match=f"run.{old}: unknown key; write {now}"):
-        load_config({**CONFIG, "run": {old: True}})
-
-
 def test_a_config_says_which_code_of_its_own_it_names_and_imports_none(module, tmp_path):
     left = tmp_path / "left"
     module("told", f"open({str(left)!r}, 'w')\n")

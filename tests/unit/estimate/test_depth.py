@@ -12,7 +12,6 @@ import colearn.estimate.depth as depth
 from colearn.config import load_config
 from colearn.estimate import Estimate, estimate
 from colearn.estimate.machine import read_machine
-from colearn.estimate.propose import propose
 
 SIZES = {
     "vocab_size": 500,
@@ -91,15 +90,6 @@ def test_layers_that_attend_differently_are_rehearsed_whole(
     assert set(cut) == {2, 3}
 
 
-def test_a_proposal_rehearses_no_pass_twice(estimated: Any) -> None:
-    first = estimated(DEEP["tied"])
-    passes = dict(first.rehearsed)
-    again = propose(first)
-    assert again is not None
-    assert again.estimate.rehearsed == passes
-    assert passes
-
-
 @pytest.mark.parametrize(
     "overrides", [(), ("algorithm.loss.entropy=0.1",)], ids=["plain", "entropy"]
 )
@@ -133,7 +123,7 @@ def test_packed_trees_on_a_described_accelerator_have_a_dense_mask(
     dense = estimated(DEEP["untied"], *tree)
     monkeypatch.delattr("colearn.estimate.fake_team.DescribedBase._masks")
     blocks = estimated(DEEP["untied"], *tree)
-    (row,) = next(iter(dense.workload.updates(dense.run).works.values())).largest
+    (row,) = next(iter(dense.updates.works.values())).largest
     assert not row.plain
     # a bool for each pair of tokens, and the same as float32 in every layer, six of them
     pairs = len(row.tokens) ** 2

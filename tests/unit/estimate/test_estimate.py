@@ -17,6 +17,7 @@ from colearn.estimate import Estimate
 from colearn.estimate.learning import plan_work
 from colearn.estimate.ledger import rehearsal
 from colearn.estimate.script import ONE_TOKEN, Rehearsed, Script, read_script, rehearse
+from colearn.estimate.workload import read_workload
 from colearn.learn.kinds import Local
 from colearn.learn.zero_memory import kept_by_zero
 from colearn.registry import task_class
@@ -332,7 +333,7 @@ def test_the_longest_item_is_counted_wherever_it_stands(estimated: Any) -> None:
     task = {"name": "open_spiel", "prompt": "compact", "test_games": "kuhn_poker"}
     games = [*short, "tic_tac_toe"]
     run = estimated(task=task | {"games": games}, algorithm={"name": "marshal"}, critic=None)
-    assert len(run.workload.scripts[-1]) == 9, "tic-tac-toe, the fifth"
+    assert len(read_workload(run.given).scripts[-1]) == 9, "tic-tac-toe, the fifth"
 
 
 def test_a_wrapper_counts_an_item_as_its_task_does_where_turns_are_alike() -> None:

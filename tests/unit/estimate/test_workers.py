@@ -84,20 +84,5 @@ def test_workers_are_compared_with_their_share_of_the_gpus(on_ray: Any) -> None:
     assert propose(one) is None
 
 
-def test_the_share_with_which_all_workers_fit_is_proposed(on_ray: Any) -> None:
-    # three workers on two GPUs: two on one of them, so half a GPU each; on four GPUs a whole one
-    for machine, share in (("2x80GB", "0.5"), ("1x80GB", "0.333"), ("4x80GB", "1")):
-        text = shown(on_ray("run.host.gpus=3", machine=read_machine(machine)))
-        assert f"proposed: --set run.host.gpus={share}" in text.split("\n")
-    fits = shown(on_ray("run.host.gpus=0.5", machine=read_machine("2x80GB")))
-    assert "proposed" not in fits
-
-
-def test_workers_that_fit_with_no_share_get_one_line_that_says_so(on_ray: Any) -> None:
-    text = shown(on_ray("run.host.gpus=1", machine=Machine(count=2, memory=1_000_000)))
-    assert "no share is proposed: 3 workers on 2 GPUs have at most" in text
-    assert "--set run.host.gpus" not in text
-
-
 def test_a_run_in_one_process_has_no_workers(on_ray: Any) -> None:
     assert not on_ray("run.host.name=local").workers
