@@ -31,7 +31,10 @@ class Ledger(TorchDispatchMode):
     def __torch_dispatch__(
         self, operator: Any, types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
-        result = operator(*args, **(kwargs or {}))
+        if operator is torch.ops.aten._grouped_mm.default:
+            result = _grouped(operator, *args, **(kwargs or {}))
+        else:
+            result = operator(*args, **(kwargs or {}))
         for tensor in tree_leaves(result):
             if isinstance(tensor, Tensor):
                 self._note(tensor.untyped_storage())
@@ -56,6 +59,13 @@ class Ledger(TorchDispatchMode):
 
     def _drop(self, key: int) -> None:
         self.live -= self._bytes.pop(key)
+
+
+def _grouped(operator: Any, left: Tensor, right: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """Multiply the experts' fake tensors of any type. torch has kernels for them all, but gives the
+    shape of the result for bfloat16 only."""
+    result: Tensor = operator(left.bfloat16(), right.bfloat16(), *args, **kwargs)
+    return result.to(left.dtype)
 
 
 @contextmanager

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -57,6 +58,11 @@ class Adapted(nn.Module):
         try:
             self._inject(name, settings)
         except (ValueError, re.error) as error:  # targets in one text are a pattern
+            if "must target the same set of parameters" in str(error):
+                raise ConfigError(
+                    "lora.targets: adapters on one mixture of experts must have the same experts "
+                    "and routers as targets; write equal targets, or name a copy of the folder"
+                ) from None
             raise ConfigError(
                 f"lora.targets: {reason_of(error)} ('all-linear' fits every model; any other text "
                 "is a pattern that whole names match, a list holds names)"
@@ -94,8 +100,9 @@ class Adapted(nn.Module):
         """Errors: ConfigError for a listed target name that matches no layer; peft ignores such
         names."""
         layers = [f".{name}" for name in self.targeted(adapter)]
+        left = self.model.peft_config[adapter].target_modules  # without the names of experts
         for target in [] if isinstance(targets, str) else targets:
-            if not any(layer.endswith(f".{target}") for layer in layers):
+            if target in left and not any(layer.endswith(f".{target}") for layer in layers):
                 known = dict.fromkeys(layer.rpartition(".")[2] for layer in layers)
                 raise ConfigError(
                     f"lora.targets: the model has no layer '{target}' ({', '.join(known)} are "
@@ -114,7 +121,7 @@ class Adapted(nn.Module):
 
     def _inject(self, name: str, settings: LoraConfig) -> None:
         from peft import get_peft_model
-        from peft.tuners.lora import LoraLayer
+        from peft.tuners.lora.layer import LoraLayer, ParamWrapper
 
         before = {layer for layer in self.model.modules() if isinstance(layer, LoraLayer)}
         with warnings.catch_warnings():
@@ -128,19 +135,40 @@ class Adapted(nn.Module):
                 self.model.add_adapter(name, settings)
         for layer in self.model.modules():
             if isinstance(layer, LoraLayer) and layer not in before:
-                layer.register_forward_pre_hook(self._route, with_kwargs=True)
+                if isinstance(layer, ParamWrapper):
+                    layer.forward = partial(self._by_adapter, layer, layer.forward)
+                else:
+                    layer.register_forward_pre_hook(self._route, with_kwargs=True)
 
     def _route(self, _: nn.Module, args: Any, kwargs: dict[str, Any]) -> Any:
         if self._row_adapters is not None:
             kwargs["adapter_names"] = self._row_adapters
         return args, kwargs
 
+    def _by_adapter(
+        self, layer: Any, forward: Callable[..., Any], states: torch.Tensor, *args: Any
+    ) -> Any:
+        """Run a layer whose weights are one parameter, for example a router or all experts. peft
+        runs it with one adapter only, so a mixed batch is run once for each adapter, on the tokens
+        of its rows."""
+        names = self._row_adapters
+        if names is None:
+            return forward(states, *args)
+        active, disabled = layer._active_adapter, layer._disable_adapters
+        try:
+            with self.of_rows(None, one=True):
+                return _joined(layer, forward, names, states, *args)
+        finally:
+            _set(layer, active, disabled)
+
     @contextmanager
-    def of_rows(self, rows: Sequence[int] | None) -> Iterator[None]:
+    def of_rows(self, rows: Sequence[int] | None, *, one: bool = False) -> Iterator[None]:
         """Context in which the model computes only these rows of the batch. Used inside `using`
-        with one adapter per row."""
+        with one adapter per row. `one`: the rows share the adapter that the layers have."""
         row_adapters = self._row_adapters
-        if row_adapters is not None and rows is not None:
+        if one:
+            self._row_adapters = None
+        elif row_adapters is not None and rows is not None:
             self._row_adapters = [row_adapters[row] for row in rows]
         try:
             yield
@@ -187,3 +215,31 @@ class Adapted(nn.Module):
             for key, parameter in self.model.named_parameters()
             if name in key.split(".")  # an embedding's key ends in the name
         }
+
+
+def _joined(
+    layer: Any, forward: Callable[..., Any], names: Sequence[str], states: torch.Tensor, *args: Any
+) -> Any:
+    """Return the outputs of one pass for each adapter in the order of the batch."""
+    each = len(states) // len(names)  # rows may be flattened into tokens
+    outputs: list[torch.Tensor] = []
+    for name in dict.fromkeys(names):
+        rows = [row for row, other in enumerate(names) if other == name]
+        starts = torch.tensor(rows, device=states.device) * each
+        tokens = (starts[:, None] + torch.arange(each, device=states.device)).flatten()
+        _set(layer, [name], name == NO_ADAPTER)
+        part = forward(states[tokens], *(one[tokens] for one in args))
+        parts = part if isinstance(part, tuple) else (part,)
+        outputs = outputs or [one.new_zeros(len(states), *one.shape[1:]) for one in parts]
+        for output, one in zip(outputs, parts, strict=True):
+            output[tokens] = one
+    return tuple(outputs) if isinstance(part, tuple) else outputs[0]
+
+
+def _set(layer: Any, active: Any, disabled: bool) -> None:
+    """Select the adapter of one layer, in the wrappers of all its adapted parameters."""
+    from peft.tuners.lora.layer import ParamWrapper
+
+    while isinstance(layer, ParamWrapper):
+        layer._active_adapter, layer._disable_adapters = active, disabled
+        layer = layer.base_layer
