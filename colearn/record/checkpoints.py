@@ -144,7 +144,7 @@ class Checkpoints:
             _remove(target)
             aside.rename(target)
         except BaseException:
-            _remove(aside)
+            shutil.rmtree(aside, ignore_errors=True)
             raise
         self._prune(progress, keep)
 
@@ -166,5 +166,5 @@ def _remove(path: Path) -> None:
     """Remove a folder. If it is a link, only the link is removed, since a user has made it."""
     if path.is_symlink() or path.is_file():
         path.unlink()
-    else:
-        shutil.rmtree(path, ignore_errors=True)
+    elif path.exists():
+        shutil.rmtree(path)
