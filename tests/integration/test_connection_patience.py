@@ -16,7 +16,7 @@ from starlette.responses import PlainTextResponse, StreamingResponse
 
 from colearn.client.protocol.connection import PatientProtocol, protocol
 
-PATIENCE = 0.6
+PATIENCE = 1.5
 GET = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
 PART = b"x" * 65536
 Connected = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[Any]]
