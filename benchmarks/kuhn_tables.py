@@ -119,11 +119,23 @@ def draw(rng: np.random.Generator, policy: Any, games: int) -> Any:
     return rng.multinomial(games, weights / weights.sum()).astype(float)
 
 
-def trajectory_weights(drawn: Any, drawn_1: Any) -> Any:
-    """Eq. 3's weights 1/(P G K), times the number of games by ending: of player_0's first turns, of
-    player_1's turns and of player_0's second turns."""
-    by_game = drawn / (2 * drawn.sum() * (1 + TWICE))
-    return np.concatenate([by_game, drawn_1 / (2 * drawn_1.sum()), by_game[TWICE]])
+def group_weights(drawn: Any, drawn_1: Any, *, by_role: bool = True) -> tuple[Any, Any]:
+    """Eq. 3 as the class `SumThenNormalize` has it, by ending: of player_0's first turns, of
+    player_1's turns and of player_0's second turns. The factor N / (G K) of an advantage, where a
+    group has N turns in G trajectories and K in this one, and the weight 1 / (P N) of a turn in the
+    loss, times the number of games. The product is Eq. 3's 1 / (P G K)."""
+    turns = np.array([drawn @ (1 + TWICE), drawn_1.sum()])
+    games = np.array([drawn.sum(), drawn_1.sum()])
+    if not by_role:
+        turns, games = np.full(2, turns.sum()), np.full(2, games.sum())
+    factor = turns[0] / (games[0] * (1 + TWICE))
+    factor_1 = np.full(len(drawn), turns[1] / games[1])
+    share, share_1 = (count / n for count, n in zip((drawn, drawn_1), turns, strict=True))
+    roles = 2 if by_role else 1
+    return (
+        np.concatenate([factor, factor_1, factor[TWICE]]),
+        np.concatenate([share, share_1, share[TWICE]]) / roles,
+    )
 
 
 def standardised(rewards: Any, count: Any) -> Any:
@@ -192,7 +204,8 @@ def run(
         count = np.concatenate([drawn, drawn_1, drawn[TWICE]])
         weight = count / count.sum()
         if equal_trajectories:
-            weight = trajectory_weights(drawn, drawn_1)
+            factor, weight = group_weights(drawn, drawn_1, by_role=by_role)
+            advantage = advantage * factor
         old = log_policy(logits)[state, action]
         behind = np.exp(log_policy(reference))[state, action]
         for _ in range(epochs):

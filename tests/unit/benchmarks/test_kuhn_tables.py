@@ -12,11 +12,11 @@ from kuhn_tables import (
     PAID,
     TWICE,
     chances,
+    group_weights,
     nash_conv,
     run,
     seated,
     standardised,
-    trajectory_weights,
 )
 
 from colearn.advantage.self_play_groups import equal_trajectories
@@ -58,7 +58,8 @@ def test_the_weights_of_eq_3_are_those_of_the_librarys_class():
     twice, once = int(np.flatnonzero(TWICE)[0]), int(np.flatnonzero(~TWICE)[0])
     drawn = np.zeros(len(TWICE))
     drawn[twice], drawn[once] = 2, 1
-    first, reply, again = np.split(trajectory_weights(drawn, drawn), [30, 60])
+    factor, weight = group_weights(drawn, drawn)
+    first, reply, again = np.split(factor * weight, [30, 60])
     # 1 / (P G K) with P = 2 roles, G = 3 games, and K = 2 or 1 turns, times the number of games
     assert first[[twice, once]] == pytest.approx([2 / 12, 1 / 6])
     assert again[: TWICE[: twice + 1].sum()].sum() == pytest.approx(2 / 12)
@@ -68,18 +69,19 @@ def test_the_weights_of_eq_3_are_those_of_the_librarys_class():
     actions |= {(2, 1, "a"): 1.0}
     keys = {(place, "a"): "group" for place in range(3)}
     shipped = equal_trajectories(actions, keys)
-    mine = [shipped[place, 1, "a"] / (2 * len(actions)) for place in (0, 2)]
-    assert mine == pytest.approx([first[twice] / 2, first[once]])
-
-
-def test_with_eq_3s_weights_the_claims_of_tables_3_and_10_hold_and_the_rest_is_no_equilibrium():
-    settings = {"kl": 0.5, "refresh": 10, "equal_trajectories": True}
-    others = ({"fixed": True}, {"method": "mt_grpo"})
-    plain, fixed, by_turn = (
-        np.mean([run(seed, **settings, **other)[-1] for seed in range(4)])
-        for other in ({}, *others)
+    assert [shipped[place, 1, "a"] for place in (0, 2)] == pytest.approx(
+        [factor[twice], factor[once]]
     )
-    assert plain < min(fixed, by_turn)
+    assert weight[once] == pytest.approx(1 / (2 * len(actions)))
+
+
+def test_with_eq_3s_weights_table_3s_claim_holds_and_the_rest_is_no_equilibrium():
+    settings = {"kl": 0.5, "refresh": 10, "equal_trajectories": True}
+    played, fixed = (
+        np.mean([run(seed, **settings, fixed=fixed)[-1] for seed in range(4)])
+        for fixed in (False, True)
+    )
+    assert played < fixed
     many = {"games": 131072, "kl": 0.5, "refresh": 10}
     weighed, alike = (run(0, **many, equal_trajectories=on)[-1] for on in (True, False))
     assert alike < 0.05 < weighed
