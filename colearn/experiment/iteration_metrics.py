@@ -13,18 +13,27 @@ from colearn.record.time_use import time_use
 from colearn.rollout.counts import Counts
 from colearn.types import Tree
 
+from .collapse_metrics import collapse_metrics
 from .evaluation.played import lost_episodes, mean_objective, mean_overflow, mean_returns
 
 
 def rollout_metrics(
     trees: Sequence[Tree[Any]], counts: Counts, run: ResolvedRun
 ) -> dict[str, float]:
-    """Metrics of an iteration's trees: mean returns and objectives, truncated and lost episodes."""
+    """Metrics of an iteration's trees: mean returns and objectives, truncated and lost episodes,
+    and what shows a collapse."""
+    models = {
+        agent: settings.model
+        for agent, settings in run.config.agents.items()
+        if settings.model in run.config.models and run.config.models[settings.model].trained
+    }
+    pays = RewardStructure.of(run.task).pays
     return {
-        **mean_returns(trees, RewardStructure.of(run.task).pays),
+        **mean_returns(trees, pays),
         **mean_objective(trees, run.parts.credit),
         "overflow": mean_overflow(trees),
         **lost_episodes(trees, run.task),
+        **collapse_metrics(trees, pays, models),
         "tokens_per_action": counts.tokens_per_action,
     }
 

@@ -14,6 +14,7 @@ from colearn.contract import (
     EvaluateEvent,
     Event,
     Measured,
+    RewardStructure,
     RolloutEvent,
     SaveEvent,
     StartEvent,
@@ -23,9 +24,11 @@ from colearn.contract import (
 from colearn.contract.global_switches import guarded
 from colearn.errors import ConfigError, nearest
 from colearn.record import Line, Progress, RunWriter
+from colearn.record.collapse import CollapseWatch, sentence
 from colearn.record.fields import CriticLine
 from colearn.record.recorded_tree import recorded_tree
 from colearn.record.transcript import transcript
+from colearn.text.notes import note
 from colearn.text.printable import printable
 from colearn.text.real_number import real_number
 from colearn.types import Tree
@@ -45,6 +48,9 @@ class Listeners:
         self._run, self._processes, self._progress = run, processes, progress
         self._started: list[Callback] = []
         """Callbacks and trackers that received the start event."""
+        self._collapse = CollapseWatch(optimum=RewardStructure.of(run.task).optimum)
+        self._announced: tuple[Any, ...] = ()
+        """The last collapse that was printed."""
 
     def start(self, *, resumed: bool) -> None:
         """Open the trackers, and notify callbacks and trackers that the run starts.
@@ -53,6 +59,10 @@ class Listeners:
         CheckpointError for a tracker that cannot write.
         """
         folder, plain = self.writer.folder, recorded_settings(self._run.config)
+        if resumed:
+            for line in folder.lines():
+                if line.kind == "update":
+                    self._collapse.update(line.iteration, line.metrics)
         event = StartEvent(
             **self._place,
             folder=folder.path,
@@ -101,8 +111,21 @@ class Listeners:
             self.writer.trees(recorded_tree(at, tree) for tree in trees)
         if critic is not None:
             self.writer.critic(critic)
+        self._watch(metrics)
         event = UpdateEvent(**self._place, trees=trees, metrics=metrics)
         self._tell_and_write("update", event)
+
+    def _watch(self, metrics: dict[str, float]) -> None:
+        """Add the metric `collapse`, and print when a collapse begins or the task is solved."""
+        iteration = self._progress.iteration
+        found = self._collapse.update(iteration, metrics)
+        lasting = found is not None and not found.solved
+        metrics["collapse"] = float(iteration - found.since + 1) if found and lasting else 0.0
+        if found is not None:
+            place = (found.sign, found.since, found.solved)
+            if place != self._announced:
+                self._announced = place
+                note(f"{self.writer.folder.path.name}: {sentence(found)}")
 
     def evaluation(self, trees: Sequence[Tree[Any]], metrics: dict[str, float]) -> None:
         """Notify callbacks and trackers of an evaluation and record the evaluation with its first

@@ -148,6 +148,24 @@ UPDATE = {
     "advantage/actions": Metric("Actions with an advantage.", "actions"),
     "advantage/mean": Metric("Mean advantage.", "credited reward"),
     "advantage/std": Metric("Standard deviation of the advantages.", "credited reward"),
+    "advantage/zero": Metric(
+        "Advantages that are 0: actions of groups whose returns are equal train nothing.",
+        "share",
+    ),
+    "best_return": Metric("Highest return of a training episode.", "reward", "higher"),
+    "cut_answers": Metric("Answers cut at their token limit.", "share", "lower"),
+    "invalid_episodes": Metric(
+        "Training episodes that end with a rejected action, by the task's metrics `invalid`, "
+        "`illegal`, `malformed` or `legal`; absent for other tasks.",
+        "share",
+        "lower",
+    ),
+    "collapse": Metric(
+        "Updates for which a collapse has lasted: one answer to all prompts, no gradient, groups "
+        "whose returns are equal, only cut answers or only invalid actions; 0 without a collapse.",
+        "updates",
+        "lower",
+    ),
     "AGENT/similarity": Metric(
         "Mean word F1 of two of an agent's answers that a heterogeneous group compares.", "share"
     ),
@@ -182,6 +200,11 @@ ACTOR = {
         "share",
     ),
     "MODEL/learning_rate": Metric("Learning rate of the step.", "rate"),
+    "MODEL/top_answer": Metric(
+        "Share of an agent's most frequent answer, of the model's agent with the largest; absent "
+        "if all prompts of an update are equal.",
+        "share",
+    ),
 }
 """Metrics of one trained model."""
 

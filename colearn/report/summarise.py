@@ -20,6 +20,7 @@ from colearn.statistics.over_seeds import (
     time_weighted_average,
 )
 
+from .collapses import collapse_note, collapses
 from .critic_worth import critic_summary
 from .finding import budget_note, changes_note, compare_pairs, headline, unequal_note
 from .repeats import independent, repeats_note
@@ -91,6 +92,7 @@ def summarise(source: Source) -> Summary:
         unequal_note({label: _steps(runs) for label, runs in groups.items()}),
         changes_note(source.changes),
         *(repeats_note(k, len(runs), len(groups[k])) for k, runs in finished.items()),
+        collapse_note({k: a.collapses for k, a in algorithms.items()}),
         *(a.critic.sentence for a in algorithms.values() if a.critic is not None),
     ]
     return Summary(
@@ -162,6 +164,7 @@ def _summarise_algorithm(
         time_use=time_use,
         bottleneck=bottleneck({key: share.mean for key, share in time_use.items() if share}),
         critic=critic_summary(label, runs),
+        collapses=collapses(runs),
         diagnostics=_curves(runs, {n: ("environment_steps", _diagnosed(n)) for n in DIAGNOSTICS}),
         interquartile_mean=interquartile_mean(final),
         profile=performance_profile(final, levels),

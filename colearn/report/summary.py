@@ -11,6 +11,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from colearn.record import Best
+from colearn.record.collapse import Finding, Sign
 from colearn.statistics.over_seeds import MeanEstimate, Profile
 
 from .critic_worth import CriticSummary
@@ -89,6 +90,8 @@ class AlgorithmSummary:
     """One line that summarises the means of `time_use`; empty without a timeline."""
     critic: CriticSummary | None
     """Statistics of the algorithm's critics; None without a critic."""
+    collapses: dict[int, Finding]
+    """What the last updates of collapsed runs show, by seed."""
     diagnostics: dict[str, Curve]
     """Curves of update diagnostics over environment steps. The keys are those of `DIAGNOSTICS`."""
     interquartile_mean: MeanEstimate | None
@@ -122,6 +125,10 @@ class FinishedRun:
     environment_steps, generated_tokens, updates, wall_seconds, and every metric."""
 
 
+def _plain(value: Any) -> Any:
+    return value.name.lower() if isinstance(value, Sign) else BaseModel.model_dump(value)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
     compared: Compared
@@ -137,5 +144,5 @@ class Summary:
 
     def write(self, path: Path) -> None:
         data = dataclasses.asdict(self)
-        text = json.dumps(data, indent=1, allow_nan=False, default=BaseModel.model_dump)
+        text = json.dumps(data, indent=1, allow_nan=False, default=_plain)
         path.write_text(text + "\n", encoding="utf-8")

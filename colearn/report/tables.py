@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from colearn.statistics.over_seeds import MeanEstimate
 
+from .collapses import collapse_table
 from .finding import differing, improvements
 from .result_table import ResultCell, ResultTable
 from .show import show_estimate, show_number
@@ -28,12 +29,13 @@ _OVERHEAD = {
 
 
 def tables(summary: Summary) -> list[ResultTable]:
-    """Returns the tables of performance, the critics' explained variance, all other metrics, the
-    training objective, overhead, and time use. With at least five seeds, there is also a table of
-    the distribution of performance. With several algorithms and seeds, there is also a table of the
-    probability that one algorithm improves over another."""
+    """Returns the tables of performance, collapsed runs, the critics' explained variance, all other
+    metrics, the training objective, overhead, and time use. With at least five seeds, there is also
+    a table of the distribution of performance. With several algorithms and seeds, there is also a
+    table of the probability that one algorithm improves over another."""
     all_tables = [
         _performance(summary),
+        collapse_table({k: a.collapses for k, a in summary.algorithms.items()}),
         _shape(summary),
         _critics(summary),
         _other_metrics(summary),

@@ -13,6 +13,9 @@ from colearn.contract import Advantages, AgentValues, AnswerGroup, Episodes
 from colearn.value_model.explained_variance import action_worth, explained_variance, pairs
 from colearn.workflow.qa import f1
 
+_ZERO = 1e-8
+"""Largest magnitude of an advantage that counts as 0: means of equal returns are rounded."""
+
 
 def advantage_metrics(
     advantages: Advantages,
@@ -21,18 +24,22 @@ def advantage_metrics(
     *,
     of_state: bool = True,
 ) -> dict[str, float]:
-    """Returns the mean, standard deviation and number of the advantages. If `values` are given,
-    also returns the fraction of the credited returns' variance that the values explain. If
-    alternative actions have values, also returns the part of this fraction that the action
-    explains. If `of_state` is true, the return of a node is the return after the node; otherwise,
-    it is the return of the edge into the node."""
+    """Returns the mean, standard deviation and number of the advantages, and the share that is 0.
+    If `values` are given, also returns the fraction of the credited returns' variance that the
+    values explain. If alternative actions have values, also returns the part of this fraction that
+    the action explains. If `of_state` is true, the return of a node is the return after the node;
+    otherwise, it is the return of the edge into the node."""
     actions: list[float | tuple[float, ...]] = [
         value for tree in advantages for node in tree for value in node.values()
     ]
     metrics = {"advantage/actions": float(len(actions))}
     flat = np.hstack([np.asarray(value, dtype=float) for value in (*actions, ())])
     if len(flat):
-        metrics |= {"advantage/mean": float(np.mean(flat)), "advantage/std": float(np.std(flat))}
+        metrics |= {
+            "advantage/mean": float(np.mean(flat)),
+            "advantage/std": float(np.std(flat)),
+            "advantage/zero": float(np.mean(np.abs(flat) <= _ZERO)),
+        }
     if values is not None:
         value_pairs = list(pairs(episodes, values, of_state=of_state))
         if not value_pairs:

@@ -69,9 +69,12 @@ def made_up(folder: Path, seed: int) -> None:
                 record = json.loads((run / "run.json").read_text()) | {"updates": 0}
                 (run / "run.json").write_text(json.dumps(record))
             elif draw.random() < 0.7:
+                fallen = draw.random() < 0.5
                 for line in lines:
                     if line["kind"] == "update":
                         line["metrics"]["ada/grad_signal"] = draw.random()
+                        line["metrics"]["advantage/zero"] = float(fallen)
+                        line["metrics"]["best_return"] = draw.uniform(0, 2000)
             fabricated.write_jsonl(path, lines)
             if turns and not untrained:
                 told = [
@@ -157,3 +160,46 @@ def test_of_many_turns_those_with_the_largest_shares_are_told() -> None:
     sentence = judged("x", turns, 2.0)
     assert re.findall(r"at turn (\d)", sentence) == ["3", "4", "5", "6"]
     assert sentence.endswith("; the table has the other turns.")
+
+
+def collapsed(folder: Path, seeds: int, metrics: dict[str, float]) -> str:
+    """The headline of runs whose last updates have these metrics."""
+    for seed in range(seeds):
+        run = folder / "runs" / f"magrpo-s{seed}"
+        fabricated.write_run(run, "magrpo", seed)
+        evaluations = [
+            line
+            for text in (run / "metrics.jsonl").read_text().splitlines()
+            if (line := json.loads(text))["kind"] == "evaluation"
+        ]
+        updates = [
+            evaluations[0]
+            | {"kind": "update", "iteration": at, "metrics": {"return": 0.5, "best_return": 1.0}}
+            for at in range(1, 21)
+        ]
+        for line in updates[10:]:
+            line["metrics"] = metrics
+        fabricated.write_jsonl(run / "metrics.jsonl", [*evaluations, *updates])
+    return figures_of(folder)[2]
+
+
+FALLEN = {"return": 0.0, "best_return": 0.0, "ada/top_answer": 1.0, "ada/grad_norm": 0.0}
+
+
+def test_a_collapse_is_in_the_headline_with_its_beginning_and_remedy(tmp_path: Path) -> None:
+    assert (
+        "magrpo, seed 0: collapse since update 11: an agent gives one answer to all prompts and no "
+        "trained model has a gradient; mean return 0, best episode 1; first remedy: lower "
+    ) in collapsed(tmp_path, 1, FALLEN)
+
+
+def test_of_many_collapsed_runs_the_first_are_told(tmp_path: Path) -> None:
+    headline = collapsed(tmp_path, 5, FALLEN)
+    assert headline.count("collapse since update 11") == 3
+    assert "The table has the other collapsed runs." in headline
+    table = next(t for t in tables(summarise(read_source(tmp_path))) if t.name == "collapse")
+    assert [name for name, _ in table.rows] == [f"magrpo, seed {seed}" for seed in range(5)]
+
+
+def test_a_solved_run_is_no_collapse_in_the_headline(tmp_path: Path) -> None:
+    assert "collapse" not in collapsed(tmp_path, 1, FALLEN | {"return": 1.0})
