@@ -82,15 +82,11 @@ def checkpoint_assembly(
     folder = open_run(run)
     config = folder.config(sets)
     tell_own_code(config)
-    checkpoint = folder.checkpoints.choose(read_step(step))
-    checkpoint.say_passed()
+    chosen = read_step(step)
 
-    from colearn.experiment.assemble import assemble
-    from colearn.models.sources import check_sources
+    from colearn.experiment.evaluation.again import at_checkpoint
 
-    parts = assemble(config)
-    check_sources(checkpoint.path, checkpoint.sources, parts.sources)
-    return parts, checkpoint
+    return at_checkpoint(folder, config, chosen)
 
 
 def tell_own_code(config: Config) -> None:

@@ -184,7 +184,9 @@ def write_config(job: LaunchedRun) -> Path:
     """Write the config with which a run starts; return the file's path."""
     config = ComparisonFolder(job.out).config(job.run.name)
     config.parent.mkdir(exist_ok=True)
-    write_text(config, dump_config(job.run.config))
+    run = job.run.config.run
+    here = run.model_copy(update={"folders": run.folders or (os.getcwd(),)})
+    write_text(config, dump_config(job.run.config.model_copy(update={"run": here})))
     return config
 
 

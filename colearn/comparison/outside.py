@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from colearn.config import ResolvedRun
+from colearn.config.located import as_written
 from colearn.errors import CheckpointError
 from colearn.models.sources import ACCEPT, compared_sources, first_change
 from colearn.record import ComparisonFolder
@@ -15,11 +16,17 @@ from colearn.text.notes import note
 def recorded_files(runs: Iterable[ResolvedRun]) -> dict[str, dict[str, str]]:
     """Returns the digests of the files behind each text that the configs name."""
     return {
-        source.text: dict(source.files)
+        _as_written(run, source.text): dict(source.files)
         for run in runs
         for source in compared_sources(run).values()
         if source.files
     }
+
+
+def _as_written(run: ResolvedRun, text: str) -> str:
+    """The text without the config's folder: a comparison may be continued from elsewhere."""
+    written: str = as_written({"": text}, run.config.run.folders)[""]
+    return written
 
 
 def check_files(runs: Iterable[ResolvedRun], out: Path) -> tuple[str, ...]:
@@ -34,7 +41,7 @@ def check_files(runs: Iterable[ResolvedRun], out: Path) -> tuple[str, ...]:
     before, changes = folder.record().sources, dict[str, None]()
     for run in runs:
         for field, source in compared_sources(run).items():
-            name = first_change(before.get(source.text, {}), source.files)
+            name = first_change(before.get(_as_written(run, source.text), {}), source.files)
             if name is None or f"{field}: {name}" in changes:
                 continue
             line = f"{field}: {name} is not the one with which the runs in {out} were made"

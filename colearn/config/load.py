@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -12,10 +13,12 @@ from pydantic import BaseModel, ValidationError
 
 from colearn import registry
 from colearn.errors import ConfigError, nearest
+from colearn.registry.own_code import find_in
 from colearn.text.masking import check_texts, masked_settings, with_secrets
 from colearn.text.validation import first_surrogate
 from colearn.text.yaml_text import parse_yaml, read_yaml_file
 
+from .located import as_written, located
 from .settings import Config
 from .strict_section import EXPONENT
 from .suite import SuiteSettings
@@ -43,6 +46,11 @@ def load_config(
     Errors: ConfigError, one line that names the key and the remedy.
     """
     data = dict(source) if isinstance(source, Mapping) else _read_yaml(source)
+    if folders := _folders(data, source):
+        find_in(*folders)
+        data = located(data, folders)
+        data["run"] = {**(data.get("run") or {}), "folders": folders}
+        overrides = located(_as_mapping(overrides), (os.getcwd(),))
     if _holds_suite(data):
         raise ConfigError(
             f"config: {source} is a suite of comparisons; run it with colearn compare, or name one "
@@ -56,6 +64,24 @@ def load_config(
     config = _validated(Config, data, overrides)
     check_names(config)
     return config
+
+
+def _folders(data: Mapping[str, Any], source: str | Path | Mapping[str, Any]) -> list[str]:
+    """The folders in which a config's modules and relative paths are looked for: those that a run
+    has recorded, or that of the config's file and the current one. Empty for a shipped name and for
+    plain data."""
+    run = data.get("run") or {}
+    known = run.get("folders") if isinstance(run, Mapping) else ()
+    if known and isinstance(known, list | tuple) and all(isinstance(one, str) for one in known):
+        return list(known)
+    if isinstance(source, Mapping) or Path(source).suffix not in (".yaml", ".yml"):
+        return []
+    beside = str(Path(source).absolute().parent.resolve())
+    return list(dict.fromkeys((beside, os.getcwd())))
+
+
+def _as_mapping(overrides: Mapping[str, Any] | Sequence[str]) -> Mapping[str, Any]:
+    return overrides if isinstance(overrides, Mapping) else dict(map(_split, overrides))
 
 
 def check_names(config: Config) -> None:
@@ -89,6 +115,7 @@ def load_suite(
     Errors: ConfigError, one line that names the key and the remedy.
     """
     data = dict(source) if isinstance(source, Mapping) else _read_yaml(source)
+    data = located(data, _folders(data, source))
     return _validated(SuiteSettings, data, overrides)
 
 
@@ -137,9 +164,9 @@ def shipped_configs() -> dict[str, Path]:
 
 def recorded_settings(config: Config) -> dict[str, Any]:
     """Returns the resolved config as plain data for files and trackers, with all defaults included
-    and all secrets masked."""
+    all secrets masked, and paths below the config's folder relative to it."""
     settings: dict[str, Any] = masked_settings(config.model_dump(mode="json"))
-    return settings
+    return as_written(settings, config.run.folders)
 
 
 def dump_config(config: Config) -> str:

@@ -147,6 +147,10 @@ class RunSettings(Section):
     restarts: int = Field(default=0, ge=0)
     """Maximum number of times that a run restarts automatically from its last complete iteration
     after losing a generation server or a worker process."""
+    folders: tuple[str, ...] = ()
+    """Folders in which the config's modules and relative paths are looked for, in order. Default:
+    the folder of the config's file, then the current one. A run records them, so that it can be
+    evaluated and exported from elsewhere."""
     accept_changes: bool = False
     """Whether to continue a run or a comparison although the code, data, models or programs that
     its config names have changed. Otherwise a change is an error. The record keeps what changed,

@@ -7,14 +7,14 @@ import io
 import pickle
 import signal
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from multiprocessing.context import BaseContext
 from typing import Any
 
 from colearn.contract import DecPOMDP, ProgramEpisodes, Services
 from colearn.errors import ConfigError, reason_of
-from colearn.registry.own_code import begin_worker, folder, safe_path
+from colearn.registry.own_code import begin_worker, folders, safe_path
 
 _TASK = "task"
 """Placeholder for the task in messages to a worker; each worker holds its own copy of the task."""
@@ -51,7 +51,7 @@ class StepWorkers(Executor):
         self._task = task
         self.costs: Counter[str] = Counter()
         """Costs of the task's services in the workers, by name."""
-        arguments = (_pickled("the task", task), folder(), added)
+        arguments = (_pickled("the task", task), folders(), added)
         self._pool = ProcessPoolExecutor(count, context, initializer=_begin, initargs=arguments)
 
     def submit(self, call: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
@@ -110,10 +110,10 @@ def _task() -> DecPOMDP[Any, Any]:
     return _OWN[0]
 
 
-def _begin(payload: bytes, own_folder: str | None, added: bool) -> None:
+def _begin(payload: bytes, own_folders: Sequence[str], added: bool) -> None:
     # Ctrl-C reaches the workers, too, and is the trainer's to answer
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    begin_worker(own_folder, added)
+    begin_worker(own_folders, added)
     _OWN[:] = [pickle.loads(payload)]
 
 

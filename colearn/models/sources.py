@@ -15,8 +15,8 @@ from colearn.config import ResolvedRun
 from colearn.contract import NetworkKey
 from colearn.errors import CheckpointError
 from colearn.registry import is_target
-from colearn.registry.code_files import code_files, files_beside
-from colearn.registry.given import is_given
+from colearn.registry.code_files import code_files, definition_digest, files_beside, object_digest
+from colearn.registry.given import given, is_given, is_here
 from colearn.text.notes import note
 
 from .adapter_folder import is_adapter
@@ -35,7 +35,14 @@ _CODE = ".py"
 _INTERPRETER = re.compile(r"python[\d.]*")
 """Names of a program that differs between machines, whose scripts are what a config means."""
 _HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
-_PASSED_OVER = ("base", "compare.", "critic.from", "run.callbacks.", "run.trackers.")
+_PASSED_OVER = (
+    "base",
+    "compare.",
+    "critic.from",
+    "run.callbacks.",
+    "run.folders.",
+    "run.trackers.",
+)
 """Fields that name nothing on which a run's numbers depend, and those that name what the fields of
 the networks name as well."""
 
@@ -82,9 +89,24 @@ def _read(run: ResolvedRun, folders: Mapping[str, str], *, every: bool) -> dict[
     }
     modules = dict(_modules_run(named))
     for field, text in named:
-        if field not in sources and (files := _files(field, text, modules.get(field))):
-            sources[field] = Source(text, {name: digest(file) for name, file in files.items()})
+        if field in sources:
+            continue
+        files = {
+            name: digest(file) for name, file in _files(field, text, modules.get(field)).items()
+        }
+        if files := files | _definition(text, field):
+            sources[field] = Source(text, files)
     return sources
+
+
+def _definition(text: str, field: str) -> dict[str, str]:
+    """The digest of a function's or class's own source, by its name: a program that gave it as an
+    object may give it from a module later."""
+    if not is_target(text):
+        return {}
+    if is_given(text):
+        return object_digest(given(text, field)) if is_here(text) else {}
+    return definition_digest(*text.split(":"))
 
 
 def _files(field: str, text: str, module: str | None) -> dict[str, Path]:
@@ -141,6 +163,8 @@ def first_change(before: Files, now: Files) -> str | None:
     if not before or not now:
         return None
     names = sorted(before.keys() | now.keys())
+    if not all(any("." in name for name in files) for files in (before, now)):
+        names = sorted(before.keys() & now.keys())  # an object of a program, which has no files
     return next((name for name in names if before.get(name) != now.get(name)), None)
 
 

@@ -19,6 +19,7 @@ FREE = (
     "run.keep_checkpoints",
     "run.restarts",
     "run.accept_changes",
+    "run.folders",
 )
 """Settings that may change when a run is resumed. The budget may change only if no schedule depends
 on it, because the part of a schedule that has already run was computed for the old budget."""

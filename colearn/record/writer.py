@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
@@ -15,6 +16,8 @@ from filelock import FileLock
 
 from colearn.config import Config, dump_config
 from colearn.errors import CheckpointError, ColearnError
+from colearn.registry import is_target
+from colearn.registry.given import is_given
 
 from .difference import BUDGET, first_difference, told_difference, value_at
 from .fields import CriticLine, Line, Progress, RunRecord
@@ -37,7 +40,12 @@ class RunWriter:
         """writes: False if another process of this run writes the files."""
         self.folder = RunFolder(path)
         self.writes = writes
-        run = config.run.model_copy(update={"accept_changes": False})  # once, not for ever
+        run = config.run.model_copy(
+            update={
+                "accept_changes": False,  # once, not for ever
+                "folders": config.run.folders or (os.getcwd(),),
+            }
+        )
         self._config = dump_config(config.model_copy(update={"run": run}))
         self._resume = resume
         self._transcripts = config.evaluation.transcripts > 0
@@ -65,6 +73,7 @@ class RunWriter:
             )
         recorded, current = map(yaml.safe_load, (dump_config(self.folder.config()), self._config))
         self._follow_moved(recorded, current)
+        recorded = _same_objects(recorded, current)
         key = first_difference(recorded, current)
         if key is not None:
             raise CheckpointError(
@@ -169,6 +178,22 @@ class RunWriter:
         text = "".join(json.dumps(line) + "\n" for line in lines)
         with self.writing(), (self.folder.path / name).open("a", encoding="utf-8") as file:
             file.write(text)
+
+
+def _same_objects(recorded: Any, current: Any) -> Any:
+    """Returns the recorded settings with the current names of functions and classes that are called
+    alike, one as an object of a program and one in a module. When the checkpoint is loaded, the
+    digests of their sources are compared."""
+    if isinstance(recorded, dict) and isinstance(current, dict):
+        return {key: _same_objects(value, current.get(key)) for key, value in recorded.items()}
+    if isinstance(recorded, list) and isinstance(current, list) and len(recorded) == len(current):
+        return [_same_objects(*pair) for pair in zip(recorded, current, strict=True)]
+    if not (isinstance(recorded, str) and isinstance(current, str)):
+        return recorded
+    alike = is_target(recorded) and is_target(current)
+    moved = alike and (is_given(recorded) or is_given(current))
+    same = moved and recorded.partition(":")[2] == current.partition(":")[2]
+    return current if same else recorded
 
 
 def resume_command(path: Path) -> str:

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import ast
+import hashlib
+import inspect
 import sys
 import sysconfig
+import textwrap
 import tokenize
 from collections.abc import Iterator
+from functools import partial
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
+from typing import Any
 
-from .own_code import FolderFinder, folder
+from .own_code import FolderFinder, folders
 
 _INSTALLED = frozenset(
     Path(path).resolve()
@@ -35,6 +40,39 @@ def code_files(module: str) -> dict[str, Path]:
     if home.resolve() in _INSTALLED:
         return _named(home, _modules(origin))
     return files_beside(origin, home)
+
+
+def definition_digest(module: str, name: str) -> dict[str, str]:
+    """Returns the digest of a function's or class's source, keyed by its name, read from the file
+    of a module; empty if it is not defined at the top of that file."""
+    for file in code_files(module).values():
+        if file.stem == module.rpartition(".")[2]:
+            for node in _parsed(file).body:
+                if isinstance(node, _DEFINITIONS) and node.name == name:
+                    return {name: _dumped(node)}
+    return {}
+
+
+def object_digest(value: Any) -> dict[str, str]:
+    """Returns the digest of the source of a function, of a class, or of an object's class, keyed by
+    its name; empty for one that has no source in Python. It is the digest that `definition_digest`
+    returns for the same source, whichever module has it."""
+    value = value.func if isinstance(value, partial) else value
+    defined = value if inspect.isroutine(value) or isinstance(value, type) else type(value)
+    if defined.__module__.partition(".")[0] in ("builtins", "colearn"):
+        return {}
+    try:
+        (node,) = ast.parse(textwrap.dedent(inspect.getsource(defined))).body
+    except (OSError, TypeError, SyntaxError, ValueError):  # a lambda, code that was typed in
+        return {}
+    return {node.name: _dumped(node)} if isinstance(node, _DEFINITIONS) else {}
+
+
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+
+
+def _dumped(node: ast.AST) -> str:
+    return hashlib.sha256(ast.dump(node).encode()).hexdigest()
 
 
 def files_beside(file: Path, home: Path) -> dict[str, Path]:
@@ -75,7 +113,7 @@ def _spec(root: str) -> ModuleSpec | None:
             spec = finder.find_spec(root, None)
             if spec is not None:
                 return spec
-    return None if (own := folder()) is None else PathFinder.find_spec(root, [own])
+    return PathFinder.find_spec(root, list(folders()))
 
 
 def _modules(file: Path) -> set[Path]:
@@ -86,12 +124,7 @@ def _modules(file: Path) -> set[Path]:
 def _references(file: Path, home: Path) -> Iterator[Path]:
     """Yields the files of the modules of `home` that a file imports, and the Python files that it
     names in texts."""
-    try:
-        with tokenize.open(file) as opened:
-            tree = ast.parse(opened.read())
-    except (OSError, SyntaxError, ValueError):  # the import will say what is wrong with it
-        return
-    for node in ast.walk(tree):
+    for node in ast.walk(_parsed(file)):
         if isinstance(node, ast.Import):
             for alias in node.names:
                 yield from _beside(alias.name, home)
@@ -99,6 +132,15 @@ def _references(file: Path, home: Path) -> Iterator[Path]:
             yield from _beside(node.module, home)
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield from _program(node.value, (file.parent, home, Path.cwd()))
+
+
+def _parsed(file: Path) -> ast.Module:
+    """The syntax tree of a file; empty if the file cannot be read, as an import of it will say."""
+    try:
+        with tokenize.open(file) as opened:
+            return ast.parse(opened.read())
+    except (OSError, SyntaxError, ValueError):
+        return ast.Module([], [])
 
 
 def _beside(module: str, home: Path) -> Iterator[Path]:

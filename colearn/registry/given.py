@@ -51,6 +51,11 @@ def given(name: str, field: str) -> Any:
     return _here.given.get(name, _given[name])
 
 
+def is_here(name: str) -> bool:
+    """Whether an object was passed under this name in this process."""
+    return name in _given
+
+
 def settled(name: str) -> str:
     """Returns a permanent name for the object that is currently called `name`. A task that looks up
     an object in every episode uses the permanent name, because another run may pass another object

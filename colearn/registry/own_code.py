@@ -1,8 +1,8 @@
-"""Imports the code of a user that a config names as `module:Class` or `module:function`: modules of
-the current folder, and other modules of this folder that the named modules import.
+"""Imports the code of a user that a config names as `module:Class` or `module:function`: modules
+beside the config or in the current folder, and other modules there that the named modules import.
 
-The folder is not on `sys.path`, because libraries look for optional packages (`dill`, `pynvml`) and
-would run a file of the same name in the folder. Instead, the last import finder searches the folder
+The folders are not on `sys.path`, because libraries look for optional packages (`dill`, `pynvml`)
+and would run a file of the same name there. Instead, the last import finder searches the folders
 for names from the config only.
 """
 
@@ -38,11 +38,11 @@ _SAFE_PATH = "PYTHONSAFEPATH"
 
 
 class FolderFinder(MetaPathFinder):
-    """Finds modules of `folder`: those in `named`, those that a found module imports, and those
+    """Finds modules of `folders`: those in `named`, those that a found module imports, and those
     that unpickling needs."""
 
-    def __init__(self, folder: str) -> None:
-        self.folder = folder
+    def __init__(self, folders: Sequence[str]) -> None:
+        self.folders = list(folders)
         self.named: set[str] = set()
         self.announced: set[str] = set()
         """Modules whose import prints no note, because the user has already been informed."""
@@ -51,13 +51,13 @@ class FolderFinder(MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Returns the spec of the module in the folder; None for a name that only a library tries
-        to import."""
+        """Returns the spec of the module in the first folder that has it; None for a name that only
+        a library tries to import."""
         if path is not None:  # in a package, whose path Python searches
             return None
         if fullname not in self.named and not self._is_own(sys._getframe(1)):
             return None
-        spec = PathFinder.find_spec(fullname, [self.folder])
+        spec = PathFinder.find_spec(fullname, self.folders)
         if spec is None:
             return None
         self.found.add(fullname)
@@ -80,17 +80,21 @@ def _imports(frame: FrameType) -> bool:
     return name.partition(".")[0] == "importlib" or frame.f_code.co_filename == __file__
 
 
-def folder() -> str | None:
-    """The folder in which this process finds the user modules that a config names; None if no
-    folder is set."""
+def folders() -> tuple[str, ...]:
+    """The folders in which this process finds the user modules that a config names, in order."""
     finder = _finder()
-    return None if finder is None else finder.folder
+    return () if finder is None else tuple(finder.folders)
 
 
-def find_in(folder: str | None) -> None:
-    """Makes this process find the modules that a config names in `folder`; None: no change."""
-    if folder is not None and _finder() is None:
-        sys.meta_path.append(FolderFinder(folder))
+def find_in(*folders: str) -> None:
+    """Makes this process find the modules that a config names in `folders`, before the folders that
+    are already known."""
+    if not folders:
+        return
+    if (finder := _finder()) is None:
+        sys.meta_path.append(FolderFinder(folders))
+    else:
+        finder.folders[:] = dict.fromkeys((*folders, *finder.folders))
 
 
 def mark_announced(targets: Iterable[str]) -> None:
@@ -183,7 +187,8 @@ def own_object(module: str, attribute: str, name: str, field: str) -> Any:
         missing = error.name if isinstance(error, ModuleNotFoundError) else None
         if missing is not None and f"{module}.".startswith(f"{missing}."):
             raise ConfigError(
-                f"{field}: no module '{missing}' for '{name}'; run from its folder or install it"
+                f"{field}: no module '{missing}' for '{name}'; put it beside the config "
+                "or install it"
             ) from None
         raise ConfigError(
             f"{field}: importing '{module}' raised {type(error).__name__}: {reason_of(error)} "
@@ -209,13 +214,14 @@ def safe_path() -> Iterator[bool]:
             os.environ.pop(_SAFE_PATH, None)
 
 
-def begin_worker(own_folder: str | None, added: bool) -> None:
-    """Initialises a worker process, so that it finds user modules in the same folder as its parent.
+def begin_worker(own_folders: Sequence[str], added: bool) -> None:
+    """Initialises a worker process, so that it finds user modules in the same folders as its
+    parent.
     `added` is the result of `safe_path`; the change that `safe_path` made is undone here, so that
     programs started by the worker have the default path."""
     if added:
         os.environ.pop(_SAFE_PATH, None)
-    find_in(own_folder)
+    find_in(*own_folders)
 
 
 def _finder() -> FolderFinder | None:

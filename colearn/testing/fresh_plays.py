@@ -21,7 +21,7 @@ from colearn.config import build_task, load_config
 from colearn.contract import DecPOMDP, LegalActions
 from colearn.contract.seeding import derive_rng
 from colearn.errors import TaskError
-from colearn.registry.own_code import find_in, folder
+from colearn.registry.own_code import find_in, folders
 
 from .check_task import JUNK, SPLITS
 from .fingerprint import fingerprint
@@ -45,7 +45,7 @@ def check_fresh_plays(data: Mapping[str, Any], changes: Sequence[str]) -> None:
     Errors: TaskError, one line with the method, if the plays differ or fail in a fresh process.
     """
     expected = plays(build_task(load_config(dict(data), list(changes))))
-    config = json.dumps([data, list(changes), folder()])
+    config = json.dumps([data, list(changes), folders()])
     with ThreadPoolExecutor(2) as pool:
         for others in pool.map(lambda seed: _fresh(config, seed), HASH_SEEDS):
             _compare(expected, others)
@@ -119,8 +119,8 @@ def _compare(expected: Sequence[Entry], others: Sequence[Entry]) -> None:
 
 def _main() -> None:
     file, text = sys.argv[1:]
-    data, changes, own_folder = json.loads(text)
-    find_in(own_folder)
+    data, changes, own_folders = json.loads(text)
+    find_in(*own_folders)
     Path(file).write_text(json.dumps(plays(build_task(load_config(data, changes)))))
 
 

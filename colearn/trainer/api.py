@@ -82,4 +82,4 @@ def train(
 
             run_with_restarts(config, folder, resume=resume, started=started)
             progress.ended("finished")
-        return read_result(folder)
+        return read_result(folder, names.objects)

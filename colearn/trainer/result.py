@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from markupsafe import Markup
 
+from colearn.errors import ShortTraceback
 from colearn.record import Run, open_run, read_run
-from colearn.registry.given import PREFIX
+from colearn.record.checkpoints import Step
+from colearn.registry.given import PREFIX, give
 
 
 @dataclass(frozen=True, repr=False)
@@ -19,6 +22,25 @@ class Result:
 
     run: Run
     """The run's record, evaluations and updates."""
+    objects: Mapping[str, Any] = field(default_factory=dict)
+    """The objects that the run's config names as `object:NAME`."""
+
+    def evaluate(self, *, step: Step = "last", **settings: Any) -> dict[str, float]:
+        """Evaluate a checkpoint of the run again and return the metrics.
+
+        step: an iteration, `last` or `best`. settings: settings of the section `evaluation`, such
+        as `split="train"` or `greedy=True`. In another program, call `colearn.train` with the same
+        objects, `out` and `resume=True` first, which trains no more if the run is finished.
+
+        Errors: ConfigError for an unknown setting; CheckpointError without such a checkpoint.
+        """
+        with ShortTraceback():
+            from colearn.experiment.evaluation.again import evaluate_again  # loads torch
+
+            for name, value in self.objects.items():
+                give(value, name.removeprefix(PREFIX))
+            changes = {f"evaluation.{name}": value for name, value in settings.items()}
+            return evaluate_again(self.run.folder, self.run.folder.config(changes), step)
 
     @property
     def folder(self) -> Path:
@@ -90,9 +112,9 @@ class ComparisonResult:
         return f"{html}{Markup('<p>report: {}</p>').format(self.report)}"
 
 
-def read_result(folder: Path) -> Result:
+def read_result(folder: Path, objects: Mapping[str, Any]) -> Result:
     """The result in a run's folder. Errors: CheckpointError for one without an evaluation."""
-    return Result(read_run(open_run(folder)))
+    return Result(read_run(open_run(folder)), objects)
 
 
 def _shown(value: float | None) -> str:

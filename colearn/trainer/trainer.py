@@ -69,6 +69,7 @@ class Trainer(Experiment):
                 sections=settings,
             )
             folder = run_folder(config, out, resume=resume)
+            self._objects = names.objects
             super().__init__(config, folder, resume=resume)
             names.tell(folder)
 
@@ -81,4 +82,4 @@ class Trainer(Experiment):
         with ShortTraceback(), RunProgress(self.assembly.run.config) as progress:
             self.run(progress.started(self))
             progress.ended("finished")
-        return read_result(self.folder)
+        return read_result(self.folder, self._objects)

@@ -309,3 +309,17 @@ def test_an_error_of_colearn_itself_keeps_its_whole_traceback(monkeypatch: Any) 
     with pytest.raises(AssertionError) as told:
         colearn.train(Notes(), models=TINY)
     assert traceback.extract_tb(told.value.__traceback__)[-1].name == "broken"
+
+
+def test_a_run_of_objects_is_evaluated_on_another_split(tmp_path: Path) -> None:
+    """The objects are given again, also after another run has used their names."""
+    held = [{"prompt": "say one", "answer": "x"}]
+    data = {"train": ROWS, "test": held}
+    result = colearn.train(
+        TEAM, "magrpo", data=data, reward=short, models=TINY, out=tmp_path / "run", **SETTINGS
+    )
+    last = result.evaluate()
+    assert last["return"] == pytest.approx(result.metrics["return"])
+    assert result.evaluate(split="train", greedy=True).keys() >= {"return", "turns"}
+    with pytest.raises(ConfigError, match=r"^evaluation\.splt: "):
+        result.evaluate(splt="train")

@@ -48,7 +48,7 @@ if __name__ == "__main__":
     task = own_code.imported("values")
     with own_code.safe_path() as added:
         context = multiprocessing.get_context("spawn")
-        given = (own_code.folder(), added)
+        given = (own_code.folders(), added)
         with ProcessPoolExecutor(
             1, context, initializer=own_code.begin_worker, initargs=given
         ) as pool:

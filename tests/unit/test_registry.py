@@ -46,7 +46,7 @@ def test_a_class_without_a_name_is_found_by_its_module(module):
 
 
 def test_a_module_that_is_not_there_is_one_line_with_the_remedy():
-    with pytest.raises(ConfigError, match="no module 'nowhere' for 'nowhere:Task'; run from"):
+    with pytest.raises(ConfigError, match="no module 'nowhere' for 'nowhere:Task'; put it beside"):
         task_class("nowhere:Task")
 
 

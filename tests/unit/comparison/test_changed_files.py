@@ -131,6 +131,7 @@ def test_a_resumed_run_notices_other_code(folder: Path, capsys: Any) -> None:
         "helper.py",
         "kit/__init__.py",
         "kit/scores.py",
+        "paid",
     }
     (folder / "helper.py").write_text("WORTH = 5.0\n")
     now = sources_of(run, {})
