@@ -40,11 +40,16 @@ not compute what version 5 does for a type with one name."""
 _RENAMED = {"qwen3_moe": {"num_experts": "num_local_experts"}}
 """Other names of version 4 and their names in version 5, by model type."""
 
+_MTP = ("num_nextn_predict_layers", "mtp_num_hidden_layers", "num_mtp_layers")
+"""Names of the number of layers for multi-token prediction."""
+
 
 def save_model(model: Any, folder: Path) -> None:
-    """Write config.json, generation_config.json and the weights of a transformers model."""
+    """Write config.json, generation_config.json and the weights of a transformers model. The config
+    declares no layers that predict several tokens, if transformers has not loaded any."""
     model.save_pretrained(folder)
-    _edit(folder / "config.json", _with_names_of_4)
+    kept = any("mtp" in name for name, _ in model.named_parameters())
+    _edit(folder / "config.json", lambda config: _with_names_of_4(_stored(config, kept)))
 
 
 def save_tokenizer(tokenizer: Any, folder: Path) -> None:
@@ -78,6 +83,19 @@ def _edit(file: Path, change: Any) -> None:
     config = change(json.loads(file.read_text(encoding="utf-8")))
     text = json.dumps(config, indent=2, sort_keys=True, ensure_ascii=False)
     file.write_text(text + "\n", encoding="utf-8")
+
+
+def _stored(config: dict[str, Any], kept: bool) -> dict[str, Any]:
+    """Return a config, nested configs included, with 0 as the number of layers for
+    multi-token prediction unless these are `kept`."""
+    return {
+        name: _stored(value, kept)
+        if isinstance(value, dict)
+        else 0
+        if name in _MTP and value and not kept
+        else value
+        for name, value in config.items()
+    }
 
 
 def _with_names_of_4(config: dict[str, Any]) -> dict[str, Any]:

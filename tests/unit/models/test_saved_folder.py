@@ -14,6 +14,7 @@ from transformers import (
     AutoConfig,
     AutoTokenizer,
     Gemma3TextConfig,
+    Glm4MoeConfig,
     GPTNeoXConfig,
     LlamaConfig,
     Olmo3Config,
@@ -110,12 +111,16 @@ OLD = (
 class Unweighted:
     """A model's config without its weights."""
 
-    def __init__(self, config: Any) -> None:
+    def __init__(self, config: Any, *weights: str) -> None:
+        self.weights = weights
         config.dtype = torch.bfloat16
         self.config = config
 
     def save_pretrained(self, folder: Path) -> None:
         self.config.save_pretrained(folder)
+
+    def named_parameters(self) -> list[tuple[str, None]]:
+        return [(name, None) for name in self.weights]
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -171,3 +176,14 @@ def test_the_reader_of_images_is_copied_from_a_folder_and_from_the_hubs_cache(
         assert file.name == "preprocessor_config.json" and not file.is_symlink()
         assert file.read_text() == '{"size": 28}'
         file.unlink()
+
+
+@pytest.mark.parametrize(("weights", "layers"), [((), 0), (("mtp.layers.0.weight",), 1)])
+def test_layers_that_are_not_stored_are_not_declared(
+    weights: tuple[str, ...], layers: int, tmp_path: Path
+) -> None:
+    config = Glm4MoeConfig(num_nextn_predict_layers=1)
+    save_model(Unweighted(config, *weights), tmp_path)
+    written = json.loads((tmp_path / "config.json").read_text())
+    assert written["num_nextn_predict_layers"] == layers
+    assert AutoConfig.from_pretrained(tmp_path).num_nextn_predict_layers == layers
