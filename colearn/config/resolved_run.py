@@ -6,7 +6,7 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from colearn.contract import (
     Algorithm,
@@ -197,13 +197,10 @@ class ResolvedRun:
         types = {(self.auto if name == "auto" else name).partition(":")[0] for name in names}
         return CUDA_TOKEN_BUDGET if types == {"cuda"} else TOKEN_BUDGET
 
-    def schedule_of(
-        self, key: NetworkKey
-    ) -> tuple[int, int | None, Literal["joint_actions", "episodes"]]:
-        """Epochs, minibatch size and the size's unit of a network."""
+    def schedule_of(self, key: NetworkKey) -> tuple[int, int | None]:
+        """Epochs and minibatch size of a network; `train.minibatch_unit` is the size's unit."""
         train, settings = self.config.train, self.settings(key)
-        size = settings.minibatch or train.minibatch
-        return settings.epochs or train.epochs, size, train.minibatch_unit
+        return settings.epochs or train.epochs, settings.minibatch or train.minibatch
 
     @cached_property
     def value_models(self) -> Mapping[str, str]:

@@ -64,8 +64,9 @@ def plan_updates(run: ResolvedRun, trees: Trees, architectures: Architectures) -
     except NotHere:
         return None
     works, totals = {}, {}
+    unit = run.config.train.minibatch_unit
     for key, learner_rows in rows.items():
-        epochs, minibatch, unit = run.schedule_of(key)
+        epochs, minibatch = run.schedule_of(key)
         batches = (
             [row for row in learner_rows if row.tree in numbers]
             for numbers in map(set, minibatches(trees, minibatch, range(len(trees)), unit))

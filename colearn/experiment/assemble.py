@@ -190,7 +190,9 @@ def _updater(
         token_budget=run.token_budget,
         together=host.together,
         own_schedules={
-            name: UpdateSchedule(*run.schedule_of(NetworkKey("actor", name)))
+            name: UpdateSchedule(
+                *run.schedule_of(NetworkKey("actor", name)), config.train.minibatch_unit
+            )
             for name in run.with_own_schedule
         },
         critic_alone=0 if config.critic is None else config.critic.warmup_iterations,
