@@ -9,6 +9,7 @@ sys.path.insert(0, str(Path(__file__).parents[3] / "benchmarks"))
 import _critic_runs
 from _critic_runs import explained, finished
 
+from colearn import __version__
 from colearn.record import RunFolder
 from colearn.record.fields import Line, RunRecord
 
@@ -27,7 +28,13 @@ def write(folder, status, *explained):
     (folder / "config.yaml").touch()
     record = RunRecord(
         **{"status": status, "algorithm": "mareinforce", "task": "quickstart", "seed": 0},
-        **{"agents": ("ann",), "models": {}, "parameters": {}, "version": "", "started": ""},
+        **{
+            "agents": ("ann",),
+            "models": {},
+            "parameters": {},
+            "version": __version__,
+            "started": "",
+        },
         **{"peak_memory_bytes": 0, "first": {}, "last": {}, **PROGRESS},
     )
     (folder / "run.json").write_text(record.model_dump_json())

@@ -15,10 +15,10 @@ from colearn.export import AgentManifest
 from colearn.serve.vllm import vllm_command
 
 
-def command(**settings: Any) -> list[str]:
+def command(folder: Path = Path("out/ada"), **settings: Any) -> list[str]:
     given = {"agent": "ada", "task": "notes", "algorithm": "magrpo", "weights": "merged"}
     manifest = AgentManifest(**{**given, **settings})
-    return vllm_command(manifest, Path("out/ada"), host="127.0.0.1", port=8001, context=512)
+    return vllm_command(manifest, folder, host="127.0.0.1", port=8001, context=512)
 
 
 def test_merged_weights_are_served_under_the_agents_name() -> None:
@@ -27,9 +27,10 @@ def test_merged_weights_are_served_under_the_agents_name() -> None:
     assert "--host 127.0.0.1 --port 8001 --max-model-len 512" in text
 
 
-def test_an_adapter_has_the_agents_name_and_its_base_another() -> None:
-    text = " ".join(command(weights="adapter", base="hub/base"))
-    assert "--model hub/base --enable-lora --lora-modules ada=out/ada" in text
+def test_an_adapter_has_the_agents_name_and_its_base_another(tmp_path: Path) -> None:
+    (tmp_path / "adapter_config.json").write_text('{"base_model_name_or_path": "hub/base"}')
+    text = " ".join(command(tmp_path, weights="adapter", base="hub/base"))
+    assert f"--model hub/base --enable-lora --lora-modules ada={tmp_path}" in text
     assert "--served-model-name ada-base" in text
 
 
