@@ -63,7 +63,8 @@ def test_line_ends_and_a_mark_of_byte_order_are_no_part_of_rows(
     file = tmp_path / "rows.jsonl"
     file.write_bytes(f'{mark}{{"prompt": "a"}}{end}{end}{{"prompt": "\u2028"}}{end}'.encode())
     assert rows(file) == [{"prompt": "a"}, {"prompt": "\u2028"}]
-    assert read_items(str(file), "test") == [{"prompt": "\u2028"}]
+    (held_out,) = read_items(str(file), "test")
+    assert held_out in rows(file)
 
 
 @pytest.mark.parametrize(
