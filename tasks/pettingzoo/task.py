@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from colearn.contract import DecPOMDP, LegalActions, RewardStructure
-from colearn.errors import ConfigError, reason_of, required
+from colearn.errors import ConfigError, TaskError, reason_of, required
 from colearn.text.reasoning import without_reasoning
 from colearn.types import Outcome
 
@@ -160,7 +160,26 @@ class PettingZoo(DecPOMDP[ZooItem, ZooState], LegalActions, RewardStructure):
         return situation(self.source, state.seed, state.actions)
 
     def _words(self, current: Situation, agent: str) -> dict[str, int]:
-        return {self._say.word(agent, action): action for action in current.legal[agent]}
+        """Maps replies to legal actions.
+
+        Errors: TaskError for a word that is not the word of exactly one legal action, or that no
+        reply can spell.
+        """
+        words: dict[str, int] = {}
+        for action in current.legal[agent]:
+            word = self._say.word(agent, action)
+            if not isinstance(word, str) or word != without_reasoning(word).strip() or not word:
+                raise TaskError(
+                    f"task.phrasing: the word of action {action} of '{agent}' is {word!r}, which "
+                    "no reply can be; return a text without white space around it"
+                )
+            if word in words:
+                raise TaskError(
+                    f"task.phrasing: actions {words[word]} and {action} of '{agent}' have the same "
+                    f"word {word!r}; return another word for each legal action"
+                )
+            words[word] = action
+        return words
 
     def _outcome(
         self, state: ZooState, local: Mapping[str, float], *, done: bool

@@ -60,6 +60,9 @@ class _Game:
                 self.actions.append(self.env.action)
             self.env = self.env.env
         self.own = arena.ObservationType.PLAYER_ACTION
+        self.game = arena.GAME_ID
+        self.mover: int = self.game
+        """The player of the last action; the game itself before the first one."""
         self.players = source.players
         with self.generators.drawn_from():
             self.env.reset(num_players=source.players, seed=seed)
@@ -68,7 +71,9 @@ class _Game:
     def position(self) -> Position:
         state = self.env.state
         for player in range(self.players):
-            for sender, message, kind in state.observations.get(player, ()):
+            for named, message, kind in state.observations.get(player, ()):
+                # several games announce an action as their own message
+                sender = self.mover if kind is self.own and named == self.game else named
                 if not (kind is self.own and sender == player):
                     name = state.role_mapping.get(sender, f"Player {sender}")
                     self.unread[player].append(f"[{name}] {message}")
@@ -85,7 +90,8 @@ class _Game:
         )
 
     def step(self, text: str) -> None:
-        self.unread[int(self.env.state.current_player_id)] = []
+        self.mover = int(self.env.state.current_player_id)
+        self.unread[self.mover] = []
         for form in self.actions:
             text = form(text)
         self.env.step(action=text)

@@ -8,6 +8,7 @@ import pytest
 from colearn.contract import joint_observations
 from colearn.errors import ConfigError, TaskError
 from colearn.tasks.pettingzoo import PettingZoo, replay
+from colearn.tasks.pettingzoo.phrasing import Plain
 
 pettingzoo = pytest.importorskip("pettingzoo", reason="needs the games extra")
 spaces = pytest.importorskip("gymnasium.spaces", reason="needs the games extra")
@@ -96,6 +97,25 @@ def test_a_mask_counts_from_the_start_of_its_space(made):
     space, mask = spaces.Discrete(3, start=4), np.array([0, 1, 0], np.int8)
     task = made(space=space, mask=mask)
     assert replay.situation(task.source, 0, ()).legal["a"] == (int(space.sample(mask=mask)),)
+
+
+@pytest.mark.parametrize(
+    ("word", "line"),
+    [
+        (lambda self, agent, action: str(min(action, 1)), "actions 1 and 2 of 'a' have the same"),
+        (lambda self, agent, action: f"go {action} ", "action 0 of 'a' is 'go 0 ', which no reply"),
+        (lambda self, agent, action: action, "action 0 of 'a' is 0, which no reply can be"),
+        (lambda self, agent, action: "", "action 0 of 'a' is '', which no reply can be"),
+    ],
+)
+def test_each_legal_action_has_a_word_of_its_own_that_a_reply_can_spell(
+    made, word, line, monkeypatch
+):
+    monkeypatch.setattr(Plain, "word", word)
+    task = made()
+    said = dict.fromkeys(("a", "b"), "1")
+    with pytest.raises(TaskError, match=rf"^task\.phrasing: .*{line}"):
+        task.step(begun(task), said, np.random.default_rng(0))
 
 
 def test_actions_of_several_bits_are_refused(made):

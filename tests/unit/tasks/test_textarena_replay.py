@@ -147,6 +147,26 @@ def test_a_player_reads_what_the_others_said_and_not_what_it_said_itself():
     assert "[Player 1] I am Ben." in shown and "I am Ann." not in shown
 
 
+def test_an_action_that_the_game_announces_as_its_own_is_the_acting_players(registered):
+    class Announces(TicTacToeEnv):
+        def step(self, action):
+            self.state.add_observation(action, arena.ObservationType.PLAYER_ACTION)
+            return super().step(action)
+
+    task = registered(Announces)
+    after = said(task, begun(task), "[4]").state
+    shown = task.observe(after, "player_1")
+    assert shown.count("[Player 0] [4]") == 2 and "[GAME] [4]" not in shown
+    shown = task.observe(said(task, after, "[5]").state, "player_0")
+    assert "[4]\n" not in shown and shown.count("[Player 1] [5]") == 2
+
+
+def test_a_player_does_not_read_its_own_move_as_the_games_words():
+    task = TextArena("TowerOfHanoi-v0", players=1)
+    after = said(task, begun(task), "[A C]").state
+    assert task.observe(after, "player_0").startswith("[GAME] You moved disk 1 from A to C.")
+
+
 def test_a_player_is_called_by_the_name_that_the_game_gives_it(registered):
     class Named(TicTacToeEnv):
         def reset(self, num_players, seed=None):
