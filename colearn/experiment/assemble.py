@@ -174,7 +174,7 @@ def _updater(
                 for agent, settings in config.language_agents.items()
             },
             learners=learners,
-            value=parts.critic.on_actor if parts.critic is not None and run.heads else None,
+            critic=parts.critic if run.heads else None,
         ),
         critic=critic,
         references={

@@ -43,8 +43,7 @@ from colearn.value_model.keep import described
 from colearn.value_model.loaded import tokenizer_of
 
 from .update.critics import Critics
-from .update.objective import FitResults, Fits
-from .update.rows import ModelRows
+from .update.reader import ModelRows
 
 Report = Callable[[int, tuple[TurnWorth, ...]], None]
 """Called after every epoch with the epoch's number and the critic's explained variance on held-out
@@ -268,7 +267,8 @@ def _train(
         ]
         learner.observe(reached, float(np.mean(reached)))
     rows = critics.rows(episodes)
-    critics.add("targets", rows, episodes, targets)
+    critics.add_values("targets", rows, episodes, dict(enumerate(targets)))
+    objective = partial(critics.objective, parts.advantage, parts.value_loss, episodes=None)
     rng = derive_rng(settings.seed, "fit")
     orders = [rng.permutation(len(episodes)).tolist() for _ in range(settings.epochs)]
     cut = [list(minibatches(episodes, settings.minibatch, order)) for order in orders]
@@ -276,17 +276,9 @@ def _train(
     for epoch, batches in enumerate(cut, start=1):
         epoch_rows = {name: _of_one_agent(model_rows, rng) for name, model_rows in rows.items()}
         for numbers in batches:
-            critics.fit(epoch_rows, numbers, parts, None, partial(_stepped, done=steps / total))
+            critics.fit(epoch_rows, numbers, objective, steps / total)
             steps += 1
         report(epoch)
-
-
-def _stepped(fits: Fits, *, done: float) -> FitResults:
-    """Take one optimiser step of each value model."""
-    return {
-        key: (learner.accumulate(rows, objective), learner.step(done))
-        for key, (learner, rows, objective) in fits.items()
-    }
 
 
 def _of_one_agent(rows: ModelRows, rng: np.random.Generator) -> ModelRows:
@@ -326,7 +318,7 @@ def _returns(episodes: Sequence[Tree[Any]], *, of_state: bool) -> list[AgentValu
 def _judged(
     critics: Critics, episodes: Sequence[Tree[Any]], model: str | None = None
 ) -> list[Pair]:
-    values = critics.read(episodes)
+    values = critics.values(episodes)
     if model is not None:
         readers = critics.critic.readers(episodes[0].agents).items()
         own_agents = {a for r, agents in readers if critics.value_model(r) == model for a in agents}

@@ -17,13 +17,13 @@ from colearn.contract import (
     Critic,
     Episodes,
     Learner,
+    NetworkKey,
     Parts,
     ValueLoss,
-    Values,
 )
 from colearn.experiment.update.actors import Actors
 from colearn.experiment.update.critics import Critics
-from colearn.experiment.update.rows import rows_of
+from colearn.experiment.update.reader import Fitted, rows_of
 from colearn.experiment.update.updater import Updater
 from colearn.learn.local_learner import LocalLearner
 from colearn.learn.minibatch import UpdateSchedule
@@ -54,7 +54,7 @@ def new_updater(
         actors=Actors(
             specs=specs or {agent: AgentSpec(model=agent) for agent in actors},
             learners=actors,
-            value=parts.critic.on_actor if parts.critic is not None and shared_head else None,
+            critic=parts.critic if shared_head else None,
         ),
         critic=critic,
         **(usual | settings),
@@ -84,21 +84,23 @@ def value_gradients(
     settings, trees = settings or ValueLoss(), list(episodes)
     by_model = critics.rows(trees)
     if old is not None:
-        critics.add("old_values", by_model, trees, old)
+        critics.add_values("old_values", by_model, trees, dict(enumerate(old)))
     if settings.frozen_targets:
         assert old is not None
-        critics.add("targets", by_model, trees, advantage.targets(episodes, old))
-    values: dict[int, dict[str, Values]] = {number: {} for number in range(len(trees))}
+        targets = advantage.targets(episodes, old)
+        critics.add_values("targets", by_model, trees, dict(enumerate(targets)))
+    steps: dict[NetworkKey, Fitted] = {}
     metrics: dict[str, float] = {}
     for name, rows in by_model.items():
         every = rows_of(rows, range(len(trees)))
         current = None if settings.frozen_targets else dict(enumerate(episodes))
         objective = critics.objective(advantage, settings, every, current)
+        assert objective is not None, "a target is scored"
         accumulated = critics.learners[name].accumulate(every, objective)
-        critics.collect(every, accumulated.values, dict(enumerate(episodes)), values)
+        steps[NetworkKey("critic", name)] = Fitted(accumulated, {})
         for key, value in accumulated.metrics.items():
             metrics[key] = metrics.get(key, 0.0) + value / len(by_model)
-    return list(values.values()), metrics
+    return list(critics.read(trees, by_model, range(len(trees)), steps).values()), metrics
 
 
 def head_of(seed: int, size: float = 0.3) -> ValueHead:

@@ -45,7 +45,7 @@ def test_a_line_says_by_turn_what_the_update_s_values_left(
     experiment = Experiment(load_config(settings(model, frozen)), tmp_path / "run")
     trees, updater = experiment.trees(), experiment.assembly.updater
     assert updater is not None and updater.critic is not None
-    values = updater.critic.read(trees)
+    values = updater.critic.values(trees)
     experiment.run()
     lines = RunFolder(tmp_path / "run").critic_lines()
     assert [line.iteration for line in lines] == [1, 2]

@@ -194,7 +194,7 @@ def test_a_solved_head_is_the_regression_of_the_returns_on_the_trunk_s_states(
     states: list[torch.Tensor] = []
     hook = network.head.register_forward_pre_hook(lambda _, given: states.append(given[0]))
     for tree in trees:
-        updater.critic.read([tree])  # one row each, its marks in the order of the turns
+        updater.critic.values([tree])  # one row each, its marks in the order of the turns
     hook.remove()
     experiment.run()
     assert all(torch.equal(tensor, network.state()[name]) for name, tensor in trunk.items())

@@ -81,7 +81,7 @@ def played(run: Path) -> tuple[list[Tree[Any]], list[AgentValues]]:
     assembly = assemble(folder.config())
     load_learners(checkpoint, assembly.host.learners)
     assert assembly.updater is not None and assembly.updater.critic is not None
-    return trees, assembly.updater.critic.read(trees)
+    return trees, assembly.updater.critic.values(trees)
 
 
 def streams(tree: Tree[Any]) -> list[list[str]]:

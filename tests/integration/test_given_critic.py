@@ -158,7 +158,7 @@ def test_a_frozen_critic_keeps_its_weights_and_is_centred_on_the_first_returns(
     before, trees = state(experiment), experiment.trees()
     parts, updater = experiment.assembly.run.parts, experiment.assembly.updater
     assert updater is not None and updater.critic is not None
-    told = list(pairs(parts.credited(trees), updater.critic.read(trees), of_state=True))
+    told = list(pairs(parts.credited(trees), updater.critic.values(trees), of_state=True))
     by = sum(pair.actual - pair.value for pair in told) / len(told)
     assert abs(by) > 1e-3
     record = experiment.run()

@@ -306,7 +306,7 @@ def test_the_value_gradient_does_not_depend_on_the_micro_batches(stage, case):
         critics = critics_of(critic, {"team": network}, budget=budget)
         old = [
             {a: [None if v is None else v + 0.1 for v in vs] for a, vs in by_agent.items()}
-            for by_agent in critics.read(trees)
+            for by_agent in critics.values(trees)
         ]
         rollout = old if settings != ValueLoss() else None
         value_gradients(critics, advantage, credited(trees), settings, rollout)
@@ -325,7 +325,7 @@ def test_all_values_of_one_forward_are_those_of_separate_forwards(value, sequent
     critics = critics_of(Centralized(value=value), {"team": network})
     read = 0
     for tree, rows, values in zip(
-        trees, critics.rows(trees)["team"].values(), critics.read(trees), strict=True
+        trees, critics.rows(trees)["team"].values(), critics.values(trees), strict=True
     ):
         (row,) = rows
         series = next(iter(values.values()))
@@ -350,7 +350,7 @@ def test_values_of_different_turns_differ():
     team = cast()
     trees = play(Notes(), team)
     critics = critics_of(Centralized(), {"team": value_network(5)})
-    for values in critics.read(trees):
+    for values in critics.values(trees):
         turns = [v for v in values["ada"] if v is not None]
         assert len(turns) == 3 and len({round(v, 4) for v in turns}) == 3
 
@@ -358,7 +358,7 @@ def test_values_of_different_turns_differ():
 def test_the_central_value_of_a_turn_changes_with_any_agents_text():
     def values(clues):
         trees = play(Notes(clues=(clues,)), cast(max_tokens=1), greedy=True)
-        return critics_of(Centralized(), {"team": network}).read(trees)[0]["ada"][0]
+        return critics_of(Centralized(), {"team": network}).values(trees)[0]["ada"][0]
 
     network = value_network(5)
     assert len({values(("oak", "oak")), values(("elm", "oak")), values(("oak", "elm"))}) == 3
@@ -382,8 +382,8 @@ def test_a_central_critic_in_sequential_play_bootstraps_from_the_very_next_turn(
     team = cast()
     trees = play(Notes(sequential=True, horizon=4), team)
     critics = critics_of(Centralized(), {"team": value_network(5)})
-    (values, *_) = critics.read(trees)
-    (advantages, *_) = GAE()(credited(trees), critics.read(trees))
+    (values, *_) = critics.values(trees)
+    (advantages, *_) = GAE()(credited(trees), critics.values(trees))
     (tree, *_) = trees
     for before, after in pairwise(tree.nodes):
         (agent,) = after.actions
@@ -399,7 +399,7 @@ def test_an_agent_has_an_advantage_only_where_it_acts(advantage):
     value = "q" if isinstance(advantage, QValue) else "v"
     critics = critics_of(Centralized(value=value), {"team": value_network(5)})
     for tree, advantages in zip(
-        trees, advantage(credited(trees), critics.read(trees)), strict=True
+        trees, advantage(credited(trees), critics.values(trees)), strict=True
     ):
         for node in tree.nodes:
             assert advantages[node.index].keys() == node.actions.keys()
@@ -431,7 +431,7 @@ def test_decentral_values_are_read_from_the_own_stream_only():
 
     def values(clues):
         trees = play(Notes(clues=(clues,)), team, greedy=True)
-        return critics_of(Decentralized(), networks).read(trees)[0]["ada"]
+        return critics_of(Decentralized(), networks).values(trees)[0]["ada"]
 
     assert values(("oak", "oak")) == values(("oak", "fir and larch"))
 

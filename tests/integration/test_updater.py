@@ -20,7 +20,7 @@ from colearn.algorithms.collm_dc import CoLLMDC
 from colearn.algorithms.magrpo import MAGRPO
 from colearn.config import OptimizerSettings
 from colearn.contract.algorithm import ValueLoss
-from colearn.contract.host import one_by_one
+from colearn.experiment.update.metrics import Kept, update_metrics
 from colearn.learn.local_learner import LocalLearner
 from colearn.learn.rate_schedule import rate_factor
 from colearn.loss.policy_gradient import PolicyGradient
@@ -159,7 +159,7 @@ def test_agents_with_critics_of_their_own_have_advantages_of_their_own():
     [tree] = played(1)
     updater = updater_of(CoLLMDC(), team)
     episodes = updater.parts.credited([tree])
-    [advantages] = updater.parts.advantage(episodes, updater.critic.read([tree]))
+    [advantages] = updater.parts.advantage(episodes, updater.critic.values([tree]))
     assert all(abs(at["ada"] - at["ben"]) > 1e-3 for at in advantages[1:])
 
 
@@ -536,8 +536,10 @@ def test_metrics_of_critics_are_means_over_those_that_took_a_step():
     updater = updater_of(CoLLMDC(**PLAIN), cast(shared=False), head=0.0)
     trees, critics = updater.parts.credited(played(2)), updater.critic
     rows = critics.rows(trees) | {"ben": {}}  # as where ben did not act
-    fit = partial(updater._fit, done=0.0, together=one_by_one)
-    _, metrics = critics.fit(rows, [0, 1], updater.parts, trees, fit)
+    parts, episodes = updater.parts, dict(enumerate(trees))
+    objective = partial(critics.objective, parts.advantage, parts.value_loss, episodes=episodes)
+    steps = critics.fit(rows, [0, 1], objective, 0.0)
+    metrics = update_metrics(Kept(parts=parts, trees=trees, joint_steps=[steps]))
     rewards = [node.reward for tree in trees for node in tree.nodes[1:]]
     assert metrics["critic/target_mean"] == pytest.approx(np.mean(rewards))
 
@@ -548,7 +550,7 @@ def test_the_mean_value_is_that_of_the_values_which_the_advantages_use():
     settings = PLAIN | {"value_loss": value_loss}
     updater = updater_of(CoLLMCC(**settings), cast(shared=False), epochs=2)
     trees = updater.parts.credited(played(2))
-    by_tree = updater.critic.read(trees)
+    by_tree = updater.critic.values(trees)
     used = [v for values in by_tree for own in values.values() for v in own if v is not None]
     metrics = updater.update(played(2), 0)
     assert metrics["critic/value_mean"] == pytest.approx(np.mean(used))

@@ -169,7 +169,7 @@ def test_with_item_means_every_epoch_has_values_with_the_share_of_earlier_iterat
     assert critics is not None
     episodes = updater.parts.credited(trees)
     usual = ItemMeans().offsets(critics.critic, episodes)
-    read = critics.read(trees, baselines=usual)
+    read = critics.values(trees, baselines=usual)
     first, second = advantages_of(updater, "ben", trees)
     assert first == second
     for number, tree in enumerate(trees):
@@ -213,8 +213,10 @@ def test_values_at_rollout_are_read_where_something_asks_for_them(
 ) -> None:
     team, trees = stage
     updater = updater_of(CoLLMCC(**PLAIN | {"value_loss": settings}), team, share=False)
-    real, calls = Critics.read, []
-    monkeypatch.setattr(Critics, "read", lambda self, *of: calls.append(of) or real(self, *of))
+    assert updater.critic is not None
+    learner, calls = updater.critic.learners["team"], []
+    real = learner.evaluate
+    monkeypatch.setattr(learner, "evaluate", lambda rows: calls.append(rows) or real(rows))
     updater.update(trees[:1], 0)
     assert len(calls) == reads
 
@@ -229,7 +231,7 @@ def test_a_clipped_value_is_held_to_that_of_its_own_state_at_rollout(
         CoLLMCC(**settings), team, share=False, epochs=2, minibatch=6, kind=LocalLearner
     )
     assert updater.critic is not None
-    before = [[v for v in one["ada"] if v is not None] for one in updater.critic.read(trees)]
+    before = [[v for v in one["ada"] if v is not None] for one in updater.critic.values(trees)]
     real, calls = objective.value_loss, []
 
     def noted(values: Any, targets: Any, olds: Any, *rest: Any) -> Any:
@@ -271,10 +273,10 @@ def test_a_critic_reads_the_trees_that_it_is_given_and_no_earlier_ones(stage: St
     team, trees = stage
     critics = critics_of(CoLLMCC().critic, tuple(team.voices))
     episodes = CoLLMCC(**PLAIN).parts().credited(trees)
-    assert critics.read(trees[:1]) != critics.read(trees[1:2])
+    assert critics.values(trees[:1]) != critics.values(trees[1:2])
     for number in (0, 1, 1, 0):
         (values,), _ = value_gradients(critics, GAE(), [episodes[number]])
-        (alone,) = critics.read([trees[number]])
+        (alone,) = critics.values([trees[number]])
         assert values["ada"][:3] == pytest.approx(alone["ada"][:3], abs=1e-5)
 
 
@@ -384,7 +386,7 @@ def test_a_critic_of_tokens_learns_the_target_of_every_token(stage: Stage, froze
     )
     critics = critics_of(Tokenwise(), tuple(team.voices))
     episodes = CoLLMCC(**PLAIN).parts().credited(trees)
-    read = critics.read(trees)
+    read = critics.values(trees)
     targets = advantage.targets(episodes, read)
     rollout = read if frozen else None
     values, metrics = value_gradients(critics, advantage, episodes, settings, rollout)

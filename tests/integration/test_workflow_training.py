@@ -136,7 +136,7 @@ def test_token_values_are_those_of_every_prefix_read_alone(folder):
             torch.nn.init.normal_(learner.network.head.linear.weight)
     trees, _ = grow(parts.run.task, ["ash"], parts.players, Parallel(2), seed=0)
     (tree,), critic = trees, parts.updater.critic
-    (values,) = critic.read(trees)
+    (values,) = critic.values(trees)
     read = 0
     for node in tree.nodes[1:]:
         for role, action in node.actions.items():

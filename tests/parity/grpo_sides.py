@@ -20,8 +20,8 @@ from colearn.config import OptimizerSettings
 from colearn.contract import PolicyLoss
 from colearn.contract.algorithm import ValueLoss
 from colearn.contract.rows import Row
+from colearn.experiment.update.advantages import advantaged_row
 from colearn.experiment.update.objective import ActorObjective
-from colearn.experiment.update.rows import with_advantages
 from colearn.learn.local_learner import LocalLearner
 from colearn.learn.packed_rows import actor_rows
 from colearn.learn.score import evaluate
@@ -209,7 +209,7 @@ def both_sides(folder: Path, *, kind: str = "qwen3", **settings: Any) -> Sides:
             old_logprobs=tuple(old[place].logprobs.tolist()),
             ref_logprobs=tuple(ref[place].logprobs.tolist()),
         )
-        rows.append(with_advantages(row, advantages[place]))
+        rows.append(advantaged_row(row, advantages[place]))
     for model in (trl.model, acting.base.causal):
         move(model, seed=0)
     return Sides(trl, inputs, learner, rows)

@@ -80,7 +80,7 @@ def episodes():
         replace(tree, nodes=tree.nodes[:-1]) if number % 3 == 0 and len(tree.nodes) > 2 else tree
         for number, tree in enumerate(trees)
     ]
-    values = critic().read(trees)
+    values = critic().values(trees)
     before, after, reward, done, terminated = [], [], [], [], []
     for tree, by_agent in zip(trees, values, strict=True):
         for node in tree.nodes[1:]:

@@ -25,7 +25,7 @@ from colearn.credit.payoff import Payoff
 from colearn.credit.shared_reward import SharedReward
 from colearn.critic.centralized import Centralized
 from colearn.experiment.evaluation.played import mean_outcomes, mean_returns
-from colearn.experiment.update.diagnostics import advantage_metrics
+from colearn.experiment.update.metrics import advantage_metrics
 from colearn.loss.value import value_loss
 from colearn.rollout.validate import validate_outcome
 from colearn.types import Outcome
@@ -158,7 +158,7 @@ def test_a_critic_learns_the_same_with_and_without_an_unscored_episode(frozen):
         settings = ValueLoss(frozen_targets=frozen)
         learners = {"team": learner_of("team", network)}
         critics = new_critics(Centralized(), learners)
-        old = critics.read(trees) if frozen else None
+        old = critics.values(trees) if frozen else None
         value_gradients(critics, GAE(lam=1.0), credited(trees), settings, old)
         return [p.grad.clone() for p in network.parameters() if p.grad is not None]
 

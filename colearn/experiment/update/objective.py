@@ -3,33 +3,24 @@ value loss if the actor has a value head; that of a value model is the value los
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from math import isnan
+from typing import Any
 
 from torch import Tensor
 
-from colearn.contract import (
-    Accumulated,
-    Advantage,
-    Critic,
-    Learner,
-    NetworkKey,
-    Objective,
-    PolicyBatch,
-    PolicyLoss,
-    ValueLoss,
-)
+from colearn.contract import Advantage, Critic, PolicyBatch, PolicyLoss, ValueLoss
 from colearn.contract.rows import Outputs, Row, RowBatch
 from colearn.loss.value import value_loss
 from colearn.types import Tree
 
-Fits = Mapping[NetworkKey, tuple[Learner, Sequence[Row], Objective]]
-"""Steps of several models: the learner, the rows and the objective of each model."""
-FitResults = Mapping[NetworkKey, tuple[Accumulated, dict[str, float]]]
-"""The result of a step, by model: that of its passes, and the metrics of the optimiser step."""
-Fit = Callable[[Fits], FitResults]
-"""Takes one optimiser step of each model."""
+
+def without_states(episode: Tree[Any]) -> Tree[None]:
+    """Returns an episode without the task's objects. An update does not read these objects, which
+    may not be picklable, so a learner in another process might be unable to receive them."""
+    nodes = tuple(replace(node, state=None) for node in episode.nodes)
+    return replace(episode, item=None, nodes=nodes)
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,10 +38,10 @@ class Surprise:
 
     def _values(self, trees: Sequence[Tree[Any]]) -> list[AgentValues]:
         if self.item_means is None:
-            return self.critics.read(trees, self.learns)
+            return self.critics.values(trees, self.learns)
         critic = self.critics.critic
         means = [self.item_means.of_tree(critic, tree) for tree in trees]
-        values = self.critics.read(trees, self.learns, baselines=means)
+        values = self.critics.values(trees, self.learns, baselines=means)
         return scaled(critic, trees, values, means, self.item_means.shares(critic, trees))
 
 

@@ -7,39 +7,59 @@ docs/concepts/update.md explains each step.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
 
 from colearn.advantage.expectile import expectile
-from colearn.contract import (
-    Accumulated,
-    AgentValues,
-    FrozenCopy,
-    Learner,
-    NetworkKey,
-    Objective,
-    Parts,
-)
+from colearn.contract import AgentValues, FrozenCopy, NetworkKey, Parts
 from colearn.contract.host import Together, one_by_one
-from colearn.contract.rows import Row
+from colearn.contract.rows import Outputs, Row
 from colearn.learn.minibatch import UpdateSchedule
 from colearn.record.fields import CriticLine
 from colearn.text.notes import note_once
+from colearn.types import Tree
 from colearn.value_model.item_means import ItemMeans, Offsets, Shares, scaled
 
 from .actors import Actors
+from .advantages import equal_groups, with_advantages
 from .critic_line import critic_line
 from .critics import Critics
-from .diagnostics import similarity_metrics
 from .given_critics import GivenCritics
-from .objective import FitResults, Fits
+from .metrics import Kept, update_metrics
+from .objective import ActorObjective, without_states
 from .random_rewards import rewards_are_random
-from .rows import ModelRows, Trees, without_states
+from .reader import Reader, Rows, Steps, Trees
 from .surprise import Surprise
 from .value_scale import head_returns
+
+Epochs = Sequence[Sequence[Sequence[int]]]
+"""For each epoch and minibatch: the numbers of its trees."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Work(Kept):
+    """The data of one update."""
+
+    done: float
+    """The used fraction of the training budget."""
+    rows: Rows
+    """The actors' rows."""
+    value_rows: Rows = field(default_factory=dict)
+    """Rows at whose marks values are read: the value models' rows, or those of the actors."""
+    shares: Shares = ()
+    """The shares of the value models' residuals; empty unless values include item means."""
+    fixed: Rows | None = None
+    """The actors' rows with advantages, if the advantages are computed once."""
+    stateless: Sequence[Tree[None]] = ()
+    """The trees without the task's objects, if each minibatch computes its targets."""
+
+    @property
+    def baselines(self) -> Offsets | None:
+        """The item means that are part of the values, if any."""
+        return self.means if self.shares else None
 
 
 @dataclass(slots=True)
@@ -109,201 +129,218 @@ class Updater:
         """Update all models; returns metrics as means over the iteration's optimiser steps. The
         comments give the numbers of the steps in docs/concepts/update.md.
 
-        The metric `optimizer_steps` counts joint steps; steps of a model with a separate schedule
-        are counted under the model's name. `done` is the used fraction of the training budget, for
-        schedules. `sampled_at` is the fraction that determined the temperatures of `trees`; None:
-        `done`.
+        `done` is the used fraction of the training budget, for schedules. `sampled_at` is the
+        fraction that determined the temperatures of `trees`; None: `done`.
         Errors: FloatingPointError naming the learner if a loss or gradient is not finite.
         """
-        parts, all_numbers = self._parts_at(trees, done), range(len(trees))
+        parts = self._parts_at(trees, done)
         trained = {} if iteration < self.critic_alone else self.actors.learners
         still = self.given is not None and self.given.still(done)
-        frozen = parts.value_loss.frozen_targets or still
         # 8, drawn first: a model that takes several steps needs old log-probabilities
         cut = partial(UpdateSchedule.minibatches, trees=trees, seed=self.seed, iteration=iteration)
         joint = cut(self.schedule)
-        own_epochs = {
-            name: cut(schedule) for name, schedule in self.own_schedules.items() if name in trained
-        }
-        several_steps = {name for name in trained if sum(map(len, own_epochs.get(name, joint))) > 1}
+        own = {name: cut(plan) for name, plan in self.own_schedules.items() if name in trained}
+        several_steps = {name for name in trained if sum(map(len, own.get(name, joint))) > 1}
         # 2
         sampled_at = done if sampled_at is None else sampled_at
         rows = self.actors.rows(trees, self.token_budget, sampled_at)
         # 3
-        if parts.loss.old_logprobs == "recompute":
-            self.actors.add_old_logprobs(rows, several_steps, self.together)
-        if parts.loss.needs_reference:
-            self.actors.add_reference_logprobs(rows, self.references)
+        self._add_logprobs(rows, parts, several_steps)
         # 4
-        trees = parts.credited(trees)
-        _note_left_out(parts, trees)
-        # 5
-        means: Offsets = ()
-        shares: Shares = ()
-        baselines: Offsets | None = None
+        work = Work(parts=parts, trees=parts.credited(trees), done=done, rows=rows)
         if parts.critic is not None:
-            means = self.item_means.offsets(parts.critic, trees)
-            if self.item_baseline:
-                baselines, shares = means, self.item_means.shares(parts.critic, trees)
-        critic_rows: Mapping[str, ModelRows] = {}
-        if self.critic is not None:
-            critic_rows = self.critic.rows(trees, self.actors.learns, baselines)
-        read_values = partial(self._read, trees, rows, critic_rows, baselines)
-        if self.given is not None and self.critic is not None and iteration == 0:
-            self.changing()
-            self.given.recentre(self.critic, trees, read_values())
-        elif parts.critic is not None and parts.value_loss.rescale and not still:
-            returns = head_returns(parts.critic, self.critic, self.actors, trees, baselines)
-            for learner, earned in returns:
-                self.changing()
-                learner.observe(earned, expectile(earned, parts.value_loss.expectile))
-        # 6
-        values: list[AgentValues] | None = None
-        if parts.critic is not None and (frozen or parts.value_loss.clip is not None):
-            values = read_values()
-            if self.critic is not None:
-                self.critic.add("old_values", critic_rows, trees, values)
-            else:
-                self.actors.add_old_values(rows, values)
-        values_read: dict[int, AgentValues] = {}
-
-        def used(numbers: Sequence[int], values: list[AgentValues]) -> list[AgentValues]:
-            """The values from which advantages are computed, by the values of the trees `numbers`.
-            The first values of a tree are compared with its returns, because no step on this tree
-            has been taken yet."""
-            if parts.critic is not None and baselines is not None:
-                used_trees = [trees[number] for number in numbers]
-                offsets = [baselines[number] for number in numbers]
-                if values_read.keys().isdisjoint(numbers):
-                    self.item_means.compare(parts.critic, used_trees, values, offsets)
-                factors = [shares[number] for number in numbers]
-                values = scaled(parts.critic, used_trees, values, offsets, factors)
-            for number, by_agent in zip(numbers, values, strict=True):
-                values_read.setdefault(number, by_agent)
-            return values
-
-        # 7
-        fixed: Mapping[str, ModelRows] | None = None
-        by_metric: dict[str, list[float]] = {}
-        if frozen or not parts.advantage.reads:
-            if values is not None:
-                values = used(all_numbers, values)
-                if self.critic is not None:
-                    targets = parts.advantage.targets(trees, values)
-                    self.critic.add("targets", critic_rows, trees, targets)
-            fixed, statistics = self.actors.with_advantages(rows, parts, trees, all_numbers, values)
-            by_metric = {key: [value] for key, value in statistics.items()}
-        current = None if fixed is not None else [without_states(tree) for tree in trees]
-
-        def minibatch(
-            numbers: Sequence[int],
-            learners: Mapping[str, Learner],
-            critic: Critics | None = None,
-            together: Together = self.together,
-        ) -> tuple[dict[str, float], dict[str, float]]:
-            """Take one step of the critic, then one step of every actor, on the trees `numbers`.
-            Returns statistics of the advantages, and the metrics of the steps: empty if no model
-            took a step."""
-            fit = partial(self._fit, done=done, together=together)
-            ready, values = fixed, None
-            statistics, metrics = dict[str, float](), dict[str, float]()
-            # 9
-            if critic is not None:
-                values, metrics = critic.fit(critic_rows, numbers, parts, current, fit)
-            elif fixed is None:
-                values = self.actors.read(trees, rows, numbers)
-            # 10
-            if ready is None:
-                assert values is not None
-                values = used(numbers, values)
-                ready, statistics = self.actors.with_advantages(rows, parts, trees, numbers, values)
-            # 11
-            return statistics, metrics | self.actors.fit(learners, ready, numbers, parts, fit)
-
+            # 5
+            self._add_item_means(work)
+            self._scale_heads(work, first=iteration == 0, still=still)
+        # 6, 7
+        self._fix_advantages(work, still=still)
+        # 9, 10, 11
         critic = None if still else self.critic
         if critic is not None and self.critic_schedule is not None:
-            alone = partial(minibatch, learners={}, critic=critic)
-            by_metric |= self._train(cut(self.critic_schedule), alone)[0]
+            alone = partial(self._minibatch, work, (), critic=critic, together=self.together)
+            work.critic_steps = self._train(cut(self.critic_schedule), alone)
             critic = None
-        team = {name: learner for name, learner in trained.items() if name not in own_epochs}
-        metrics, steps = self._train(joint, partial(minibatch, learners=team, critic=critic))
-        for key, step_values in metrics.items():
-            by_metric.setdefault(key, []).extend(step_values)
-        runs = {
+        team = [name for name in trained if name not in own]
+        work.joint_steps = self._train(
+            joint, partial(self._minibatch, work, team, critic=critic, together=self.together)
+        )
+        apart = {
             NetworkKey("actor", name): partial(
-                self._train,
-                epochs,
-                partial(minibatch, learners={name: trained[name]}, together=one_by_one),
+                self._train, epochs, partial(self._minibatch, work, [name])
             )
-            for name, epochs in own_epochs.items()
+            for name, epochs in own.items()
         }
-        for actor, (metrics, own_steps) in self.together(runs).items() if runs else ():
-            by_metric |= {**metrics, f"{actor.model}/optimizer_steps": [float(own_steps)]}
+        work.own_steps = self.together(apart)
         # 12
+        self._refresh_references(iteration)
+        return self._told(work, iteration)
+
+    def _add_logprobs(self, rows: Rows, parts: Parts, several_steps: Collection[str]) -> None:
+        """Add the log-probabilities that the loss reads: old ones, computed with the current
+        weights, for models that take several optimiser steps; those of the references. An adapter
+        without a reference of its own has its base model as reference."""
+        if parts.loss.old_logprobs == "recompute":
+            current = {
+                name: self.actors.learners[name].evaluate for name in rows if name in several_steps
+            }
+            self.actors.add_logprobs("old_logprobs", rows, current, self.together)
+
+        def reference(name: str, rows: Sequence[Row]) -> Sequence[Outputs]:
+            unmarked = [replace(row, marks=()) for row in rows]
+            if name in self.references:
+                return self.references[name].evaluate(unmarked)
+            return self.actors.learners[name].evaluate(unmarked, reference=True)
+
+        if parts.loss.needs_reference:
+            evaluate = {name: partial(reference, name) for name in rows}
+            self.actors.add_logprobs("ref_logprobs", rows, evaluate)
+
+    @property
+    def _heads(self) -> Reader:
+        """The models with value heads."""
+        return self.actors if self.critic is None else self.critic
+
+    def _add_item_means(self, work: Work) -> None:
+        """Update the mean returns by item and turn, and pack the rows at which values are read."""
+        critic = work.parts.critic
+        assert critic is not None, "item means are those of a critic's readers"
+        work.means = self.item_means.offsets(critic, work.trees)
+        if self.item_baseline:
+            work.shares = self.item_means.shares(critic, work.trees)
+        work.value_rows = work.rows
+        if self.critic is not None:
+            work.value_rows = self.critic.rows(work.trees, self.actors.learns, work.baselines)
+
+    def _scale_heads(self, work: Work, *, first: bool, still: bool) -> None:
+        """Set the scale of the value heads from this iteration's returns."""
+        settings = work.parts.value_loss
+        if self.given is not None and self.critic is not None and first:
+            self.changing()
+            self.given.recentre(self.critic, work.trees, list(self._read(work).values()))
+        elif settings.rescale and not still:
+            for learner, earned in head_returns(
+                self._heads, self.actors.learns, work.trees, work.baselines
+            ):
+                self.changing()
+                learner.observe(earned, expectile(earned, settings.expectile))
+
+    def _fix_advantages(self, work: Work, *, still: bool) -> None:
+        """Read the values at rollout, and compute targets and advantages from them, if they are
+        computed once and not in every minibatch."""
+        parts = work.parts
+        frozen = parts.value_loss.frozen_targets or still
+        values: dict[int, AgentValues] | None = None
+        if parts.critic is not None and (frozen or parts.value_loss.clip is not None):
+            values = self._read(work)
+            self._heads.add_values("old_values", work.value_rows, work.trees, values)
+        if not frozen and parts.advantage.reads:
+            work.stateless = [without_states(tree) for tree in work.trees]
+            return
+        if values is not None:
+            values = self._final(work, values)
+            if self.critic is not None:
+                targets = parts.advantage.targets(work.trees, list(values.values()))
+                by_tree = dict(enumerate(targets))
+                self.critic.add_values("targets", work.value_rows, work.trees, by_tree)
+        work.fixed = self._with_advantages(work, range(len(work.trees)), values)
+
+    def _read(self, work: Work) -> dict[int, AgentValues]:
+        """Computes the values of all trees with the current weights, without gradient."""
+        rows = work.value_rows
+        if self.critic is not None and self.critic.critic.read_once:
+            rows = self.critic.rows(work.trees, self.actors.learns, work.baselines, training=False)
+        return self._heads.read(work.trees, rows, range(len(work.trees)))
+
+    def _final(self, work: Work, values: dict[int, AgentValues]) -> dict[int, AgentValues]:
+        """Returns the values from which advantages are computed: with item means, the mean plus a
+        share of the network's residual. The first values of a tree are compared with its returns,
+        because no step on this tree has been taken yet."""
+        critic, baselines = work.parts.critic, work.baselines
+        if critic is not None and baselines is not None:
+            trees = [work.trees[number] for number in values]
+            means = [baselines[number] for number in values]
+            shares = [work.shares[number] for number in values]
+            read = list(values.values())
+            if work.values.keys().isdisjoint(values):
+                self.item_means.compare(critic, trees, read, means)
+            values = dict(zip(values, scaled(critic, trees, read, means, shares), strict=True))
+        for number, by_agent in values.items():
+            work.values.setdefault(number, by_agent)
+        return values
+
+    def _with_advantages(
+        self, work: Work, numbers: Sequence[int], values: Mapping[int, AgentValues] | None
+    ) -> Rows:
+        """Returns the actors' rows of the trees `numbers` with advantages, and with value targets
+        if the value heads are on the actors."""
+        parts, batch = work.parts, [work.trees[number] for number in numbers]
+        read = None if values is None else list(values.values())
+        advantages = equal_groups(
+            parts.advantage(batch, read), parts.advantage, batch, self.actors.model_of
+        )
+        work.advantages.append((batch, advantages, read))
+        rows = with_advantages(work.rows, numbers, advantages)
+        if self.actors.critic is not None and read is not None:
+            targets = dict(zip(numbers, parts.advantage.targets(batch, read), strict=True))
+            self.actors.add_values("targets", rows, work.trees, targets)
+        return rows
+
+    def _minibatch(
+        self,
+        work: Work,
+        models: Collection[str],
+        numbers: Sequence[int],
+        *,
+        critic: Critics | None = None,
+        together: Together = one_by_one,
+    ) -> Steps:
+        """Take one step of the critic, then one step of each of the actors `models`, on the trees
+        `numbers`."""
+        parts, ready = work.parts, work.fixed
+        fit = partial(Reader.fit, done=work.done, together=together, changing=self.changing)
+        steps: Steps = {}
+        # 9
+        if critic is not None:
+            episodes = None
+            if ready is None:
+                episodes = {number: work.stateless[number] for number in numbers}
+            objective = partial(
+                critic.objective, parts.advantage, parts.value_loss, episodes=episodes
+            )
+            steps = fit(critic, work.value_rows, numbers, objective)
+        # 10
+        if ready is None:
+            values = self._heads.read(work.trees, work.value_rows, numbers, steps)
+            ready = self._with_advantages(work, numbers, self._final(work, values))
+        # 11
+        rows = {name: ready[name] for name in models}
+        return {**steps, **fit(self.actors, rows, numbers, partial(_actor_objective, parts))}
+
+    def _train(self, epochs: Epochs, minibatch: Callable[[Sequence[int]], Steps]) -> list[Steps]:
+        """Call `minibatch` for every minibatch of every epoch, until an epoch exceeds
+        `target_kl`."""
+        taken: list[Steps] = []
+        for minibatches in epochs:
+            of_epoch = [minibatch(numbers) for numbers in minibatches]
+            taken += of_epoch
+            divergences = [
+                fitted.accumulated.metrics["approx_kl"]
+                for steps in of_epoch
+                for fitted in steps.values()
+                if "approx_kl" in fitted.accumulated.metrics
+            ]
+            limit = self.target_kl
+            if limit is not None and divergences and float(np.mean(divergences)) > limit:
+                break
+        return taken
+
+    def _refresh_references(self, iteration: int) -> None:
+        """Copy the policies into the references every `loss.reference_update_every` iterations."""
         refresh = self.parts.loss.reference_update_every
         if refresh is not None and (iteration + 1) % refresh == 0:
             self.changing()
             for reference in self.references.values():
                 reference.copy_weights()
-
-        self.critic_line = None
-        if parts.critic is not None:
-            self.critic_line = critic_line(parts.critic, iteration + 1, values_read, trees, means)
-        result = {key: float(np.mean(step_values)) for key, step_values in by_metric.items()}
-        result |= similarity_metrics(parts.advantage.answer_groups(trees))
-        result["optimizer_steps"] = float(steps)
-        if self.parts.if_deterministic:
-            result["random_rewards"] = float(self.random_rewards)
-        return result
-
-    def _read(
-        self,
-        trees: Trees,
-        rows: Mapping[str, ModelRows],
-        critic_rows: Mapping[str, ModelRows],
-        baselines: Offsets | None,
-    ) -> list[AgentValues]:
-        """Computes the values of the current critic, without gradient."""
-        if self.critic is None:
-            return self.actors.read(trees, rows, range(len(trees)))
-        return self.critic.read(trees, self.actors.learns, critic_rows, baselines)
-
-    def _train(
-        self,
-        epochs: Sequence[Sequence[Sequence[int]]],
-        minibatch: Callable[[Sequence[int]], tuple[dict[str, float], dict[str, float]]],
-    ) -> tuple[dict[str, list[float]], int]:
-        """Call `minibatch` for every minibatch of every epoch, until an epoch exceeds `target_kl`.
-        Returns the values of each metric by minibatch, and the number of minibatches in which at
-        least one model took a step."""
-        by_metric: dict[str, list[float]] = {}
-        steps = 0
-        for minibatches in epochs:
-            divergences: list[float] = []
-            for numbers in minibatches:
-                statistics, metrics = minibatch(numbers)
-                divergences += [
-                    value for key, value in metrics.items() if key.endswith("/approx_kl")
-                ]
-                for key, value in (*statistics.items(), *metrics.items()):
-                    by_metric.setdefault(key, []).append(value)
-                steps += bool(metrics)
-            limit = self.target_kl
-            if limit is not None and divergences and float(np.mean(divergences)) > limit:
-                break
-        return by_metric, steps
-
-    def _fit(self, fits: Fits, *, done: float, together: Together) -> FitResults:
-        """Take one optimiser step of each model."""
-
-        def step(
-            learner: Learner, rows: Sequence[Row], objective: Objective
-        ) -> tuple[Accumulated, dict[str, float]]:
-            accumulated = learner.accumulate(rows, objective)
-            self.changing()
-            return accumulated, learner.step(done)
-
-        return together({key: partial(step, *fit) for key, fit in fits.items()})
 
     def _parts_at(self, trees: Trees, done: float) -> Parts:
         """Returns the algorithm's parts for this update. Random rewards that are detected in
@@ -312,6 +349,25 @@ class Updater:
             self.random_rewards = rewards_are_random(trees)
         parts = self.parts.at(done)
         return parts.risk_neutral() if self.random_rewards else parts
+
+    def _told(self, work: Work, iteration: int) -> dict[str, float]:
+        """Returns the metrics of an update and sets `critic_line`."""
+        critic = work.parts.critic
+        self.critic_line = None
+        if critic is not None:
+            self.critic_line = critic_line(
+                critic, iteration + 1, work.values, work.trees, work.means
+            )
+        _note_left_out(work.parts, work.trees)
+        metrics = update_metrics(work)
+        if self.parts.if_deterministic:
+            metrics["random_rewards"] = float(self.random_rewards)
+        return metrics
+
+
+def _actor_objective(parts: Parts, rows: Sequence[Row]) -> ActorObjective | None:
+    """Returns the objective of an actor's minibatch; None if it has no rows."""
+    return ActorObjective.of(parts.loss, parts.value_loss, rows) if rows else None
 
 
 def _note_left_out(parts: Parts, trees: Trees) -> None:

@@ -14,7 +14,7 @@ from colearn.contract import CounterfactualValues
 from colearn.contract.packing import with_marks
 from colearn.critic.counterfactual import Counterfactual
 from colearn.errors import ConfigError
-from colearn.experiment.update.diagnostics import advantage_metrics
+from colearn.experiment.update.metrics import advantage_metrics
 from colearn.registry import algorithm_class
 from colearn.rollout.shapes import Chain, CounterfactualChain
 from colearn.types import Action

@@ -14,8 +14,8 @@ from colearn.advantage.self_play import SumThenNormalize
 from colearn.agents import AgentSpec
 from colearn.algorithms.marshal import MARSHAL
 from colearn.contract import Advantage
-from colearn.experiment.update.action_weights import equal_groups
 from colearn.experiment.update.actors import Actors
+from colearn.experiment.update.advantages import equal_groups, with_advantages
 
 
 def shared(tree, agent):
@@ -142,9 +142,11 @@ def test_the_rows_of_a_shared_model_carry_the_weights():
         specs={agent: AgentSpec(model="model") for agent in ("a", "b")},
         learners={"model": None},
     )
+    weighed = equal_groups(
+        parts.advantage(episodes, None), parts.advantage, episodes, actors.model_of
+    )
     rows = actors.rows(episodes, 4096, 0.0)
-    by_model, _ = actors.with_advantages(rows, parts, episodes, [0, 1], None)
-    by_tree = by_model["model"]
+    by_tree = with_advantages(rows, [0, 1], weighed)["model"]
     advantages = [a for own in by_tree.values() for row in own for a in row.advantages]
     assert len(advantages) == 7
     assert sum(advantages) / 7 == pytest.approx(-0.325 / 2)

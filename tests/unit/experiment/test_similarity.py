@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from colearn.contract import AnswerGroup
-from colearn.experiment.update.diagnostics import similarity_metrics
+from colearn.experiment.update.metrics import similarity_metrics
 
 
 def test_similarity_is_the_mean_f1_of_pairs_and_then_of_groups() -> None:

@@ -53,7 +53,7 @@ class Network:
     def __init__(self) -> None:
         self.baselines: Any = None
 
-    def read(self, trees: Any, learns: Any, *, baselines: Any = None) -> list[Any]:
+    def values(self, trees: Any, learns: Any, *, baselines: Any = None) -> list[Any]:
         self.baselines = baselines
         return [
             {
