@@ -149,10 +149,20 @@ def _estimates(title: str, plan: Plan, machine: Machine | None) -> None:
 
     from colearn.estimate import estimate
     from colearn.estimate.table import comparison_table
+    from colearn.statistics.over_seeds import can_differ
 
     first = {run.algorithm: run.config for run in reversed(plan.runs)}
     estimates = {label: estimate(first[label], machine=machine) for label in plan.algorithms}
-    Console().print(comparison_table(title, estimates), highlight=False)
+    console = Console()
+    console.print(comparison_table(title, estimates), highlight=False)
+    seeds = len({run.config.run.seed for run in plan.runs})
+    if not can_differ(seeds, seeds):
+        console.print(
+            f"{seeds} {'seed' if seeds == 1 else 'seeds'}: too few to tell algorithms apart, or to "
+            "call a return changed, at 95%; four can (--seeds 4)",
+            highlight=False,
+            soft_wrap=True,
+        )
 
 
 @contextmanager

@@ -56,7 +56,7 @@ class RunDisplay(RunProgress):
             print(f"{message}; continue with: {resume_command(self._out)}", file=sys.stderr)
 
     def finished(self, record: RunRecord) -> None:
-        self.ended("finished")
+        self.ended(record.ending)
         self._write(None)
         if not speaks():
             return

@@ -176,7 +176,7 @@ def already_finished(job: LaunchedRun, watcher: Watcher) -> bool:
         tail = job.folder.tail(job.goal.metric)
         tail.advance()
         watcher.advanced(job.name, tail.status)
-        watcher.ended(job.name, "already finished")
+        watcher.ended(job.name, f"already {job.folder.record().ending}")
     return finished
 
 
@@ -252,7 +252,7 @@ def _report_progress(process: _Process, watcher: Watcher) -> None:
 def _outcome(process: _Process, code: int, watcher: Watcher) -> list[Failure]:
     folder, name = process.job.folder, process.job.name
     if code == 0 and folder.status == "finished":
-        watcher.ended(name, "finished")
+        watcher.ended(name, folder.record().ending)
         return []
     reason = last_error(folder) or (log_lines(folder.log) or ["ended without finishing"])[-1][:500]
     if code < 0:

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from colearn.record.meter import Status
+from colearn.text.notes import duration
 
 
 class Watcher(Protocol):
@@ -92,15 +93,8 @@ def status_text(status: Status, label: str, remaining: float | None) -> str:
     if status.tokens_per_second is not None:
         parts.append(f"{status.tokens_per_second:,.0f} tokens/s")
     if remaining is not None:
-        parts.append(f"{_duration(remaining)} left")
+        parts.append(f"{duration(remaining)} left")
     return ", ".join(parts)
-
-
-def _duration(seconds: float) -> str:
-    minutes = round(seconds / 60)
-    if seconds < 100:
-        return f"{seconds:.0f} s"
-    return f"{minutes} min" if minutes < 100 else f"{seconds / 3600:.1f} h"
 
 
 class Lines:

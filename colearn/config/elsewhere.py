@@ -3,6 +3,7 @@ TRL setting."""
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from typing import Any, get_origin
@@ -14,6 +15,8 @@ from colearn.errors import nearest
 from .settings import Config
 from .trl_names import TRL_NAMES
 
+_TWIN = 0.85
+"""Similarity of a misspelt key to the key that is meant, such as `seed` to `seeds`."""
 _MOST = 3
 """Maximum number of places that an error names."""
 
@@ -31,9 +34,13 @@ OF_ALGORITHMS = (
 
 
 def remedy(key: str, known: Iterable[str]) -> str:
-    """Returns the remedy for an unknown key: the section to which the key belongs, colearn's
-    counterpart of a TRL setting, or otherwise the nearest of the keys `known`."""
+    """Returns the remedy for an unknown key: colearn's counterpart of a TRL setting, a key of
+    `known` that differs in a letter or two, the section to which the key belongs, or otherwise the
+    nearest of the keys `known`."""
     known = list(known)
+    twin = difflib.get_close_matches(key, known, n=1, cutoff=_TWIN)
+    if twin and key not in TRL_NAMES:
+        return f"did you mean '{twin[0]}'?"
     return elsewhere(key, "each." if "sizes" in known else "") or nearest(key, known)
 
 

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ValidationError
 from colearn.text.validation import Fault, KeyPath, first_fault
 
 from .elsewhere import OF_ALGORITHMS, remedy, settings_class
+from .hints import fixed_length, type_at
 from .settings import Config
 from .strict_section import EACH, NOT_A_NUMBER
 
@@ -20,18 +21,28 @@ _SECTION = ("dict_type", "mapping_type", "model_type")
 
 
 def one_line(
-    error: ValidationError, data: Any, above: str = "", cls: type[BaseModel] | None = None
+    error: ValidationError,
+    data: Any,
+    above: str = "",
+    cls: type[BaseModel] | None = None,
+    *,
+    hint: Any = None,
 ) -> str:
     """Returns the first validation error of `data` as one line that names the dotted key. `above`
-    is a prefix of this key; `cls` is the settings class that validated `data`, if any."""
+    is a prefix of this key; `cls` is the settings class that validated `data`, if any, or `hint`
+    the type."""
     path, faults = first_fault(error, data)
     location = dotted_key([*([above] if above else []), *path])
     kind, value = faults[0]["type"], faults[0]["input"]
     if kind == "extra_forbidden":
-        hint = _of_algorithm(path, value, cls) or remedy(str(path[-1]), _siblings(path, cls))
-        return f"{location}: unknown key; {hint}"
+        meant = _of_algorithm(path, value, cls) or remedy(str(path[-1]), _siblings(path, cls))
+        return f"{location}: unknown key; {meant}"
     if kind == NOT_A_NUMBER:
         return f"{location}: {faults[0]['msg']}"
+    entries = path[:-1] if kind == "missing" else path
+    length = fixed_length(type_at(cls or hint, entries))
+    if length is not None and kind in ("missing", "too_long", *_LIST):
+        return _of_length(length, dotted_key([*([above] if above else []), *entries]), value)
     if kind == "missing":
         return f"{location}: missing; {_remedy_of_missing(path, data)}"
     listed = any(fault["type"] in _LIST for fault in faults) and isinstance(
@@ -43,6 +54,16 @@ def one_line(
     return f"{location}: {message}{suffix}{f'; write [{_key(str(value))}]' if listed else ''}"
 
 
+def _of_length(length: int, location: str, value: Any) -> str:
+    """The error of a setting with a fixed number of entries."""
+    given = list(value) if isinstance(value, list | tuple) else [value]
+    line = f"{location}: must be a list of {length}, got {_shown(value)}"
+    if len(given) > length:
+        return line
+    written = [*(_key(str(entry)) for entry in given), *["..."] * (length - len(given))]
+    return f"{line}; write [{', '.join(written)}]"
+
+
 def dotted_key(path: Sequence[int | str]) -> str:
     """Joins the keys and indices that lead to a value into one dotted key; returns `config` if
     there are no keys."""
@@ -50,7 +71,7 @@ def dotted_key(path: Sequence[int | str]) -> str:
 
 
 def _message(fault: Fault) -> str:
-    if fault["type"] in _LIST:
+    if fault["type"] in _LIST or fault.get("ctx", {}).get("class") == "Sequence":
         return "must be a list"
     if fault["type"] in _SECTION:
         return "must be a section with keys of its own"

@@ -126,6 +126,11 @@ class RunRecord(RecordFields):
     """Metrics of the first evaluation."""
     last: Metrics
 
+    @property
+    def ending(self) -> str:
+        """How the finished run ended, for displays."""
+        return "finished" if self.stopped is None else f"finished early: {self.stopped}"
+
 
 class Line(RecordFields):
     """A line of metrics.jsonl: the metrics of an update or an evaluation, with the run's total

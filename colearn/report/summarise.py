@@ -22,9 +22,16 @@ from colearn.statistics.over_seeds import (
 
 from .collapses import collapse_note, collapses
 from .critic_worth import critic_summary
-from .finding import budget_note, changes_note, compare_pairs, headline, unequal_note
+from .finding import (
+    budget_note,
+    changes_note,
+    compare_pairs,
+    headline,
+    unequal_note,
+)
 from .repeats import independent, repeats_note
 from .source import Source
+from .stopped import stopped, stopped_note
 from .summary import (
     AXES,
     DIAGNOSTICS,
@@ -89,6 +96,7 @@ def summarise(source: Source) -> Summary:
     sentences = [
         headline({k: (c.first, c.last, c.gain) for k, c in changes.items()}, pairs, judged),
         *(budget_note(k, budget, _steps(v)) for k, v in groups.items()),
+        stopped_note({k: a.stopped for k, a in algorithms.items()}),
         unequal_note({label: _steps(runs) for label, runs in groups.items()}),
         changes_note(source.changes),
         *(repeats_note(k, len(runs), len(groups[k])) for k, runs in finished.items()),
@@ -165,6 +173,7 @@ def _summarise_algorithm(
         bottleneck=bottleneck({key: share.mean for key, share in time_use.items() if share}),
         critic=critic_summary(label, runs),
         collapses=collapses(runs),
+        stopped=stopped(runs),
         diagnostics=_curves(runs, {n: ("environment_steps", _diagnosed(n)) for n in DIAGNOSTICS}),
         interquartile_mean=interquartile_mean(final),
         profile=performance_profile(final, levels),

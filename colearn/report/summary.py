@@ -92,6 +92,8 @@ class AlgorithmSummary:
     """Statistics of the algorithm's critics; None without a critic."""
     collapses: dict[int, Finding]
     """What the last updates of collapsed runs show, by seed."""
+    stopped: dict[int, str]
+    """Why callbacks ended runs before their budget was used up, by seed."""
     diagnostics: dict[str, Curve]
     """Curves of update diagnostics over environment steps. The keys are those of `DIAGNOSTICS`."""
     interquartile_mean: MeanEstimate | None

@@ -8,6 +8,7 @@ from .collapses import collapse_table
 from .finding import differing, improvements
 from .result_table import ResultCell, ResultTable
 from .show import show_estimate, show_number
+from .stopped import stopped_table
 from .summary import OBJECTIVE, AlgorithmSummary, Change, Summary, is_objective
 
 _OWN_COLUMNS = ("response_seconds", "tokens_per_turn")
@@ -36,6 +37,7 @@ def tables(summary: Summary) -> list[ResultTable]:
     all_tables = [
         _performance(summary),
         collapse_table({k: a.collapses for k, a in summary.algorithms.items()}),
+        stopped_table({k: a.stopped for k, a in summary.algorithms.items()}),
         _shape(summary),
         _critics(summary),
         _other_metrics(summary),

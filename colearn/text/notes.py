@@ -12,23 +12,36 @@ PREFIX = "note: "
 
 EVERY = 5.0
 """Minimum number of seconds between the notes of a `TimeLeft`."""
+ENOUGH = 1.0
+"""Minimum number of seconds from which a `TimeLeft` infers a rate."""
 
 
 class TimeLeft:
-    """Reports the finished fraction of a piece of work and the remaining time."""
+    """Reports the finished fraction of a piece of work and the remaining time, from the rate since
+    the first report: the time before it also contains the work's start."""
 
     def __init__(self, activity: str) -> None:
         self._what = activity
-        self._started = self._noted = time.monotonic()
+        self._noted = time.monotonic()
+        self._first: tuple[float, float] | None = None
 
     def report(self, fraction: float) -> None:
         """Report the finished fraction, at most every `EVERY` seconds."""
         now = time.monotonic()
-        if now - self._noted < EVERY or fraction >= 1:
+        began, before = self._first = self._first or (now, fraction)
+        if now - self._noted < EVERY or now - began < ENOUGH or not before < fraction < 1:
             return
         self._noted = now
-        remaining = (now - self._started) * (1 - fraction) / fraction
-        note(f"{self._what}: {fraction:.0%}, about {remaining:.0f} s left")
+        remaining = (now - began) * (1 - fraction) / (fraction - before)
+        note(f"{self._what}: {fraction:.0%}, about {duration(remaining)} left")
+
+
+def duration(seconds: float) -> str:
+    """Returns seconds as a short text in seconds, minutes or hours."""
+    minutes = round(seconds / 60)
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    return f"{minutes} min" if minutes < 100 else f"{seconds / 3600:.1f} h"
 
 
 def speaks() -> bool:

@@ -80,6 +80,6 @@ def train(
                 names.tell(folder)
                 return progress.started(experiment)
 
-            run_with_restarts(config, folder, resume=resume, started=started)
-            progress.ended("finished")
+            record = run_with_restarts(config, folder, resume=resume, started=started)
+            progress.ended(record.ending)
         return read_result(folder, names.objects)

@@ -43,9 +43,9 @@ def make_here(plan: Plan, out: Path, watcher: Watcher) -> tuple[Failure, ...]:
 
         try:
             check_files([job.resolved], out)
-            run_with_restarts(job.run.config, folder.path, resume=resume, started=started)
+            record = run_with_restarts(job.run.config, folder.path, resume=resume, started=started)
         except ColearnError as error:
             failures.append(not_made(job, error, watcher))
         else:
-            watcher.ended(job.name, "finished")
+            watcher.ended(job.name, record.ending)
     return tuple(failures)

@@ -80,6 +80,6 @@ class Trainer(Experiment):
         Errors: as for `run`.
         """
         with ShortTraceback(), RunProgress(self.assembly.run.config) as progress:
-            self.run(progress.started(self))
-            progress.ended("finished")
+            record = self.run(progress.started(self))
+            progress.ended(record.ending)
         return read_result(self.folder, self._objects)

@@ -49,6 +49,60 @@ def test_a_setting_of_a_task_is_named(settings: dict[str, Any], line: str) -> No
     assert str(caught.value) == f"task.{line}"
 
 
+@pytest.mark.parametrize(
+    ("betas", "line"),
+    [
+        (0.9, "must be a list of 2, got 0.9; write [0.9, ...]"),
+        ([0.9], "must be a list of 2, got [0.9]; write [0.9, ...]"),
+        ([], "must be a list of 2, got []; write [..., ...]"),
+        ([0.9, 0.99, 1e-8], "must be a list of 2, got [0.9, 0.99, 1e-08]"),
+    ],
+)
+def test_a_list_of_a_fixed_length_is_asked_for_by_its_length(betas: Any, line: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load_config({"task": "notes", "models": {"*": {"path": "x", "betas": betas}}})
+    assert str(caught.value) == f"models.*.betas: {line}"
+
+
+@pytest.mark.parametrize(
+    ("section", "line"),
+    [
+        (
+            {
+                "name": "dataset",
+                "path": "x",
+                "reward": {"name": "judge", "url": "x", "prices": 0.1},
+            },
+            "task.reward.prices: must be a list of 2, got 0.1; write [0.1, ...]",
+        ),
+        ({"name": "tldr", "data": "generated", "words": 4}, "task.words: must be a list, got 4"),
+    ],
+)
+def test_an_argument_that_is_a_list_is_asked_for_as_one(section: dict[str, Any], line: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        build_task(load_config({"task": section, "models": {"*": {"path": "x"}}}))
+    assert str(caught.value) == line
+
+
+@pytest.mark.parametrize(
+    ("section", "key", "meant"),
+    [
+        ("compare", "seed", "seeds"),
+        ("compare", "worker", "workers"),
+        ("models.*", "path_", "path"),
+        ("evaluation", "repeat", "repeats"),
+        ("train", "epoch", "epochs"),
+        ("run", "seeds", "seed"),
+    ],
+)
+def test_a_letter_too_few_or_too_many_leads_to_the_setting_of_the_same_section(
+    section: str, key: str, meant: str
+) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load_config("quickstart", [f"{section}.{key}=1"])
+    assert str(caught.value) == f"{section}.{key}: unknown key; did you mean '{meant}'?"
+
+
 def test_a_setting_of_an_algorithm_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     register(monkeypatch, notes="tiny:Notes")
     section = {"name": "magrpo", "discount": [0.5, 1]}

@@ -203,3 +203,17 @@ def test_of_many_collapsed_runs_the_first_are_told(tmp_path: Path) -> None:
 
 def test_a_solved_run_is_no_collapse_in_the_headline(tmp_path: Path) -> None:
     assert "collapse" not in collapsed(tmp_path, 1, FALLEN | {"return": 1.0})
+
+
+def test_the_headline_says_which_runs_ended_early_and_why(tmp_path):
+    reason = "return reached 0.9125"
+    for seed in (0, 1):
+        run = tmp_path / "runs" / f"magrpo-s{seed}"
+        fabricated.write_run(run, "magrpo", seed)
+        record = json.loads((run / "run.json").read_text())
+        record["stopped"] = reason if seed == 1 else None
+        (run / "run.json").write_text(json.dumps(record))
+    headline, tabled, text = figures_of(tmp_path)
+    assert f"magrpo, seed 1, ended early: {reason}." in text
+    assert "seed 0" not in text
+    assert {"0.9125", "1"} <= tabled & headline
