@@ -14,8 +14,12 @@ from colearn.text.json_value import numbered_lines, read_row
 from colearn.text.media import media_problem
 from colearn.text.message import read_message
 
-_WEIGHTS = ("weight", "loss", "trainable", "train")
-"""Message fields by which other trainers leave an answer out of the loss."""
+_WEIGHTS = (
+    *("weight", "loss", "trainable", "train"),
+    *("loss_weight", "loss_scale", "loss_mask", "step_loss_mask"),
+)
+"""Fields of a message or a row by which other trainers weigh an answer, or leave it out of the
+loss."""
 _ROW_LEFT_OUT = ("tools", "functions", "chat_template_kwargs")
 """Row fields that raise an error, because a template would read them."""
 
@@ -82,6 +86,7 @@ def _dialogue(line: str, agents: Collection[str], location: str) -> Dialogue:
                 f"{location}: has {name}, which is not read; write tools into the system text, and "
                 "what a template needs into agents.*.template"
             )
+    _check_weights(row, f"{location}:")
     agent = row.get("agent", next(iter(agents)) if len(agents) == 1 else None)
     if agent not in agents:
         raise ConfigError(f"{location}: no agent {agent!r}; {nearest(str(agent), agents)}")
@@ -102,10 +107,14 @@ def _said(message: Any, location: str) -> tuple[str, str]:
         role, content = read_message(message, "rows")
     except ValueError as error:
         raise ConfigError(f"{location}: a message {error}") from None
-    for name in _WEIGHTS:
-        if message.get(name) not in (None, 1):
-            raise ConfigError(
-                f"{location}: a message has the {name} {message[name]!r:.20}; every answer is "
-                f"trained alike, so end the dialogue before it, or leave {name} out"
-            )
+    _check_weights(message, f"{location}: a message")
     return role, content
+
+
+def _check_weights(fields: Mapping[str, Any], holder: str) -> None:
+    for name in _WEIGHTS:
+        if fields.get(name) not in (None, 1):
+            raise ConfigError(
+                f"{holder} has the {name} {fields[name]!r:.20}; every answer is trained alike, so "
+                f"end the dialogue before it, or leave {name} out"
+            )
