@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import shutil
+import unicodedata
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import lru_cache
@@ -17,6 +19,16 @@ from colearn.files.cache import cache_place
 from .corpus import Corpus, Passage
 
 KEPT_ANSWERS = 100_000
+_UNSPACED = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"  # Thai, Lao, Myanmar, Khmer
+    "\u1100-\u11ff\uac00-\ud7ff"  # Hangul, whose particles follow without a space
+    "\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff"  # kana
+    "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"  # Han
+)
+"""Ranges of the scripts that are written without spaces between words."""
+_WORD = rf"[^\W{_UNSPACED}]{{2,}}|(?=\w)[{_UNSPACED}]"
+"""Pattern of a word: at least two letters or digits, or one character of an unspaced script."""
+_WORD_KEY = hashlib.sha256(_WORD.encode()).hexdigest()[:8]
 
 
 class Retriever(ABC):
@@ -32,6 +44,10 @@ class Retriever(ABC):
 class BM25(Retriever):
     """Ranks passages by the words that they (title included) share with the query; rarer words
     count more.
+
+    In scripts without spaces between words, such as Chinese, Japanese and Thai, every character is
+    a word. Texts are compared in Unicode's form NFKC, so that the composed and the decomposed form
+    of a letter are equal.
 
     The index of a `Folder` is stored on disk and memory-mapped. Passages that share no word with
     the query are not returned. Errors: MissingExtra without the package bm25s.
@@ -54,7 +70,7 @@ class _WordIndex:
         if digest is None:
             self.table = self._built(retriever)
             return
-        name = f"bm25-{digest}-{retriever.k1:g}-{retriever.b:g}"
+        name = f"bm25-{digest}-{_WORD_KEY}-{retriever.k1:g}-{retriever.b:g}"
         folder = cache_place(name)
         with FileLock(f"{folder}.lock"):
             if not folder.is_dir():
@@ -84,7 +100,11 @@ class _WordIndex:
 
     def _words(self, texts: list[str]) -> list[list[str]]:
         words: list[list[str]] = self.engine.tokenize(
-            texts, stopwords="en", return_ids=False, show_progress=False
+            [unicodedata.normalize("NFKC", text) for text in texts],
+            token_pattern=_WORD,
+            stopwords="en",
+            return_ids=False,
+            show_progress=False,
         )
         return words
 

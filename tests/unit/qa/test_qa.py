@@ -93,6 +93,42 @@ def test_a_query_that_shares_no_word_finds_nothing(query):
     assert BM25(Passages(PETS)).search(query, 3) == ()
 
 
+CITIES = (
+    Passage("", "北京是中国的首都"),
+    Passage("", "上海是中国最大的城市"),
+    Passage("", "東京は日本の首都です"),
+    Passage("", "กรุงเทพเป็นเมืองหลวงของไทย"),
+    Passage("", "서울은 한국의 수도이다"),
+    Passage("", "Le café noir"),
+    Passage("", "ハンカクカタカナ"),
+)
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("上海", 1),
+        ("東京", 2),
+        ("กรุงเทพ", 3),
+        ("서울", 4),
+        ("cafe\u0301", 5),
+        ("\uff8a\uff9d\uff76\uff78", 6),
+    ],
+    ids=["Chinese", "Japanese", "Thai", "Korean", "decomposed", "half-width"],
+)
+def test_a_word_is_found_in_scripts_without_spaces_and_in_other_forms_of_unicode(query, found):
+    assert BM25(Passages(CITIES)).search(query, 1) == (CITIES[found],)
+
+
+def test_words_with_spaces_are_those_of_bm25s():
+    texts = ["The U.S. won 3 of 10 in naïve Привет_мир, don't they?", "x y zz Straße 7up"]
+    ours = bm25s.tokenize(
+        texts, token_pattern=module._WORD, stopwords="en", return_ids=False, show_progress=False
+    )
+    theirs = bm25s.tokenize(texts, stopwords="en", return_ids=False, show_progress=False)
+    assert ours == theirs
+
+
 def test_a_folder_is_read_file_by_file(tmp_path):
     (tmp_path / "b.txt").write_text("one\ntwo\n\nthree")
     (tmp_path / "a.jsonl").write_text('{"title": "T", "text": "four"}\n')
