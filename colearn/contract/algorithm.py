@@ -17,6 +17,7 @@ from .advantage import Advantage
 from .critic import Critic
 from .loss import PolicyLoss
 from .optional import ProgramEpisodes, RewardStructure
+from .part_errors import calling_part
 from .reward_credit import Credit
 from .rollout import Rollout
 from .task import DecPOMDP
@@ -81,7 +82,8 @@ class Parts:
     def credited(self, trees: Sequence[Tree[Any]]) -> list[Tree[Any]]:
         """The trees with their credited rewards."""
         trees = [replace(tree, missing_turn_reward=self.missing_turn_reward) for tree in trees]
-        return [tree.credited(self.credit(tree), discount=self.discount) for tree in trees]
+        with calling_part("algorithm.credit", self.credit):
+            return [tree.credited(self.credit(tree), discount=self.discount) for tree in trees]
 
     def at(self, done: float) -> Parts:
         """Returns the parts that apply when the fraction `done` of the training budget has been

@@ -135,7 +135,12 @@ def tokens_of(texts: Texts, turn: int, tokenize: Tokenize) -> list[int]:
     word, without a line break, and the value is read at this word. If m_t or an observation is a
     single word, its value can thus be predicted without attention to earlier tokens."""
     ids: list[int] = []
-    for role, text in texts:
+    for piece in texts:
+        match piece:
+            case (str(role), str(text)):
+                pass
+            case _:
+                raise TypeError(f"a critic reads pairs (role, text) of str, got {piece!r}")
         ids.extend(tokenize(f"{piece_tag(role, turn)}{text}"))
     return ids
 

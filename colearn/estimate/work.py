@@ -10,6 +10,7 @@ from typing import Any
 
 from colearn.config import ResolvedRun
 from colearn.contract import NetworkKey
+from colearn.contract.part_errors import calling_part
 from colearn.contract.rows import Row
 from colearn.critic.stream import text_ids
 from colearn.errors import ConfigError
@@ -119,7 +120,8 @@ def _critic_rows(
     for number, tree in enumerate(trees):
         for reader, value_model in run.value_models.items():
             try:
-                row = critic.row(tree, reader, limit_tokens(ids), limit=limit)
+                with calling_part("algorithm.critic", critic):
+                    row = critic.row(tree, reader, limit_tokens(ids), limit=limit)
             except ConfigError as error:
                 if settings.path not in architectures.without_tokenizer:
                     raise

@@ -27,6 +27,7 @@ from colearn.contract import (
     TokenAnswer,
 )
 from colearn.contract.optional import horizon_of
+from colearn.contract.part_errors import calling_part
 from colearn.contract.seeding import Key, action_seed, derive_rng
 from colearn.contract.task_errors import item_name, placed
 from colearn.text.reasoning import without_reasoning
@@ -130,7 +131,8 @@ class Growth:
         """Return the requests to the players of a node's acting agents. Errors: ConfigError if the
         tree is too large."""
         node, answers = at
-        counts = self._further.get(node.index) or self.shape.samples(node)
+        with calling_part("algorithm.rollout", self.shape):
+            counts = self._further.get(node.index) or self.shape.samples(node)
         self._drawn += sum(counts.values())
         check_size(self._drawn, self.shape, node.turn)
         requests = []
@@ -164,7 +166,8 @@ class Growth:
         if tried and not self.compares:
             return None
         counts = {seat: len(options) for seat, options in candidates.items()}
-        following = self.shape.next_round(node, counts, tried, self._rng(node, tried))
+        with calling_part("algorithm.rollout", self.shape):
+            following = self.shape.next_round(node, counts, tried, self._rng(node, tried))
         if following is None or not following.joint_actions:
             return None
         self._joined += len(following.joint_actions)
@@ -255,7 +258,8 @@ class Growth:
                 validate_at_once(child, self.shape)
         continuing = set(range(len(children)))
         if self.compares:
-            continuing = set(self.shape.continues(node, tried, self._rng(node, tried)))
+            with calling_part("algorithm.rollout", self.shape):
+                continuing = set(self.shape.continues(node, tried, self._rng(node, tried)))
         return self._add(
             [
                 (self._observed(child, answers, cut=number not in continuing), answers)

@@ -9,6 +9,7 @@ import numpy as np
 
 from colearn.contract import DecPOMDP, Rollout, horizon_of
 from colearn.contract.optional import ProgramEpisodes
+from colearn.contract.part_errors import calling_part
 from colearn.contract.rollout import Round
 from colearn.contract.seeding import derive_rng
 from colearn.contract.task_errors import item_name
@@ -57,7 +58,8 @@ def joint_actions(shape: Rollout, acting: Sequence[str], horizon: int) -> int:
     nodes = [_node(acting, turn) for turn in range(horizon)]
     total, width = 0, 1
     for node in nodes:
-        children, continuing = _expand(shape, node)
+        with calling_part("algorithm.rollout", shape):
+            children, continuing = _expand(shape, node)
         total += width * children
         width *= continuing
     if shape.revisits:

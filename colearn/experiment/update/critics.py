@@ -17,6 +17,7 @@ from colearn.contract import (
     Tokenize,
     ValueLoss,
 )
+from colearn.contract.part_errors import calling_part
 from colearn.contract.rows import Row
 from colearn.models.load import read_config
 from colearn.types import Tree
@@ -85,7 +86,8 @@ class Critics(Reader):
             for reader, agents in self.critic.readers(tree.agents).items():
                 trained = tuple(agent for agent in agents if learns(tree, agent))
                 if trained:
-                    row = make(tree, reader, self.tokenize, limit=self.max_length)
+                    with calling_part("algorithm.critic", self.critic):
+                        row = make(tree, reader, self.tokenize, limit=self.max_length)
                     if row.marks:
                         row = replace(row, tree=number, reader=reader, agents=trained)
                         if baselines is not None:

@@ -16,6 +16,7 @@ import numpy as np
 from colearn.advantage.expectile import expectile
 from colearn.contract import AgentValues, FrozenCopy, NetworkKey, Parts
 from colearn.contract.host import Together, one_by_one
+from colearn.contract.part_errors import calling_part
 from colearn.contract.rows import Outputs, Row
 from colearn.learn.minibatch import UpdateSchedule
 from colearn.record.fields import CriticLine
@@ -275,9 +276,9 @@ class Updater:
         if the value heads are on the actors."""
         parts, batch = work.parts, [work.trees[number] for number in numbers]
         read = None if values is None else list(values.values())
-        advantages = equal_groups(
-            parts.advantage(batch, read), parts.advantage, batch, self.actors.model_of
-        )
+        with calling_part("algorithm.advantage", parts.advantage):
+            advantages = parts.advantage(batch, read)
+        advantages = equal_groups(advantages, parts.advantage, batch, self.actors.model_of)
         work.advantages.append((batch, advantages, read))
         rows = with_advantages(work.rows, numbers, advantages)
         if self.actors.critic is not None and read is not None:
