@@ -173,16 +173,21 @@ def _stated(content: Any, texts: Sequence[str]) -> bool:
 
 
 def _equals(value: Any, texts: Sequence[str]) -> bool:
-    if isinstance(value, list) and len(texts) == len(value) != 1:
+    if isinstance(value, list) and len(texts) == len(value) > 1:
         return all(_equals(one, [text]) for one, text in zip(value, texts, strict=True))
     if len(texts) != 1:
         return False
     if isinstance(value, list) and len(value) == 1 and _equals(value[0], texts):
         return True
     try:
-        return value == texts[0] or bool(json.loads(texts[0]) == value)
+        return value == texts[0] or _canonical(json.loads(texts[0])) == _canonical(value)
     except (ValueError, RecursionError):
         return False
+
+
+def _canonical(value: Any) -> str:
+    """The JSON of a value, in which `true` is not 1."""
+    return json.dumps(value, sort_keys=True)
 
 
 def _shown(part: Any) -> str:

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from colearn.workflow.tools import calculate, run_code
-from colearn.workflow.tools.mcp import result_text
+from colearn.workflow.tools.mcp import _ToolServer, result_text
 
 
 @pytest.mark.parametrize(
@@ -72,12 +72,44 @@ def test_a_program_s_output_is_its_result_and_its_error_a_line_of_it():
         (["a", "b"], {"result": ["a", "b"]}, "a\nb"),
         (["2"], {"result": [2]}, "2"),
         (["owl"], None, "owl"),
+        ([], {"result": []}, '{"result": []}'),
+        (["[]"], {"result": []}, "[]"),
+        (["1"], {"result": True}, '1\n{"result": true}'),
+        (["true"], {"result": True}, "true"),
+        (['{"b": 1, "a": [false]}'], {"a": [False], "b": 1}, '{"b": 1, "a": [false]}'),
+        (['{"a": [0]}'], {"a": [False]}, '{"a": [0]}\n{"a": [false]}'),
     ],
 )
 def test_structured_content_is_shown_unless_the_texts_state_it(texts, content, shown):
     parts = [SimpleNamespace(type="text", text=text) for text in texts]
     result = SimpleNamespace(content=parts, structured_content=content)
     assert result_text(result) == shown
+
+
+@pytest.mark.parametrize(
+    ("texts", "content", "shown"),
+    [
+        (["database refused"], {"answer": 42}, 'database refused\n{"answer": 42}'),
+        ([], {"code": "RATE_LIMITED"}, '{"code": "RATE_LIMITED"}'),
+        ([], None, "the server reports an error without a text"),
+    ],
+)
+def test_an_error_keeps_its_text_and_its_structured_content(texts, content, shown):
+    class Failed(Exception):
+        pass
+
+    async def call_tool(name, arguments):
+        parts = [SimpleNamespace(type="text", text=text) for text in texts]
+        return SimpleNamespace(content=parts, structured_content=content, is_error=True)
+
+    server = object.__new__(_ToolServer)
+    server.mcp, server.client = (
+        SimpleNamespace(MCPError=Failed),
+        SimpleNamespace(call_tool=call_tool),
+    )
+    with pytest.raises(RuntimeError) as caught:
+        asyncio.run(server._call("query", {}))
+    assert str(caught.value) == shown
 
 
 def test_structured_content_is_shown_beside_an_image():
