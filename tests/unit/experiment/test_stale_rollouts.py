@@ -126,3 +126,38 @@ def test_a_resumed_run_grows_pending_iterations_with_the_weights_that_they_had(t
     ahead.close()
     assert {at: grown[2] for at, grown in again.grown.items()} == {3: 2.0, 4: 2.0}
     assert float(resumed.weight) == 3.0 == again.published
+
+
+@pytest.mark.parametrize("staleness", [1, 2, 3])
+@pytest.mark.parametrize("stop", range(1, 8))
+def test_a_run_that_is_resumed_after_any_update_grows_each_iteration_with_the_same_weights(
+    tmp_path, staleness, stop
+):
+    """Iteration t > 0 has the weights after update S * floor((t - 1) / S); each update adds 1.
+
+    A checkpoint is written after an update, once rollouts have ended. It must hold those weights
+    with which the pending iterations were grown, which are neither always the newest that
+    generators have received nor always the oldest.
+    """
+    last = 9
+    episodes, actor = Recorded(), Weighed(0.0)
+    ahead, publish = ahead_of(episodes, actor, staleness)
+    publish()
+    trained(ahead, actor, publish, range(stop))
+    ahead.settle()
+    ahead.save(tmp_path)
+    ahead.close()
+    again, resumed = Recorded(), Weighed(float(stop))
+    ahead, publish = ahead_of(again, resumed, staleness)
+    publish()
+    ahead.restore(tmp_path, TrainingPoint(stop, 2 * stop, stop / 10))
+    trained(ahead, resumed, publish, range(stop, last))
+    ahead.settle()
+    ahead.close()
+    weights = {at: float(staleness * ((at - 1) // staleness)) for at in range(1, last)}
+    assert {at: episodes.grown[at][2] for at in range(1, stop)} == {
+        at: weights[at] for at in range(1, stop)
+    }
+    assert {at: again.grown[at][2] for at in range(stop, last)} == {
+        at: weights[at] for at in range(stop, last)
+    }
