@@ -12,7 +12,7 @@ import torch
 from colearn.agents import AgentSpec
 from colearn.config import ResolvedRun
 from colearn.contract import NetworkKey, Rollout
-from colearn.generate.vllm_start import device_memory
+from colearn.generate.vllm_options import device_memory
 from colearn.models.network import Network
 from colearn.rollout.shapes import Chain
 

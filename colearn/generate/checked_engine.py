@@ -51,6 +51,8 @@ class CheckedEngine(LoadedWeights, BatchEngine):
 
     name: str
     """Name of the engine in error messages."""
+    lowest_temperature = 0.0
+    """Minimum temperature, except for 0 (greedy decoding)."""
 
     def __init__(
         self, base: Base, roles: Mapping[str, AgentSpec], *, tolerance: float | None = None
@@ -84,12 +86,18 @@ class CheckedEngine(LoadedWeights, BatchEngine):
     def check_role(cls, agent: str, role: AgentSpec) -> None:
         """Check a role; called before an engine starts.
 
-        Errors: ConfigError for a context window, or for a role the engine does not support.
+        Errors: ConfigError for a context window, or for a temperature below the engine's minimum.
         """
         if role.window is not None:
             raise ConfigError(
                 f"agents.{agent}.window: {cls.name} cannot keep the positions of what a window "
                 "has evicted; set run.generator: transformers, or drop the window"
+            )
+        if 0 < role.sampling.temperature < cls.lowest_temperature:
+            raise ConfigError(
+                f"agents.{agent}.sampling.temperature: {cls.name} samples at "
+                f"{cls.lowest_temperature} or above, got {role.sampling.temperature}; use 0 for "
+                "greedy, or run.generator: transformers"
             )
 
     def checked(self) -> Self:
@@ -144,7 +152,8 @@ class CheckedEngine(LoadedWeights, BatchEngine):
         ]
         self.gap, worst = max(
             (self._gap(request, answer.action), request.agent)
-            for request, answer in zip(requests, self.sample(requests), strict=True)
+            for answers in self.probe(requests)
+            for request, answer in zip(requests, answers, strict=True)
         )
         if not self.gap <= self.tolerance:
             raise ParityError(
@@ -152,6 +161,11 @@ class CheckedEngine(LoadedWeights, BatchEngine):
                 f"model's by {self.gap:.3g} nats (allowed: {self.tolerance:g}); set run.generator: "
                 f"transformers, or report the model and the version of {self.name}"
             )
+
+    def probe(self, requests: Sequence[TokenRequest]) -> list[list[TokenAnswer]]:
+        """Return the answers of each separate copy of the weights to the requests of a parity
+        check."""
+        return [self.sample(requests)]
 
     def singles(self, request: TokenRequest) -> list[TokenRequest]:
         """Check a request and split the request by seed.

@@ -1,15 +1,12 @@
-"""Transfer of full weights from the trainer's device to the server's device, by vLLM's transfer
-engines.
+"""Transfer of full weights from the trainer's device to the server's devices, by vLLM's engine for
+NCCL. It has not been tested on hardware.
 
-`ipc` shares memory between processes on one device; `nccl` broadcasts to other devices. Neither has
-been tested on hardware.
+On one device, the engine in this process (`vllm.py`) takes the weights by reference.
 """
 
 from __future__ import annotations
 
-import base64
 import importlib.util
-import pickle
 import socket
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
@@ -20,118 +17,67 @@ from urllib.parse import urlsplit
 import torch
 from torch import Tensor
 
-from colearn.errors import ConfigError, MissingExtra
+from colearn.errors import ConfigError
 from colearn.models.base import Base
 from colearn.models.weight_update import each_once
+from colearn.text.notes import note
 
 from .server_answers import ServerVersion, WorldSize, read_as
 from .server_link import ServerLink
-from .server_process import ServerStart, free_port
+from .server_process import free_port
 
-Transfer = Literal["files", "ipc", "nccl"]
+Transfer = Literal["files", "nccl"]
 FIELD = "run.generator.transfer"
 
 
-@dataclass(frozen=True)
-class TransferChoice:
-    """A transfer method and the reason for choosing this method. The reason completes a printed
-    sentence. The reason is empty if the method was configured or no other method was possible."""
+def chosen_transfer(base: Base, setting: Transfer | None, *, joins: bool) -> Transfer:
+    """Choose how full weights reach a server, and print the choice if the setting leaves it open on
+    a CUDA device. `joins`: whether the server has, or starts with, vLLM's NCCL engine.
 
-    way: Transfer
-    reason: str = ""
-
-
-def transfer_to_start(base: Base, start: ServerStart, *, processes: int) -> TransferChoice:
-    """Choose how full weights reach a server that the run starts.
-
-    Errors: ConfigError or MissingExtra for a configured method that is not possible.
+    Errors: ConfigError for `nccl` if it is not possible.
     """
-    if start.transfer is not None:
-        return TransferChoice(_possible(start.transfer, base, processes))
-    missing = _missing(base)
-    if missing is not None:
-        return TransferChoice("files", missing)
-    if start.gpus is not None:
-        return TransferChoice("nccl", "the server has devices of its own")
-    if processes > 1 or (base.device.index or 0) != 0:
-        return TransferChoice("files", "the server and the processes take different devices")
-    if any("parallel-size" in argument for argument in start.arguments):
-        return TransferChoice("files", "the server takes several devices")
-    return TransferChoice("ipc", "trainer and server share a device")
-
-
-def transfer_to_running(
-    base: Base, transfer: Transfer | None, served: str | None, *, processes: int
-) -> TransferChoice:
-    """Choose how full weights reach a running server whose transfer engine is `served`.
-
-    Errors: as `transfer_to_start`; ConfigError for a server without the configured engine.
-    """
-    if transfer in ("ipc", "nccl") and transfer != served:
-        raise ConfigError(
-            f"{FIELD}: the server has no engine of {transfer}; restart it with "
-            f'--weight-transfer-config \'{{"backend": "{transfer}"}}\', or set files'
-        )
-    if transfer is not None:
-        return TransferChoice(_possible(transfer, base, processes))
-    missing = _missing(base)
-    if missing is not None:
-        return TransferChoice("files", missing)
-    if served == "nccl":
-        return TransferChoice("nccl", "the server has its engine")
-    if served == "ipc" and processes == 1:
-        return TransferChoice("ipc", "the server has its engine")
-    return TransferChoice("files", "the server has no engine that reaches it from here")
-
-
-def _missing(base: Base) -> str | None:
-    """Return the reason why weights cannot be transferred between devices; None if a transfer is
-    possible. The reason is empty on a CPU, where no explanation is needed."""
+    if setting == "files":
+        return "files"
+    reason = ""
     if base.device.type != "cuda":
-        return ""
-    if importlib.util.find_spec("vllm") is None:
-        return "vLLM's package is not in the trainer's environment"
-    return None
-
-
-def _possible(way: Transfer, base: Base, processes: int) -> Transfer:
-    if way == "files":
-        return way
-    if base.device.type != "cuda":
-        raise ConfigError(
-            f"{FIELD}: {way} sends from a CUDA device, and the model is on {base.device}; set files"
+        reason = f"nccl sends from a CUDA device, and the model is on {base.device}"
+    elif importlib.util.find_spec("vllm") is None:
+        reason = "vLLM's package is not in the trainer's environment"
+    elif not joins:
+        reason = (
+            "the server has no NCCL engine; give one that the run starts gpus of its own, or start "
+            'yours with --weight-transfer-config \'{"backend": "nccl"}\''
         )
-    if importlib.util.find_spec("vllm") is None:
-        raise MissingExtra("vllm", "vllm")
-    if way == "ipc" and processes > 1:
-        raise ConfigError(
-            f"{FIELD}: ipc sends from one process, and the run has {processes}; set nccl or files"
-        )
-    return way
+    if not reason:
+        if setting is None:
+            note(f"{FIELD}: nccl, because the server has its engine; files always works")
+        return "nccl"
+    if setting == "nccl":
+        raise ConfigError(f"{FIELD}: {reason}; or set files")
+    if base.device.type == "cuda":
+        note(f"{FIELD}: files, because {reason}")
+    return "files"
 
 
 class DeviceTransfer:
-    """The trainer's side of vLLM's `ipc` or `nccl` engine. If the run has several processes, only
-    the first process sends.
+    """The trainer's side of vLLM's NCCL engine. If the run has several processes, only the first
+    process sends.
 
     `weights` are the live ones, with the names and shapes of all later ones: vLLM 0.33 reads these
     once, before the first `send`.
 
     Errors: ServerLost or ServerRefused, also in `send`, if the server does not participate;
-    ConfigError for `nccl` between two versions of vLLM.
+    ConfigError for two versions of vLLM.
     """
 
-    def __init__(
-        self, way: Transfer, link: ServerLink, base: Base, weights: Mapping[str, Tensor]
-    ) -> None:
-        self._way, self._link, self._device = way, link, base.device
+    def __init__(self, link: ServerLink, base: Base, weights: Mapping[str, Tensor]) -> None:
+        self._link, self._device = link, base.device
         self._source = LiveWeights(base.compute, each_once(weights))
-        if way == "nccl":
-            _check_version(link)
+        _check_version(link)
         workers = read_as(WorldSize, link.call("GET", "/get_world_size")).world_size
         with self._lost_by_engine(), _on(self._device):
             self._engine = trainer_engine(
-                way, LinkClient(link), self._source, address=_address(link.url), workers=workers
+                LinkClient(link), self._source, address=_address(link.url), workers=workers
             )
 
     def send(self, weights: Mapping[str, Tensor]) -> None:
@@ -145,20 +91,20 @@ class DeviceTransfer:
         self._engine.shutdown()
 
     def _lost_by_engine(self) -> AbstractContextManager[None]:
-        return _LostByEngine(self._link, self._way)
+        return _LostByEngine(self._link)
 
 
 class _LostByEngine(AbstractContextManager[None]):
     """Context that converts an error of the transfer engine to ServerLost, because the
     communication group cannot be reused after an error."""
 
-    def __init__(self, link: ServerLink, way: Transfer) -> None:
-        self._link, self._way = link, way
+    def __init__(self, link: ServerLink) -> None:
+        self._link = link
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
         if isinstance(error, RuntimeError | ValueError):
             reason = " ".join(str(error).split())[:200]
-            self._link.lost(f"did not take the weights by {self._way} ({reason})")
+            self._link.lost(f"did not take the weights by nccl ({reason})")
 
 
 @dataclass
@@ -175,11 +121,7 @@ class LiveWeights:
 
 class LinkClient:
     """vLLM's `VLLMWeightSyncClient` over a `ServerLink`. The link adds the bearer token and
-    one-line errors.
-
-    With `ipc`, memory handles are sent pickled, as in vLLM's client. The server unpickles these
-    handles only with VLLM_ALLOW_INSECURE_SERIALIZATION=1.
-    """
+    one-line errors."""
 
     def __init__(self, link: ServerLink) -> None:
         self._link = link
@@ -191,10 +133,7 @@ class LinkClient:
         self._post("/start_weight_update", None)
 
     def update_weights(self, update_info: dict[str, Any] | list[dict[str, Any]]) -> None:
-        is_list = isinstance(update_info, list)
-        updates = update_info if isinstance(update_info, list) else [update_info]
-        plain = [_plain(update) for update in updates]
-        self._post("/update_weights", {"update_info": plain if is_list else plain[0]})
+        self._post("/update_weights", {"update_info": update_info})
 
     def finish_weight_update(self, weight_version: str | None = None) -> None:
         version = None if weight_version is None else {"weight_version": weight_version}
@@ -204,25 +143,16 @@ class LinkClient:
         self._link.call("POST", path, body)
 
 
-def trainer_engine(
-    way: Transfer, client: LinkClient, weights: LiveWeights, *, address: str, workers: int
-) -> Any:
+def trainer_engine(client: LinkClient, weights: LiveWeights, *, address: str, workers: int) -> Any:
     """Create vLLM's trainer-side engine, connected to the server's `workers` processes; `address`
     is this machine's address as the server sees it."""
     from vllm.distributed.weight_transfer.base import ModuleSource
     from vllm.distributed.weight_transfer.factory import WeightTransferTrainerFactory
+    from vllm.distributed.weight_transfer.nccl_engine import NCCLTrainerInitInfo
 
-    info: Any
-    if way == "ipc":
-        from vllm.distributed.weight_transfer.ipc_engine import IPCTrainerInitInfo
-
-        info = IPCTrainerInitInfo(rank=0, packed=True)
-    else:
-        from vllm.distributed.weight_transfer.nccl_engine import NCCLTrainerInitInfo
-
-        info = NCCLTrainerInitInfo(
-            master_address=address, master_port=free_port(), world_size=1 + workers, rank=0
-        )
+    info = NCCLTrainerInitInfo(
+        master_address=address, master_port=free_port(), world_size=1 + workers, rank=0
+    )
     # a source of our own would have to differ between vLLM 0.32 and 0.33
     source = ModuleSource(weights)
     return WeightTransferTrainerFactory.trainer_init(info, client=client, source=source)
@@ -242,14 +172,6 @@ def _check_version(link: ServerLink) -> None:
             f"{FIELD}: nccl needs one version of vLLM on both sides, and the server at {link.url} "
             f"has {served}, the trainer {trainer_version}; install the same, or set files"
         )
-
-
-def _plain(update: dict[str, Any]) -> dict[str, Any]:
-    handles = update.get("ipc_handles")
-    if handles is None:
-        return update
-    fields = {name: value for name, value in update.items() if name != "ipc_handles"}
-    return fields | {"ipc_handles_pickled": base64.b64encode(pickle.dumps(handles)).decode()}
 
 
 def _address(url: str) -> str:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from colearn.contract import EngineNeeds, GeneratorKind, TokenEngine
 from colearn.errors import ConfigError, nearest
 from colearn.text.launcher import on_one_machine
 from colearn.text.masking import masked
 
-from .vllm_start import vllm_needs
+from .vllm_options import vllm_needs
+from .vllm_settings import ServerSettings, VLLMSettings, check_positive
 
 if TYPE_CHECKING:
     from colearn.agents import AgentSpec
@@ -44,7 +45,7 @@ class Transformers(GeneratorKind):
     row."""
 
     def __post_init__(self) -> None:
-        _check_positive(max_rows=self.max_rows, cache_gib=self.cache_gib)
+        check_positive(max_rows=self.max_rows, cache_gib=self.cache_gib)
         if self.device is not None and not self.copy:
             raise ConfigError("device: is the copy's; set copy: true, or models.NAME.device")
 
@@ -80,35 +81,8 @@ class Transformers(GeneratorKind):
 
 
 @dataclass(frozen=True, kw_only=True)
-class VLLM(GeneratorKind):
+class VLLM(VLLMSettings, GeneratorKind):
     """A vLLM engine in this process, with one batch for all agents of a base."""
-
-    cache_gib: float | None = None
-    """Memory of the key/value cache in GiB; None: 1 GiB on the CPU, a tenth of the memory of other
-    devices."""
-    max_length: int | None = None
-    """Maximum length of a history in tokens; None: the model's maximum, or less if the cache cannot
-    hold it."""
-    max_rows: int = 256
-    """Maximum number of rows decoded together."""
-    eager: bool | None = None
-    """Skip compilation and graph capture: a faster start and slower decoding. None: on the CPU
-    only."""
-    sleep: bool | None = None
-    """Whether to release device memory during updates. None releases device memory only on CUDA
-    devices."""
-    tolerance: float | None = None
-    """Maximum gap in nats to the trained model's log-probabilities; None: depends on the dtype."""
-    options: Mapping[str, Any] = field(default_factory=dict)
-    """Further arguments of `vllm.LLM`, passed unchanged."""
-
-    def __post_init__(self) -> None:
-        _check_positive(
-            cache_gib=self.cache_gib,
-            max_length=self.max_length,
-            max_rows=self.max_rows,
-            tolerance=self.tolerance,
-        )
 
     @property
     def copies(self) -> bool:
@@ -122,77 +96,26 @@ class VLLM(GeneratorKind):
 
         for agent, role in roles.items():
             VLLMEngine.check_role(agent, role)
-        return VLLMEngine(
-            base,
-            roles,
-            cache_gib=self.cache_gib,
-            max_length=self.max_length,
-            max_rows=self.max_rows,
-            eager=self.eager,
-            sleep=self.sleep,
-            options=self.options,
-            tolerance=self.tolerance,
-        ).checked()
+        return VLLMEngine(base, roles, self).checked()
 
 
 @dataclass(frozen=True, kw_only=True)
-class VLLMServer(GeneratorKind):
-    """A vLLM server: one that is already running, or one that the run starts for each base."""
+class VLLMServer(ServerSettings, VLLM):
+    """A vLLM server: one that is already running, or one that the run starts for each base. The
+    settings that it shares with `vllm` are those of a server that the run starts."""
 
     url: str | tuple[str, ...] | Mapping[str, str | tuple[str, ...]] | None = None
     """URL of a running server, a list of URLs of servers that share the requests, or a mapping from
     each agent to a URL or such a list. None: the run starts a server and stops it at the end."""
-    folder: str | None = None
-    """Folder on a file system that trainer and server share; None: this machine's temporary
-    folder."""
-    python: str | None = None
-    """Python interpreter with which the run starts a server; its environment must have vLLM. None:
-    the current interpreter."""
-    gpus: str | None = None
-    """GPUs of a started server, as in CUDA_VISIBLE_DEVICES; None: the GPUs of this process."""
-    cache_gib: float | None = None
-    """Memory of a started server's key/value cache in GiB. None selects 1 GiB on the CPU, a tenth
-    of the device's memory if server and trainer share a device, and vLLM's default on separate
-    devices."""
-    max_length: int | None = None
-    """Maximum length of a history in tokens; None: the server's limit."""
-    max_rows: int = 256
-    """Maximum number of rows that a started server decodes together."""
-    arguments: tuple[str, ...] = ()
-    """Further command-line arguments of a started server."""
-    transfer: Literal["files", "ipc", "nccl"] | None = None
-    """Method of sending full weights to a server: through files, through shared memory on one
-    device (`ipc`), or through NCCL. If None, the run chooses the fastest available method and
-    prints the choice. Adapters are always sent as files."""
-    sleep: bool | None = None
-    """Whether a started server releases device memory during updates. None: only on a CUDA device
-    that the server shares with its trainer."""
-    tolerance: float | None = None
-    """Maximum gap in nats to the trained model's log-probabilities; None: depends on the dtype."""
-    start_minutes: float = 15.0
-    """Timeout in minutes for the start of a server."""
-    request_minutes: float = 15.0
-    """Timeout in minutes for a single request."""
 
     def __post_init__(self) -> None:
-        _check_positive(
-            cache_gib=self.cache_gib,
-            max_length=self.max_length,
-            max_rows=self.max_rows,
-            tolerance=self.tolerance,
-            start_minutes=self.start_minutes,
-            request_minutes=self.request_minutes,
-        )
+        super().__post_init__()
         if self.url is not None and self.sleep:
             raise ConfigError("sleep: a server at a url keeps its memory; leave it out")
         if self.url is not None:
             by_field = self.url if isinstance(self.url, Mapping) else {"": self.url}
             for agent, urls in by_field.items():
                 _check_urls(f"url.{agent}" if agent else "url", _listed(urls))
-
-    @property
-    def copies(self) -> bool:
-        return True
 
     def check(self, run: ResolvedRun) -> None:
         if isinstance(self.url, Mapping):
@@ -217,8 +140,7 @@ class VLLMServer(GeneratorKind):
     def needs(self, weights: int, *, memory: int | None) -> EngineNeeds:
         if self.url is not None:
             return EngineNeeds(held=0, cache=None, rows=self.max_rows, apart=True)
-        needed = vllm_needs(weights, self.cache_gib, self.max_rows, memory=memory)
-        return replace(needed, apart=True)
+        return replace(super().needs(weights, memory=memory), apart=True)
 
     def places(self, run: ResolvedRun) -> list[str]:
         lines = []
@@ -231,8 +153,6 @@ class VLLMServer(GeneratorKind):
         return lines
 
     def build(self, base: Base, roles: Mapping[str, AgentSpec]) -> TokenEngine:
-        from .server_process import ServerStart
-        from .several_servers import SeveralServers
         from .vllm_server import VLLMServerEngine
 
         if self.url is None and not on_one_machine():
@@ -243,33 +163,7 @@ class VLLMServer(GeneratorKind):
             )
         for agent, role in roles.items():
             VLLMServerEngine.check_role(agent, role)
-        start = ServerStart(
-            python=self.python,
-            gpus=self.gpus,
-            cache_gib=self.cache_gib,
-            max_length=self.max_length,
-            max_rows=self.max_rows,
-            arguments=self.arguments,
-            minutes=self.start_minutes,
-            transfer=self.transfer,
-            sleep=self.sleep,
-        )
-
-        def connect(url: str | None) -> VLLMServerEngine:
-            return VLLMServerEngine(
-                base,
-                roles,
-                url,
-                start,
-                folder=self.folder,
-                request_minutes=self.request_minutes,
-                tolerance=self.tolerance,
-            )
-
-        urls = self._servers_of([*roles])
-        if urls is None or len(urls) == 1:
-            return connect(None if urls is None else urls[0]).checked()
-        return SeveralServers(base, roles, connect, urls, tolerance=self.tolerance).checked()
+        return VLLMServerEngine(base, roles, self, self._servers_of([*roles])).checked()
 
     def _servers_of(self, agents: Sequence[str]) -> tuple[str, ...] | None:
         """URLs of the servers for the agents on one base; None if the run starts the server.
@@ -307,9 +201,3 @@ def _check_urls(field: str, urls: tuple[str, ...]) -> None:
     for url in plain:
         if plain.count(url) > 1:
             raise ConfigError(f"{field}: {url} is listed twice; list each server once")
-
-
-def _check_positive(**settings: float | None) -> None:
-    for name, number in settings.items():
-        if number is not None and number <= 0:
-            raise ConfigError(f"{name}: must be above 0, got {number}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,15 +12,12 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from colearn.errors import ConfigError
 from colearn.models.base import Base
 from colearn.models.weight_update import each_once, plain_weights
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-_RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)
-"""Values that vLLM accepts for max_lora_rank."""
 _ADAPTER_WEIGHTS = "adapter_model.safetensors"
 
 
@@ -68,18 +65,6 @@ def write_zeros(adapter: Path, folder: Path) -> None:
     write_adapter_weights(
         folder, {name: torch.zeros_like(weight) for name, weight in weights.items()}
     )
-
-
-def rank_limit(base: Base, adapters: Sequence[str]) -> int:
-    """Return the smallest max_lora_rank that vLLM accepts and that is large enough for these
-    adapters. Errors: ConfigError if an adapter's rank exceeds vLLM's maximum."""
-    rank = max(base.model.peft_config[name].r for name in adapters)
-    if rank > _RANKS[-1]:
-        raise ConfigError(
-            f"models.lora.rank: vLLM takes ranks up to {_RANKS[-1]}, got {rank}; lower it or set "
-            "run.generator: transformers"
-        )
-    return min(limit for limit in _RANKS if limit >= rank)
 
 
 def _save(file: Path, tensors: dict[str, Tensor]) -> None:

@@ -89,18 +89,13 @@ class ServerLink:
         """
         return self._run(self._call(method, path, body, timeout or self.timeout))
 
-    def all(self, path: str, bodies: Sequence[Mapping[str, Any]]) -> list[Any]:
-        """Send concurrent POST requests and return the answers in order. The first failure cancels
-        the other requests.
-
-        Errors: as for `call`; ServerLost also if health checks remain unanswered while requests
-        run.
-        """
-        return self.wait(self.begin(path, bodies))
-
     def begin(self, path: str, bodies: Sequence[Mapping[str, Any]]) -> Future[list[Any]]:
-        """Send concurrent POST requests. The future's result is the list of answers in order; its
-        exception is one of the errors of `all`. Cancelling the future closes the connections."""
+        """Send concurrent POST requests. The future's result is the list of answers in order. The
+        first failure cancels the other requests. Cancelling the future closes the connections.
+
+        Errors, as the future's exception: as for `call`; ServerLost also if health checks remain
+        unanswered while requests run.
+        """
         return asyncio.run_coroutine_threadsafe(self._all(path, bodies), self._loop)
 
     @staticmethod

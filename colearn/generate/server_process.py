@@ -18,9 +18,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from colearn.errors import ColearnError
 
@@ -31,21 +29,6 @@ _LAUNCHER = re.compile(
 them."""
 _GRACE = 10.0
 """Number of seconds that a server has for a graceful shutdown before it is killed."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class ServerStart:
-    """Settings of `VLLMServer` for starting a vLLM server."""
-
-    python: str | None
-    gpus: str | None
-    cache_gib: float | None
-    max_length: int | None
-    max_rows: int
-    arguments: tuple[str, ...]
-    minutes: float
-    transfer: Literal["files", "ipc", "nccl"] | None = None
-    sleep: bool | None = None
 
 
 class ServerProcess:

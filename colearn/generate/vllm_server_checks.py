@@ -11,7 +11,6 @@ from colearn.errors import ConfigError, ServerLost
 from colearn.models.base import Base
 from colearn.text.json_value import read_json
 
-from .model_folder import rank_limit
 from .server_answers import (
     AdapterLimits,
     BadAnswer,
@@ -23,6 +22,7 @@ from .server_answers import (
     read_as,
 )
 from .server_link import ServerLink, ServerRefused
+from .vllm_options import adapters_of, rank_limit, slots_of
 
 if TYPE_CHECKING:
     from transformers import PretrainedConfig
@@ -32,18 +32,6 @@ GENERATE = "/inference/v1/generate"
 _TEXT = "\u00dcbung 1: def f(x): return x+1 \u4e2d\n\t end"
 """Text that the tokenizers of both the run and the server encode, so that the token ids can be
 compared. The text contains letters, digits, signs, spaces and multi-byte characters."""
-
-
-def adapters_of(roles: Mapping[str, AgentSpec]) -> list[str]:
-    """Names of the adapters that roles use."""
-    return sorted({role.adapter for role in roles.values() if role.adapter is not None})
-
-
-def slots_of(roles: Mapping[str, AgentSpec]) -> int:
-    """Return the number of adapters that the server must hold at once. The number includes an
-    adapter with zero weights if some roles have no adapter."""
-    names = adapters_of(roles)
-    return len(names) + (bool(names) and any(role.adapter is None for role in roles.values()))
 
 
 class Served(NamedTuple):

@@ -135,7 +135,7 @@ def test_a_lost_server_ends_the_call_while_the_other_still_works(
     pair[lost].gone = pair[1 - lost].silent = True
     with pytest.raises(ServerLost, match=pair[lost].url):
         generator.generate([asked(seed) for seed in range(4)])
-    other = generator.engines[1 - lost].link  # type: ignore[attr-defined]
+    other = generator.servers[1 - lost].link  # type: ignore[attr-defined]
     while asyncio.all_tasks(other._loop):  # its requests are cancelled
         time.sleep(0.05)
     pair[1 - lost].silent = False

@@ -123,8 +123,8 @@ def test_a_server_killed_in_a_rollout_ends_the_run_which_resumes_to_the_same_wei
         return after
 
     def kill(engine: VLLMServerEngine) -> None:
-        assert engine._process is not None
-        os.killpg(engine._process._keeper.pid, signal.SIGKILL)
+        assert engine.servers[0].process is not None
+        os.killpg(engine.servers[0].process._keeper.pid, signal.SIGKILL)
 
     in_third_rollout(monkeypatch, lambda engine: threading.Timer(0.05, kill, (engine,)).start())
     with pytest.raises(ServerLost, match=r"is gone .*--resume") as error:
@@ -154,8 +154,8 @@ def test_a_killed_server_is_started_again_and_the_run_goes_on_to_the_same_weight
     run_with_restarts(config, tmp_path / "whole")
 
     def kill(engine: VLLMServerEngine) -> None:
-        assert engine._process is not None
-        os.killpg(engine._process._keeper.pid, signal.SIGKILL)
+        assert engine.servers[0].process is not None
+        os.killpg(engine.servers[0].process._keeper.pid, signal.SIGKILL)
 
     in_third_rollout(monkeypatch, kill)
     record = run_with_restarts(config, tmp_path / "lost")

@@ -19,9 +19,8 @@ from colearn.agents import AgentSpec
 from colearn.errors import ConfigError, ServerLost
 from colearn.generate.checked_engine import BadSample, whole_action
 from colearn.generate.model_folder import write_model
-from colearn.generate.served_adapters import ServedAdapters
 from colearn.generate.server_answers import BadAnswer, read_generated
-from colearn.generate.server_link import ServerLink, ServerRefused
+from colearn.generate.server_link import ServerRefused
 from colearn.generate.vllm_server import VLLMServerEngine
 from colearn.generate.vllm_server_checks import check_server
 from colearn.models.base import Base
@@ -258,15 +257,15 @@ def test_a_server_that_takes_no_version_is_lost(
 
 @pytest.mark.parametrize("answer", [None, {"data": None}, {"data": [5]}, {"data": [{"id": None}]}])
 def test_a_list_of_adapters_that_is_none_is_a_lost_server(
-    server: FakeVLLMServer, adapter_base: Base, tmp_path: Path, answer: Any
+    server: FakeVLLMServer, adapter_base: Base, voices: Mapping[str, AgentSpec], answer: Any
 ) -> None:
-    link = ServerLink(server.url, timeout=20.0)
-    adapters = ServedAdapters(link, adapter_base, ["first"], tmp_path, "run")
+    engine = built_engine(adapter_base, voices, server)
     server.statuses["/v1/load_lora_adapter"] = (500, {"detail": "full"})
     server.statuses["/v1/models"] = (200, answer)
     with pytest.raises(ServerLost, match="none of vLLM"):
-        adapters._load("first", tmp_path)
-    link.close()
+        engine.load([weight_update(Network(adapter_base, "first"), 1)])
+    server.statuses.clear()
+    engine.close()
 
 
 class OneAnswer:

@@ -45,7 +45,7 @@ def test_the_base_is_the_model_that_is_no_adapter(base: Base, server: FakeVLLMSe
     own = server.on_v1_models({})[1]["data"]
     server.statuses["/v1/models"] = (200, {"data": [ADAPTER, *own]})
     engine = built_engine(base, PLAIN, server)
-    assert (engine._base_name, engine.max_length) == ("base", 4096)
+    assert (engine.servers[0]._base_name, engine.max_length) == ("base", 4096)
     engine.close()
 
 
@@ -207,7 +207,8 @@ def test_a_temperature_that_vllm_would_raise_is_refused_before_anything_is_asked
     base: Base, server: FakeVLLMServer
 ) -> None:
     cool = AgentSpec(adapter=None, chat=CHAT, sampling=Sampling(temperature=0.001))
-    with pytest.raises(ConfigError, match=r"^agents\.ann\.sampling\.temperature: vLLM samples at"):
+    line = r"^agents\.ann\.sampling\.temperature: the vLLM server samples at 0\.01 or above"
+    with pytest.raises(ConfigError, match=line):
         VLLMServer(url=server.url).build(base, {"ann": cool})
     assert not server.asked
 

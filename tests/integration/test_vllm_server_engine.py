@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,10 +10,9 @@ import torch
 from fake_vllm_server import FakeVLLMServer
 from served_engine import *  # noqa: F403 - the fixtures
 from served_engine import PLAIN, adapted, built_engine, request
-from vllm_cases import qwen
 
 from colearn.contract import WeightUpdate
-from colearn.errors import ConfigError, ServerLost
+from colearn.errors import ServerLost
 from colearn.generate.checked_engine import ParityError
 from colearn.generate.vllm_server import VLLMServerEngine
 from colearn.models.base import Base
@@ -34,14 +34,16 @@ def test_files_of_full_weights_are_gone_once_they_are_loaded(
     engine: VLLMServerEngine, base: Base
 ) -> None:
     engine.load([weight_update(Network(base, None), 1)])
-    assert list(engine._folder.iterdir()) == []
+    assert list((Path(engine._folder.name) / "0").iterdir()) == []
 
 
 def test_files_of_a_replaced_adapter_are_gone(base: Base, server: FakeVLLMServer) -> None:
     engine = built_engine(base, adapted(base, "first", "second"), server)
     for number in (1, 2):
         engine.load([weight_update(Network(base, "first"), number)])
-    kept = sorted(path.name.partition("-")[0] for path in engine._folder.iterdir())
+    kept = sorted(
+        path.name.partition("-")[0] for path in (Path(engine._folder.name) / "0").iterdir()
+    )
     assert kept == ["adapter", "adapter", "template", "template"]
     engine.close()
 
@@ -135,14 +137,16 @@ def test_an_update_without_weights_asks_nothing(
 
 def test_a_closed_engine_leaves_no_folder_and_no_thread(engine: VLLMServerEngine) -> None:
     engine.close()
-    assert not engine._folder.exists() and not engine.link._thread.is_alive()
+    assert not Path(engine._folder.name).exists() and not engine.servers[0].link._thread.is_alive()
 
 
 def test_an_engine_whose_server_has_gone_can_be_closed(base: Base, server: FakeVLLMServer) -> None:
     engine = built_engine(base, adapted(base, "first", "second"), server)
     server.gone = True
     engine.close()
-    assert not engine._folder.exists()
+    # one adapter, on two connections: the others are gone with the server
+    assert server.asked.count("/v1/unload_lora_adapter") == 2
+    assert not Path(engine._folder.name).exists()
 
 
 def test_an_adapter_that_is_gone_keeps_no_other_on_the_server(
@@ -160,28 +164,6 @@ def test_an_adapter_that_is_gone_keeps_no_other_on_the_server(
     assert set(server.adapters) == {gone}
 
 
-@pytest.mark.parametrize("slash", ["", "/"])
-def test_a_refused_model_leaves_the_server_to_the_one_that_has_it(
-    engine: VLLMServerEngine, server: FakeVLLMServer, slash: str
-) -> None:
-    for _ in range(2):
-        with pytest.raises(ConfigError, match="two models share the server"):
-            built_engine(Base(qwen()), PLAIN, server, url=server.url + slash)
-
-
-def test_a_model_with_adapters_has_a_server_alone(
-    engine: VLLMServerEngine, server: FakeVLLMServer
-) -> None:
-    other = Base(qwen())
-    with pytest.raises(ConfigError, match="two models share the server"):
-        built_engine(other, adapted(other, "first"), server)
-
-
-def test_a_closed_engines_server_can_be_taken(base: Base, server: FakeVLLMServer) -> None:
-    for _ in range(2):
-        built_engine(base, PLAIN, server).close()
-
-
 def test_an_engine_that_fails_its_first_check_is_closed(base: Base, server: FakeVLLMServer) -> None:
     server.skip = True
     with torch.no_grad():
@@ -195,7 +177,7 @@ def test_an_engine_that_fails_its_first_check_is_closed(base: Base, server: Fake
 def test_a_server_that_rests_wakes_for_weights_and_for_requests(
     engine: VLLMServerEngine, server: FakeVLLMServer, base: Base
 ) -> None:
-    engine._sleeps = True  # as where trainer and server share a device
+    engine.servers[0].sleeps = True  # as where trainer and server share a device
     engine.rest()
     engine.rest()
     assert server.asleep and server.asked.count("/sleep") == 1
@@ -216,7 +198,7 @@ def test_a_server_elsewhere_is_not_told_to_rest(
 def test_a_server_that_cannot_sleep_is_lost(
     engine: VLLMServerEngine, server: FakeVLLMServer
 ) -> None:
-    engine._sleeps = True
+    engine.servers[0].sleeps = True
     server.statuses["/sleep"] = (500, {"error": {"message": "sleep mode is off"}})
     with pytest.raises(ServerLost, match=r"does not answer /sleep.*sleep mode is off"):
         engine.rest()

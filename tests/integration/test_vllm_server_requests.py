@@ -129,7 +129,7 @@ def test_a_server_that_cannot_generate_says_why(
 
 def test_a_request_has_its_minutes(base: Base, server: FakeVLLMServer) -> None:
     engine = built_engine(base, PLAIN, server, request_minutes=0.1)
-    assert engine.link.timeout == pytest.approx(6.0)
+    assert engine.servers[0].link.timeout == pytest.approx(6.0)
     engine.close()
 
 

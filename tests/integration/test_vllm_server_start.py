@@ -11,6 +11,7 @@ import signal
 import sys
 import tempfile
 import threading
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +25,7 @@ from colearn.agents import AgentSpec
 from colearn.contract import Sampling
 from colearn.errors import ColearnError, ConfigError, MissingExtra, ServerLost
 from colearn.generate.kinds import VLLM, VLLMServer
-from colearn.generate.server_process import ServerStart
-from colearn.generate.vllm_server import VLLMServerEngine
-from colearn.generate.vllm_server_command import server_command, server_environment
+from colearn.generate.one_server import server_command, server_environment
 from colearn.models.base import Base
 from colearn.text.notes import note_once
 
@@ -41,17 +40,12 @@ def python(folder: Path, command: str) -> str:
     return str(file)
 
 
-def start(**given: Any) -> ServerStart:
-    defaults: dict[str, Any] = {
-        "python": None,
-        "gpus": None,
-        "cache_gib": None,
-        "max_length": None,
-        "max_rows": 256,
-        "arguments": (),
-        "minutes": 1.0,
-    }
-    return ServerStart(**defaults | given)
+def command(base: Any, voices: Mapping[str, AgentSpec] = PLAIN, **given: Any) -> list[str]:
+    return server_command(base, voices, VLLMServer(**given), Path("/m"), "8001", "files")
+
+
+def options(words: Sequence[str]) -> dict[str, str]:
+    return dict(itertools.pairwise(words))
 
 
 @pytest.mark.parametrize("kind", [VLLM, VLLMServer])
@@ -75,30 +69,39 @@ def test_a_model_of_small_heads_is_one_line_before_anything_starts(
 
 
 def test_a_server_of_full_weights_on_the_cpu_is_started_with_these_options(base: Base) -> None:
-    assert server_command(base, PLAIN, start(), Path("/m"), "8001") == [
+    assert command(base) == [
         *(sys.executable, "-m", "vllm.entrypoints.openai.api_server"),
-        *("--model", "/m", "--port", "8001", "--dtype", "float32", "--max-num-seqs", "256"),
-        *("--host", "127.0.0.1", "--served-model-name", "base", "--generation-config", "vllm"),
-        *("--logprobs-mode", "processed_logprobs", "--enable-scale-out"),
-        *("--enable-prompt-tokens-details", "--enable-prefix-caching", "--worker-extension-cls"),
-        *("colearn.generate.vllm_worker.WorkerExtension", "--enforce-eager"),
-        *("--block-size", "32", "--no-enable-chunked-prefill"),
+        *("--host", "127.0.0.1", "--served-model-name", "base", "--enable-scale-out"),
+        *("--enable-prompt-tokens-details", "--worker-extension-cls"),
+        *("colearn.generate.vllm_worker.WorkerExtension", "--port", "8001", "--model", "/m"),
+        *("--dtype", "float32", "--max-num-seqs", "256", "--enable-prefix-caching"),
+        *("--enforce-eager", "--logprobs-mode", "processed_logprobs", "--generation-config"),
+        *("vllm", "--block-size", "32", "--no-enable-chunked-prefill"),
         *("--kv-cache-memory-bytes", "1073741824"),
     ]
 
 
 def test_settings_and_adapters_are_options_of_a_started_server(base: Base) -> None:
     voices = PLAIN | {"ben": adapted(base, "first")["ann"]}
-    given = start(
-        python="/v/python", cache_gib=0.25, max_length=99, max_rows=7, arguments=("--seed", "3")
+    words = command(
+        base,
+        voices,
+        python="/v/python",
+        cache_gib=0.25,
+        max_length=99,
+        max_rows=7,
+        eager=False,
+        options={"seed": 3, "block_size": 16, "mm_limits": {"image": 0}, "async_scheduling": False},
     )
-    command = server_command(base, voices, given, Path("/m"), "8001")
-    options = dict(itertools.pairwise(command))
-    assert command[0] == "/v/python" and command[-2:] == ["--seed", "3"]
-    assert options["--kv-cache-memory-bytes"] == "268435456"
-    assert (options["--max-model-len"], options["--max-num-seqs"]) == ("99", "7")
-    assert "--enable-lora" in command
-    assert (options["--max-loras"], options["--max-lora-rank"]) == ("2", "8")
+    given = options(words)
+    assert words[0] == "/v/python" and "--no-enforce-eager" in words
+    assert given["--kv-cache-memory-bytes"] == "268435456"
+    assert (given["--max-model-len"], given["--max-num-seqs"]) == ("99", "7")
+    assert "--enable-lora" in words
+    assert (given["--max-loras"], given["--max-lora-rank"]) == ("2", "8")
+    assert (given["--seed"], given["--mm-limits"]) == ("3", '{"image": 0}')
+    assert given["--block-size"] == "16" and words.count("--block-size") == 1
+    assert "--no-async-scheduling" in words
 
 
 class OnGPU:
@@ -118,41 +121,35 @@ def half_free(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_server_beside_a_trainer_asks_for_what_it_needs_of_the_device(half_free: None) -> None:
     """2 GiB of weights, 8 of cache and 3 besides, of 80. vLLM refuses more than what is free."""
-    options = dict(
-        itertools.pairwise(server_command(OnGPU(), PLAIN, start(), Path("/m"), "8001"))  # type: ignore[arg-type]
-    )
-    assert options["--gpu-memory-utilization"] == "0.163"
+    assert options(command(OnGPU()))["--gpu-memory-utilization"] == "0.163"
 
 
 def test_a_server_that_does_not_fit_beside_a_trainer_is_one_line(half_free: None) -> None:
     with pytest.raises(ConfigError, match=r"needs 44\.0 GiB of cuda .* 40\.0 are free; lower"):
-        server_command(OnGPU(), PLAIN, start(cache_gib=39), Path("/m"), "8001")  # type: ignore[arg-type]
+        command(OnGPU(), cache_gib=39)
 
 
 def test_a_share_that_is_given_is_the_servers_own(half_free: None) -> None:
-    given = start(cache_gib=39, arguments=("--gpu-memory-utilization", "0.9"))
-    command = server_command(OnGPU(), PLAIN, given, Path("/m"), "8001")  # type: ignore[arg-type]
-    assert command.count("--gpu-memory-utilization") == 1
+    words = command(OnGPU(), cache_gib=39, options={"gpu_memory_utilization": 0.9})
+    assert words.count("--gpu-memory-utilization") == 1
+    assert options(words)["--gpu-memory-utilization"] == "0.9"
 
 
 def test_a_server_on_a_gpu_has_a_tenth_of_it_as_cache_and_none_of_the_cpus_options(
     half_free: None,
 ) -> None:
-    command = server_command(OnGPU(), PLAIN, start(), Path("/m"), "8001")  # type: ignore[arg-type]
-    options = dict(itertools.pairwise(command))
-    assert options["--kv-cache-memory-bytes"] == str(8 * 2**30)
-    assert options["--dtype"] == "bfloat16"
-    assert not {"--enforce-eager", "--block-size", "--no-enable-chunked-prefill"} & set(command)
+    words = command(OnGPU())
+    assert options(words)["--kv-cache-memory-bytes"] == str(8 * 2**30)
+    assert options(words)["--dtype"] == "bfloat16"
+    assert not {"--enforce-eager", "--block-size", "--no-enable-chunked-prefill"} & set(words)
 
 
 def test_a_server_with_devices_of_its_own_has_the_cache_that_is_set_or_takes_what_it_finds(
     half_free: None,
 ) -> None:
-    own = server_command(OnGPU(), PLAIN, start(gpus="1"), Path("/m"), "8001")  # type: ignore[arg-type]
-    given = start(gpus="1", cache_gib=2)
-    told = server_command(OnGPU(), PLAIN, given, Path("/m"), "8001")  # type: ignore[arg-type]
+    own, told = command(OnGPU(), gpus="1"), command(OnGPU(), gpus="1", cache_gib=2)
     assert "--kv-cache-memory-bytes" not in own and "--gpu-memory-utilization" not in told
-    assert told[told.index("--kv-cache-memory-bytes") + 1] == str(2 * 2**30)
+    assert options(told)["--kv-cache-memory-bytes"] == str(2 * 2**30)
 
 
 def test_a_started_servers_variables(base: Base) -> None:
@@ -162,8 +159,8 @@ def test_a_started_servers_variables(base: Base) -> None:
         "VLLM_ALLOW_RUNTIME_LORA_UPDATING": "1",
         "VLLM_NO_USAGE_STATS": "1",
     }
-    assert server_environment(OnGPU(), PLAIN, start()) == always  # type: ignore[arg-type]
-    assert server_environment(base, PLAIN, start(gpus="2,3")) == {
+    assert server_environment(OnGPU(), PLAIN, VLLMServer()) == always  # type: ignore[arg-type]
+    assert server_environment(base, PLAIN, VLLMServer(gpus="2,3")) == {
         **always,
         "VLLM_USE_V2_MODEL_RUNNER": "0",
         "VLLM_CPU_OMP_THREADS_BIND": "nobind",
@@ -176,7 +173,7 @@ def test_top_p_needs_the_previous_runner_and_a_line_says_so(
 ) -> None:
     note_once.cache_clear()
     cutting = {"ann": AgentSpec(adapter=None, chat=CHAT, sampling=Sampling(top_p=0.9))}
-    environment = server_environment(OnGPU(), cutting, start())  # type: ignore[arg-type]
+    environment = server_environment(OnGPU(), cutting, VLLMServer())  # type: ignore[arg-type]
     assert environment["VLLM_USE_V2_MODEL_RUNNER"] == "0"
     assert "agents.ann.sampling has top_p or top_k" in capsys.readouterr().err
 
@@ -184,23 +181,19 @@ def test_top_p_needs_the_previous_runner_and_a_line_says_so(
 def test_a_server_beside_its_trainer_sleeps_and_one_with_devices_of_its_own_does_not(
     half_free: None,
 ) -> None:
-    beside = server_command(OnGPU(), PLAIN, start(), Path("/m"), "8001")  # type: ignore[arg-type]
-    apart = server_command(OnGPU(), PLAIN, start(gpus="1"), Path("/m"), "8001")  # type: ignore[arg-type]
+    beside, apart = command(OnGPU()), command(OnGPU(), gpus="1")
     assert "--enable-sleep-mode" in beside and "--enable-sleep-mode" not in apart
 
 
-def test_a_transfer_by_shared_memory_is_an_option_and_a_variable(half_free: None) -> None:
-    command = server_command(OnGPU(), PLAIN, start(), Path("/m"), "8001", transfer="ipc")  # type: ignore[arg-type]
-    environment = server_environment(OnGPU(), PLAIN, start(), transfer="ipc")  # type: ignore[arg-type]
-    at = command.index("--weight-transfer-config")
-    assert command[at + 1] == '{"backend": "ipc"}'
-    assert environment["VLLM_ALLOW_INSECURE_SERIALIZATION"] == "1"
+def test_a_transfer_by_nccl_is_an_option_of_the_server(half_free: None) -> None:
+    words = server_command(OnGPU(), PLAIN, VLLMServer(gpus="1"), Path("/m"), "8001", "nccl")  # type: ignore[arg-type]
+    assert options(words)["--weight-transfer-config"] == '{"backend": "nccl"}'
 
 
 @pytest.mark.parametrize("changes", [{}, {"gpus": "1"}])
 def test_a_sleep_that_frees_no_memory_is_one_line(base: Base, changes: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match=r"^run\.generator\.sleep: an engine sleeps where"):
-        server_command(base, PLAIN, start(sleep=True, **changes), Path("/m"), "8001")
+        VLLMServer(sleep=True, **changes).build(base, PLAIN)
 
 
 def test_a_server_at_a_url_does_not_sleep() -> None:
@@ -214,7 +207,7 @@ def test_a_started_server_answers_and_ends_with_its_engine(
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
     notes = tmp_path / "notes"
     program = python(tmp_path, shlex.join([sys.executable, str(PROGRAM), str(notes)]))
-    kind = VLLMServer(python=program, gpus="3", arguments=("--seed", "3"), start_minutes=5.0)
+    kind = VLLMServer(python=program, gpus="3", options={"seed": 3}, start_minutes=5.0)
     generator = kind.build(base, PLAIN)
     engine = generator
     told = json.loads(notes.read_text())
@@ -223,7 +216,7 @@ def test_a_started_server_answers_and_ends_with_its_engine(
     assert told["environment"]["VLLM_SERVER_DEV_MODE"] == "1"
     generator.close()  # type: ignore[attr-defined]
     assert not Path(f"/proc/{told['number']}/environ").exists()
-    assert not engine._folder.exists()
+    assert not Path(engine._folder.name).exists()
 
 
 def test_a_server_that_never_answers_is_given_up_and_ended(base: Base, tmp_path: Path) -> None:
@@ -243,7 +236,7 @@ def test_the_log_of_a_started_server_that_is_lost_is_kept_and_named(
     program = python(tmp_path, shlex.join([sys.executable, str(PROGRAM), str(notes)]))
     generator = VLLMServer(python=program, start_minutes=5.0).build(base, PLAIN)
     engine = generator
-    with engine._process.log.open("a") as log:
+    with engine.servers[0].process.log.open("a") as log:
         log.write("out of memory\n")
     os.kill(json.loads(notes.read_text())["number"], signal.SIGKILL)
     with pytest.raises(ServerLost, match=r"is gone .*--resume; its log: ") as lost:
@@ -276,4 +269,4 @@ def test_a_python_of_its_own_needs_no_vllm_here(
 ) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(ColearnError, match="ended while it started"):
-        VLLMServerEngine(base, PLAIN, None, start(python=python(tmp_path, "false")))
+        VLLMServer(python=python(tmp_path, "false")).build(base, PLAIN)

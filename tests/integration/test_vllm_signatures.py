@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -19,19 +18,16 @@ from torch import Tensor
 from vllm_cases import qwen
 
 from colearn.generate.device_transfer import LinkClient, LiveWeights, trainer_engine
-from colearn.generate.server_process import ServerStart
-from colearn.generate.vllm import _params
-from colearn.generate.vllm_server_command import server_command, server_environment
+from colearn.generate.kinds import VLLMServer
+from colearn.generate.one_server import server_command, server_environment
+from colearn.generate.vllm_options import sampling_options
 from colearn.models.base import Base
 
 pytestmark = pytest.mark.vllm
 pytest.importorskip("vllm", reason="needs the vllm extra, in an environment of its own")
 
 
-@pytest.mark.parametrize("way", ["ipc", "nccl"])
-def test_the_trainers_side_is_made_as_its_factory_asks(
-    way: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_trainers_side_is_made_as_its_factory_asks(monkeypatch: pytest.MonkeyPatch) -> None:
     from vllm.distributed.weight_transfer.base import (
         ModuleSource,
         TrainerInitInfo,
@@ -48,12 +44,11 @@ def test_the_trainers_side_is_made_as_its_factory_asks(
 
     monkeypatch.setattr(Factory, "trainer_init", trainer_init)
     client, weights = LinkClient(None), LiveWeights(torch.float32, {})  # type: ignore[arg-type]
-    assert trainer_engine(way, client, weights, address="10.0.0.1", workers=4) == "engine"
+    assert trainer_engine(client, weights, address="10.0.0.1", workers=4) == "engine"
     info = given["init_info"]
     assert isinstance(info, TrainerInitInfo) and info.is_sender and info.packed
-    assert info.backend == way and way in Factory._registry
-    if way == "nccl":
-        assert (info.master_address, info.world_size) == ("10.0.0.1", 5)
+    assert info.backend == "nccl" and "nccl" in Factory._registry
+    assert (info.master_address, info.world_size) == ("10.0.0.1", 5)
     assert isinstance(given["client"], VLLMWeightSyncClient)
     assert isinstance(given["source"], ModuleSource)
 
@@ -82,7 +77,7 @@ def test_the_clients_requests_are_those_of_the_packages_own() -> None:
         def call(self, method: str, path: str, body: Any) -> None:
             sent.append((path, body))
 
-    update = {"names": ["a"], "ipc_handles": [{"uuid": (1, b"x")}]}
+    update = {"names": ["a"]}
     both = []
     for client in (Own("http://a"), LinkClient(Link())):  # type: ignore[arg-type]
         sent: list[Any] = []
@@ -109,35 +104,25 @@ class Link:
 @pytest.fixture
 def taken(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Tensor]]:
     """What the package's senders take from their source; they run up to the device."""
-    from vllm.distributed.weight_transfer import ipc_engine, nccl_engine
+    from vllm.distributed.weight_transfer import nccl_engine
 
     sent: list[dict[str, Tensor]] = []
-
-    def packed(iterator: Iterator[tuple[str, Tensor]], **others: Any) -> Iterator[Any]:
-        sent.append(dict(iterator))
-        return iter(())
 
     def broadcast(engine: Any, source: Any, meta: Any) -> None:
         sent.append(dict(engine._checked_iter(source, meta)))
 
-    monkeypatch.setattr(torch.accelerator, "current_device_index", lambda: 0)
-    device = SimpleNamespace(uuid="a")
-    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda index: device)
-    monkeypatch.setattr(torch.cuda, "ipc_collect", lambda: None)
-    monkeypatch.setattr(ipc_engine, "packed_ipc_producer", packed)
     monkeypatch.setattr(nccl_engine, "open_trainer_endpoint", lambda info: None)
     monkeypatch.setattr(nccl_engine.NCCLTrainerWeightTransferEngine, "_broadcast", broadcast)
     return sent
 
 
-@pytest.mark.parametrize("way", ["ipc", "nccl"])
 def test_the_packages_sender_takes_the_live_weights_each_time(
-    way: Any, taken: list[dict[str, Tensor]]
+    taken: list[dict[str, Tensor]],
 ) -> None:
     link = Link()
     weights = LiveWeights(torch.bfloat16, {"a": torch.ones(2, 3), "b": torch.zeros(4)})
     client = LinkClient(link)  # type: ignore[arg-type]
-    engine = trainer_engine(way, client, weights, address="127.0.0.1", workers=1)
+    engine = trainer_engine(client, weights, address="127.0.0.1", workers=1)
     for factor in (1, 3):
         weights.weights = {"a": factor * torch.ones(2, 3), "b": torch.zeros(4)}
         engine.send_weights()
@@ -191,25 +176,16 @@ def test_a_started_server_knows_every_argument_and_variable() -> None:
     from vllm.entrypoints.cli.serve import make_arg_parser
     from vllm.utils.argparse_utils import FlexibleArgumentParser
 
-    start = ServerStart(
-        python=None,
-        gpus=None,
-        cache_gib=None,
-        max_length=64,
-        max_rows=8,
-        arguments=(),
-        minutes=1.0,
-    )
+    settings = VLLMServer(max_length=64, max_rows=8, eager=False)
     base = Base(qwen())
     roles = adapted(base, "first")
-    command = server_command(base, roles, start, Path("model"), "80")
+    command = server_command(base, roles, settings, Path("model"), "80", "nccl")
     on_device = ("--gpu-memory-utilization", "0.5", "--enable-sleep-mode")
-    transfer = ("--weight-transfer-config", '{"backend": "nccl"}')
     served = ("--lora-modules", "ann=folder", "--tokenizer", "folder")  # by `colearn serve`
     parser = make_arg_parser(FlexibleArgumentParser())
-    read = parser.parse_args([*command[3:], *on_device, *transfer, *served])
+    read = parser.parse_args([*command[3:], *on_device, *served])
     assert (read.max_model_len, read.block_size, read.max_loras) == (64, 32, 1)
-    variables = server_environment(base, roles, start, transfer="ipc").keys()
+    variables = server_environment(base, roles, settings).keys()
     others = ("VLLM_API_KEY", "VLLM_ENABLE_V1_MULTIPROCESSING", "VLLM_LOGGING_LEVEL")
     named = {name for name in (*variables, *others) if name.startswith("VLLM_")}
     assert named <= vllm.envs.environment_variables.keys()
@@ -226,11 +202,16 @@ def test_an_engine_in_this_process_is_called_by_its_parameters() -> None:
     inspect.signature(LLM.reset_prefix_cache).bind(None)
     inspect.signature(LLM.sleep).bind(None, level=1)
     inspect.signature(LLM.wake_up).bind(None)
-    assert LoRARequest("a", 1, "folder", load_inplace=True).path == "folder"
+    assert LoRARequest("a", 1, "folder").path == "folder"
     role = next(iter(adapted(Base(qwen()), "first").values()))
-    params = _params(request(top_k=4, stop=("x",)), sorted(role.chat_format.end_ids))
-    assert isinstance(params, SamplingParams) and params.stop_token_ids == [3, 9]
-    assert hasattr(Worker, "reload_weights") and hasattr(Worker, "add_lora")
+    ends = sorted(role.chat_format.end_ids)
+    params = SamplingParams(**sampling_options(request(top_k=4, stop=("x",)), ends))
+    assert params.stop_token_ids == [3, 9]
+    assert (
+        hasattr(Worker, "reload_weights")
+        and hasattr(Worker, "add_lora")
+        and hasattr(Worker, "remove_lora")
+    )
     assert inspect.signature(EngineArgs).parameters.keys() >= {
         "block_size",
         "distributed_executor_backend",

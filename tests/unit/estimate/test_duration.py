@@ -13,7 +13,7 @@ from colearn.estimate.duration import KERNEL, PRODUCTS
 from colearn.estimate.machine import known_devices, read_machine
 from colearn.estimate.run_estimate import Estimate
 from colearn.generate.kinds import VLLM, Transformers, VLLMServer
-from colearn.generate.vllm_start import OVERHEAD
+from colearn.generate.vllm_options import OVERHEAD
 
 GIB = 2**30
 

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import base64
 import importlib.util
-import pickle
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NoReturn
@@ -15,35 +12,26 @@ from typing import Any, NoReturn
 import pytest
 import torch
 from safetensors.torch import load_file
-from tiny import tiny_model
+from tiny import byte_tokenizer, tiny_model
 from torch import Tensor
 
-from colearn.errors import ConfigError, MissingExtra, ServerLost
-from colearn.generate import device_transfer
+from colearn.agents import AgentSpec, ChatFormat
+from colearn.contract import Sampling
+from colearn.errors import ConfigError, ServerLost
+from colearn.generate import device_transfer, one_server
 from colearn.generate.device_transfer import (
     LinkClient,
     LiveWeights,
     Transfer,
-    transfer_to_running,
-    transfer_to_start,
+    chosen_transfer,
 )
-from colearn.generate.ranks import Ranks
+from colearn.generate.kinds import VLLMServer
+from colearn.generate.one_server import OneServer
 from colearn.generate.server_link import ServerRefused
-from colearn.generate.server_process import ServerStart
-from colearn.generate.vllm_server_weights import ServedWeights
+from colearn.generate.vllm_server_checks import Served
 from colearn.models.base import Base
 from colearn.models.network import Network
 from colearn.models.weight_update import weight_update
-
-START = ServerStart(
-    python=None,
-    gpus=None,
-    cache_gib=None,
-    max_length=None,
-    max_rows=8,
-    arguments=(),
-    minutes=1.0,
-)
 
 
 def on(device: str) -> Any:
@@ -87,70 +75,45 @@ class Link:
 
 
 @pytest.mark.parametrize(
-    ("device", "changes", "processes", "way"),
+    ("device", "setting", "joins", "way"),
     [
-        ("cpu", {}, 1, "files"),
-        ("cuda", {}, 1, "ipc"),
-        ("cuda:0", {}, 1, "ipc"),
-        ("cuda:1", {}, 1, "files"),
-        ("cuda", {}, 2, "files"),
-        ("cuda", {"gpus": "1"}, 1, "nccl"),
-        ("cuda", {"gpus": "1"}, 2, "nccl"),
-        ("cuda", {"arguments": ("--tensor-parallel-size", "2")}, 1, "files"),
-        ("cuda", {"transfer": "files"}, 1, "files"),
+        ("cpu", None, True, "files"),
+        ("cuda", None, False, "files"),
+        ("cuda", None, True, "nccl"),
+        ("cuda:1", None, True, "nccl"),
+        ("cuda", "files", True, "files"),
+        ("cuda", "nccl", True, "nccl"),
     ],
 )
-def test_the_way_to_a_started_server_follows_devices_and_processes(
-    package: None, device: str, changes: dict[str, Any], processes: int, way: str
+def test_the_way_to_a_server_follows_devices_and_its_engine(
+    package: None, device: str, setting: Transfer | None, joins: bool, way: str
 ) -> None:
-    start = replace(START, **changes)
-    assert transfer_to_start(on(device), start, processes=processes).way == way
-
-
-@pytest.mark.parametrize(
-    ("device", "served", "processes", "way"),
-    [
-        ("cpu", "nccl", 1, "files"),
-        ("cuda", None, 1, "files"),
-        ("cuda", "nccl", 2, "nccl"),
-        ("cuda", "ipc", 1, "ipc"),
-        ("cuda", "ipc", 2, "files"),
-        ("cuda", "another", 1, "files"),
-    ],
-)
-def test_the_way_to_a_running_server_follows_its_engine(
-    package: None, device: str, served: str | None, processes: int, way: str
-) -> None:
-    assert transfer_to_running(on(device), None, served, processes=processes).way == way
+    assert chosen_transfer(on(device), setting, joins=joins) == way
 
 
 def test_without_the_package_here_weights_travel_as_files_and_a_line_says_why(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    chosen = transfer_to_start(on("cuda"), START, processes=1)
-    assert chosen.way == "files" and "not in the trainer's environment" in chosen.reason
-    with pytest.raises(MissingExtra, match="vllm"):
-        transfer_to_start(on("cuda"), replace(START, transfer="nccl"), processes=1)
+    assert chosen_transfer(on("cuda"), None, joins=True) == "files"
+    assert "files, because vLLM's package is not in the trainer's env" in capsys.readouterr().err
+    with pytest.raises(ConfigError, match=r"transfer: vLLM's package is not .*; or set files$"):
+        chosen_transfer(on("cuda"), "nccl", joins=True)
 
 
 @pytest.mark.parametrize(
-    ("device", "way", "processes", "message"),
+    ("device", "joins", "message"),
     [
-        ("cpu", "ipc", 1, "ipc sends from a CUDA device, and the model is on cpu"),
-        ("cuda", "ipc", 2, "ipc sends from one process, and the run has 2"),
+        ("cpu", True, "nccl sends from a CUDA device, and the model is on cpu"),
+        ("cuda", False, "the server has no NCCL engine; .*--weight-transfer-config"),
     ],
 )
 def test_a_way_that_cannot_be_is_one_line(
-    package: None, device: str, way: Transfer, processes: int, message: str
+    package: None, device: str, joins: bool, message: str
 ) -> None:
-    with pytest.raises(ConfigError, match=rf"^run\.generator\.transfer: {message}"):
-        transfer_to_start(on(device), replace(START, transfer=way), processes=processes)
-
-
-def test_a_running_server_without_the_engine_that_is_set_is_one_line(package: None) -> None:
-    with pytest.raises(ConfigError, match=r"no engine of nccl; .*--weight-transfer-config"):
-        transfer_to_running(on("cuda"), "nccl", "ipc", processes=1)
+    with pytest.raises(ConfigError, match=rf"^run\.generator\.transfer: {message}") as error:
+        chosen_transfer(on(device), "nccl", joins=joins)
+    assert "\n" not in str(error.value)
 
 
 @pytest.fixture
@@ -165,8 +128,19 @@ def unique_bytes(base: Base, size: int) -> int:
     return size * sum(parameter.numel() for parameter in base.causal.parameters())
 
 
-def served(link: Link, base: Any, folder: Path) -> ServedWeights:
-    return ServedWeights(link, base, (), folder, Ranks())  # type: ignore[arg-type]
+def served(link: Link, base: Any, folder: Path) -> OneServer:
+    roles = {"ann": AgentSpec(adapter=None, chat=ChatFormat(byte_tokenizer()), sampling=Sampling())}
+    server = OneServer(base, roles, VLLMServer(), link.url, folder, starts=False)
+    server.link.close()
+    server.link = link  # type: ignore[assignment]
+    return server
+
+
+def begin(server: OneServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a CPU, as on a device whose server has NCCL's engine."""
+    monkeypatch.setattr(one_server, "check_server", lambda *_: Served("base", 64, "nccl"))
+    monkeypatch.setattr(one_server, "chosen_transfer", lambda *_, joins: "nccl" if joins else "")
+    server.begin()
 
 
 def test_a_tied_head_is_written_once_for_a_server_on_a_device(tied: Base, tmp_path: Path) -> None:
@@ -213,10 +187,8 @@ class Sender:
 def senders(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Sender]]:
     made: list[Sender] = []
 
-    def engine(
-        way: str, client: LinkClient, weights: LiveWeights, *, address: str, workers: int
-    ) -> Sender:
-        assert (way, address, workers) == ("nccl", "127.0.0.1", 2)
+    def engine(client: LinkClient, weights: LiveWeights, *, address: str, workers: int) -> Sender:
+        assert (address, workers) == ("127.0.0.1", 2)
         made.append(Sender(client, weights))
         return made[-1]
 
@@ -226,12 +198,12 @@ def senders(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Sender]]:
 
 
 def test_weights_sent_by_an_engine_are_the_live_ones_in_the_compute_type(
-    tied: Base, tmp_path: Path, senders: list[Sender]
+    tied: Base, tmp_path: Path, senders: list[Sender], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     link = Link()
     tied.compute = torch.bfloat16
     weights = served(link, tied, tmp_path)
-    weights.begin("nccl", zeros=False)
+    begin(weights, monkeypatch)
     (sender,) = senders
     (first,) = sender.sent
     assert {one.dtype for one in first.values()} == {torch.bfloat16}
@@ -258,12 +230,12 @@ def test_weights_sent_by_an_engine_are_the_live_ones_in_the_compute_type(
 
 
 def test_a_server_that_does_not_join_is_lost(
-    tied: Base, tmp_path: Path, senders: list[Sender]
+    tied: Base, tmp_path: Path, senders: list[Sender], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     link = Link()
     link.refused = "/init_weight_transfer_engine"
     with pytest.raises(ServerLost, match=r"does not join a transfer by nccl .*no such engine"):
-        served(link, tied, tmp_path).begin("nccl", zeros=False)
+        begin(served(link, tied, tmp_path), monkeypatch)
 
 
 def test_a_server_of_another_version_is_one_line(
@@ -271,30 +243,16 @@ def test_a_server_of_another_version_is_one_line(
 ) -> None:
     monkeypatch.setitem(sys.modules, "vllm", SimpleNamespace(__version__="0.32.0"))
     with pytest.raises(ConfigError, match=r"has 0\.33\.0, the trainer 0\.32\.0; .*set files$"):
-        served(Link(), tied, tmp_path).begin("nccl", zeros=False)
+        begin(served(Link(), tied, tmp_path), monkeypatch)
     assert senders == []
 
 
 def test_a_fault_of_the_engine_is_a_lost_server(
-    tied: Base, tmp_path: Path, senders: list[Sender]
+    tied: Base, tmp_path: Path, senders: list[Sender], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     weights = served(Link(), tied, tmp_path)
-    weights.begin("nccl", zeros=False)
+    begin(weights, monkeypatch)
     senders[0].fault = RuntimeError("NCCL error:\nunhandled system error")
     update = weight_update(Network(tied, None), 1)
     with pytest.raises(ServerLost, match=r"by nccl \(NCCL error: unhandled system error\)"):
         weights.write([update])
-
-
-def test_handles_of_memory_travel_pickled_and_everything_else_as_it_is() -> None:
-    link = Link()
-    client = LinkClient(link)  # type: ignore[arg-type]
-    handle = {"uuid": (print, (1, b"x"))}
-    client.update_weights({"names": ["a"], "ipc_handles": [handle]})
-    client.update_weights([{"names": ["b"]}])
-    client.finish_weight_update("7")
-    (_, first), (_, second), (_, third) = link.calls
-    packed = first["update_info"].pop("ipc_handles_pickled")
-    assert pickle.loads(base64.b64decode(packed)) == [handle]
-    assert first == {"update_info": {"names": ["a"]}}
-    assert second == {"update_info": [{"names": ["b"]}]} and third == {"weight_version": "7"}

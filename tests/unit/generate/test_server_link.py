@@ -135,7 +135,7 @@ def test_requests_on_connections_that_the_server_ends_are_sent_again(
     link.call("GET", "/health")
     server.replies["/x"] = lambda body: (200, json.dumps(body["n"]))
     for _ in range(2):
-        assert link.all("/x", [{"n": n} for n in range(9)]) == list(range(9))
+        assert link.wait(link.begin("/x", [{"n": n} for n in range(9)])) == list(range(9))
     assert server.asked == ["/health"] * 2 + ["/x"] * 18
 
 
@@ -166,7 +166,7 @@ def test_text_that_only_resembles_json_is_none(
 ) -> None:
     server.replies["/x"] = lambda _: (200, text)
     assert link.call("GET", "/x") is None
-    assert link.all("/x", [{}]) == [None]
+    assert link.wait(link.begin("/x", [{}])) == [None]
 
 
 @pytest.mark.parametrize("packed", [gzip.compress(b" " * 10**8), b"no gzip"], ids=["huge", "bad"])
@@ -218,7 +218,7 @@ def test_requests_have_the_links_time(server: Server) -> None:
     server.replies["/x"] = server.late(20)
     link = ServerLink(server.url, timeout=0.2)
     with pytest.raises(ServerLost, match=r"gave no answer within 0\.2 s"):
-        link.all("/x", [{}])
+        link.wait(link.begin("/x", [{}]))
     link.close()
 
 
@@ -252,7 +252,7 @@ def test_answers_come_in_the_order_of_the_requests(link: ServerLink, server: Ser
         return 200, str(body["number"])
 
     server.replies["/x"] = later_first
-    assert link.all("/x", [{"number": number} for number in range(3)]) == [0, 1, 2]
+    assert link.wait(link.begin("/x", [{"number": number} for number in range(3)])) == [0, 1, 2]
 
 
 def test_no_more_requests_are_under_way_than_may_be(
@@ -276,7 +276,7 @@ def test_the_first_failure_ends_the_other_requests(link: ServerLink, server: Ser
 
     server.replies["/x"] = one_fails
     with pytest.raises(ServerRefused, match="status 500: no room"):
-        link.all("/x", [{"fails": False}, {"fails": True}, {"fails": False}])
+        link.wait(link.begin("/x", [{"fails": False}, {"fails": True}, {"fails": False}]))
 
 
 def test_a_server_that_says_that_it_is_not_healthy_is_lost(
@@ -287,7 +287,7 @@ def test_a_server_that_says_that_it_is_not_healthy_is_lost(
     with pytest.raises(
         ServerLost, match=r"is not healthy \(status 503: engine dead\); .* --resume"
     ):
-        link.all("/x", [{}])
+        link.wait(link.begin("/x", [{}]))
 
 
 def test_health_checks_that_are_missed_now_and_then_are_no_loss(
@@ -308,7 +308,7 @@ def test_health_checks_that_are_missed_now_and_then_are_no_loss(
         return 200, '"fine"'
 
     server.replies |= {"/health": every_other, "/x": answered}
-    assert link.all("/x", [{}]) == ["fine"]
+    assert link.wait(link.begin("/x", [{}])) == ["fine"]
 
 
 def test_a_closed_link_leaves_no_connection_and_no_thread(server: Server) -> None:

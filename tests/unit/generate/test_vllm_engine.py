@@ -18,8 +18,11 @@ from transformers import LlamaConfig, LlamaForCausalLM
 from colearn.agents import AgentSpec, ChatFormat
 from colearn.config import LoRASettings
 from colearn.contract import Sampling, TokenHistory, TokenRequest
-from colearn.generate import vllm
+from colearn.generate import vllm, vllm_options
+from colearn.generate.kinds import VLLM
 from colearn.models.base import Base
+from colearn.models.network import Network
+from colearn.models.weight_update import weight_update
 
 CHAT = ChatFormat(byte_tokenizer())
 
@@ -37,6 +40,12 @@ class LLM:
 
     def add_lora(self, lora: Any) -> None:
         self.loras.append(lora)
+
+    def remove_lora(self, number: int) -> None:
+        self.loras = [lora for lora in self.loras if lora.number != number]
+
+    def reset_prefix_cache(self) -> bool:
+        return True
 
     def generate(self, prompts: Any, params: Any, *, lora_request: Any, **_: Any) -> list[Any]:
         self.calls.append("generate")
@@ -59,7 +68,7 @@ Engine = Callable[[Mapping[str, str | None]], vllm.VLLMEngine]
 def engine(monkeypatch: pytest.MonkeyPatch) -> Iterator[Engine]:
     """Builds an engine of agents with these adapters."""
 
-    def lora(name: str, number: int, path: str, load_inplace: bool = False) -> SimpleNamespace:
+    def lora(name: str, number: int, path: str) -> SimpleNamespace:
         return SimpleNamespace(name=name, number=number, path=path)
 
     package, request = ModuleType("vllm"), ModuleType("vllm.lora.request")
@@ -88,7 +97,7 @@ def engine(monkeypatch: pytest.MonkeyPatch) -> Iterator[Engine]:
             agent: AgentSpec(adapter=name, chat=CHAT, sampling=Sampling(max_tokens=4))
             for agent, name in adapters.items()
         }
-        built.append(vllm.VLLMEngine(base, roles))
+        built.append(vllm.VLLMEngine(base, roles, VLLM()))
         return built[-1]
 
     yield build
@@ -110,15 +119,17 @@ def test_an_answer_is_the_drawn_tokens_and_only_what_was_not_cached_counts_as_pr
     assert (answer.action.finish, one.prefilled_tokens) == ("end", 3 - 2)
 
 
-def test_adapters_are_numbered_from_one_and_an_agent_without_one_has_zeros(
+def test_a_request_names_the_current_version_of_its_adapter_and_zeros_without_one(
     engine: Engine,
 ) -> None:
     """vLLM refuses the number 0; on a CPU a row without an adapter would take another's."""
     one = engine({"ann": "second", "ben": "first", "cyd": None})
-    one.sample([asked(agent) for agent in ("ann", "ben", "cyd")])
     llm = one.llm
-    assert [(lora.name, lora.number) for lora in llm.loras] == [("first", 1), ("second", 2)]
-    assert [lora.number for lora in llm.asked] == [2, 1, 3]
+    assert (llm.options["max_loras"], llm.options["max_lora_rank"]) == (3, 8)
+    one.write([weight_update(Network(one.base, "first"), 1)])
+    assert [lora.number for lora in llm.loras] == [2, 3, 4], "version 1 is unloaded"
+    one.sample([asked(agent) for agent in ("ann", "ben", "cyd")])
+    assert [lora.number for lora in llm.asked] == [2, 4, 3]
     tensors = [load_file(f"{lora.path}/adapter_model.safetensors") for lora in llm.asked]
     assert tensors[2] and not any(torch.any(tensor) for tensor in tensors[2].values())
     assert any(torch.any(tensor) for tensor in tensors[0].values())
@@ -128,7 +139,7 @@ def test_an_engine_that_sleeps_is_woken_once_before_it_samples(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A device that it shares with its trainer, in name only."""
-    monkeypatch.setattr(vllm, "sleeps", lambda setting, base, *, beside: beside)
+    monkeypatch.setattr(vllm_options, "sleeps", lambda setting, base, *, beside: beside)
     one = engine({"ann": None})
     assert one.llm.options["enable_sleep_mode"]
     one.rest()
