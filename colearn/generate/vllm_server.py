@@ -66,7 +66,7 @@ class VLLMServerEngine(CheckedEngine):
             for number, url in enumerate(urls):
                 folder = Path(self._folder.name) / str(number)
                 self.servers.append(OneServer(base, roles, settings, url, folder, starts=starts))
-            self._write_by_first(OneServer.begin)
+            self._write_by_first(lambda server: server.begin())
         except BaseException:
             self.close()
             raise
