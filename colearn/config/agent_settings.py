@@ -47,7 +47,7 @@ class TemperatureAnneal(Section):
 
 class TrainedSampling(SamplingSettings):
     """Sampling settings in a run. `temperature` applies to evaluation and deployment, and also to
-    training unless `anneal` is set."""
+    training unless `anneal` is set. An agent whose model is trained cannot decode greedily."""
 
     anneal: TemperatureAnneal | None = None
     """Schedule of the training temperature; None: constant."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from colearn.errors import ConfigError
 from colearn.text.launcher import world_size
 
+from .agent_settings import TrainedSampling
 from .resolved_run import ResolvedRun
 
 
@@ -26,9 +27,9 @@ def check_run(run: ResolvedRun) -> None:
 
 def check_learning(run: ResolvedRun) -> None:
     """Check training. Errors: ConfigError if no model is trained, if a trained network uses
-    float16, if a model sets `epochs` or `minibatch` while the critic recomputes advantages in
-    each joint minibatch (CoLLM's Alg. 1), or if the value loss has settings that a solved head
-    ignores."""
+    float16, if a trained agent decodes greedily, if a model sets `epochs` or `minibatch` while the
+    critic recomputes advantages in each joint minibatch (CoLLM's Alg. 1), or if the value loss has
+    settings that a solved head ignores."""
     trained = {name: model for name, model in run.config.models.items() if model.trained}
     if not trained:
         raise ConfigError("models: no model is trained; set trained: true on one of them")
@@ -56,6 +57,24 @@ def check_learning(run: ResolvedRun) -> None:
                 f"{network.section}.dtype: in float16 gradients below 6e-8 are rounded to 0, so "
                 "small advantages train nothing; use bfloat16 or float32 (float16 is for models "
                 "with trained: false)"
+            )
+    for agent, player in run.config.agents.items():
+        if player.speaks and player.model in trained:
+            _check_sampled(agent, player.sampling)
+
+
+def _check_sampled(agent: str, sampling: TrainedSampling) -> None:
+    """Errors: ConfigError if every answer to a prompt is the same: such answers are no samples of
+    the policy that the loss differentiates, and there is nothing to compare them with."""
+    for name, greedy in (
+        ("temperature", sampling.temperature == 0),
+        ("top_k", sampling.top_k == 1),
+    ):
+        if greedy:
+            raise ConfigError(
+                f"agents.{agent}.sampling.{name}: {getattr(sampling, name):g} decodes greedily, "
+                "and training needs samples of the policy; raise it (evaluation.greedy: true "
+                "evaluates greedily), or train another model"
             )
 
 

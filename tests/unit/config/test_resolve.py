@@ -49,6 +49,14 @@ def test_a_network_that_is_trained_in_float16_is_one_line(section: str, rank: in
         resolved("models.ben.path=x", "models.ben.dtype=float16", "models.ben.trained=false")
 
 
+@pytest.mark.parametrize(("name", "value"), [("temperature", 0), ("top_k", 1)])
+def test_a_trained_agent_that_decodes_greedily_is_one_line(name: str, value: int) -> None:
+    greedy = (f"agents.ben.sampling.{name}={value}", "agents.ada.sampling.temperature=0.1")
+    with pytest.raises(ConfigError, match=rf"^agents\.ben\.sampling\.{name}: {value} dec[^\n]*$"):
+        resolved(*greedy)
+    resolved(*greedy, "models.ben.path=x", "models.ben.trained=false", "evaluation.greedy=true")
+
+
 def test_an_adapters_first_policy_needs_no_network_and_one_that_moves_does() -> None:
     kl = "algorithm.loss.kl=0.1"
     still, moving = (
