@@ -29,7 +29,7 @@ import torch
 from transformers import LlamaForCausalLM
 
 from colearn.config import load_config
-from colearn.contract import DecPOMDP, LegalActions, Player, Services
+from colearn.contract import DecPOMDP, Player
 from colearn.experiment.assemble import assemble
 from colearn.gateway.task import Gateway
 from colearn.models.embedded import embedded_parts
@@ -41,7 +41,7 @@ EXAMPLES = Path(__file__).parents[1] / "examples" / "gateway"
 COLOURS = ("red", "green", "blue", "gold")
 
 
-class Relay(Workflow[str], LegalActions):
+class Relay(Workflow[str]):
     """The two calls of `relay_langgraph.py`, with its texts."""
 
     agents, horizon, measures = ("lookout", "painter"), 4, ("reward",)
@@ -154,7 +154,7 @@ def measure(
             flush=True,
         )
     for task in ways.values():
-        Services.of(task).close()
+        task.close()
 
 
 class Rate(NamedTuple):

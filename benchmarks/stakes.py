@@ -29,7 +29,6 @@ from colearn.contract import (
     AgentValues,
     DecPOMDP,
     Episodes,
-    LegalActions,
     NodeAdvantages,
 )
 from colearn.types import Outcome, Tree
@@ -66,7 +65,7 @@ class Dealt:
     right: tuple[bool, ...] = ()
 
 
-class Stakes(DecPOMDP[int, Dealt], LegalActions):
+class Stakes(DecPOMDP[int, Dealt]):
     """The team of n agents; items are numbers, and the deal is drawn from the episode's seed."""
 
     horizon = 1

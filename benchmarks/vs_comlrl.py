@@ -32,7 +32,7 @@ from typing import Any
 
 import numpy as np
 
-from colearn.contract import BatchEngine, DecPOMDP, RewardStructure, TokenAnswer, TokenRequest
+from colearn.contract import BatchEngine, DecPOMDP, TokenAnswer, TokenRequest
 from colearn.types import Outcome
 
 VOCABULARY = 8192
@@ -62,7 +62,7 @@ class State:
     turn: int = 0
 
 
-class SharedWords(DecPOMDP[int, State], RewardStructure):
+class SharedWords(DecPOMDP[int, State]):
     """Words in, words out, a reward that costs nothing: all time is the trainer's own."""
 
     agents = AGENTS

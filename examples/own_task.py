@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 import colearn
-from colearn.contract import DecPOMDP, LegalActions
+from colearn.contract import DecPOMDP
 from colearn.testing import check_task
 from colearn.types import Outcome
 
@@ -21,7 +21,7 @@ class Place:
     met: bool = False
 
 
-class Meeting(DecPOMDP[str, Place], LegalActions):
+class Meeting(DecPOMDP[str, Place]):
     """One agent reads a place, the other does not: after the first answers both should name it."""
 
     agents, horizon = ("guide", "guest"), 2

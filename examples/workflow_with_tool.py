@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 import colearn
-from colearn.contract import LegalActions
 from colearn.workflow import Tool, Workflow
 
 FACTS = {"owl": "hunts by night", "bee": "dances the way", "ox": "pulls the plough"}
@@ -20,7 +19,7 @@ async def look_up(animal: str) -> str:
     return FACTS.get(animal.strip(), "nothing")
 
 
-class Quiz(Workflow[str], LegalActions):
+class Quiz(Workflow[str]):
     """The asker names an animal for the tool; the answerer reads what the tool returned."""
 
     agents, horizon, measures = ("asker", "answerer"), 2, ("right",)

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from colearn.contract import (
     ActionRequest,
     Player,
-    ProgramEpisodes,
     Sampling,
     TokenAnswer,
     TokenEngine,
@@ -17,6 +16,7 @@ from colearn.contract import (
     TokenRequest,
     WindowExceeded,
 )
+from colearn.contract.checked_task import CheckedTask
 from colearn.errors import ConfigError
 from colearn.types import Action, Observation
 
@@ -127,7 +127,7 @@ class Language(Player):
         history = extended(self.agent, before, request.observation.tokens, self.spec.window)
         listener = None
         if len(request.seeds) == 1:
-            listener = ProgramEpisodes.of(request.task).listener(request.state, request.seat)
+            listener = CheckedTask(request.task).listener(request.state, request.seat)
         if listener is not None and opened:
             listener(opened)
         return TokenRequest(

@@ -7,9 +7,9 @@ import asyncio
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
-from colearn.contract import ActionRequest, Acts, LegalActions, Player, TokenAnswer, View
+from colearn.contract import ActionRequest, Acts, Player, TokenAnswer, View
+from colearn.contract.checked_task import CheckedTask
 from colearn.contract.seeding import derive_rng
-from colearn.contract.task_errors import asking
 from colearn.errors import ConfigError
 from colearn.types import Action
 
@@ -70,8 +70,7 @@ class Legal:
     """Chooses a random legal action; the task must define `legal_action`."""
 
     def act(self, view: View) -> str:
-        with asking(view.task, "legal_action"):
-            action = LegalActions.of(view.task).legal_action(view.state, view.seat, view.rng)
+        action = CheckedTask(view.task).legal_action(view.state, view.seat, view.rng)
         if action is None:
             raise ConfigError(
                 "program: 'legal' needs a task with legal_action; name another program"

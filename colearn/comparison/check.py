@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable
 
 from colearn.config import ResolvedRun
+from colearn.contract.checked_task import CheckedTask
 from colearn.text.notes import note
 
 from .plan import Plan
@@ -29,12 +30,11 @@ def tell_large_iterations(plan: Plan, task: str = "") -> None:
     """Report on stderr the algorithms whose first iteration may exceed the budget, so that their
     runs do not end at equal environment steps. `task`: the plan's task in a suite."""
     from colearn.rollout.size import oversized
-    from colearn.rollout.task_calls import items_of
 
     for label, run in plan.resolved.items():
         line = oversized(
             run.task,
-            items_of(run.task, "train"),
+            CheckedTask(run.task).items("train"),
             run.parts.rollout,
             episodes=run.config.train.episodes,
             budget=run.budget,
@@ -66,10 +66,9 @@ def _bases(run: ResolvedRun) -> dict[str, str]:
 def _check(run: ResolvedRun) -> None:
     from colearn.models.embedded import EMBEDDED, embedded_recipe
     from colearn.models.load import check_model, resolve_device
-    from colearn.rollout.task_calls import items_of
 
     for split in ("train", run.config.evaluation.split):
-        items_of(run.task, split)
+        CheckedTask(run.task).items(split)
     for field, device in _devices(run).items():
         resolve_device(device, field)
     for path, field in _bases(run).items():

@@ -13,7 +13,7 @@ from pydantic import PydanticSchemaGenerationError, TypeAdapter, ValidationError
 
 from colearn import registry
 from colearn.contract import Algorithm, Callback, DecPOMDP
-from colearn.contract.task_errors import asking
+from colearn.contract.checked_task import asking
 from colearn.errors import ConfigError
 
 from .elsewhere import remedy

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from colearn.contract import Cast, DecPOMDP, GeneratorKind, HostKind, LearnerKind
-from colearn.contract.task_frame import check_frame
+from colearn.contract.checked_task import check_frame
 from colearn.errors import ConfigError, nearest
 from colearn.text.names import name_problem
 

@@ -13,7 +13,6 @@ from colearn.contract import (
     Callback,
     Cast,
     DecPOMDP,
-    ExactlyMeasured,
     GeneratorKind,
     Headline,
     HostKind,
@@ -73,9 +72,7 @@ class ResolvedRun:
         chosen = self.config.evaluation.headline
         if chosen is not None:
             return Headline(chosen.metric, chosen.better)
-        exact = (
-            ExactlyMeasured.of(self.task).exact_headline if self.config.evaluation.exact else None
-        )
+        exact = self.task.exact_headline if self.config.evaluation.exact else None
         return exact or self.task.headline
 
     @property

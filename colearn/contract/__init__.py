@@ -37,6 +37,7 @@ from .engine import (
     TokenEngine,
     TokenRequest,
 )
+from .exact import Decision, EnumeratedGame, FiniteProblem
 from .headline import OWN_METRICS, Better, Headline
 from .history import TokenHistory, WindowExceeded
 from .host import FrozenCopy, Hosted, HostKind, HostWorker, ModelHost
@@ -51,21 +52,6 @@ from .learner import (
 )
 from .loss import PolicyBatch, PolicyLoss
 from .network_key import NetworkKey
-from .optional import (
-    Drawable,
-    ExactlyMeasured,
-    FiniteTask,
-    ItemHorizons,
-    LegalActions,
-    PlayedAlone,
-    PrivilegedInfo,
-    ProgramEpisodes,
-    QueriedTask,
-    ReadsActions,
-    RewardStructure,
-    Services,
-    horizon_of,
-)
 from .player import ActionRequest, Acts, Cast, Player, SampledAction, View, text_of
 from .reward import RewardFunction
 from .reward_credit import Credit, Paid
@@ -92,24 +78,22 @@ __all__ = [
     "Credit",
     "Critic",
     "DecPOMDP",
-    "Drawable",
+    "Decision",
     "EngineNeeds",
+    "EnumeratedGame",
     "Episodes",
     "EvaluateEvent",
     "Event",
-    "ExactlyMeasured",
-    "FiniteTask",
+    "FiniteProblem",
     "FrozenCopy",
     "GeneratorKind",
     "Headline",
     "HostKind",
     "HostWorker",
     "Hosted",
-    "ItemHorizons",
     "Learner",
     "LearnerConstructor",
     "LearnerKind",
-    "LegalActions",
     "Listener",
     "Measured",
     "MemoryFootprint",
@@ -119,24 +103,17 @@ __all__ = [
     "Objective",
     "Paid",
     "Parts",
-    "PlayedAlone",
     "Player",
     "PolicyBatch",
     "PolicyLoss",
-    "PrivilegedInfo",
-    "ProgramEpisodes",
-    "QueriedTask",
     "ReadAt",
-    "ReadsActions",
     "RewardFunction",
-    "RewardStructure",
     "Rollout",
     "RolloutEvent",
     "Round",
     "SampledAction",
     "Sampling",
     "SaveEvent",
-    "Services",
     "StartEvent",
     "TokenAdvantages",
     "TokenAnswer",
@@ -154,7 +131,6 @@ __all__ = [
     "WeightCopy",
     "WeightUpdate",
     "WindowExceeded",
-    "horizon_of",
     "joint_observations",
     "text_of",
 ]

@@ -16,7 +16,6 @@ from colearn.types import Tree
 from .advantage import Advantage
 from .critic import Critic
 from .loss import PolicyLoss
-from .optional import ProgramEpisodes, RewardStructure
 from .part_errors import calling_part
 from .reward_credit import Credit
 from .rollout import Rollout
@@ -131,22 +130,21 @@ class Algorithm(ABC):
         one value for players whose payoffs differ."""
         self.check_team(task.agents)
         credit, rollout = self.parts().credit, self.parts().rollout
-        rewards = RewardStructure.of(task)
-        if not credit.reads & rewards.pays:
-            paid = " and ".join(sorted(rewards.pays))
-            remedy = "payoff" if "local" in rewards.pays else "team"
+        if not credit.reads & task.pays:
+            paid = " and ".join(sorted(task.pays))
+            remedy = "payoff" if "local" in task.pays else "team"
             raise ConfigError(
                 f"algorithm.credit: {type(credit).__name__} reads "
                 f"{' and '.join(sorted(credit.reads))} rewards, and the task pays {paid} rewards "
                 f"only; set algorithm.credit.name to {remedy}"
             )
-        if ProgramEpisodes.of(task).program and rollout.forks_later:
+        if task.program and rollout.forks_later:
             raise ConfigError(
                 f"algorithm.rollout: {type(rollout).__name__} forks episodes after their first "
                 "turn, and a program that runs cannot be forked; set algorithm.rollout.name to "
                 "chain or parallel"
             )
-        if rollout.cuts and rewards.pays_later and "local" in credit.reads:
+        if rollout.cuts and task.pays_later and "local" in credit.reads:
             raise ConfigError(
                 f"algorithm.rollout: {type(rollout).__name__} compares candidates by what they are "
                 "paid at once, and the task pays actions at later turns; set algorithm.name to "
@@ -154,7 +152,7 @@ class Algorithm(ABC):
             )
         critic = self.parts().critic
         readers = {} if critic is None else critic.readers(task.agents)
-        if "team" not in rewards.pays and any(len(agents) > 1 for agents in readers.values()):
+        if "team" not in task.pays and any(len(agents) > 1 for agents in readers.values()):
             raise ConfigError(
                 f"algorithm.critic: {type(critic).__name__} has one value for all, and the task "
                 "pays each player its own; set algorithm.critic.name to decentralized; with "

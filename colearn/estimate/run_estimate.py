@@ -14,7 +14,7 @@ from math import ceil
 
 from colearn.agents import AgentSpec
 from colearn.config import Config, ResolvedRun, resolve
-from colearn.contract import HostWorker, NetworkKey, Services
+from colearn.contract import HostWorker, NetworkKey
 from colearn.experiment.evaluation.checked import check_evaluation
 from colearn.models.load import resolve_device
 from colearn.rollout.shapes import Chain
@@ -138,7 +138,7 @@ def estimate(
     """
     config = with_given_critic(config)
     original, work = config, read_workload(config)
-    with closing(Services.of(work.task)):
+    with closing(work.task):
         auto = resolve_device("auto").type if machine is None else "cuda"
         run = resolve(config, task=work.task, auto=auto)
         check_evaluation(run)

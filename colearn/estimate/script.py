@@ -17,26 +17,17 @@ from colearn.contract import (
     ActionRequest,
     DecPOMDP,
     Player,
-    PrivilegedInfo,
     Rollout,
     Sampling,
     TokenAnswer,
     Tokenize,
-    horizon_of,
 )
+from colearn.contract.checked_task import CheckedTask, item_name
 from colearn.contract.seeding import derive_rng
-from colearn.contract.task_errors import check_length, item_name, placed
 from colearn.errors import ConfigError
+from colearn.rollout.context_limit import check_length
 from colearn.rollout.counts import Counts
 from colearn.rollout.grow import grow
-from colearn.rollout.task_calls import (
-    begin,
-    global_information,
-    legal_action,
-    observations,
-    privileged,
-    step,
-)
 from colearn.types import Action, Observation, Outcome, Tree
 
 _WORD = "\ue000"
@@ -73,21 +64,19 @@ def read_script(task: DecPOMDP[Any, Any], item: Any, number: int) -> Script:
     If the episode ends before the horizon, the missing turns repeat the last turn that was reached.
     If agents act in sequence, each missing turn repeats the last turn of the same agents."""
     rng = derive_rng("estimate", number)
-    name = item_name(item)
-    state = begin(task, item, rng, name)
+    checked = CheckedTask(task, item_name(item))
+    state = checked.reset(item, rng)
     turns: list[ScriptedTurn] = []
-    horizon = horizon_of(task, item)
+    horizon = checked.horizon_of(item)
     for _ in range(horizon):
-        prompts = observations(task, state, name)
+        prompts = checked.observe(state)
         if not prompts:
             break
         turns.append(
-            ScriptedTurn(
-                prompts, global_information(task, state, name), privileged(task, state, name)
-            )
+            ScriptedTurn(prompts, checked.global_info(state), checked.privileged_info(state))
         )
-        actions = {agent: legal_action(task, state, agent, rng, name) or "" for agent in prompts}
-        outcome = step(task, state, actions, rng, name)
+        actions = {agent: checked.legal_action(state, agent, rng) or "" for agent in prompts}
+        outcome = checked.step(state, actions, rng)
         state = outcome.state
         if outcome.last:
             break
@@ -120,7 +109,7 @@ def check_lengths(
             for agent, prompt in turn.seen.items():
                 spec = specs.get(agent)
                 if spec is not None and spec.chat is not None:
-                    with placed(task, item_name(item)):
+                    with CheckedTask(task, item_name(item)).placed():
                         tokens = with_tokens(spec.chat, prompt, None).tokens
                         check_length(agent, len(tokens), spec.positions)
                         _check_window(agent, len(tokens), spec.window)
@@ -212,7 +201,7 @@ class _ScriptPlace:
     turn: int
 
 
-class _Played(DecPOMDP[Script, _ScriptPlace], PrivilegedInfo):
+class _Played(DecPOMDP[Script, _ScriptPlace]):
     """A task that replays a script; actions have no effect."""
 
     def __init__(self, agents: tuple[str, ...], horizon: int) -> None:

@@ -9,9 +9,9 @@ from typing import Any
 
 from colearn.agents import AgentSpec
 from colearn.config import Config, ResolvedRun, build_task
-from colearn.contract import DecPOMDP, horizon_of
+from colearn.contract import DecPOMDP
+from colearn.contract.checked_task import CheckedTask
 from colearn.errors import DataNotHere, MissingExtra, TaskError
-from colearn.rollout.task_calls import items_of
 from colearn.types import Tree
 
 from .architecture import Architectures
@@ -71,7 +71,7 @@ def read_workload(config: Config) -> Workload:
     missing: dict[str, str] = {}
     try:
         task = build_task(config)
-        train = items_of(task, "train")
+        train = CheckedTask(task).items("train")
     except (DataNotHere, MissingExtra) as error:
         if "data" not in config.task.settings:
             raise
@@ -82,8 +82,8 @@ def read_workload(config: Config) -> Workload:
         settings = {key: value for key, value in config.task.settings.items() if key not in _DATA}
         chosen = type(config.task)(name=config.task.name, **settings)
         task = build_task(config.model_copy(update={"task": chosen}))
-        train = items_of(task, "train")
-    held_out = items_of(task, config.evaluation.split)
+        train = CheckedTask(task).items("train")
+    held_out = CheckedTask(task).items(config.evaluation.split)
     return Workload(task, train, held_out, missing, Architectures(task, config))
 
 
@@ -91,19 +91,20 @@ def _longest(task: DecPOMDP[Any, Any], items: Sequence[Any]) -> Any:
     """Return the first item with the largest number of turns. The search stops at the first item
     with `task.horizon` turns, because reading further items can be slow: some tasks generate items
     on demand."""
-    longest = items[0]
+    longest, turns = items[0], 0
     for item in items:
-        if horizon_of(task, item) > horizon_of(task, longest):
-            longest = item
-        if horizon_of(task, longest) == task.horizon:
+        its_turns = CheckedTask(task).horizon_of(item)
+        if its_turns > turns:
+            longest, turns = item, its_turns
+        if turns == task.horizon:
             break
     return longest
 
 
 def _scripts(task: DecPOMDP[Any, Any], items: Sequence[Any]) -> list[Script]:
     probes = list(items[:_PROBES])
-    longest = _longest(task, items)
-    if horizon_of(task, longest) > max(horizon_of(task, item) for item in probes):
+    longest, turns = _longest(task, items), CheckedTask(task).horizon_of
+    if turns(longest) > max(map(turns, probes)):
         probes.append(longest)
     scripts = [read_script(task, item, number) for number, item in enumerate(probes)]
     if not any(scripts):

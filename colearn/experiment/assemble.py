@@ -10,7 +10,6 @@ from colearn.agents import AgentSpec, ChatFormat, Language, Program
 from colearn.agents.language import no_version
 from colearn.config import AgentSettings, Config, ResolvedRun, build_program, resolve
 from colearn.contract import FrozenCopy, Learner, ModelHost, NetworkKey, Player
-from colearn.contract.optional import QueriedTask
 from colearn.critic.stream import text_ids
 from colearn.errors import ConfigError, MissingExtra
 from colearn.learn.minibatch import UpdateSchedule
@@ -251,8 +250,9 @@ def _exact(
         agent: AgentSpec(**seats[agent].spec_fields, chat=_chat(players[agent])) for agent in seats
     }
     budget = run.token_budget
-    if isinstance(run.task, QueriedTask):
-        return QueriedEvaluator(run.task, specs, networks, token_budget=budget)
+    game = run.task.enumerated_game()
+    if game is not None:
+        return QueriedEvaluator(game, specs, networks, token_budget=budget)
     return ExactEvaluator(run.task, specs, networks, token_budget=budget)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from colearn.config import ResolvedRun
-from colearn.contract import ModelHost, RewardStructure, TokenEngine
+from colearn.contract import ModelHost, TokenEngine
 from colearn.contract.timeline import Timed, Timeline
 from colearn.record.time_use import time_use
 from colearn.rollout.counts import Counts
@@ -27,7 +27,7 @@ def rollout_metrics(
         for agent, settings in run.config.agents.items()
         if settings.model in run.config.models and run.config.models[settings.model].trained
     }
-    pays = RewardStructure.of(run.task).pays
+    pays = run.task.pays
     return {
         **mean_returns(trees, pays),
         **mean_objective(trees, run.parts.credit),

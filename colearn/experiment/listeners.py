@@ -14,7 +14,6 @@ from colearn.contract import (
     EvaluateEvent,
     Event,
     Measured,
-    RewardStructure,
     RolloutEvent,
     SaveEvent,
     StartEvent,
@@ -48,7 +47,7 @@ class Listeners:
         self._run, self._processes, self._progress = run, processes, progress
         self._started: list[Callback] = []
         """Callbacks and trackers that received the start event."""
-        self._collapse = CollapseWatch(optimum=RewardStructure.of(run.task).optimum)
+        self._collapse = CollapseWatch(optimum=run.task.optimum)
         self._announced: tuple[Any, ...] = ()
         """The last collapse that was printed."""
 

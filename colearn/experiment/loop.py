@@ -14,7 +14,7 @@ from typing import Any, Self
 import torch
 
 from colearn.config import Config, build_algorithm, with_critic_baseline
-from colearn.contract import Services
+from colearn.contract.checked_task import CheckedTask
 from colearn.contract.global_switches import Checkpoint, checked
 from colearn.contract.seeding import derive_seed
 from colearn.errors import ConfigError, ModelLost, ServerLost, WorkerLost
@@ -23,7 +23,6 @@ from colearn.record import Best, Progress, RunFolder, RunRecord, RunWriter
 from colearn.record.place import named_folder
 from colearn.rollout.counts import Counts
 from colearn.rollout.size import oversized
-from colearn.rollout.task_calls import items_of
 from colearn.text.budget import exceeds, large_iteration
 from colearn.text.notes import note
 from colearn.types import Tree
@@ -79,10 +78,10 @@ class Experiment:
             torch.manual_seed(derive_seed(config.run.seed, "torch"))
             self.assembly: Assembly = assemble(config)
             run, host, updater = self.assembly.run, self.assembly.host, self.assembly.updater
-            for closes in (Services.of(run.task).close, host.close):
+            for closes in (run.task.close, host.close):
                 resources.callback(closes)
             self.clock = RunClock(host)
-            items = items_of(run.task, "train")
+            items = CheckedTask(run.task).items("train")
             self.record.open()
             self.folder = folder
             self.checkpoints = CheckpointManager(self.record, self.assembly, self.processes)

@@ -13,10 +13,9 @@ from typing import Literal
 import torch
 
 import colearn
-from colearn.contract import RewardStructure, Services
-from colearn.contract.task_errors import asking
+from colearn.contract.checked_task import CheckedTask
+from colearn.contract.task_results import validate_costs
 from colearn.record import Progress, RunRecord, RunWriter
-from colearn.rollout.validate import validate_costs
 from colearn.value_model.given import critic_joint_actions
 
 from .assemble import Assembly
@@ -63,7 +62,7 @@ class RunSummary:
             generated_tokens=progress.generated_tokens,
             updates=progress.updates,
             changes=tuple(progress.changes),
-            optimum=RewardStructure.of(task).optimum,
+            optimum=task.optimum,
             headline=self.assembly.run.headline,
             best=progress.best,
             costs=self._costs(),
@@ -86,9 +85,7 @@ class RunSummary:
 
         Errors: TaskError for a total that is not a finite number.
         """
-        task = self.assembly.run.task
-        with asking(task, "costs"):
-            costs = validate_costs(Services.of(task).costs())
+        costs = CheckedTask(self.assembly.run.task).costs()
         parts = (self._earlier_costs, costs, validate_costs(self.elsewhere))
         names = dict.fromkeys(name for part in parts for name in part)
         return {name: sum(part.get(name, 0.0) for part in parts) for name in names}

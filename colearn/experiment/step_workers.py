@@ -12,7 +12,7 @@ from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from multiprocessing.context import BaseContext
 from typing import Any
 
-from colearn.contract import DecPOMDP, ProgramEpisodes, Services
+from colearn.contract import DecPOMDP
 from colearn.errors import ConfigError, reason_of
 from colearn.registry.own_code import begin_worker, folders, safe_path
 
@@ -29,7 +29,7 @@ def step_workers(
 
     Errors: ConfigError for a task that cannot be pickled.
     """
-    if not count or ProgramEpisodes.of(task).steps_here:
+    if not count or task.steps_here:
         yield None
         return
     with safe_path() as added, StepWorkers(count, task, context, added=added) as pool:
@@ -119,8 +119,8 @@ def _begin(payload: bytes, own_folders: Sequence[str], added: bool) -> None:
 
 def _work(payload: bytes) -> bytes:
     call, args, kwargs = _Unpickler(io.BytesIO(payload)).load()
-    before = Counter(Services.of(_task()).costs())
+    before = Counter(_task().costs())
     answer = call(*args, **kwargs)
-    spent = Counter(Services.of(_task()).costs())
+    spent = Counter(_task().costs())
     spent.subtract(before)
     return _pickled("an outcome", (answer, spent))

@@ -16,12 +16,8 @@ import numpy as np
 from colearn import registry
 from colearn.client.protocol.errors import ServeError
 from colearn.contract import (
-    LegalActions,
     Listener,
-    ProgramEpisodes,
-    ReadsActions,
     SampledAction,
-    Services,
 )
 from colearn.errors import ColearnError, ConfigError, TaskError, nearest, reason_of
 from colearn.registry.given import settled
@@ -55,7 +51,7 @@ class _Prepared(NamedTuple):
     live: ProgramRun
 
 
-class Gateway(RecordedTask[Any, State], LegalActions, ProgramEpisodes, ReadsActions, Services):
+class Gateway(RecordedTask[Any, State]):
     """The agents of a program in any framework: LangGraph, OpenAI Agents SDK, AG2, plain `openai`.
 
     items: a `.jsonl` file (a fifth is held out), or `module:function` called with the split.

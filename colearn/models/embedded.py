@@ -30,21 +30,13 @@ import torch
 from filelock import FileLock, Timeout
 
 from colearn.contract import DecPOMDP
+from colearn.contract.checked_task import CheckedTask, item_name
 from colearn.contract.seeding import derive_rng, derive_seed
-from colearn.contract.task_errors import check_length, item_name, placed
 from colearn.critic.stream import piece_tag
 from colearn.errors import ConfigError, nearest
 from colearn.files.cache import cache_place
 from colearn.files.first_opening import remember_model_files
-from colearn.rollout.task_calls import (
-    begin,
-    global_information,
-    items_of,
-    legal_action,
-    observations,
-    privileged,
-    step,
-)
+from colearn.rollout.context_limit import check_length
 from colearn.text.notes import TimeLeft, note
 from colearn.types import Observation
 
@@ -153,10 +145,10 @@ def embedded_recipe(task: DecPOMDP[Any, Any], name: str, field: str) -> Recipe:
     if not _draws_actions(task):
         raise ConfigError(
             f"{field}: '{name}' needs actions to warm-start on: give task.words, if the task has "
-            "this setting (dataset, gateway), or add legal_action and "
-            "colearn.contract.LegalActions to your task's class; or give a model's folder or name"
+            "this setting (dataset, gateway), or add legal_action to your task's class; or give a "
+            "model's folder or name"
         )
-    if RECIPES[size].concentration and not hasattr(task, "action_words"):
+    if RECIPES[size].concentration and task.action_words(task.agents[0]) is None:
         raise ConfigError(
             f"{field}: '{name}' needs a task with action_words(agent), such as dpomdp; use "
             f"{size.removesuffix('-varied')}"
@@ -166,11 +158,11 @@ def embedded_recipe(task: DecPOMDP[Any, Any], name: str, field: str) -> Recipe:
 
 def _draws_actions(task: DecPOMDP[Any, Any]) -> bool:
     rng = derive_rng("embedded", "legal")
-    item = items_of(task, "train")[0]
-    name = item_name(item)
-    state = begin(task, item, rng, name)
-    prompts = observations(task, state, name)
-    return all(legal_action(task, state, agent, rng, name) is not None for agent in prompts)
+    item = CheckedTask(task).items("train")[0]
+    checked = CheckedTask(task, item_name(item))
+    state = checked.reset(item, rng)
+    prompts = checked.observe(state)
+    return all(checked.legal_action(state, agent, rng) is not None for agent in prompts)
 
 
 def _play(
@@ -181,36 +173,36 @@ def _play(
 
     Errors: ConfigError if no agent acts in any episode.
     """
-    items = items_of(task, "train")
+    items = CheckedTask(task).items("train")
     episodes, information = [], set[str]()
     for number in range(recipe.episodes):
         rng = derive_rng("embedded", number)
         item = items[number % len(items)]
-        name = item_name(item)
-        state = begin(task, item, rng, name)
+        checked = CheckedTask(task, item_name(item))
+        state = checked.reset(item, rng)
         contexts: dict[str, list[list[tuple[Observation, str]]]] = {
             agent: [[]] for agent in task.agents
         }
         for turn in range(task.horizon):
-            prompts = observations(task, state, name)
+            prompts = checked.observe(state)
             if not prompts:  # a program that asks no agent
                 break
-            information.add(global_information(task, state, name))
-            if hidden := privileged(task, state, name):
+            information.add(checked.global_info(state))
+            if hidden := checked.privileged_info(state):
                 information |= {hidden, *(piece_tag("hidden", n) for n in stream_turns(task))}
             actions = {
-                agent: _legal(task, recipe, state, agent, turn, prompt.text, rng, name)
+                agent: _legal(checked, recipe, state, agent, turn, prompt.text, rng)
                 for agent, prompt in prompts.items()
             }
             for agent, prompt in prompts.items():
-                with placed(task, name):  # a word is at least one token, and cheaper to count
+                with checked.placed():  # a word is at least one token, and cheaper to count
                     check_length(agent, len(prompt.whole.split()), POSITIONS)
                 if prompt.fresh:
                     contexts[agent].append([])
                 contexts[agent][-1].append((prompt, actions[agent]))
             if turn + 1 == task.horizon:  # the last step adds no observation, and may be slow
                 break
-            outcome = step(task, state, actions, rng, name)
+            outcome = checked.step(state, actions, rng)
             state = outcome.state
             if outcome.last:
                 break
@@ -239,19 +231,19 @@ def _shown(prompt: Observation) -> Any:
 
 
 def _legal(
-    task: Any,
+    checked: CheckedTask,
     recipe: Recipe,
     state: Any,
     agent: str,
     turn: int,
     text: str,
     rng: np.random.Generator,
-    item: str,
 ) -> str:
     """Sample a legal action from the recipe's distribution."""
     if not recipe.concentration or turn == 0:
-        return legal_action(task, state, agent, rng, item) or ""
-    words: Sequence[str] = task.action_words(agent)
+        return checked.legal_action(state, agent, rng) or ""
+    words = checked.task.action_words(agent)
+    assert words is not None, "checked with the recipe"
     table = derive_rng("embedded", "table", *recipe.draw, agent, turn, text)
     weights = table.dirichlet([recipe.concentration] * len(words))
     return words[int(rng.choice(len(words), p=weights))]

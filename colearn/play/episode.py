@@ -25,12 +25,12 @@ from typing import Any
 from colearn.client.async_agent import AsyncConversation, AsyncRemoteAgent, Reply
 from colearn.client.endpoint import TOO_LONG, Refused, RemoteError
 from colearn.contract import ActionRequest, DecPOMDP, Player, TokenAnswer
+from colearn.contract.checked_task import CheckedTask
 from colearn.credit.shared_reward import SharedReward
 from colearn.rollout.executors import run_in
 from colearn.rollout.grow_tree import advance
 from colearn.rollout.growth import Growth
 from colearn.rollout.shapes import Chain
-from colearn.rollout.task_calls import pictured, rendered
 from colearn.statistics.scored import as_reward
 from colearn.types import Action, Node, Outcome, Tree
 
@@ -201,8 +201,7 @@ class _Play:
     async def grown(self, node: Node[Any]) -> None:
         if self.room.tell is None:
             return
-        name = self.growth.item_name
-        view = await run_in(self.room.thread, _look, self.room.task, node.state, name)
+        view = await run_in(self.room.thread, _look, self.growth.checked, node.state)
         texts = {agent: observation.whole for agent, observation in node.observations.items()}
         self._tell("observed", turn=node.turn, observations=texts, **view)
 
@@ -233,7 +232,7 @@ class _Play:
             self.room.tell({"kind": kind, "episode": self.number, **fields})
 
 
-def _look(task: DecPOMDP[Any, Any], state: Any, item: str) -> dict[str, Any]:
+def _look(task: CheckedTask, state: Any) -> dict[str, Any]:
     """Returns the state as text and as the plain data of a picture. A value is None if the task
     does not provide it."""
-    return {"picture": rendered(task, state, item), "world": pictured(task, state, item)}
+    return {"picture": task.render(state), "world": task.picture(state)}

@@ -10,7 +10,7 @@ from typing import Any
 
 from colearn.client.async_agent import AsyncRemoteAgent
 from colearn.config import EvaluationSettings
-from colearn.contract import Credit, DecPOMDP, RewardStructure
+from colearn.contract import Credit, DecPOMDP
 from colearn.contract.seeding import derive_seed
 from colearn.credit.shared_reward import SharedReward
 from colearn.errors import ColearnError
@@ -56,7 +56,7 @@ async def play(
             await _all(room, items, at_once),
             settings,
             split_size,
-            RewardStructure.of(task).pays,
+            task.pays,
             credit,
         )
     if tell is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from colearn.contract.task_errors import item_name
+from colearn.contract.checked_task import item_name
 from colearn.types import Action, Node, Observation, Tree
 
 from .fields import RecordedTree

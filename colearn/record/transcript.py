@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from colearn.contract import DecPOMDP
-from colearn.contract.task_errors import item_name
-from colearn.rollout.task_calls import drawn, pictured, rendered
+from colearn.contract.checked_task import CheckedTask, item_name
 from colearn.statistics.scored import as_reward
 from colearn.types import Node, Tree
 
@@ -19,22 +18,22 @@ def transcript(task: DecPOMDP[Any, Any], tree: Tree[Any]) -> dict[str, Any]:
     The task's `render` provides the text of the last state, `picture` the picture after each turn,
     and `svg` an SVG of the whole episode.
     """
-    name = item_name(tree.item)
+    checked = CheckedTask(task, item_name(tree.item))
     chain: Sequence[Node[Any]] = tree.ancestry(tree.nodes[-1].index)
     return {
         "episode": tree.episode,
         "item": str(tree.item),
         "return": as_reward(tree.returns(1.0)[0]),
         "metrics": dict(chain[-1].metrics),
-        "picture": rendered(task, chain[-1].state, name),
-        "drawing": drawn(task, chain[-1].state, name),
+        "picture": checked.render(chain[-1].state),
+        "drawing": checked.svg(chain[-1].state),
         "turns": [
             {
                 "reward": after.reward,
                 "observations": {a: o.whole for a, o in before.observations.items()},
                 "actions": {a: action.text for a, action in after.actions.items()},
                 **_critic_information(before),
-                **_plain_picture(task, after.state, name),
+                **_plain_picture(checked, after.state),
             }
             for before, after in itertools.pairwise(chain)
         ],
@@ -48,6 +47,6 @@ def _critic_information(node: Node[Any]) -> dict[str, str]:
     return {name: text for name, text in texts.items() if text}
 
 
-def _plain_picture(task: DecPOMDP[Any, Any], state: Any, item: str) -> dict[str, Any]:
-    picture = pictured(task, state, item)
+def _plain_picture(checked: CheckedTask, state: Any) -> dict[str, Any]:
+    picture = checked.picture(state)
     return {} if picture is None else {"picture": picture}

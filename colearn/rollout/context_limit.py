@@ -7,8 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from colearn.contract import Player
-from colearn.contract.task_errors import check_length
-from colearn.errors import ConfigError
+from colearn.errors import ConfigError, TaskError
 from colearn.types import Node, Observation
 
 
@@ -81,3 +80,13 @@ def _with(observation: Observation, nodes: Sequence[Node[Any]], node: Node[Any],
     not have it yet."""
     before = 0 if observation.fresh else context_tokens(nodes, node, seat)
     return before + len(observation.tokens)
+
+
+def check_length(agent: str, tokens: int, positions: int | None) -> None:
+    """Errors: TaskError if an observation of `tokens` tokens leaves no room for an answer within
+    the maximum length of the agent's model."""
+    if positions is not None and tokens >= positions:
+        raise TaskError(
+            f"task.observe: agent '{agent}' was given {tokens} tokens, and its model reads "
+            f"{positions}; show less, or name a model with a longer context"
+        )

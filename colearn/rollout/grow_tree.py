@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from colearn.contract import ActionRequest, Round, TokenAnswer
+from colearn.contract.checked_task import CheckedTask
 from colearn.types import Node, Outcome
 
 from .executors import Beside
 from .growth import Branch, Growth
-from .task_calls import transition
 
 Act = Callable[[ActionRequest], Awaitable[list[TokenAnswer]]]
 """Asynchronous function that answers a request, with one answer for each of the request's seeds."""
@@ -102,7 +102,10 @@ class _Branches:
 
     async def _step(self, at: Branch, planned: Sequence[Branch]) -> list[Branch]:
         """Execute joint actions."""
-        steps = [self.step(transition, *self.growth.step_arguments(child)) for child in planned]
+        steps = [
+            self.step(CheckedTask.transition, *self.growth.step_arguments(child))
+            for child in planned
+        ]
         outcomes: list[Outcome[Any]] = (
             [await steps[0]] if len(steps) == 1 else await asyncio.gather(*steps)
         )

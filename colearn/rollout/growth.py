@@ -19,35 +19,23 @@ from colearn.contract import (
     Credit,
     DecPOMDP,
     Player,
-    ProgramEpisodes,
-    ReadsActions,
     Rollout,
     Round,
     SampledAction,
     TokenAnswer,
 )
-from colearn.contract.optional import horizon_of
+from colearn.contract.checked_task import CheckedTask, item_name
 from colearn.contract.part_errors import calling_part
 from colearn.contract.seeding import Key, action_seed, derive_rng
-from colearn.contract.task_errors import item_name, placed
+from colearn.contract.task_results import validate_at_once, validate_earned
 from colearn.text.reasoning import without_reasoning
 from colearn.types import Node, Observation, Outcome, Tree
 
 from .context_limit import context_tokens, overlong, readable
 from .shapes import check_size
-from .task_calls import (
-    begin,
-    global_information,
-    measured,
-    observations,
-    prepared,
-    privileged,
-    sent,
-)
-from .validate import validate_at_once, validate_earned
 
-StepArguments = tuple[DecPOMDP[Any, Any], Any, dict[str, Any], tuple[Key, ...], str]
-"""Arguments of `transition`."""
+StepArguments = tuple[CheckedTask, Any, dict[str, Any], tuple[Key, ...]]
+"""Arguments of `CheckedTask.transition`."""
 Branch = tuple[Node[Any], Mapping[str, TokenAnswer]]
 """A node, and the last answer of each agent on the path to it, which has the agent's history."""
 
@@ -69,7 +57,7 @@ class Growth:
         member: int = 0,
     ) -> None:
         self.task, self.item, self.shape, self.credit = task, item, shape, credit
-        self.item_name = item_name(item)
+        self.checked = CheckedTask(task, item_name(item))
         self._prepared = item
         """The argument of the task's `reset`."""
         self.seats = {seat: players[name] for seat, name in cast.items()}
@@ -103,12 +91,12 @@ class Growth:
 
     def prepare(self) -> None:
         """Start the episode's program, if there is one, before the root is added."""
-        self._prepared = prepared(self.task, self.item, self.item_name)
+        self._prepared = self.checked.prepare(self.item)
 
     def start(self) -> list[Branch]:
         """Add the root. Returns the root unless the root is terminal."""
         rng = derive_rng(self.seed, "reset", self.episode)
-        state = begin(self.task, self._prepared, rng, self.item_name)
+        state = self.checked.reset(self._prepared, rng)
         root = Node(
             index=0, parent=None, path=(), state=state, observations={}, programs=self.programs
         )
@@ -216,15 +204,14 @@ class Growth:
         return children
 
     def step_arguments(self, child: Branch) -> StepArguments:
-        """Return the arguments with which `transition` executes a joint action. A program receives
-        the joint action at once."""
+        """Return the arguments with which `CheckedTask.transition` executes a joint action. A
+        program receives the joint action at once."""
         node, answers = child
         assert node.parent is not None, "the root has no joint action"
         parent = self.nodes[node.parent]
         actions = self._as_read(parent, {seat: answers[seat] for seat in node.actions})
         keys = (self.seed, "step", self.key, *node.path)
-        state = sent(self.task, parent.state, actions, self.item_name)
-        return self.task, state, actions, keys, self.item_name
+        return self.checked, self.checked.send(parent.state, actions), actions, keys
 
     def with_outcome(self, child: Branch, outcome: Outcome[Any]) -> Branch:
         """Return a child with the outcome of its joint action."""
@@ -292,8 +279,8 @@ class Growth:
         """End a chain at its last node, because a server has refused an agent's history as too
         long."""
         last = self.nodes[-1]
-        ProgramEpisodes.of(self.task).abandon(last.state)
-        final = measured(self.task, last.state, self.item_name)
+        self.checked.abandon(last.state)
+        final = self.checked.metrics(last.state)
         self.nodes[-1] = replace(
             last,
             observations={},
@@ -305,7 +292,7 @@ class Growth:
 
     def _missing(self, turn: int) -> int:
         """The number of missing turns of an episode that is truncated after `turn` turns."""
-        return max(1, horizon_of(self.task, self.item) - turn)
+        return max(1, self.checked.horizon_of(self.item) - turn)
 
     def tree(self) -> Tree[Any]:
         """Return the finished tree, with nodes ordered by turn and path."""
@@ -331,7 +318,7 @@ class Growth:
 
     def _as_read(self, at: Node[Any], answers: Mapping[str, TokenAnswer]) -> dict[str, Any]:
         """Convert a joint action to the form that the task's `step` receives."""
-        if not ReadsActions.of(self.task).reads_actions:
+        if not self.task.reads_actions:
             return {seat: without_reasoning(answer.action.text) for seat, answer in answers.items()}
         return {
             seat: SampledAction(
@@ -345,26 +332,26 @@ class Growth:
     ) -> Node[Any]:
         """Return an executed node with the observation of each acting agent. `answers` contains
         each agent's most recent answers."""
-        with placed(self.task, self.item_name):
+        with self.checked.placed():
             validate_earned(node.earned, node.turn)
         observed: dict[str, Observation] = {}
         if node.truncated or (not node.done and node.turn < self.task.horizon):
-            for seat, observation in observations(self.task, node.state, self.item_name).items():
+            for seat, observation in self.checked.observe(node.state).items():
                 last = None if observation.fresh else answers.get(seat)
                 before = None if last is None else last.action
-                with placed(self.task, self.item_name):
+                with self.checked.placed():
                     observed[seat] = self.seats[seat].read(observation, before)
-        info = global_information(self.task, node.state, self.item_name)
-        hidden = privileged(self.task, node.state, self.item_name)
-        with placed(self.task, self.item_name):
+        info = self.checked.global_info(node.state)
+        hidden = self.checked.privileged_info(node.state)
+        with self.checked.placed():
             ended_by = None if node.truncated else overlong(self.nodes, node, observed, self.seats)
         unanswered: dict[str, Observation] = {}
         if ended_by is not None or node.truncated:
             unanswered = readable(self.nodes, node, observed, self.seats)
             observed = {}
         if ended_by is not None and not cut:
-            ProgramEpisodes.of(self.task).abandon(node.state)
-        metrics = {} if observed else measured(self.task, node.state, self.item_name)
+            self.checked.abandon(node.state)
+        metrics = {} if observed else self.checked.metrics(node.state)
         return replace(
             node,
             observations=observed,

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from colearn.agents.language import Language
-from colearn.contract import ActionRequest, Round, Services, TokenAnswer
+from colearn.contract import ActionRequest, Round, TokenAnswer
+from colearn.contract.checked_task import CheckedTask
 from colearn.errors import TaskError
 from colearn.types import Outcome
 
@@ -19,7 +20,6 @@ from .counts import Counts
 from .event_loop import EventLoop
 from .growth import Branch, Growth, StepArguments
 from .idle import needs_main_thread, timed, waits
-from .task_calls import transition
 
 _Asked = tuple[int, Language, ActionRequest]
 """The number of a request among those of its turn, its player, and the request."""
@@ -66,7 +66,7 @@ class Lockstep:
                 growth.prepare()
             resumed = [growth.start() for growth in growths]
         turns = [_Turn(n, growths[n], at) for n, live in enumerate(resumed) for at in live]
-        at_once = all(Services.of(growth.task).steps_at_once for growth in growths)
+        at_once = all(growth.task.steps_at_once for growth in growths)
         with (
             ThreadPoolExecutor(STEPS_AT_ONCE, thread_name_prefix="step") as threads,
             EventLoop() as loop,
@@ -175,7 +175,7 @@ def _generated(batch: Sequence[_Asked]) -> list[list[TokenAnswer]]:
 class _Steps:
     """Executes the joint actions of a turn in `pool`, else in the calling thread. Once a step has
     been observed to wait, for example for a judge or a server, all steps run in `threads`, if the
-    task allows concurrent steps (`Services.steps_at_once`).
+    task allows concurrent steps (`DecPOMDP.steps_at_once`).
 
     Threads do not speed up a step that mainly computes. A step that sets an alarm needs the main
     thread, so threads are no longer used after the first step that sets an alarm. Outcomes do not
@@ -199,12 +199,12 @@ class _Steps:
                     if not needs_main_thread(error):
                         raise
                 self._threads = None
-            outcome, idle, seconds = timed(transition, arguments[len(outcomes)])
+            outcome, idle, seconds = timed(CheckedTask.transition, arguments[len(outcomes)])
             self._waits = waits(idle, seconds)
             outcomes.append(outcome)
         return outcomes
 
 
 def _together(pool: Executor, arguments: Sequence[StepArguments]) -> list[Outcome[Any]]:
-    calls = [pool.submit(transition, *each) for each in arguments]
+    calls = [pool.submit(CheckedTask.transition, *each) for each in arguments]
     return [call.result() for call in calls]

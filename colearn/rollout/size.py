@@ -7,17 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from colearn.contract import DecPOMDP, Rollout, horizon_of
-from colearn.contract.optional import ProgramEpisodes
+from colearn.contract import DecPOMDP, Rollout
+from colearn.contract.checked_task import CheckedTask, item_name
 from colearn.contract.part_errors import calling_part
 from colearn.contract.rollout import Round
 from colearn.contract.seeding import derive_rng
-from colearn.contract.task_errors import item_name
 from colearn.text.budget import exceeds, large_iteration
 from colearn.types import Node, Observation
 
 from .shapes import Aligned
-from .task_calls import begin, observations
 
 _READ = 16
 """Number of items whose horizons are read; some tasks generate items on demand."""
@@ -39,14 +37,15 @@ def largest_iteration(
 ) -> int | None:
     """Returns the number of joint actions of an iteration if no episode ends before its horizon.
     Returns None for tasks whose episodes are programs, which rarely reach the horizon."""
-    if ProgramEpisodes.of(task).program or not len(items):
+    if task.program or not len(items):
         return None
-    horizon = max(horizon_of(task, item) for item in items[: min(episodes, _READ)])
+    horizon = max(CheckedTask(task).horizon_of(item) for item in items[: min(episodes, _READ)])
     agents = tuple(task.agents)
     if not all(isinstance(tree, Aligned) for tree in _trees(shape, items[0], agents)):
-        name = item_name(items[0])  # the size of a node depends on who acts there
-        state = begin(task, items[0], derive_rng("size"), name)
-        agents = tuple(observations(task, state, name)) or agents
+        first = CheckedTask(
+            task, item_name(items[0])
+        )  # the size of a node depends on who acts there
+        agents = tuple(first.observe(first.reset(items[0], derive_rng("size")))) or agents
     return episodes * sum(
         joint_actions(tree, agents, horizon) for tree in _trees(shape, items[0], agents)
     )

@@ -10,21 +10,19 @@ import numpy as np
 from colearn.contract import (
     OWN_METRICS,
     DecPOMDP,
-    PrivilegedInfo,
-    RewardStructure,
-    horizon_of,
 )
+from colearn.contract.checked_task import check_frame
 from colearn.contract.seeding import derive_rng
-from colearn.contract.task_frame import check_frame
-from colearn.errors import TaskError, nearest
-from colearn.rollout.validate import (
+from colearn.contract.task_results import (
     validate_earned,
+    validate_horizon,
     validate_items,
     validate_metrics,
     validate_observation,
     validate_outcome,
     validate_text,
 )
+from colearn.errors import TaskError, nearest
 from colearn.text.names import name_problem
 from colearn.types import Observation, Outcome
 
@@ -134,13 +132,8 @@ class _Checker:
         self._check_info(state)
 
     def _horizon_of(self, item: Any) -> int:
-        horizon = self._pure("horizon_of", {"item": item}, lambda task: horizon_of(task, item))
-        if type(horizon) is not int or not 1 <= horizon <= self.task.horizon:
-            raise TaskError(
-                f"task.horizon_of: must be a whole number from 1 to task.horizon "
-                f"({self.task.horizon}), got {horizon!r}"
-            )
-        return horizon
+        horizon = self._pure("horizon_of", {"item": item}, lambda task: task.horizon_of(item))
+        return validate_horizon(horizon, self.task.horizon)
 
     def _observe(self, state: Any) -> dict[str, Observation | None]:
         agents = self.task.agents
@@ -185,7 +178,7 @@ class _Checker:
 
     def _check_late(self, outcome: Outcome[Any], turn: int) -> None:
         late = [key for key in outcome.earned if key[0] != turn]
-        if late and not RewardStructure.of(self.task).pays_later:
+        if late and not self.task.pays_later:
             raise TaskError(
                 f"task.step: pays {late[0]} at turn {turn}, and pays_later is False; set "
                 "pays_later = True on the task"
@@ -254,7 +247,7 @@ class _Checker:
         hidden = self._pure(
             "privileged_info",
             {"state": state},
-            lambda task: PrivilegedInfo.of(task).privileged_info(state),
+            lambda task: task.privileged_info(state),
         )
         validate_text(hidden, "privileged_info")
 
@@ -269,7 +262,7 @@ class _Checker:
         self.metric_names = set(metrics)
 
     def _check_reward(self, reward: float | None) -> None:
-        bounds = RewardStructure.of(self.task).reward_range
+        bounds = self.task.reward_range
         if reward is None or bounds is None:
             return
         low, high = bounds

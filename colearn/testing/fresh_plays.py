@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from colearn.config import build_task, load_config
-from colearn.contract import DecPOMDP, LegalActions
+from colearn.contract import DecPOMDP
 from colearn.contract.seeding import derive_rng
 from colearn.errors import TaskError
 from colearn.registry.own_code import find_in, folders
@@ -92,7 +92,7 @@ def plays(task: DecPOMDP[Any, Any]) -> list[Entry]:
                     seen = task.observe(state, agent)
                     record("observe", f"what '{agent}' sees {place}", seen)
                     if seen is not None:
-                        legal = LegalActions.of(task).legal_action(state, agent, rng)
+                        legal = task.legal_action(state, agent, rng)
                         actions[agent] = (
                             JUNK[int(rng.integers(len(JUNK)))] if legal is None else legal
                         )

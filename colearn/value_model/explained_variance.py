@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from colearn.contract import AgentValues, CounterfactualValues, Episodes
-from colearn.contract.task_errors import item_name
+from colearn.contract.checked_task import item_name
 from colearn.models.critic_folder import TurnWorth
 from colearn.statistics.scored import mean_scored
 

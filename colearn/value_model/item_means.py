@@ -17,8 +17,8 @@ from colearn.contract import (
     TokenValues,
     Values,
 )
+from colearn.contract.checked_task import item_name
 from colearn.contract.rows import Mark, Row
-from colearn.contract.task_errors import item_name
 from colearn.types import Tree
 
 from .explained_variance import pairs

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from colearn.contract import DecPOMDP, Drawable, RewardStructure
+from colearn.contract import DecPOMDP
 from colearn.contract.picture import Picture
 from colearn.types import Observation, Outcome
 
@@ -19,7 +19,7 @@ Item = TypeVar("Item")
 State = TypeVar("State", bound=WorkflowState[Any])
 
 
-class RecordedTask(DecPOMDP[Item, State], Drawable, RewardStructure):
+class RecordedTask(DecPOMDP[Item, State]):
     """A program that calls roles, as a Dec-POMDP; `_advance` executes the program."""
 
     measures: tuple[str, ...] = ()

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from colearn.contract import Headline, LegalActions
+from colearn.contract import Headline
 from colearn.errors import ConfigError, nearest
 from colearn.sandbox import Limits, choose_mechanism
 from colearn.workflow import Answer, Team, Tool, ToolError, Workflow, WorkflowState
@@ -23,7 +23,7 @@ BAD_FORMAT = -1.0
 Problem = HumanEvalProblem | StepProblem
 
 
-class ReflectiveVerification(Workflow[Problem], LegalActions):
+class ReflectiveVerification(Workflow[Problem]):
     """A team of a planner, a coder and a reflector writes programs; a verifier tests the programs.
 
     An episode has up to three rounds. In round i, the planner and the coder answer, the verifier

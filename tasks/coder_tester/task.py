@@ -10,10 +10,7 @@ import numpy as np
 
 from colearn.contract import (
     DecPOMDP,
-    Drawable,
     Headline,
-    LegalActions,
-    RewardStructure,
     joint_observations,
 )
 from colearn.errors import ConfigError, nearest
@@ -51,7 +48,7 @@ class CodeState:
 
 
 @dataclass(kw_only=True, eq=False)
-class CoderTester(DecPOMDP[ProgrammingProblem, CodeState], Drawable, LegalActions, RewardStructure):
+class CoderTester(DecPOMDP[ProgrammingProblem, CodeState]):
     """One agent writes programs and another writes unit tests, for at most T turns (B.2).
 
     In each turn `coder` writes a program and `tester` writes one unit test. The episode ends when

@@ -14,11 +14,7 @@ import numpy as np
 
 from colearn.contract import (
     DecPOMDP,
-    Drawable,
     Headline,
-    LegalActions,
-    PlayedAlone,
-    RewardStructure,
 )
 from colearn.errors import ConfigError, nearest
 from colearn.types import Outcome
@@ -47,13 +43,7 @@ class CoopHumanEvalState:
     """The raw reward of the last turn, before the shift."""
 
 
-class CoopHumanEval(
-    DecPOMDP[HumanEvalProblem, CoopHumanEvalState],
-    Drawable,
-    LegalActions,
-    PlayedAlone,
-    RewardStructure,
-):
+class CoopHumanEval(DecPOMDP[HumanEvalProblem, CoopHumanEvalState]):
     """Two agents write a helper function and the function that the problem asks for.
 
     The agent `aux` writes a helper function named `aux`, and the agent `main` writes the requested

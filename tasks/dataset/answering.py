@@ -9,7 +9,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
-from colearn.contract import DecPOMDP, LegalActions, SampledAction
+from colearn.contract import DecPOMDP, SampledAction
 from colearn.errors import ConfigError
 from colearn.types import Observation, Outcome
 
@@ -61,7 +61,7 @@ class AnsweringState(Generic[Item]):
     metrics: Mapping[str, float | None] = field(default_factory=dict)
 
 
-class Answering(DecPOMDP[Item, AnsweringState[Item]], LegalActions, Generic[Item]):
+class Answering(DecPOMDP[Item, AnsweringState[Item]], Generic[Item]):
     """A task for one agent or a team of `Seats`; the answer of the agent `self.answer` is the
     completion."""
 

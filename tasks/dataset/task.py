@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from colearn.config import Named, build_part
-from colearn.contract import ReadsActions, RewardStructure, Services
 from colearn.contract.held_out import hold_out, note_overlap
 from colearn.contract.reward import RewardFunction
 from colearn.errors import ConfigError, TaskError
@@ -42,7 +41,7 @@ class DataItem:
         return self.where
 
 
-class Dataset(Answering[DataItem], ReadsActions, RewardStructure, Services):
+class Dataset(Answering[DataItem]):
     """One agent or a team answers the prompts in the rows of a file or of a hub data set.
 
     path: a `.jsonl`, `.json`, `.csv` or `.parquet` file, or a hub name, with `subset` and `split`.

@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from colearn.contract import Headline, LegalActions, PrivilegedInfo
+from colearn.contract import Headline
 from colearn.contract.held_out import separate
 from colearn.errors import ConfigError, nearest
 from colearn.workflow import Team, Workflow, WorkflowState
@@ -42,7 +42,7 @@ def tested_on(data: str, train: Sequence[Item], world: World) -> dict[str, Seque
     return dict(splits)
 
 
-class AnswerTeam(Workflow[Item], LegalActions, PrivilegedInfo):
+class AnswerTeam(Workflow[Item]):
     """Base class of teams whose roles discuss one problem; a right last answer pays the team 1.
 
     - `subject`: the kind of answer. 'math': a number after `####` or in a `\\boxed{}`, compared

@@ -10,11 +10,8 @@ from numpy.typing import NDArray
 
 from colearn.contract import (
     DecPOMDP,
-    FiniteTask,
+    FiniteProblem,
     Headline,
-    LegalActions,
-    PrivilegedInfo,
-    RewardStructure,
 )
 from colearn.errors import ConfigError, nearest
 from colearn.tabular.reader import read_dpomdp
@@ -60,9 +57,7 @@ class PlayState:
     """The last turn's reward, unscaled."""
 
 
-class TextDecPOMDP(
-    DecPOMDP[Problem, PlayState], FiniteTask, LegalActions, PrivilegedInfo, RewardStructure
-):
+class TextDecPOMDP(DecPOMDP[Problem, PlayState]):
     """A Dec-POMDP with finitely many states, whose actions and observations are words.
 
     Every agent acts at every turn. The reward of a turn is R(s, a, s', o), where s' and o are drawn
@@ -179,6 +174,10 @@ class TextDecPOMDP(
     def privileged_info(self, state: PlayState) -> str:
         """The hidden state."""
         return f"state {self.model.states[state.hidden]}"
+
+    def finite_problem(self) -> FiniteProblem:
+        """The task itself."""
+        return self
 
     def action_words(self, agent: str) -> tuple[str, ...]:
         """The agent's legal replies, in the order of the model's actions."""

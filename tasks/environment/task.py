@@ -20,7 +20,7 @@ from colearn.client.protocol.tool_call_text import (
     read_calls,
     write_response,
 )
-from colearn.contract import DecPOMDP, LegalActions, Services
+from colearn.contract import DecPOMDP
 from colearn.contract.held_out import hold_out, row_key
 from colearn.errors import ConfigError
 from colearn.registry.given import settled
@@ -73,7 +73,7 @@ class EnvironmentState:
     reward: float | None = 0.0
 
 
-class Environment(DecPOMDP[EnvironmentItem, EnvironmentState], LegalActions, Services):
+class Environment(DecPOMDP[EnvironmentItem, EnvironmentState]):
     """One agent plays an environment with TRL's `environment_factory` interface.
 
     factory: `module:Class`, a class that is called without arguments. The method `reset(**row)`

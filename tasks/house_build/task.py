@@ -12,7 +12,7 @@ from typing import Literal
 
 import numpy as np
 
-from colearn.contract import DecPOMDP, Drawable, LegalActions, RewardStructure
+from colearn.contract import DecPOMDP
 from colearn.contract.picture import Picture
 from colearn.errors import ConfigError, nearest
 from colearn.types import Outcome
@@ -46,7 +46,7 @@ class HouseBuildState:
     """Number of lines of the last turn that were not valid commands, over all agents."""
 
 
-class HouseBuild(DecPOMDP[House, HouseBuildState], Drawable, LegalActions, RewardStructure):
+class HouseBuild(DecPOMDP[House, HouseBuildState]):
     """Agents build a house of several kinds of blocks together and fight off spiders.
 
     Every turn starts from an empty world, with all spiders alive and all players in full health,

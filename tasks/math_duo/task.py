@@ -10,10 +10,7 @@ import numpy as np
 
 from colearn.contract import (
     DecPOMDP,
-    Drawable,
     Headline,
-    LegalActions,
-    RewardStructure,
     joint_observations,
 )
 from colearn.errors import ConfigError, nearest
@@ -64,7 +61,7 @@ class MathState:
     matched: int = 0
 
 
-class MathDuo(DecPOMDP[MathProblem, MathState], Drawable, LegalActions, RewardStructure):
+class MathDuo(DecPOMDP[MathProblem, MathState]):
     """`reasoner` and `tool` answer until their numbers agree, for at most T turns (B.1).
 
     The team's total reward is 1 if the final answer is right by NumEq (1e-6). The final answer is

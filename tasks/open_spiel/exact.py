@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from colearn.contract.optional import Decision
+from colearn.contract import Decision
 from colearn.errors import ConfigError
 
 from .games import load

@@ -9,17 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from colearn.contract import (
-    DecPOMDP,
-    Drawable,
-    Headline,
-    ItemHorizons,
-    LegalActions,
-    PrivilegedInfo,
-    QueriedTask,
-    RewardStructure,
-)
-from colearn.contract.optional import Decision
+from colearn.contract import Decision, DecPOMDP, EnumeratedGame, Headline
 from colearn.contract.picture import Picture
 from colearn.errors import ConfigError, nearest
 from colearn.types import Observation, Outcome
@@ -55,15 +45,7 @@ class GameState:
         return any(self.faults) or bool(position(self.game.name, self.moves).is_terminal())
 
 
-class OpenSpiel(
-    DecPOMDP[Game, GameState],
-    Drawable,
-    QueriedTask,
-    ItemHorizons,
-    LegalActions,
-    PrivilegedInfo,
-    RewardStructure,
-):
+class OpenSpiel(DecPOMDP[Game, GameState]):
     """Games of OpenSpiel in words; agents are `player_0`, `player_1`, ... in the game's order.
 
     At its first turn, a player reads the rules and its situation; at later turns, it reads only new
@@ -233,6 +215,10 @@ class OpenSpiel(
     def said(self, word: str) -> str:
         """Formats a word of the phrasing as a reply."""
         return f"<answer>{word}</answer>" if self.prompt == "full" else word
+
+    def enumerated_game(self) -> EnumeratedGame:
+        """The task itself."""
+        return self
 
     def decisions(self, agent: str) -> Sequence[Decision]:
         """Every decision of the player in the only game of 'train'.

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from colearn.contract import DecPOMDP, LegalActions
+from colearn.contract import DecPOMDP
 from colearn.errors import ConfigError, TaskError
 from colearn.text.reasoning import without_reasoning
 from colearn.types import Observation, Outcome
@@ -57,7 +57,7 @@ class ServedState:
     """Whether the server has paid a number for an action."""
 
 
-class OpenEnv(DecPOMDP[EnvironmentServer, ServedState], LegalActions):
+class OpenEnv(DecPOMDP[EnvironmentServer, ServedState]):
     """One agent plays an environment behind an OpenEnv server, over HTTP.
 
     url: address of the server, such as `http://127.0.0.1:8000`. Each live episode is a session with

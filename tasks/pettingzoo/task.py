@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from colearn.contract import DecPOMDP, LegalActions, RewardStructure
+from colearn.contract import DecPOMDP
 from colearn.errors import ConfigError, TaskError, reason_of, required
 from colearn.text.reasoning import without_reasoning
 from colearn.types import Outcome
@@ -46,7 +46,7 @@ class ZooState:
     invalid: bool = False
 
 
-class PettingZoo(DecPOMDP[ZooItem, ZooState], LegalActions, RewardStructure):
+class PettingZoo(DecPOMDP[ZooItem, ZooState]):
     """The task plays an AEC or parallel environment of PettingZoo that has discrete actions.
 
     The task's agents are the environment's agents. In an AEC environment, one agent acts at a time;

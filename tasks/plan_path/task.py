@@ -8,7 +8,6 @@ from functools import lru_cache
 
 import numpy as np
 
-from colearn.contract import Drawable
 from colearn.contract.picture import Cell as Drawn
 from colearn.contract.picture import Panel, Picture
 from colearn.errors import ConfigError
@@ -31,7 +30,7 @@ Position: {at}. Goal: {goal}."""
 
 
 @dataclass(kw_only=True, eq=False)
-class PlanPath(ToolTeam[Map, Cell, Moves], Drawable):
+class PlanPath(ToolTeam[Map, Cell, Moves]):
     """Reach the goal of a map within T turns (B.4); an answer is a list of moves.
 
     At the goal, the team earns 1. Elsewhere, it earns max(0, decrease in Manhattan distance to the

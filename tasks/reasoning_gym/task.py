@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from colearn.contract import PrivilegedInfo, RewardStructure
 from colearn.contract.seeding import derive_seed
 from colearn.errors import ConfigError
 
@@ -36,7 +35,7 @@ class GymItem:
         return f"entry {self.number}"
 
 
-class ReasoningGym(Answering[GymItem], PrivilegedInfo, RewardStructure):
+class ReasoningGym(Answering[GymItem]):
     """One agent or a team answers the questions of one of reasoning-gym's data sets.
 
     data: name of the data set, such as `chain_sum`.

@@ -9,8 +9,8 @@ from itertools import islice
 from math import isfinite
 from typing import Any
 
+from colearn.contract.checked_task import calling
 from colearn.contract.reward import PromptOrText, RewardFunction
-from colearn.contract.task_errors import calling
 from colearn.errors import TaskError
 from colearn.registry.given import given, is_given
 from colearn.registry.own_code import check_function, own_function

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from colearn.contract import Headline, LegalActions, PrivilegedInfo
+from colearn.contract import Headline
 from colearn.errors import ConfigError, nearest
 from colearn.workflow import Answer, Team, Tool, ToolError, Workflow, WorkflowState
 from colearn.workflow.qa import BM25, Dense, Passage, Passages, Retriever, accuracy, exact_match, f1
@@ -24,7 +24,7 @@ MOST_QUERIES = 4
 """Maximum number of queries; further ones are penalised (MHGPO, App. B) and not searched."""
 
 
-class SearchTeam(Workflow[Question], LegalActions, PrivilegedInfo):
+class SearchTeam(Workflow[Question]):
     """A team of several roles that answers questions from a corpus.
 
     The metric `recall` is the share of supporting passages that the team found.

@@ -8,7 +8,6 @@ from functools import lru_cache
 
 import numpy as np
 
-from colearn.contract import Drawable
 from colearn.contract.picture import Cell as Drawn
 from colearn.contract.picture import Panel, Picture
 from colearn.errors import ConfigError
@@ -40,7 +39,7 @@ Player: {player}. Boxes: {boxes}. Goals: {goals}."""
 
 
 @dataclass(kw_only=True, eq=False)
-class Sokoban(ToolTeam[Room, Board, Moves], Drawable):
+class Sokoban(ToolTeam[Room, Board, Moves]):
     """Push all boxes onto goals within T turns (B.5); an answer is a list of moves.
 
     The team earns the share of boxes on goals at the end of each turn. Local rewards:

@@ -12,7 +12,7 @@ from typing import Literal
 
 import numpy as np
 
-from colearn.contract import DecPOMDP, Drawable, LegalActions, RewardStructure
+from colearn.contract import DecPOMDP
 from colearn.contract.picture import Picture
 from colearn.errors import ConfigError, nearest
 from colearn.types import Outcome
@@ -63,7 +63,7 @@ class StrBuildState:
     """Number of lines of the last turn that were not valid commands, over all agents."""
 
 
-class StrBuild(DecPOMDP[StringItem, StrBuildState], Drawable, LegalActions, RewardStructure):
+class StrBuild(DecPOMDP[StringItem, StrBuildState]):
     """Agents build a string from blocks so that no two neighbouring blocks share a texture.
 
     Every turn starts from an empty world, and only the commands of this turn count. Commands run

@@ -9,7 +9,6 @@ from math import isqrt
 
 import numpy as np
 
-from colearn.contract import Drawable
 from colearn.contract.picture import Cell, Mark, Panel, Picture
 from colearn.errors import ConfigError
 from colearn.text.reasoning import without_reasoning
@@ -35,7 +34,7 @@ class SudokuItem:
 
 
 @dataclass(kw_only=True, eq=False)
-class Sudoku(ToolTeam[SudokuItem, Grid, Fills], Drawable):
+class Sudoku(ToolTeam[SudokuItem, Grid, Fills]):
     """Fill the blanks of a puzzle that has one solution, within T turns (B.3).
 
     The team earns 1 for a complete legal grid. Local rewards:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from colearn.contract import DecPOMDP, LegalActions, RewardStructure
+from colearn.contract import DecPOMDP
 from colearn.errors import ConfigError
 from colearn.text.notes import note_once
 from colearn.text.reasoning import without_reasoning
@@ -41,7 +41,7 @@ class ArenaState:
     actions: tuple[str, ...] = ()
 
 
-class TextArena(DecPOMDP[ArenaGame, ArenaState], LegalActions, RewardStructure):
+class TextArena(DecPOMDP[ArenaGame, ArenaState]):
     """A game of TextArena by its id; agents are `player_0`, `player_1`, ...
 
     The player to move reads the messages since its last action (at first the rules) and answers

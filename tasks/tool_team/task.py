@@ -9,7 +9,7 @@ from typing import Generic, Literal
 
 import numpy as np
 
-from colearn.contract import DecPOMDP, Headline, LegalActions, RewardStructure, joint_observations
+from colearn.contract import DecPOMDP, Headline, joint_observations
 from colearn.errors import ConfigError, nearest
 from colearn.sandbox import Limits, run_program
 from colearn.text.reasoning import without_reasoning
@@ -25,12 +25,7 @@ _SHOWN = 2000
 
 
 @dataclass(kw_only=True, eq=False)
-class ToolTeam(
-    DecPOMDP[Item, TeamState[Item, World, Answer]],
-    LegalActions,
-    RewardStructure,
-    Generic[Item, World, Answer],
-):
+class ToolTeam(DecPOMDP[Item, TeamState[Item, World, Answer]], Generic[Item, World, Answer]):
     """Base class of games in which one agent proposes an answer and another agent decides.
 
     The agent `tool` writes a program whose output proposes an answer. The agent `plan` sees the

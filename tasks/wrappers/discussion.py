@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from colearn.contract import DecPOMDP, ProgramEpisodes, joint_observations, text_of
+from colearn.contract import DecPOMDP, joint_observations, text_of
 from colearn.types import Observation, Outcome
 
 from .quote import with_outputs
@@ -72,7 +72,7 @@ class Discussion(Wrapper[Item, State, DiscussionState[State]]):
         """Forwarded to the task, except in a round of drafts."""
         if self.drafts and not state.outputs:
             return state
-        return replace(state, inner=ProgramEpisodes.of(self.inner).send(state.inner, actions))
+        return replace(state, inner=self.inner.send(state.inner, actions))
 
     def step(
         self, state: DiscussionState[State], actions: Mapping[str, str], rng: np.random.Generator

@@ -10,10 +10,7 @@ import numpy as np
 
 from colearn.contract import (
     DecPOMDP,
-    LegalActions,
     Listener,
-    PlayedAlone,
-    ProgramEpisodes,
     joint_observations,
     text_of,
 )
@@ -51,9 +48,7 @@ class Single(Wrapper[Item, State, SingleState[State]]):
     """
 
     def __init__(self, inner: DecPOMDP[Item, State]) -> None:
-        super().__init__(
-            inner if len(inner.agents) == 1 else PlayedAlone.of(inner).alone() or inner
-        )
+        super().__init__(inner if len(inner.agents) == 1 else inner.alone() or inner)
         if len(inner.agents) > 1:
             self.agents = (SOLO,)
             if "team" not in self.pays:
@@ -83,7 +78,7 @@ class Single(Wrapper[Item, State, SingleState[State]]):
         """Forwarded to the task for a team of one; for a larger team, `step` divides the answer."""
         if len(self.inner.agents) > 1:
             return state
-        return replace(state, inner=ProgramEpisodes.of(self.inner).send(state.inner, actions))
+        return replace(state, inner=self.inner.send(state.inner, actions))
 
     def step(
         self, state: SingleState[State], actions: Mapping[str, str], rng: np.random.Generator
@@ -116,7 +111,7 @@ class Single(Wrapper[Item, State, SingleState[State]]):
             return super().legal_action(state, agent, rng)
         parts = []
         for name in joint_observations(self.inner, state.inner):
-            action = LegalActions.of(self.inner).legal_action(state.inner, name, rng)
+            action = self.inner.legal_action(state.inner, name, rng)
             if action is None:
                 return None
             parts.append(f"{_line(name)}\n{action}")

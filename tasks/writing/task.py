@@ -12,7 +12,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from colearn.contract import DecPOMDP, Headline, LegalActions, RewardStructure
+from colearn.contract import DecPOMDP, Headline
 from colearn.errors import ConfigError, nearest
 from colearn.text.reasoning import without_reasoning
 from colearn.types import Outcome
@@ -46,7 +46,7 @@ class WritingState:
     parts: ScoreParts | None = None
 
 
-class WritingTask(DecPOMDP[WritingItem, WritingState], LegalActions, RewardStructure):
+class WritingTask(DecPOMDP[WritingItem, WritingState]):
     """Two agents write about one text at the same time; `agents[0]` writes the first answer.
 
     Errors: ConfigError from the constructor, one line that names the setting; MissingExtra if

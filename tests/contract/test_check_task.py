@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pytest
 
-from colearn.contract import DecPOMDP, Headline, ItemHorizons, RewardStructure
+from colearn.contract import DecPOMDP, Headline
 from colearn.errors import ColearnError, ConfigError, MissingExtra, TaskError
 from colearn.registry import load, names, task_class
 from colearn.tasks.str_build import StrBuild
@@ -27,7 +27,7 @@ def registered(name):
 @pytest.mark.parametrize("name", COMPLETE_TASKS)
 def test_every_registered_task_passes_as_it_is_and_in_every_wrapper(name, wrapper):
     task = registered(name)
-    if wrapper == "single" and "team" not in RewardStructure.of(task).pays:
+    if wrapper == "single" and "team" not in task.pays:
         with pytest.raises(ConfigError, match=r"^wrapper: single plays for the team"):
             load("wrappers", wrapper).wrap(task)
         return
@@ -55,7 +55,7 @@ class Sum:
     said: int = 0
 
 
-class Good(DecPOMDP[int, Sum], RewardStructure):
+class Good(DecPOMDP[int, Sum]):
     """Say as many letters as the goal; both agents act at each turn."""
 
     agents = ("a", "b")
@@ -311,12 +311,12 @@ class EndlessMetrics(Good):
         return {"said": float("inf")}
 
 
-class TooShort(Good, ItemHorizons):
+class TooShort(Good):
     def horizon_of(self, item):
         return 1
 
 
-class TooLong(Good, ItemHorizons):
+class TooLong(Good):
     def horizon_of(self, item):
         return 3
 
@@ -367,7 +367,7 @@ BROKEN = {
 }
 
 
-class Even(Good, ItemHorizons):
+class Even(Good):
     """An item is over at half of the horizon."""
 
     def step(self, state, actions, rng):

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from colearn.contract import LegalActions, PrivilegedInfo, joint_observations
+from colearn.contract import joint_observations
 from colearn.contract.seeding import derive_rng
 from colearn.critic.centralized import TEAM, Centralized
 from colearn.critic.decentralized import Decentralized
@@ -35,7 +35,7 @@ def episode(task, item, number, said):
                 actions={a: Action(text, (0,)) for a, text in actions.items()},
                 done=done,
                 global_info=task.global_info(state),
-                privileged_info=PrivilegedInfo.of(task).privileged_info(state),
+                privileged_info=task.privileged_info(state),
             )
         )
         if over:
@@ -54,7 +54,7 @@ def clumsy(task, tokenizer):
 
     def said(state, agent, rng):
         if rng.random() < 0.8:
-            return LegalActions.of(task).legal_action(state, agent, rng) or ""
+            return task.legal_action(state, agent, rng) or ""
         return tokenizer.decode(rng.choice(words, size=4).tolist())
 
     return said

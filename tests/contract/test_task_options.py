@@ -1,25 +1,19 @@
-"""A task offers what its class inherits; a member of an optional interface is never unread."""
+"""A task has five abstract methods; everything else is an option with a neutral default."""
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pytest
 
-from colearn.config import build_task, load_config, resolve
-from colearn.contract import (
-    DecPOMDP,
-    Drawable,
-    LegalActions,
-    PrivilegedInfo,
-    ProgramEpisodes,
-    RewardStructure,
-    Services,
-    horizon_of,
-)
-from colearn.contract.optional import OPTIONS
-from colearn.errors import ConfigError, TaskError
+from colearn.config import load_config, resolve
+from colearn.contract import DecPOMDP
+from colearn.contract.checked_task import CheckedTask, check_frame, item_name
+from colearn.errors import TaskError
+from colearn.tasks.wrappers import Wrapper
 from colearn.testing import check_task
 from colearn.types import Outcome
 
@@ -51,39 +45,85 @@ class Plain(DecPOMDP[int, Turn]):
         return {}
 
 
-def test_a_task_without_interfaces_gives_neutral_answers():
+REQUIRED = {"items", "reset", "observe", "step", "metrics"}
+OPTIONS = {name for name in vars(DecPOMDP) if not name.startswith("_")} - REQUIRED - {"headline"}
+
+
+def test_the_author_of_a_task_writes_five_methods():
+    assert DecPOMDP.__abstractmethods__ == REQUIRED
+
+
+def test_a_task_without_options_gives_neutral_answers():
     task, state = Plain(), Turn()
-    assert Drawable.of(task).render(state) is None
-    assert LegalActions.of(task).legal_action(state, "a", RNG) is None
-    assert PrivilegedInfo.of(task).privileged_info(state) == ""
-    assert RewardStructure.of(task).pays == {"team"}
-    assert not ProgramEpisodes.of(task).program
-    assert Services.of(task).costs() == {}
-    assert horizon_of(task, 0) == 3
+    assert task.render(state) is task.picture(state) is task.svg(state) is None
+    assert task.legal_action(state, "a", RNG) is task.action_words("a") is None
+    assert task.global_info(state) == task.privileged_info(state) == ""
+    assert task.pays == {"team"} and not task.pays_later
+    assert task.optimum is task.reward_range is task.exact_headline is None
+    assert not (task.program or task.steps_here or task.steps_at_once or task.reads_actions)
+    assert task.prepare(0) == 0 and task.send(state, {}) == state
+    assert task.listener(state, "a") is task.alone() is None
+    assert task.finite_problem() is task.enumerated_game() is None
+    assert task.costs() == {}
+    assert task.horizon_of(0) == 3
 
 
-@pytest.mark.parametrize(
-    ("member", "interface"),
-    [
-        ("render", "Drawable"),
-        ("exact_headline", "ExactlyMeasured"),
-        ("horizon_of", "ItemHorizons"),
-        ("legal_action", "LegalActions"),
-        ("alone", "PlayedAlone"),
-        ("privileged_info", "PrivilegedInfo"),
-        ("listener", "ProgramEpisodes"),
-        ("reads_actions", "ReadsActions"),
-        ("pays", "RewardStructure"),
-        ("costs", "Services"),
-    ],
-)
-def test_a_member_without_its_interface_is_one_line_at_the_class(member, interface):
-    with pytest.raises(TaskError) as raised:
-        type("Mine", (Plain,), {member: lambda self: None})
-    assert str(raised.value) == (
-        f"task.{member}: Mine has it without its interface, so nobody would read it; add "
-        f"colearn.contract.{interface} to the bases of Mine, or rename it"
-    )
+def test_every_option_is_documented():
+    source = inspect.getsource(DecPOMDP)
+    for name in OPTIONS:
+        value = vars(DecPOMDP).get(name)
+        if callable(value):
+            assert value.__doc__, name
+        else:
+            after = source.split(f"\n    {name}: ")[1].splitlines()[1]
+            assert after.strip().startswith('"""'), name
+        assert name in DecPOMDP.__doc__, name
+
+
+OF_THE_TASK_ITSELF = {
+    "action_words",
+    "alone",
+    "enumerated_game",
+    "exact_headline",
+    "finite_problem",
+    "optimum",
+    "send",
+}
+"""Options that describe the task's own observations and joint actions."""
+
+
+class Holder(NamedTuple):
+    """A wrapper's state."""
+
+    inner: str
+
+
+class Same(Wrapper):
+    reset = observe = step = None
+
+
+@pytest.mark.parametrize("name", sorted(OPTIONS - OF_THE_TASK_ITSELF))
+def test_a_wrapper_forwards_every_option(name):
+    default = vars(DecPOMDP)[name]
+    inner, calls = Plain(), []
+    if not callable(default):
+        setattr(inner, name, f"the task's {name}")
+        assert getattr(Same(inner), name) == f"the task's {name}"
+        return
+    setattr(inner, name, lambda *given: calls.append(given) or f"the task's {name}")
+    arguments = {"legal_action": ("a", RNG), "listener": ("a",)}.get(name, ())
+    if "item" in inspect.signature(default).parameters:
+        arguments = ("item",)
+    elif "state" in inspect.signature(default).parameters:
+        arguments = (Holder("inner"), *arguments)
+    told = getattr(Same(inner), name)(*arguments)
+    assert told == f"the task's {name}" or default.__annotations__["return"] == "None"
+    assert calls == [tuple("inner" if isinstance(a, Holder) else a for a in arguments)]
+
+
+@pytest.mark.parametrize("name", sorted(OF_THE_TASK_ITSELF))
+def test_a_wrapper_does_not_forward_what_describes_the_task_alone(name):
+    assert name not in vars(Wrapper)
 
 
 class SetsInConstructor(Plain):
@@ -91,58 +131,67 @@ class SetsInConstructor(Plain):
         self.pays = frozenset({"local"})
 
 
-UNREAD = r"^task\.pays: SetsInConstructor has it without .* colearn\.contract\.RewardStructure"
+def test_an_option_may_be_set_in_the_constructor():
+    check_frame(SetsInConstructor())
+    check_task(SetsInConstructor())
 
 
-def test_an_attribute_of_the_instance_is_found_by_the_check():
-    with pytest.raises(TaskError, match=UNREAD):
-        check_task(SetsInConstructor())
-
-
-def test_an_attribute_of_the_instance_is_found_by_whoever_reads_the_interface():
-    with pytest.raises(TaskError, match=UNREAD):
-        RewardStructure.of(SetsInConstructor())
-
-
-def test_an_attribute_of_the_instance_is_found_before_a_run():
+@pytest.mark.parametrize("value", ["team", frozenset(), {"players"}, None])
+def test_kinds_of_reward_that_do_not_exist_are_one_line_before_a_run(value):
+    task = Plain()
+    task.pays = value
     config = load_config({"task": {"name": "any"}, "models": {}})
-    with pytest.raises(TaskError, match=UNREAD):
-        resolve(config, task=SetsInConstructor())
+    with pytest.raises(TaskError, match=r"^task\.pays: must be a frozenset of 'team', 'local'"):
+        resolve(config, task=task)
 
 
-def test_one_of_several_abstract_methods_may_be_a_method_of_the_tasks_own():
-    class Judged(Plain):
-        def judge(self):
-            return "mine"
-
-    assert Judged().judge() == "mine"
+class Faulty(Plain):
+    """Each of its options raises an exception."""
 
 
-def test_exact_measures_without_their_interface_are_one_line():
-    with pytest.raises(TaskError, match=r"^task\.decisions: .* colearn\.contract\.QueriedTask"):
-        type("Mine", (Plain,), {"decisions": lambda self: (), "judge": lambda self: {}})
+CALLS = {
+    "prepare": (0,),
+    "listener": (Turn(), "a"),
+    "send": (Turn(), {}),
+    "abandon": (Turn(),),
+    "global_info": (Turn(),),
+    "privileged_info": (Turn(),),
+    "legal_action": (Turn(), "a", RNG),
+    "render": (Turn(),),
+    "svg": (Turn(),),
+    "picture": (Turn(),),
+    "horizon_of": (7,),
+    "metrics": (Turn(),),
+}
 
 
-def test_a_class_of_a_config_that_leaves_its_interface_out_is_one_line(tmp_path, monkeypatch):
-    (tmp_path / "unread_task.py").write_text(
-        "from colearn.contract import DecPOMDP\n"
-        "class Mine(DecPOMDP):\n    def render(self, state): return ''\n"
+@pytest.mark.parametrize("method", CALLS)
+def test_an_exception_in_an_option_is_one_line_with_the_method_and_the_item(method):
+    def fails(*_):
+        raise ValueError("out of order")
+
+    task = Faulty()
+    setattr(task, method, fails)
+    with pytest.raises(TaskError) as raised:
+        getattr(CheckedTask(task, item_name(7)), method)(*CALLS[method])
+    told = str(raised.value)
+    assert told.startswith(f"task.{method}: raised ValueError: out of order (")
+    assert told.endswith("fix it there; in Faulty, item '7'")
+
+
+@pytest.mark.parametrize("turns", [0, 4, 2.0, True, None])
+def test_a_horizon_of_an_item_outside_of_the_tasks_is_one_line(turns):
+    task = Plain()
+    task.horizon_of = lambda item: turns
+    with pytest.raises(TaskError) as raised:
+        CheckedTask(task).horizon_of("x")
+    assert str(raised.value) == (
+        f"task.horizon_of: must be a whole number from 1 to task.horizon (3), got {turns!r}; in "
+        "Plain, item 'x'"
     )
-    monkeypatch.syspath_prepend(tmp_path)
-    config = load_config({"task": {"name": "unread_task:Mine"}, "models": {}})
-    with pytest.raises((ConfigError, TaskError), match=r"colearn\.contract\.Drawable") as raised:
-        build_task(config)
-    assert "\n" not in str(raised.value)
 
 
-def test_every_interface_is_one_that_the_check_knows():
-    def below(kind):
-        return {kind, *(each for child in kind.__subclasses__() for each in below(child))}
-
-    interfaces = {
-        kind
-        for base in OPTIONS[0].__mro__[1].__subclasses__()
-        for kind in below(base)
-        if kind.__module__.startswith("colearn.contract.optional")
-    }
-    assert interfaces == set(OPTIONS)
+def test_a_horizon_of_numpy_is_a_number():
+    task = Plain()
+    task.horizon_of = lambda item: np.int64(2)
+    assert CheckedTask(task).horizon_of("x") == 2

@@ -14,7 +14,7 @@ from colearn import registry
 from colearn.advantage.gae import GAE
 from colearn.advantage.group_baseline import GroupMean
 from colearn.config import Config, load_config
-from colearn.contract import Advantage, Algorithm, Critic, DecPOMDP, LegalActions, Parts
+from colearn.contract import Advantage, Algorithm, Critic, DecPOMDP, Parts
 from colearn.credit.shared_reward import SharedReward
 from colearn.critic.centralized import Centralized
 from colearn.errors import ConfigError
@@ -54,7 +54,7 @@ class Grouped(_Shared):
     critic: Critic | None = None
 
 
-class Task(DecPOMDP[int, int], LegalActions):
+class Task(DecPOMDP[int, int]):
     """One turn in which any text will do."""
 
     agents = ("left", "right")

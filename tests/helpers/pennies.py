@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from colearn.contract import DecPOMDP, LegalActions, RewardStructure
+from colearn.contract import DecPOMDP
 from colearn.types import Outcome
 
 PAYOFF = ((2.0, -1.0), (-1.0, 1.0))
@@ -24,7 +24,7 @@ class Shown:
     said: tuple[str, ...] = ()
 
 
-class Pennies(DecPOMDP[str, Shown], LegalActions, RewardStructure):
+class Pennies(DecPOMDP[str, Shown]):
     """Matching pennies in which two heads count double: zero-sum, one turn, all payoffs local."""
 
     agents = ("row", "column")

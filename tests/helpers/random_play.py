@@ -11,7 +11,7 @@ import pytest
 
 from colearn.agents import Program
 from colearn.config import build_task, load_config
-from colearn.contract import DecPOMDP, LegalActions, View
+from colearn.contract import DecPOMDP, View
 from colearn.rollout.grow import grow
 from colearn.rollout.shapes import Chain
 from colearn.types import Tree
@@ -24,7 +24,7 @@ class Locked:
         self.lock = threading.RLock()
 
     def act(self, view: View) -> str:
-        legal = LegalActions.of(view.task).legal_action(view.state, view.seat, view.rng)
+        legal = view.task.legal_action(view.state, view.seat, view.rng)
         return f"a{view.rng.integers(9)}" if legal is None else legal
 
 

@@ -31,7 +31,7 @@ from transformers import (
 
 from colearn.agents import AgentSpec, ChatFormat, Language
 from colearn.config import LoRASettings
-from colearn.contract import DecPOMDP, LegalActions, RewardStructure, Rollout, Sampling
+from colearn.contract import DecPOMDP, Rollout, Sampling
 from colearn.contract.rows import Row
 from colearn.generate.transformers import TransformersEngine
 from colearn.learn.packed_rows import actor_rows
@@ -178,7 +178,7 @@ class Scene:
     said: tuple[Mapping[str, str], ...] = ()
 
 
-class Notes(DecPOMDP[tuple[str, ...], Scene], LegalActions, RewardStructure):
+class Notes(DecPOMDP[tuple[str, ...], Scene]):
     """Every agent has a clue of its own and hears how long its last note was.
 
     The reward counts letters that the clue holds too, so it depends on every agent's text. With

@@ -80,7 +80,7 @@ def test_an_unknown_name_is_one_line_with_the_remedy(name, line):
 
 
 def test_a_task_without_legal_actions_cannot_have_one():
-    line = r"^models\.a\.path: 'embedded' needs actions .* give task\.words.*LegalActions"
+    line = r"^models\.a\.path: 'embedded' needs actions .* give task\.words.* add legal_action"
     with pytest.raises(ConfigError, match=line):
         embedded.embedded_model(Notes(), "embedded", "models.a.path")
 

@@ -19,7 +19,7 @@ import colearn
 from colearn.cli import main
 from colearn.config import build_task, load_config
 from colearn.contract import AgentValues
-from colearn.contract.task_errors import item_name
+from colearn.contract.checked_task import item_name
 from colearn.critic.stream import piece_tag
 from colearn.errors import ConfigError
 from colearn.experiment.assemble import assemble

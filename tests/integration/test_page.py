@@ -20,7 +20,6 @@ from watched_page import WatchedPage
 
 from colearn.client.async_agent import AsyncRemoteAgent
 from colearn.config import EvaluationSettings
-from colearn.contract import Drawable
 from colearn.contract.picture import Cell, Panel, Picture
 from colearn.play import play
 from colearn.play.watch import Watch, watched
@@ -45,7 +44,7 @@ def page(chromium: Page) -> Page:
     return chromium
 
 
-class World(Notes, Drawable):
+class World(Notes):
     """Notes with a world to look at."""
 
     def render(self, state: Scene) -> str:

@@ -8,7 +8,7 @@ import pytest
 from complete_tasks import COMPLETE_TASKS, NEED_SETTINGS
 from random_play import random_play, task_of
 
-from colearn.contract import Credit, RewardStructure, Services
+from colearn.contract import Credit
 from colearn.credit.concise import Concise
 from colearn.credit.mixed import Mixed
 from colearn.credit.payoff import Payoff
@@ -26,7 +26,7 @@ def test_an_agents_own_payoff_and_its_objective_are_logged_under_every_credit(
 ) -> None:
     task = task_of(name, tmp_path)
     trees = random_play(task)
-    pays = RewardStructure.of(task).pays
+    pays = task.pays
     earned = {
         agent: sum(
             node.local_rewards.get(agent, 0.0)
@@ -46,4 +46,4 @@ def test_an_agents_own_payoff_and_its_objective_are_logged_under_every_credit(
         assert own == pytest.approx({f"return/{agent}": mean for agent, mean in expected.items()})
         for agent in task.agents:
             assert of_agent(logged, "objective", agent) is not None
-    Services.of(task).close()
+    task.close()

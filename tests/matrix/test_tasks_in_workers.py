@@ -8,7 +8,7 @@ import pytest
 from complete_tasks import COMPLETE_TASKS, NEED_SETTINGS
 from random_play import random_play, task_of
 
-from colearn.contract import DecPOMDP, Services
+from colearn.contract import DecPOMDP
 from colearn.experiment.step_workers import step_workers
 from colearn.testing.fingerprint import fingerprint
 
@@ -28,4 +28,4 @@ def test_a_task_has_the_same_results_in_worker_processes(name, tmp_path):
             assert played(task, pool) == here
             assert played(task, pool, "free") == here
     finally:
-        Services.of(task).close()
+        task.close()

@@ -21,11 +21,11 @@ import pytest
 from colearn.client.protocol.errors import ServeError
 from colearn.client.protocol.schema import parse
 from colearn.contract import Headline
+from colearn.contract.task_results import validate_costs, validate_items
 from colearn.errors import ColearnError
 from colearn.experiment.callbacks import EarlyStopping
 from colearn.gateway.payments import NoReward, number
 from colearn.gateway.task import Gateway
-from colearn.rollout.validate import validate_costs, validate_items
 from colearn.tasks.dataset import Dataset
 from colearn.tasks.environment import Environment
 from colearn.tasks.environment.live_environment import LiveEnvironment, tool_schemas

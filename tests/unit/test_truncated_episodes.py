@@ -25,6 +25,7 @@ from colearn.advantage.token_gae import TokenGAE
 from colearn.algorithms.collm_cc import CoLLMCC
 from colearn.contract import CounterfactualValues, TokenValues
 from colearn.contract.packing import contexts
+from colearn.contract.task_results import validate_outcome
 from colearn.credit.backward import Backward
 from colearn.credit.invocation import Invocation
 from colearn.credit.shared_reward import SharedReward
@@ -36,7 +37,6 @@ from colearn.experiment.evaluation.played import mean_objective, mean_returns
 from colearn.learn.packed_rows import actor_rows
 from colearn.record.fields import RecordedTree
 from colearn.record.recorded_tree import recorded_tree, tree_of
-from colearn.rollout.validate import validate_outcome
 from colearn.tasks.wrappers import Discussion, Pipeline, Single
 from colearn.types import Outcome, Tree
 from colearn.value_model.explained_variance import pairs

@@ -18,6 +18,7 @@ from colearn.advantage.raw_return import RawReturn
 from colearn.advantage.self_play import RoleBaseline, SumThenNormalize, TurnByTurn
 from colearn.advantage.token_gae import TokenGAE
 from colearn.contract import CounterfactualValues, TokenValues, ValueLoss
+from colearn.contract.task_results import validate_outcome
 from colearn.credit.backward import Backward
 from colearn.credit.invocation import Invocation
 from colearn.credit.mixed import Mixed
@@ -27,7 +28,6 @@ from colearn.critic.centralized import Centralized
 from colearn.experiment.evaluation.played import mean_outcomes, mean_returns
 from colearn.experiment.update.metrics import advantage_metrics
 from colearn.loss.value import value_loss
-from colearn.rollout.validate import validate_outcome
 from colearn.types import Outcome
 from tests.helpers.credited import credited
 from tests.helpers.trees import chain, tree

@@ -6,11 +6,10 @@ from typing import Any
 
 from colearn.agents import AgentSpec
 from colearn.config import ResolvedRun
-from colearn.contract import DecPOMDP, QueriedTask
+from colearn.contract import DecPOMDP
+from colearn.contract.checked_task import CheckedTask, item_name
 from colearn.contract.seeding import derive_rng
-from colearn.contract.task_errors import item_name
 from colearn.errors import ConfigError, nearest
-from colearn.rollout.task_calls import begin, items_of, legal_action, measured, observations, step
 
 from .exact import METRICS, require_finite, require_plain_sampling
 from .pass_at_k import require_pass, require_repeats
@@ -28,7 +27,7 @@ def check_evaluation(run: ResolvedRun) -> None:
     settings, task = run.config.evaluation, run.task
     added = {name for callback in run.callbacks for name in callback.adds}
     if settings.exact:
-        if not isinstance(task, QueriedTask):
+        if task.enumerated_game() is None:
             require_finite(task)
         require_plain_sampling(
             {a: AgentSpec(**s.spec_fields) for a, s in run.config.agents.items()}
@@ -36,7 +35,7 @@ def check_evaluation(run: ResolvedRun) -> None:
     headline = settings.headline
     if not settings.pass_at and headline is None:
         return
-    items = items_of(task, settings.split)
+    items = CheckedTask(task).items(settings.split)
     if settings.pass_at:
         played = settings.episodes or len(items)
         require_repeats(settings.pass_at, settings.repeats * max(1, played // len(items)))
@@ -46,7 +45,8 @@ def check_evaluation(run: ResolvedRun) -> None:
     if headline is not None:
         known = {*metrics, *added, *_ALWAYS, *(f"pass@{k}" for k in settings.pass_at)}
         if settings.exact:
-            known |= exact_names(task) if isinstance(task, QueriedTask) else {*METRICS}
+            game = task.enumerated_game()
+            known |= {*METRICS} if game is None else exact_names(game, task.agents)
         if headline.metric not in known and headline.metric.partition("/")[0] not in _ALWAYS:
             raise ConfigError(
                 f"evaluation.headline: no metric '{headline.metric}'; "
@@ -57,13 +57,13 @@ def check_evaluation(run: ResolvedRun) -> None:
 def _ending(task: DecPOMDP[Any, Any], item: Any) -> dict[str, float | None]:
     """Returns the metrics at the end of an episode. The episode is played with legal actions, or
     with empty actions if the task offers no legal actions."""
-    rng, name = derive_rng("check"), item_name(item)
-    state = begin(task, item, rng, name)
+    rng, checked = derive_rng("check"), CheckedTask(task, item_name(item))
+    state = checked.reset(item, rng)
     for _ in range(task.horizon):
-        by_agent = observations(task, state, name)
-        actions = {agent: legal_action(task, state, agent, rng, name) or "" for agent in by_agent}
-        outcome = step(task, state, actions, rng, name)
+        by_agent = checked.observe(state)
+        actions = {agent: checked.legal_action(state, agent, rng) or "" for agent in by_agent}
+        outcome = checked.step(state, actions, rng)
         state = outcome.state
         if outcome.last:
             break
-    return measured(task, state, name)
+    return checked.metrics(state)

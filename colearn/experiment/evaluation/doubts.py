@@ -8,7 +8,7 @@ from typing import Any
 
 from colearn.config import EvaluationSettings
 from colearn.contract import DecPOMDP
-from colearn.rollout.task_calls import items_of
+from colearn.contract.checked_task import CheckedTask
 from colearn.types import Tree
 
 from .pass_at_k import too_few_scored
@@ -31,7 +31,7 @@ def doubts(
             "evaluation: one episode says little; raise evaluation.episodes or evaluation.repeats, "
             "or hold out more rows"
         )
-    elif split_size == 1 and len(items_of(task, "train")) > 1:
+    elif split_size == 1 and len(CheckedTask(task).items("train")) > 1:
         yield (
             f"evaluation: the split '{settings.split}' has one row, which says little; hold out "
             "more rows (task.test_share of data)"

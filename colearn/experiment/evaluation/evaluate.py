@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from colearn.config import EvaluationSettings
-from colearn.contract import Cast, Credit, DecPOMDP, NetworkKey, Player, RewardStructure, Services
+from colearn.contract import Cast, Credit, DecPOMDP, NetworkKey, Player
+from colearn.contract.checked_task import item_name
 from colearn.contract.seeding import derive_seed
-from colearn.contract.task_errors import item_name
 from colearn.errors import TaskError
 from colearn.experiment.assemble import Assembly
 from colearn.experiment.processes import Processes
@@ -74,7 +74,7 @@ def evaluate_team(
             at_once=settings.at_once,
         )
     )
-    metrics = mean_outcomes(trees, RewardStructure.of(task).pays, credit)
+    metrics = mean_outcomes(trees, task.pays, credit)
     if "return" not in metrics:
         raise TaskError(
             f"task.reward: none of the {len(trees)} evaluation episodes is scored: each reward "
@@ -120,5 +120,5 @@ def evaluate_weights(parts: Assembly, folders: Mapping[NetworkKey, Path]) -> dic
         parts.host.learners[key].load(folder)
     parts.host.publish()
     processes = Processes(resolve_device(parts.run.config.run.device))
-    with closing(Services.of(parts.run.task)):
+    with closing(parts.run.task):
         return evaluate_run(parts, processes).metrics

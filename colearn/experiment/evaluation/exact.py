@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 
 from colearn.agents import AgentSpec
-from colearn.contract import FiniteTask
+from colearn.contract import DecPOMDP, FiniteProblem
 from colearn.errors import ConfigError
 from colearn.models.network import Network
 from colearn.tabular.exact_value import ExactEvaluation, evaluate
@@ -57,17 +57,17 @@ class ExactEvaluator:
 
     def __init__(
         self,
-        task: Any,
+        task: DecPOMDP[Any, Any],
         specs: Mapping[str, AgentSpec],
         networks: Mapping[str, Network],
         *,
         token_budget: int,
     ) -> None:
-        require_finite(task)
+        self.problem = require_finite(task)
         require_plain_sampling(specs)
         self.task, self.token_budget = task, token_budget
         self.specs, self.networks = dict(specs), dict(networks)
-        self.histories = JointHistories(task.model, task.horizon)
+        self.histories = JointHistories(self.problem.model, task.horizon)
         self._asked = {agent: self._ask(agent) for agent in task.agents}
 
     def metrics(self) -> dict[str, float]:
@@ -82,7 +82,7 @@ class ExactEvaluator:
         accepted = sampled.joint_probabilities[-1]
         for number, agent in enumerate(self.task.agents):
             accepted = accepted * policy[agent][-1].sum(axis=1)[last.private[number]]
-        scale = self.task.reward_scale
+        scale = self.problem.reward_scale
         measured = (
             sampled.value * scale,
             values["cold"].value * scale,
@@ -99,22 +99,22 @@ class ExactEvaluator:
 
     def _value(self, policy: Tables) -> ExactEvaluation:
         turns = range(self.task.horizon)
-        rejected = [self.task.rejection_reward(t) / self.task.reward_scale for t in turns]
+        rejected = [self.problem.rejection_reward(t) / self.problem.reward_scale for t in turns]
         return evaluate(self.histories, policy, rejected=rejected)
 
     def _ask(self, agent: str) -> QueriedHistories:
         """Enumerate an agent's private histories, turn by turn, and query the probabilities of the
         legal replies at each history."""
         histories = QueriedHistories(agent, self.specs[agent], self.networks[agent])
-        words = self.task.action_words(agent)
-        at: dict[tuple[int, ...], HistoryNode] = {
-            (): histories.opened(self.task.shown(agent, 0, None))
-        }
+        words, shown = self.problem.action_words(agent), self.problem.shown
+        at: dict[tuple[int, ...], HistoryNode] = {(): histories.opened(shown(agent, 0, None))}
         for turn, privates in enumerate(self.histories.private(agent)):
             if turn:
                 at = {
                     (*before, action, observation): histories.observed(
-                        at[tuple(before)], words[action], self.task.shown(agent, turn, observation)
+                        at[tuple(before)],
+                        words[action],
+                        shown(agent, turn, observation),
                     )
                     for *before, action, observation in privates
                 }
@@ -138,13 +138,16 @@ class ExactEvaluator:
         return policies
 
 
-def require_finite(task: object) -> None:
-    """Check a task. Errors: ConfigError for a task that exact evaluation cannot enumerate."""
-    if not isinstance(task, FiniteTask):
+def require_finite(task: DecPOMDP[Any, Any]) -> FiniteProblem:
+    """The task's finite problem. Errors: ConfigError for a task that exact evaluation cannot
+    enumerate."""
+    problem = task.finite_problem()
+    if problem is None:
         raise ConfigError(
             "evaluation.exact: needs a finite task such as dpomdp or one small game of "
             "open_spiel, played without a wrapper; set it to false"
         )
+    return problem
 
 
 def require_plain_sampling(specs: Mapping[str, AgentSpec]) -> None:

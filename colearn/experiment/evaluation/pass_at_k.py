@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from colearn.config import EvaluationSettings
-from colearn.contract.task_errors import item_name
+from colearn.contract.checked_task import item_name
 from colearn.errors import ConfigError, TaskError
 from colearn.types import Tree
 

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from colearn.config import EvaluationSettings
-from colearn.contract import Credit, DecPOMDP, Paid, ProgramEpisodes
+from colearn.contract import Credit, DecPOMDP, Paid
+from colearn.contract.checked_task import CheckedTask
 from colearn.credit.payoff import Payoff
 from colearn.credit.shared_reward import SharedReward
 from colearn.errors import TaskError
 from colearn.record.metric_names import agent_name
-from colearn.rollout.task_calls import items_of
 from colearn.statistics.scored import as_number, as_reward, mean_scored
 from colearn.types import Tree
 
@@ -30,7 +30,7 @@ def evaluation_items(
 
     Errors: TaskError if the task breaks its contract.
     """
-    split = items_of(task, settings.split)
+    split = CheckedTask(task).items(settings.split)
     played = settings.episodes or len(split)
     items = [split[number % len(split)] for number in range(played)] * settings.repeats
     return items, len(split)
@@ -86,7 +86,7 @@ def lost_episodes(trees: Sequence[Tree[Any]], task: DecPOMDP[Any, Any]) -> dict[
     """Returns two metrics of a task that runs programs: `failed`, if the task measures this metric,
     and `unasked`, the fraction of episodes in which no agent acted. Mean returns do not reveal
     these failures. Returns no metrics for other tasks."""
-    if not ProgramEpisodes.of(task).program:
+    if not task.program:
         return {}
     ends = [node.metrics for tree in trees for node in tree.nodes if node.metrics]
     lost = {"unasked": float(np.mean([len(tree.nodes) == 1 for tree in trees]))}

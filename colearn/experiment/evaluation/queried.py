@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from colearn.agents import AgentSpec
-from colearn.contract.optional import Decision, QueriedTask
+from colearn.contract import Decision, EnumeratedGame
 from colearn.models.network import Network
 from colearn.tabular.model import Array
 
@@ -22,14 +22,14 @@ from .queried_histories import HistoryNode, QueriedHistories
 REJECTED = "exact_rejected"
 
 
-def exact_names(task: QueriedTask) -> set[str]:
-    """Returns the names of the metrics of `QueriedEvaluator`. To find these names, calls the task's
+def exact_names(game: EnumeratedGame, agents: Sequence[str]) -> set[str]:
+    """Returns the names of the metrics of `QueriedEvaluator`. To find these names, calls the game's
     `judge` with the uniform policy."""
     uniform = {
-        agent: {d.key: (1 / len(d.replies),) * len(d.replies) for d in task.decisions(agent)}
-        for agent in task.agents
+        agent: {d.key: (1 / len(d.replies),) * len(d.replies) for d in game.decisions(agent)}
+        for agent in agents
     }
-    judged = task.judge(uniform)
+    judged = game.judge(uniform)
     return {REJECTED, *(_named(name, decoding) for name in judged for decoding in DECODINGS)}
 
 
@@ -37,7 +37,7 @@ class QueriedEvaluator:
     """Exact measures of the current weights on one enumerable game.
 
     A reply counts as valid only in its canonical tokenisation followed by the template's end token.
-    The task judges the valid replies' probabilities, normalised to sum to 1. `exact_rejected` is
+    The game judges the valid replies' probabilities, normalised to sum to 1. `exact_rejected` is
     the total probability of all other replies at a decision, maximised over the decisions;
     `exact_rejected` bounds the effect of the normalisation.
 
@@ -46,16 +46,16 @@ class QueriedEvaluator:
 
     def __init__(
         self,
-        task: QueriedTask,
+        game: EnumeratedGame,
         specs: Mapping[str, AgentSpec],
         networks: Mapping[str, Network],
         *,
         token_budget: int,
     ) -> None:
         require_plain_sampling(specs)
-        self.task, self.token_budget = task, token_budget
+        self.game, self.token_budget = game, token_budget
         self.specs, self.networks = dict(specs), dict(networks)
-        self._decisions = {agent: list(task.decisions(agent)) for agent in task.agents}
+        self._decisions = {agent: list(game.decisions(agent)) for agent in specs}
         self._asked = {
             agent: _ask(QueriedHistories(agent, specs[agent], networks[agent]), decisions)
             for agent, decisions in self._decisions.items()
@@ -76,7 +76,7 @@ class QueriedEvaluator:
                 }
                 for agent, decisions in self._decisions.items()
             }
-            measured = self.task.judge(policy)
+            measured = self.game.judge(policy)
             metrics |= {_named(name, decoding): value for name, value in measured.items()}
         sums = [float(table[0].sum()) for agent_tables in tables.values() for table in agent_tables]
         return {**metrics, REJECTED: max(0.0, *(1.0 - total for total in sums))}

@@ -10,8 +10,7 @@ from typing import Any
 
 from colearn.config import resolve
 from colearn.contract import NetworkKey, Rollout
-from colearn.contract.optional import ProgramEpisodes
-from colearn.contract.task_errors import item_name
+from colearn.contract.checked_task import item_name
 from colearn.errors import ConfigError
 from colearn.experiment.update.critic_line import critic_line
 from colearn.record import open_run, read_run
@@ -77,7 +76,7 @@ def study_critic(
             critics.append(load_critic(critic_folder, device="cpu"))
     evaluation = config.evaluation.model_copy(update={"repeats": repeats})
     played = config.model_copy(update={"evaluation": evaluation})
-    forks = not ProgramEpisodes.of(resolved.task).program
+    forks = not resolved.task.program
     shape = _shape(resolved.task.horizon, branches, forks=forks)
     episodes = held_out_episodes(played, checkpoint.path, shape=shape)
     noise = gradient_noise([read_run(folder)])

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from colearn.config import Config
-from colearn.contract import Rollout, Services
+from colearn.contract import Rollout
 from colearn.contract.seeding import derive_seed
 from colearn.experiment.assemble import assemble
 from colearn.experiment.checkpoint_manager import load_learners
@@ -27,7 +27,7 @@ def held_out_episodes(
     """
     assembly = assemble(config)
     run, host = assembly.run, assembly.host
-    with closing(Services.of(run.task)), closing(host):
+    with closing(run.task), closing(host):
         load_learners(checkpoint, host.learners)
         host.publish()
         items, _ = evaluation_items(run.task, run.config.evaluation)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from colearn.contract import AgentValues, Critic, Episodes
-from colearn.contract.task_errors import item_name
+from colearn.contract.checked_task import item_name
 from colearn.record.fields import CriticLine, CriticTurn
 from colearn.value_model.ceiling import return_groups
 from colearn.value_model.explained_variance import Pair, pairs

@@ -10,7 +10,7 @@ from tiny import Notes
 
 from colearn.config import load_config
 from colearn.config.resolve import resolve
-from colearn.contract.task_frame import check_frame
+from colearn.contract.checked_task import check_frame
 from colearn.errors import TaskError
 
 

@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 import torch
 
+from colearn.contract.checked_task import calling
 from colearn.contract.global_switches import Checkpoint, checked, guarded
-from colearn.contract.task_errors import calling
 from colearn.errors import TaskError
 from colearn.registry.own_code import imported
 from colearn.text.notes import note_once

@@ -13,7 +13,6 @@ from trees import chain, tree
 from colearn.advantage.gae import GAE
 from colearn.advantage.raw_return import RawReturn
 from colearn.algorithms.magrpo import MAGRPO
-from colearn.contract import RewardStructure
 from colearn.contract.reward_credit import earned
 from colearn.credit.backward import Backward
 from colearn.credit.invocation import Invocation
@@ -269,10 +268,11 @@ def test_invocation_credit_is_the_nodes_quality_alone_unless_told_otherwise():
 # --- what a task pays ----------------------------------------------------------------------------
 
 
-class Task(RewardStructure):
+class Task:
     """As far as `check_task` looks."""
 
     agents = ("alice", "bob")
+    program = pays_later = False
 
     def __init__(self, *pays: str) -> None:
         self.pays = frozenset(pays)

@@ -10,7 +10,6 @@ import torch
 from estimated import *  # noqa: F403 - fixtures
 from tiny import Notes, register
 
-from colearn.contract import ItemHorizons
 from colearn.contract.rows import Piece, Row
 from colearn.errors import ConfigError
 from colearn.estimate import Estimate
@@ -337,7 +336,7 @@ def test_the_longest_item_is_counted_wherever_it_stands(estimated: Any) -> None:
 
 
 def test_a_wrapper_counts_an_item_as_its_task_does_where_turns_are_alike() -> None:
-    class Halved(Notes, ItemHorizons):
+    class Halved(Notes):
         def horizon_of(self, item: Any) -> int:
             return self.horizon // 2
 

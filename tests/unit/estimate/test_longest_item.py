@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from colearn.contract import ItemHorizons
 from colearn.estimate.workload import _longest
 
 
@@ -24,7 +23,7 @@ class Drawn(Sequence[int]):
         return turns
 
 
-class Turns(ItemHorizons):
+class Turns:
     """An item is its number of turns."""
 
     def __init__(self, horizon: int) -> None:

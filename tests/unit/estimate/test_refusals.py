@@ -8,7 +8,6 @@ import pytest
 from tiny import Notes, register, save_model
 
 from colearn.config import load_config, resolve
-from colearn.contract import Services
 from colearn.errors import ConfigError, TaskError
 from colearn.estimate import estimate
 from colearn.experiment.assemble import assemble
@@ -106,7 +105,7 @@ def test_a_headline_that_the_task_measures_is_accepted(
     assert run.headline.metric == metric
 
 
-class Mute(Notes, Services):
+class Mute(Notes):
     """Nobody acts."""
 
     closed = 0

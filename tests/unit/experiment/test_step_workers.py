@@ -8,13 +8,13 @@ from operator import itemgetter
 import pytest
 from tiny import Notes
 
-from colearn.contract import ProgramEpisodes, SampledAction, Services
+from colearn.contract import SampledAction
 from colearn.errors import ConfigError
 from colearn.experiment.step_workers import step_workers
 from colearn.types import Action
 
 
-class Paid(Notes, Services):
+class Paid(Notes):
     """Pays a service for each step, and has rows that are large."""
 
     def __init__(self) -> None:
@@ -31,7 +31,7 @@ class Locked(Notes):
         self.lock = threading.Lock()
 
 
-class Here(Notes, ProgramEpisodes):
+class Here(Notes):
     steps_here = True
 
 

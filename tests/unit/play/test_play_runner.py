@@ -23,7 +23,7 @@ from colearn.agents.programs import Says
 from colearn.client.async_agent import AsyncRemoteAgent
 from colearn.client.endpoint import AgentLost
 from colearn.config import EvaluationSettings
-from colearn.contract import BatchEngine, Drawable, TokenAnswer, TokenHistory, TokenRequest
+from colearn.contract import BatchEngine, TokenAnswer, TokenHistory, TokenRequest
 from colearn.contract.picture import Cell, Panel, Picture
 from colearn.credit.shared_reward import SharedReward
 from colearn.errors import TaskError
@@ -278,7 +278,7 @@ def test_listeners_hear_every_step_of_an_episode(servers: dict[str, ScriptedEndp
 def test_listeners_see_the_world_as_text_and_as_plain_data(
     servers: dict[str, ScriptedEndpoint],
 ) -> None:
-    class World(Notes, Drawable):
+    class World(Notes):
         def render(self, state: Scene) -> str:
             return "#" * len(state.said)
 

@@ -13,11 +13,11 @@ import pytest
 
 from colearn.contract import EvaluateEvent
 from colearn.contract.callback import Measured
+from colearn.contract.task_results import validate_metrics
 from colearn.errors import TaskError
 from colearn.experiment.listeners import _tell
 from colearn.experiment.trackers import CsvTracker
 from colearn.report.result_table import ResultCell, ResultTable
-from colearn.rollout.validate import validate_metrics
 from colearn.serve.server import announced
 from colearn.text.printable import cell, escape
 

@@ -18,7 +18,6 @@ from colearn.contract import (
     Credit,
     DecPOMDP,
     Player,
-    RewardStructure,
     TokenAnswer,
 )
 from colearn.credit.mixed import Mixed
@@ -40,7 +39,7 @@ class Numbered(Player):
         return replace(observation, tokens=(1, 2))
 
 
-class Pays(DecPOMDP[str, int], RewardStructure):
+class Pays(DecPOMDP[str, int]):
     """Everybody acts at once in every turn; `pays` says what the joint action is worth."""
 
     pays = frozenset({"team", "local"})

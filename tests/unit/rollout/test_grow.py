@@ -17,8 +17,6 @@ from colearn.agents import AgentSpec, ChatFormat, Program, language_players
 from colearn.agents.cast.seats import Own, Swap
 from colearn.contract import (
     BatchEngine,
-    ProgramEpisodes,
-    ReadsActions,
     Round,
     TokenAnswer,
     TokenRequest,
@@ -413,7 +411,7 @@ def test_a_pipeline_moves_local_rewards_to_the_micro_turns_of_their_actions():
 
 
 def test_an_episode_begins_with_what_its_program_has_prepared() -> None:
-    class Program(Notes, ProgramEpisodes):
+    class Program(Notes):
         def prepare(self, item: Any) -> Any:
             return ("oak", "ash")
 
@@ -422,7 +420,7 @@ def test_an_episode_begins_with_what_its_program_has_prepared() -> None:
 
 
 def test_a_program_that_cannot_be_prepared_is_an_error_of_prepare() -> None:
-    class Program(Notes, ProgramEpisodes):
+    class Program(Notes):
         def prepare(self, item: Any) -> Any:
             raise OSError("no port")
 
@@ -453,7 +451,7 @@ def test_nobody_acts_after_a_step_that_is_done() -> None:
 
 
 def test_a_task_that_reads_actions_is_told_who_sampled_them_after_how_many_tokens() -> None:
-    class Reads(Notes, ReadsActions):
+    class Reads(Notes):
         reads_actions = True
 
         def step(self, state: Scene, actions: Any, rng: np.random.Generator) -> Outcome[Scene]:
@@ -473,7 +471,7 @@ def test_a_task_that_reads_actions_is_told_who_sampled_them_after_how_many_token
 def test_an_episode_that_ends_because_a_history_is_too_long_is_abandoned_at_its_last_state() -> (
     None
 ):
-    class Program(Notes, ProgramEpisodes):
+    class Program(Notes):
         def abandon(self, state: Any) -> None:
             abandoned.append(state)
 

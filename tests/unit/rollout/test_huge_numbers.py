@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from colearn.contract.task_results import validate_metrics, validate_outcome
 from colearn.errors import TaskError
-from colearn.rollout.validate import validate_metrics, validate_outcome
 from colearn.types import Outcome
 from colearn.workflow.team import Team
 

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from colearn.agents import Program
-from colearn.contract import Services
 from colearn.rollout.grow import grow
 from colearn.rollout.shapes import Chain
 from colearn.tasks.dataset.task import Dataset
@@ -26,7 +25,7 @@ class Says:
         return f"{view.seat} {view.rng.integers(100)}"
 
 
-class Waiting(Notes, Services):
+class Waiting(Notes):
     """Its steps wait; all but the first of a turn wait for each other."""
 
     steps_at_once = True
@@ -85,7 +84,7 @@ def test_steps_that_do_not_wait_run_in_the_calling_thread() -> None:
 
 
 def test_a_step_that_sets_an_alarm_and_waits_runs_in_the_main_thread() -> None:
-    class Alarms(Notes, Services):
+    class Alarms(Notes):
         steps_at_once = True
 
         def step(self, state: Any, actions: Any, rng: Any) -> Any:
@@ -112,4 +111,4 @@ def test_rewards_of_a_data_set_run_at_once_unless_it_says_no(threads: bool, tmp_
     (tmp_path / "rows.jsonl").write_text('{"prompt": "a"}\n' * 4)
     rows, reward = str(tmp_path / "rows.jsonl"), "tests.helpers.reward_functions:matches"
     task = Dataset(rows, reward, threads=threads)
-    assert Services.of(task).steps_at_once is threads
+    assert task.steps_at_once is threads

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from colearn.contract import RewardFunction
+from colearn.contract.checked_task import CheckedTask
 from colearn.errors import ConfigError, TaskError
-from colearn.rollout.task_calls import step
 from colearn.tasks.dataset import Dataset
 from tests.helpers.reward_functions import SEEN
 
@@ -98,7 +98,7 @@ def test_a_reward_that_is_no_finite_number_is_one_line_with_the_item(red, functi
     task = Dataset(red, [MATCHES, f"tests.helpers.reward_functions:{function}"])
     state = task.reset(task.items("train")[0], RNG)
     with pytest.raises(TaskError) as caught:
-        step(task, state, {"agent": "red"}, RNG, str(task.items("train")[0]))
+        CheckedTask(task, str(task.items("train")[0])).step(state, {"agent": "red"}, RNG)
     assert re.search(f"task.reward: '.*{function}' {re.escape(line)}", str(caught.value))
     assert "item 'line 1 of" in str(caught.value) and "\n" not in str(caught.value)
 
@@ -112,7 +112,7 @@ def test_a_reward_that_raises_is_named_with_its_line(red, function):
         r"word \(.*reward_functions.py, line \d+\); fix it there; in Dataset, item 'line 1 of "
     )
     with pytest.raises(TaskError, match=line):
-        step(task, state, {"agent": "red"}, RNG, str(task.items("train")[0]))
+        CheckedTask(task, str(task.items("train")[0])).step(state, {"agent": "red"}, RNG)
 
 
 def test_weights_are_those_of_the_teams_functions_alone(red):
@@ -251,7 +251,7 @@ def test_a_function_whose_parameters_are_no_columns_is_told_what_it_is_given(red
     task = Dataset(red, f"tests.helpers.reward_functions:{function}")
     state = task.reset(task.items("train")[0], RNG)
     with pytest.raises(TaskError) as caught:
-        step(task, state, {"agent": "red"}, RNG, "one")
+        CheckedTask(task, "one").step(state, {"agent": "red"}, RNG)
     message = str(caught.value)
     assert f"reward_functions:{function}' cannot be called: {line}" in message
     assert "it is given prompts, completions, " in message and "colour" in message

@@ -9,10 +9,10 @@ import pytest
 
 from colearn.agents import Program
 from colearn.agents.programs import Says
+from colearn.contract.checked_task import CheckedTask
 from colearn.errors import TaskError
 from colearn.rollout.grow import grow
 from colearn.rollout.shapes import Chain, KaryTree, Parallel
-from colearn.rollout.task_calls import step
 from colearn.tasks.environment import Environment
 from tests.helpers.trl_environments import OPEN
 
@@ -132,7 +132,7 @@ def test_a_tool_that_sleeps_fails_after_the_limit_and_the_episode_is_not_scored(
 )
 def test_a_tool_that_exits_ends_its_episode_alone(tool, told):
     task = counted()
-    outcome = step(task, begun(task), {"agent": call(tool)}, RNG, "item")
+    outcome = CheckedTask(task, "item").step(begun(task), {"agent": call(tool)}, RNG)
     assert outcome.done and outcome.reward is None
     assert outcome.state.results[-1][-1].text == told
     assert task.metrics(outcome.state)["failures"] == 1.0
@@ -163,4 +163,4 @@ def test_an_error_names_the_item(tmp_path):
     item = task.items("train")[0]
     state = task.reset(item, RNG)
     with pytest.raises(TaskError, match=r"no score.*item 'line 1 of"):
-        step(task, state, {"agent": "done"}, RNG, str(item))
+        CheckedTask(task, str(item)).step(state, {"agent": "done"}, RNG)

@@ -20,8 +20,9 @@ from colearn.agents import AgentSpec, ChatFormat, Language, Program
 from colearn.agents.programs import Legal, Says
 from colearn.cli import main
 from colearn.config import build_task, load_config
-from colearn.contract import DecPOMDP, Drawable, LegalActions
-from colearn.contract.task_errors import asking, item_name
+from colearn.contract import DecPOMDP
+from colearn.contract.checked_task import CheckedTask, asking, item_name
+from colearn.contract.task_results import LARGEST_REWARD, validate_metrics, validate_outcome
 from colearn.credit.shared_reward import SharedReward
 from colearn.errors import ConfigError, TaskError
 from colearn.estimate.script import read_script
@@ -30,15 +31,13 @@ from colearn.models.embedded import embedded_model
 from colearn.record.transcript import transcript
 from colearn.rollout.grow import grow
 from colearn.rollout.shapes import Chain
-from colearn.rollout.task_calls import items_of, legal_action
-from colearn.rollout.validate import LARGEST_REWARD, validate_metrics, validate_outcome
 from colearn.types import AnswerLimits, Observation, Outcome, Tree
 
 HERE = str(Path(__file__))
 METHODS = ("reset", "observe", "step", "global_info", "metrics")
 
 
-class Raises(Notes, Drawable, LegalActions):
+class Raises(Notes):
     """Raises what it is told to, in one method."""
 
     def __init__(self, method: str = "", error: BaseException | None = None) -> None:
@@ -84,7 +83,7 @@ class Raises(Notes, Drawable, LegalActions):
 
 def played(task: DecPOMDP[Any, Any], program: Any = None, **more: Any) -> list[Tree[Any]]:
     players = {agent: Program(program or Says(text="a")) for agent in task.agents}
-    return grow(task, items_of(task, "train")[:1], players, Chain(), seed=0, **more)[0]
+    return grow(task, CheckedTask(task).items("train")[:1], players, Chain(), seed=0, **more)[0]
 
 
 def complaint(call: Any, *arguments: Any, **more: Any) -> str:
@@ -143,7 +142,7 @@ def test_a_legal_action_that_cannot_be_drawn_is_told_of():
 
 def test_a_legal_action_that_no_player_asks_for_is_told_of_alike():
     task = Raises("legal_action", StopIteration())
-    told = complaint(legal_action, task, None, "ada", np.random.default_rng(0), "an item")
+    told = complaint(CheckedTask(task).legal_action, None, "ada", np.random.default_rng(0))
     assert told.startswith("task.legal_action: raised StopIteration: ")
 
 

@@ -19,10 +19,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from colearn.client.protocol.tool_call_text import message, read_calls, write_call, write_response
-from colearn.contract import DecPOMDP, Drawable
+from colearn.contract import DecPOMDP
+from colearn.contract.task_results import validate_observation
 from colearn.errors import MissingExtra, TaskError
 from colearn.registry import task_class
-from colearn.rollout.validate import validate_observation
 from colearn.tasks.answers import code_block, final_answer, plain_value
 from colearn.tasks.math_duo.checker import plain_number
 from colearn.text.json_value import DEEPEST
@@ -133,10 +133,10 @@ def play(task: DecPOMDP[Any, Any], said: str) -> Any:
 
 def looked_at(task: DecPOMDP[Any, Any], state: Any) -> None:
     """A reader's views of a state: XML that parses, text, a pickle."""
-    drawn = Drawable.of(task).svg(state)
+    drawn = task.svg(state)
     assert drawn is None or ElementTree.fromstring(drawn).tag
-    Drawable.of(task).render(state)
-    picture = Drawable.of(task).picture(state)
+    task.render(state)
+    picture = task.picture(state)
     assert picture is None or json.dumps(picture.plain())
     task.global_info(state)
     assert pickle.loads(pickle.dumps(state)) is not None

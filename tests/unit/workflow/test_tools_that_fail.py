@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from colearn.contract import joint_observations
+from colearn.contract.task_results import validate_outcome
 from colearn.registry import task_class
-from colearn.rollout.validate import validate_outcome
 from colearn.workflow import Tool, Workflow
 
 

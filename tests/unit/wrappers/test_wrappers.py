@@ -7,15 +7,6 @@ import pytest
 
 from colearn.contract import (
     DecPOMDP,
-    Drawable,
-    ItemHorizons,
-    LegalActions,
-    PlayedAlone,
-    PrivilegedInfo,
-    ProgramEpisodes,
-    ReadsActions,
-    RewardStructure,
-    Services,
     joint_observations,
 )
 from colearn.contract.picture import Picture
@@ -34,7 +25,7 @@ class Said:
     last: tuple[tuple[str, str], ...] = ()
 
 
-class Words(DecPOMDP[str, Said], PrivilegedInfo, RewardStructure):
+class Words(DecPOMDP[str, Said]):
     """Reward: the number of letters said; c sits out the second turn; done at 'stop'."""
 
     agents = ("a", "b", "c")
@@ -217,16 +208,7 @@ class OneAgent(Words):
     agents = ("a",)
 
 
-class Offers(
-    Words,
-    Drawable,
-    ItemHorizons,
-    LegalActions,
-    PlayedAlone,
-    ProgramEpisodes,
-    ReadsActions,
-    Services,
-):
+class Offers(Words):
     """Whatever a task may offer, with answers that no other task gives."""
 
     program = steps_here = reads_actions = True
@@ -279,7 +261,7 @@ def test_a_wrapper_hands_on_what_its_task_has_beside_the_contract(wrap):
     assert task.costs() == {"calls": 3.0}
 
 
-class Prepared(Words, ProgramEpisodes):
+class Prepared(Words):
     """Its `reset` and `step` record what they receive."""
 
     reset_with: ClassVar[list[str]] = []

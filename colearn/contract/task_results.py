@@ -1,4 +1,4 @@
-"""Validation of task outputs: one error line per violation.
+"""Validation of a task's results: one error line per violation.
 
 Most functions return their argument, so that they can wrap a call.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from numbers import Integral
 from typing import Any, TypeVar
 
 from colearn.errors import TaskError
@@ -35,6 +36,20 @@ def validate_items(items: Items, split: str) -> Items:
     if len(items) == 0:
         raise TaskError(f"task.items: split '{split}' is empty; return at least one item")
     return items
+
+
+def validate_horizon(turns: int, longest: int) -> int:
+    """Check the maximum number of turns of an item, where `longest` is the task's.
+
+    Errors: TaskError.
+    """
+    whole = isinstance(turns, Integral) and not isinstance(turns, bool)
+    if not whole or not 1 <= turns <= longest:
+        raise TaskError(
+            f"task.horizon_of: must be a whole number from 1 to task.horizon ({longest}), got "
+            f"{turns!r}"
+        )
+    return turns
 
 
 def validate_observation(value: str | Observation | None, agent: str) -> Observation | None:
