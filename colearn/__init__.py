@@ -26,10 +26,9 @@ if TYPE_CHECKING:
     from .experiment.loop import Experiment
     from .record import open_run, read_run
     from .report import write_report
-    from .trainer.api import train
+    from .trainer.api import Trainer, train
     from .trainer.compare import compare
     from .trainer.result import ComparisonResult, Result
-    from .trainer.trainer import Trainer
     from .types import Tree
     from .value_model.loaded import LoadedCritic, load_critic
 
@@ -46,7 +45,7 @@ _HOMES = {
     "read_run": "record",
     "Tree": "types",
     "Result": "trainer.result",
-    "Trainer": "trainer.trainer",
+    "Trainer": "trainer.api",
     "train": "trainer.api",
     "LoadedCritic": "value_model.loaded",
     "load_critic": "value_model.loaded",

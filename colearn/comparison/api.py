@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from rich.console import Console
@@ -12,12 +15,20 @@ from colearn.record.place import check_place, held_folder, named_folder
 
 from .check import check_plans, tell_large_iterations
 from .claim import check_claim, claim
-from .launch import Command, Failure, early_forks, launch_jobs, launched_runs, raise_failures
+from .launch import (
+    Command,
+    Failure,
+    LaunchedRun,
+    early_forks,
+    launch_jobs,
+    launched_runs,
+    raise_failures,
+)
 from .plan import Plan, make_plan
 from .progress import Watcher, watch
 
-Make = Callable[[Plan, Path, Watcher], tuple[Failure, ...]]
-"""A function that executes the unfinished runs of a plan in a folder and returns the failures."""
+Make = Callable[[Sequence[LaunchedRun], Watcher], tuple[Failure, ...]]
+"""A function that executes the unfinished ones of the given runs and returns the failures."""
 
 
 def compare(
@@ -45,23 +56,46 @@ def compare(
         from colearn.report import write_report  # imports beside the fork server
 
         plan = make_plan(config, algorithms)
-        check_place(folder)
-        check_claim(plan, folder)
-        check_plans([plan])
-        tell_large_iterations(plan)
-        with held_folder(folder):
-            claim(plan, folder, command_line)
-            jobs = launched_runs(plan, folder)
-            with watch(console or Console(), {job.name: job.goal for job in jobs}) as watcher:
-                if make is None:
-                    workers = config.compare.workers
-                    failures = launch_jobs(
-                        jobs, watcher, workers=workers, command=command, forks=forks
-                    )
-                else:
-                    failures = make(plan, folder, watcher)
-            if len(failures) == len(plan.runs):
-                raise_failures(failures, len(plan.runs))
+        workers = config.compare.workers
+        make = make or partial(launch_jobs, workers=workers, command=command, forks=forks)
+        with claimed({"": plan}, folder, command_line) as jobs:
+            failures = execute(jobs, make, console or Console())
             report = write_report(folder)
-    raise_failures(failures, len(plan.runs))
+    raise_failures(failures, len(jobs))
     return report
+
+
+@contextmanager
+def claimed(
+    plans: Mapping[str, Plan], folder: Path, command_line: str | None
+) -> Iterator[list[LaunchedRun]]:
+    """Check the plans and record them in `folder`, which is locked in the block; returns their
+    runs. plans: by the place of a comparison in `folder`, which is a task's name in a suite, or ""
+    for the folder itself.
+
+    Errors: as for `compare`, before anything runs.
+    """
+    check_place(folder)
+    for task, plan in plans.items():
+        check_claim(plan, folder / task)
+    check_plans(plans.values())
+    for task, plan in plans.items():
+        tell_large_iterations(plan, task)
+    with held_folder(folder):
+        for task, plan in plans.items():
+            claim(plan, folder / task, command_line)
+        yield [
+            replace(job, name=f"{task}/{job.name}".lstrip("/"))
+            for task, plan in plans.items()
+            for job in launched_runs(plan, folder / task)
+        ]
+
+
+def execute(jobs: Sequence[LaunchedRun], make: Make, console: Console) -> tuple[Failure, ...]:
+    """Execute the runs and show their progress; returns the failures. Errors: ColearnError if all
+    runs failed."""
+    with watch(console, {job.name: job.goal for job in jobs}) as watcher:
+        failures = make(jobs, watcher)
+    if len(failures) == len(jobs):
+        raise_failures(failures, len(jobs))
+    return failures

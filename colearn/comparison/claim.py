@@ -6,7 +6,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import colearn
-from colearn.config import recorded_settings
 from colearn.errors import CheckpointError
 from colearn.record import (
     ComparisonEntry,
@@ -36,25 +35,24 @@ def check_claim(plan: Plan, out: Path) -> tuple[str, ...]:
         if folder.unplanned_runs():
             raise CheckpointError(f"{out} holds runs that no comparison here made; {remedy}")
         return ()
-    record = folder.record()
-    recorded = record.digests
-    unchanged = all(recorded.get(label, digest) == digest for label, digest in plan.digests.items())
-    if record.digest != plan.digest or not unchanged:
-        difference = _first_difference(plan, folder)
-        raise CheckpointError(f"{out} holds another comparison ({difference}); {remedy}")
+    if difference := _difference(plan, folder.record()):
+        raise CheckpointError(
+            f"{out} holds another comparison (first difference: {difference}); {remedy}"
+        )
     for run in plan.runs:
         if run.budget:
             run.folder(out).check_budget(run.budget)
     return check_files(plan.resolved.values(), out)
 
 
-def _first_difference(plan: Plan, folder: ComparisonFolder) -> str:
-    for run in plan.runs:
-        recorded, planned = folder.settings(run.name), recorded_settings(run.config)
-        key = first_difference(recorded, planned) if recorded else None
+def _difference(plan: Plan, record: ComparisonRecord) -> str | None:
+    """Returns the first setting in which the plan and the recorded comparison differ."""
+    known = [(f"{label}'s ", record.settings.get(label), s) for label, s in plan.settings.items()]
+    for whose, recorded, planned in [*known, ("", record.shared, plan.shared)]:
+        key = None if recorded is None else first_difference(recorded, planned)
         if key is not None:
-            return f"first difference: {run.algorithm}'s {told_difference(key, recorded, planned)}"
-    return "other settings"
+            return f"{whose}{told_difference(key, recorded, planned)}"
+    return None
 
 
 def claim(plan: Plan, out: Path, command: str | None) -> None:
@@ -69,21 +67,21 @@ def claim(plan: Plan, out: Path, command: str | None) -> None:
         ComparisonEntry(run=run.name, algorithm=run.algorithm, seed=run.config.run.seed)
         for run in plan.runs
     ]
-    digests, sources = plan.digests, recorded_files(plan.resolved.values())
+    settings, sources = plan.settings, recorded_files(plan.resolved.values())
     if folder.exists():
         earlier = folder.record()
         old = [entry for entry in earlier.runs if entry not in planned]
         planned = sorted([*old, *planned], key=lambda entry: entry.seed)
-        digests, sources = earlier.digests | digests, earlier.sources | sources
+        settings, sources = earlier.settings | settings, earlier.sources | sources
         changes = tuple(dict.fromkeys((*earlier.changes, *changes)))
         command = command or earlier.command
     folder.write(
         ComparisonRecord(
-            digest=plan.digest,
-            digests=digests,
+            shared=plan.shared,
+            settings=settings,
             version=colearn.__version__,
             command=command,
-            algorithms=tuple(digests),
+            algorithms=tuple(settings),
             runs=tuple(planned),
             sources=sources,
             changes=changes,

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,7 +24,6 @@ from colearn.config.elsewhere import remedy
 from colearn.contract import Algorithm, DecPOMDP
 from colearn.errors import ConfigError, nearest
 from colearn.record import ComparisonFolder, RunFolder, RunRecord
-from colearn.record.difference import BUDGET, FREE, scheduled
 
 _LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,99}")
 _SHARED = {"algorithm", "evaluation", "run", "train"}
@@ -73,40 +71,22 @@ class Plan:
         return tuple(self.resolved)
 
     @property
-    def digest(self) -> str:
-        """Hash of the settings that all runs share, which are the config without algorithms, seeds
-        and `FREE` keys."""
-        data = recorded_settings(self.config)
-        del data["algorithm"]
-        del data["run"]["seed"]
-        return _hash(_without(data, FREE))
+    def shared(self) -> dict[str, Any]:
+        """Settings that all runs share: the config without the budget, algorithms and seeds."""
+        settings = _unseeded(self.config)
+        del settings["algorithm"], settings["compare"], settings["train"]["environment_steps"]
+        return settings
 
     @property
-    def digests(self) -> dict[str, str]:
-        """Hash of each algorithm's resolved config, without seeds and `FREE` keys.
-
-        With more algorithms, seeds or environment steps, a comparison is extended; no new
-        comparison is made. If a schedule depends on the budget, a different number of steps is a
-        different comparison.
-        """
-        digests: dict[str, str] = {}
-        for run in self.runs:
-            data = recorded_settings(run.config)
-            del data["run"]["seed"]
-            free = set(FREE) - ({BUDGET} if scheduled(data) else set())
-            digests[run.algorithm] = _hash(_without(data, free))
-        return digests
+    def settings(self) -> dict[str, dict[str, Any]]:
+        """Settings of each algorithm's runs, by label, without seeds."""
+        return {run.algorithm: _unseeded(run.config) for run in self.runs}
 
 
-def _without(data: dict[str, Any], keys: Iterable[str]) -> dict[str, Any]:
-    for key in keys:
-        section, _, name = key.partition(".")
-        data[section].pop(name, None) if name else data.pop(section, None)
-    return data
-
-
-def _hash(data: Mapping[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()[:16]
+def _unseeded(config: Config) -> dict[str, Any]:
+    settings = recorded_settings(config)
+    del settings["run"]["seed"]
+    return settings
 
 
 def make_plan(config: Config, algorithms: Sequence[str] | None = None) -> Plan:

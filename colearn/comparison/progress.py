@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
-from colearn.record.meter import Status
+from colearn.record.tail import Status
 from colearn.text.notes import duration
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from rich.console import Console
@@ -10,15 +10,13 @@ from rich.console import Console
 from colearn.config import Config, SuiteSettings, load_config
 from colearn.errors import CheckpointError, ConfigError
 from colearn.record import ComparisonFolder, RunFolder, SuiteFolder
-from colearn.record.place import check_place, held_folder, named_folder
+from colearn.record.place import named_folder
 from colearn.report import write_report
 from colearn.report.suite_report import print_suite_table, write_suite_report
 
-from .check import check_plans, tell_large_iterations
-from .claim import check_claim, claim
-from .launch import Command, launch_jobs, launched_runs, raise_failures
+from .api import claimed, execute
+from .launch import Command, launch_jobs, raise_failures
 from .plan import Plan, make_plan
-from .progress import watch
 
 
 def compare_suite(
@@ -39,35 +37,20 @@ def compare_suite(
     """
     folder = named_folder(out)
     plans = plan_suite(suite)
-    check_place(folder)
     if RunFolder(folder).status != "not started" or ComparisonFolder(folder).exists():
         raise CheckpointError(
             f"{folder} holds a run or a single comparison; give another --out or delete it"
         )
-    for task, plan in plans.items():
-        check_claim(plan, folder / task)
-    check_plans(plans.values())
-    for task, plan in plans.items():
-        tell_large_iterations(plan, task)
     console = console or Console()
-    with held_folder(folder):
-        for task, plan in plans.items():
-            claim(plan, folder / task, command_line)
+    with claimed(plans, folder, command_line) as jobs:
         suite = _with_earlier(suite, SuiteFolder(folder))
         SuiteFolder(folder).write(suite, command_line)
-        jobs = [
-            replace(job, name=f"{task}/{job.name}")
-            for task, plan in plans.items()
-            for job in launched_runs(plan, folder / task)
-        ]
-        with watch(console, {job.name: job.goal for job in jobs}) as watcher:
-            failures = launch_jobs(jobs, watcher, workers=suite.workers, command=command)
-        if len(failures) == len(jobs):
-            raise_failures(failures, len(jobs))
+        make = partial(launch_jobs, workers=suite.workers, command=command)
+        failures = execute(jobs, make, console)
         index = report_suite(folder)
         print_suite_table(suite, folder, console)
-        raise_failures(failures, len(jobs))
-        return index
+    raise_failures(failures, len(jobs))
+    return index
 
 
 def _with_earlier(suite: SuiteSettings, folder: SuiteFolder) -> SuiteSettings:

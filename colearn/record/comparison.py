@@ -32,10 +32,10 @@ class ComparisonEntry(RecordFields):
 class ComparisonRecord(RecordFields):
     """compare.json: the plan of a comparison."""
 
-    digest: str
-    """Digest of the settings shared by all algorithms."""
-    digests: dict[str, str] = Field(default_factory=dict)
-    """Digest of each algorithm's resolved settings. The digests identify the comparison."""
+    shared: dict[str, Any] = Field(default_factory=dict)
+    """Settings that all algorithms share."""
+    settings: dict[str, dict[str, Any]] = Field(default_factory=dict)
+    """Settings of each algorithm's runs, by label, without seeds."""
     version: Version
     command: str | None = None
     algorithms: tuple[str, ...]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+from collections import deque
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -11,7 +13,25 @@ from pydantic import ValidationError
 from colearn.text.notes import PREFIX
 
 from .fields import Line
-from .meter import Meter, Status
+
+_UPDATES = 20
+"""Number of updates over which the training return and the tokens per second are averaged."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Status:
+    """Current progress of a run."""
+
+    environment_steps: int = 0
+    iteration: int = 0
+    evaluation: float | None = None
+    """The headline metric at the latest evaluation."""
+    evaluated_at: int | None = None
+    """Environment steps at the latest evaluation."""
+    training_return: float | None = None
+    """Mean return of the training episodes of the latest updates."""
+    tokens_per_second: float | None = None
+    """Generated tokens per second of training time (including updates), over the latest updates."""
 
 
 class FileTail:
@@ -41,18 +61,19 @@ class MetricsTail:
     """Follows one metrics.jsonl; `metric` is the run's headline metric."""
 
     def __init__(self, path: Path, metric: str = "return") -> None:
-        self._file = FileTail(path)
-        self._meter = Meter(metric)
+        self._file, self._metric = FileTail(path), metric
+        self._forget()
 
-    @property
-    def status(self) -> Status:
-        return self._meter.status
+    def _forget(self) -> None:
+        self._latest: Line | None = None
+        self._evaluation: Line | None = None
+        self._updates: deque[Line] = deque(maxlen=_UPDATES + 1)
 
     def advance(self) -> bool:
         """Read new lines; return True if at least one new line was complete."""
         lines, shortened = self._file.lines()
         if shortened:
-            self._meter.reset()  # a resumed run removed what followed its checkpoint
+            self._forget()  # a resumed run removed what followed its checkpoint
         for line in lines:
             # a killed run may leave an incomplete line; reports require complete ones
             with suppress(ValidationError):
@@ -60,11 +81,36 @@ class MetricsTail:
         return bool(lines)
 
     def _take(self, line: Line) -> None:
-        at = (line.environment_steps, line.iteration)
-        if line.kind == "evaluation":
-            self._meter.evaluated(*at, line.metrics)
-        else:
-            self._meter.updated(*at, line.generated_tokens, line.wall_seconds, line.metrics)
+        self._latest = line
+        if line.kind == "update":
+            self._updates.append(line)
+        elif self._metric in line.metrics:
+            self._evaluation = line
+
+    @property
+    def status(self) -> Status:
+        latest, evaluation = self._latest, self._evaluation
+        if latest is None:
+            return Status()
+        updates = list(self._updates)[-_UPDATES:]
+        returns = [r for line in updates if (r := line.metrics.get("return")) is not None]
+        return Status(
+            environment_steps=latest.environment_steps,
+            iteration=latest.iteration,
+            evaluation=evaluation and evaluation.metrics[self._metric],
+            evaluated_at=evaluation and evaluation.environment_steps,
+            training_return=sum(returns) / len(returns) if returns else None,
+            tokens_per_second=self._tokens_per_second(),
+        )
+
+    def _tokens_per_second(self) -> float | None:
+        if not self._updates:
+            return None
+        before = self._updates[0] if len(self._updates) > _UPDATES else None
+        last = self._updates[-1]
+        tokens = last.generated_tokens - (before.generated_tokens if before else 0)
+        seconds = last.wall_seconds - (before.wall_seconds if before else 0.0)
+        return tokens / seconds if seconds > 0 else None
 
 
 class NotesTail:

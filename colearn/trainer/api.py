@@ -1,16 +1,21 @@
-"""`train` executes one run from Python objects."""
+"""`train` executes one run from Python objects; a `Trainer` executes it in steps, too."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Unpack
+from typing import Unpack
 
+from colearn.config import Config, load_config
 from colearn.contract import Callback
 from colearn.errors import ShortTraceback
+from colearn.experiment.loop import Experiment, Report
+from colearn.experiment.restarts import run_with_restarts
 
 from .kinds import (
     AlgorithmGiven,
+    Arguments,
     CriticGiven,
     DataGiven,
     ModelsGiven,
@@ -18,12 +23,11 @@ from .kinds import (
     Sections,
     TaskGiven,
 )
+from .named import Names
 from .place import run_folder
 from .result import Result, read_result
-from .settings import config_from
-
-if TYPE_CHECKING:
-    from colearn.experiment.loop import Experiment, Report
+from .run_progress import RunProgress
+from .settings import settings_from
 
 
 def train(
@@ -58,28 +62,87 @@ def train(
     errors of `Experiment`.
     """
     with ShortTraceback():
-        from colearn.experiment.restarts import run_with_restarts  # loads torch
-
-        from .run_progress import RunProgress
-
-        config, names = config_from(
-            task,
-            algorithm,
-            models=models,
-            critic=critic,
-            reward=reward,
-            data=data,
-            callbacks=callbacks,
-            seed=seed,
-            sections=settings,
-        )
-        folder = run_folder(config, out, resume=resume)
-        with RunProgress(config) as progress:
+        arguments: Arguments = {
+            "models": models,
+            "critic": critic,
+            "reward": reward,
+            "data": data,
+            "callbacks": callbacks,
+            **settings,
+        }
+        given = _given_run(task, algorithm, out, seed, resume, arguments)
+        with RunProgress(given.config) as progress:
 
             def started(experiment: Experiment) -> Report:
-                names.tell(folder)
+                given.names.tell(given.folder)
                 return progress.started(experiment)
 
-            record = run_with_restarts(config, folder, resume=resume, started=started)
+            record = run_with_restarts(given.config, given.folder, resume=resume, started=started)
             progress.ended(record.ending)
-        return read_result(folder, names.objects)
+        return read_result(given.folder, given.names.objects)
+
+
+class Trainer(Experiment):
+    """A run from Python objects, with the same arguments as `colearn.train`. Execute the whole run
+    with `train()`, or execute it in steps:
+
+        with Trainer(task, models=...) as trainer:
+            while not trainer.over:
+                metrics = trainer.step()
+            trainer.evaluate()
+
+    Execution in steps gives the same numbers as `train()`, bit for bit.
+
+    The run's config records importable objects by name. It records any other object as
+    `object:NAME`; to resume the run, pass that object again.
+    """
+
+    def __init__(
+        self,
+        task: TaskGiven | None = None,
+        algorithm: AlgorithmGiven = "collm_cc",
+        *,
+        out: str | Path | None = None,
+        seed: int | None = None,
+        resume: bool = False,
+        **arguments: Unpack[Arguments],
+    ) -> None:
+        """Arguments and errors: as for `train`."""
+        with ShortTraceback():
+            given = _given_run(task, algorithm, out, seed, resume, arguments)
+            self._objects = given.names.objects
+            super().__init__(given.config, given.folder, resume=resume)
+            given.names.tell(given.folder)
+
+    def train(self) -> Result:
+        """Trains until the budget is used up, with the config's evaluations and checkpoints. Shows
+        the progress and returns the result.
+
+        Errors: as for `run`.
+        """
+        with ShortTraceback(), RunProgress(self.assembly.run.config) as progress:
+            record = self.run(progress.started(self))
+            progress.ended(record.ending)
+        return read_result(self.folder, self._objects)
+
+
+@dataclass(frozen=True, slots=True)
+class _GivenRun:
+    config: Config
+    folder: Path
+    names: Names
+
+
+def _given_run(
+    task: TaskGiven | None,
+    algorithm: AlgorithmGiven,
+    out: str | Path | None,
+    seed: int | None,
+    resume: bool,
+    arguments: Arguments,
+) -> _GivenRun:
+    """Returns a run's config, its folder, and the names of the objects in the config."""
+    names = Names()
+    settings = settings_from(task, names, arguments, seed)
+    config = load_config({**settings, "algorithm": names.algorithm(algorithm)})
+    return _GivenRun(config, run_folder(config, out, resume=resume), names)

@@ -9,19 +9,10 @@ from typing import Any, TypeAlias, Unpack
 
 from colearn.comparison import compare as run_comparison
 from colearn.config import Config, first_seeds, load_config
-from colearn.contract import Callback
 from colearn.errors import ConfigError, ShortTraceback
 from colearn.record.place import named_folder
 
-from .kinds import (
-    AlgorithmGiven,
-    CriticGiven,
-    DataGiven,
-    ModelsGiven,
-    RewardGiven,
-    Sections,
-    TaskGiven,
-)
+from .kinds import AlgorithmGiven, Arguments, TaskGiven
 from .named import Names
 from .result import ComparisonResult
 from .settings import settings_from
@@ -39,12 +30,7 @@ def compare(
     algorithms: AlgorithmsGiven | None = None,
     seeds: int | Sequence[int] | None = None,
     workers: int | None = None,
-    models: ModelsGiven | None = None,
-    critic: CriticGiven | None = None,
-    reward: RewardGiven | None = None,
-    data: DataGiven | None = None,
-    callbacks: Sequence[Callback] = (),
-    **settings: Unpack[Sections],
+    **arguments: Unpack[Arguments],
 ) -> ComparisonResult:
     """Train several algorithms with several seeds on one task, and write a report.
 
@@ -64,30 +50,12 @@ def compare(
     """
     with ShortTraceback():
         names = Names()
-        plain: dict[str, Any] = {}
         if isinstance(task, Config):
-            arguments = {"models": models, "critic": critic, "reward": reward, "data": data}
-            extra = [
-                *settings,
-                *(name for name, argument in arguments.items() if argument is not None),
-            ]
-            if extra or callbacks:
-                raise ConfigError(
-                    f"{(extra or ['callbacks'])[0]}: the config says it; set it there"
-                )
+            if given := [name for name, argument in arguments.items() if argument is not None]:
+                raise ConfigError(f"{given[0]}: the config says it; set it there")
             plain = task.model_dump(mode="json")
         else:
-            plain = settings_from(
-                task,
-                names,
-                models=models,
-                critic=critic,
-                reward=reward,
-                data=data,
-                callbacks=callbacks,
-                seed=None,
-                sections=settings,
-            )
+            plain = settings_from(task, names, arguments)
             algorithms = _ALGORITHMS if algorithms is None else algorithms
         chosen = dict(plain.get("compare", {}))
         if algorithms is not None:

@@ -14,7 +14,7 @@ from colearn.config import (
     RunSettings,
     TrainSettings,
 )
-from colearn.contract import Algorithm, DecPOMDP, RewardFunction
+from colearn.contract import Algorithm, Callback, DecPOMDP, RewardFunction
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -81,3 +81,13 @@ class Sections(TypedDict, total=False):
     """Schedule and settings of evaluations."""
     run: RunSettings | Mapping[str, Any]
     """Seed, devices, engines, trackers and checkpoints."""
+
+
+class Arguments(Sections, total=False):
+    """Arguments that `train`, `Trainer` and `compare` have in common; None: left out."""
+
+    models: ModelsGiven | None
+    critic: CriticGiven | None
+    reward: RewardGiven | None
+    data: DataGiven | None
+    callbacks: Sequence[Callback]

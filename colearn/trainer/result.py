@@ -112,9 +112,9 @@ class ComparisonResult:
         return f"{html}{Markup('<p>report: {}</p>').format(self.report)}"
 
 
-def read_result(folder: Path, objects: Mapping[str, Any]) -> Result:
+def read_result(folder: Path, objects: Mapping[str, Any] | None = None) -> Result:
     """The result in a run's folder. Errors: CheckpointError for one without an evaluation."""
-    return Result(read_run(open_run(folder)), objects)
+    return Result(read_run(open_run(folder)), objects or {})
 
 
 def _shown(value: float | None) -> str:

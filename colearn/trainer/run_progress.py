@@ -10,12 +10,8 @@ from rich.console import Console
 from colearn.comparison.progress import Goal, Watcher, watch
 from colearn.config import Config
 from colearn.experiment.loop import Experiment, Report
-from colearn.record import Progress
-from colearn.record.meter import Meter
+from colearn.record import Progress, RunFolder
 from colearn.text.notes import speaks
-
-_EVALUATION = "evaluation/"
-"""Prefix of the names of evaluation metrics in the reports of an experiment."""
 
 
 class RunProgress:
@@ -42,7 +38,7 @@ class RunProgress:
             watcher = watch(Console(quiet=not speaks()), {self._name: goal})
             self._watcher = self._stack.enter_context(watcher)
         self._watcher.started(self._name, f"resumed at iteration {at}" if at else "started")
-        self._meter = Meter(self.headline.metric)
+        self._tail = RunFolder(experiment.folder).tail(self.headline.metric)
         return self._report
 
     def ended(self, outcome: str) -> None:
@@ -52,16 +48,6 @@ class RunProgress:
         self._stack.close()
 
     def _report(self, progress: Progress, metrics: dict[str, float]) -> None:
-        steps = (progress.environment_steps, progress.iteration)
-        evaluation = {
-            key.removeprefix(_EVALUATION): value
-            for key, value in metrics.items()
-            if key.startswith(_EVALUATION)
-        }
-        if evaluation:
-            self._meter.evaluated(*steps, evaluation)
-        else:
-            cost = (progress.generated_tokens, progress.wall_seconds)
-            self._meter.updated(*steps, *cost, metrics)
         assert self._watcher is not None
-        self._watcher.advanced(self._name, self._meter.status)
+        if self._tail.advance():
+            self._watcher.advanced(self._name, self._tail.status)

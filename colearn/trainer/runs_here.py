@@ -3,18 +3,17 @@ objects."""
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Sequence
 
 from colearn.comparison.launch import (
     Failure,
+    LaunchedRun,
     already_finished,
     how_it_starts,
-    launched_runs,
     not_made,
     write_config,
 )
 from colearn.comparison.outside import check_files
-from colearn.comparison.plan import Plan
 from colearn.comparison.progress import Watcher
 from colearn.errors import ColearnError
 from colearn.experiment.loop import Experiment, Report
@@ -22,11 +21,11 @@ from colearn.experiment.restarts import run_with_restarts
 from colearn.record import Progress
 
 
-def make_here(plan: Plan, out: Path, watcher: Watcher) -> tuple[Failure, ...]:
+def make_here(jobs: Sequence[LaunchedRun], watcher: Watcher) -> tuple[Failure, ...]:
     """Execute every run that is not finished; a run that was already started is resumed. If a run
     fails, the other runs are still executed."""
     failures = []
-    for job in launched_runs(plan, out):
+    for job in jobs:
         if already_finished(job, watcher):
             continue
         folder, tail = job.folder, job.folder.tail(job.goal.metric)
@@ -42,7 +41,7 @@ def make_here(plan: Plan, out: Path, watcher: Watcher) -> tuple[Failure, ...]:
             return report
 
         try:
-            check_files([job.resolved], out)
+            check_files([job.resolved], job.out)
             record = run_with_restarts(job.run.config, folder.path, resume=resume, started=started)
         except ColearnError as error:
             failures.append(not_made(job, error, watcher))

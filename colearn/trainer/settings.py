@@ -1,76 +1,48 @@
-"""Converts a program's objects to a `Config`, by the same rules as for YAML."""
+"""Converts a program's objects to a config, by the same rules as for YAML."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pydantic import BaseModel
 
 from colearn import registry
-from colearn.config import Config, load_config
 from colearn.config.elsewhere import elsewhere_in_python
-from colearn.contract import Callback, DecPOMDP
+from colearn.contract import DecPOMDP
 from colearn.errors import ConfigError, nearest
 
-from .kinds import (
-    AlgorithmGiven,
-    CriticGiven,
-    DataGiven,
-    ModelsGiven,
-    RewardGiven,
-    Sections,
-    TaskGiven,
-)
+from .kinds import Arguments, DataGiven, RewardGiven, Sections, TaskGiven
 from .models import model_section, models_section
 from .named import Names
 
-
-def config_from(
-    task: TaskGiven | None, algorithm: AlgorithmGiven, **arguments: Any
-) -> tuple[Config, Names]:
-    """Returns the config of a run, and the names of the objects in this config. Takes the same
-    arguments as `settings_from`.
-
-    Errors: ConfigError, one line that names the argument and the remedy.
-    """
-    names = Names()
-    settings = settings_from(task, names, **arguments)
-    return load_config({**settings, "algorithm": names.algorithm(algorithm)}), names
+_OF_TRAIN = ("task", "algorithm", "out", "seed", "resume")
 
 
 def settings_from(
-    task: TaskGiven | None,
-    names: Names,
-    *,
-    models: ModelsGiven | None,
-    critic: CriticGiven | None,
-    reward: RewardGiven | None,
-    data: DataGiven | None,
-    callbacks: Sequence[Callback],
-    seed: int | None,
-    sections: Sections | Mapping[str, Any],
+    task: TaskGiven | None, names: Names, arguments: Arguments, seed: int | None = None
 ) -> dict[str, Any]:
     """Returns a config in the form of YAML data, without the algorithm; adds the objects to which
     the config refers to `names`.
 
     Errors: ConfigError, one line that names the argument and the remedy.
     """
-    for key in sections:
-        if key not in Sections.__annotations__:
-            known = [*Sections.__annotations__, *_ARGUMENTS]
-            hint = elsewhere_in_python(key) or nearest(key, known)
+    known = Arguments.__annotations__
+    for key in arguments:
+        if key not in known:
+            hint = elsewhere_in_python(key) or nearest(key, [*known, *_OF_TRAIN])
             raise ConfigError(f"{key}: no such argument; {hint}")
     settings: dict[str, Any] = {
-        "task": _task(task, reward, data, names),
-        "models": models_section(models),
+        "task": _task(task, arguments.get("reward"), arguments.get("data"), names),
+        "models": models_section(arguments.get("models")),
     }
-    if critic is not None:
+    if (critic := arguments.get("critic")) is not None:
         settings["critic"] = model_section(critic, "critic")
-    for key, value in sections.items():
-        settings[key] = _plain(value)
-    if callbacks:
+    for key, value in arguments.items():
+        if key in Sections.__annotations__:
+            settings[key] = _plain(value)
+    if callbacks := arguments.get("callbacks"):
         run = _run_section(settings)
         if not isinstance(callbacks, Iterable):
             raise ConfigError(f"callbacks: {type(callbacks).__name__} is no list; write [...]")
@@ -93,20 +65,6 @@ def _run_section(settings: Mapping[str, Any]) -> Mapping[str, Any]:
     if not isinstance(run.get("callbacks", ()), list | tuple):
         raise ConfigError(f"run.callbacks: must be a list, got {run['callbacks']!r:.60}")
     return run
-
-
-_ARGUMENTS = (
-    "task",
-    "algorithm",
-    "models",
-    "critic",
-    "reward",
-    "data",
-    "out",
-    "callbacks",
-    "seed",
-    "resume",
-)
 
 
 def _task(

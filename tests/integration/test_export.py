@@ -433,7 +433,6 @@ def test_a_comparison_s_seeds_give_the_card_intervals(run: Path, tmp_path: Path)
     (tmp_path / "all" / "compare.json").write_text(
         json.dumps(
             {
-                "digest": "0",
                 "version": colearn.__version__,
                 "algorithms": ["collm_cc"],
                 "runs": planned,

@@ -305,7 +305,7 @@ def test_an_error_of_colearn_itself_keeps_its_whole_traceback(monkeypatch: Any) 
     def broken(*_: Any) -> None:
         raise AssertionError
 
-    monkeypatch.setattr("colearn.trainer.settings.load_config", broken)
+    monkeypatch.setattr("colearn.trainer.api.load_config", broken)
     with pytest.raises(AssertionError) as told:
         colearn.train(Notes(), models=TINY)
     assert traceback.extract_tb(told.value.__traceback__)[-1].name == "broken"

@@ -225,7 +225,6 @@ def test_malformed_files_of_runs_are_one_line_each(
 ) -> None:
     whole = fabricated.write_comparison(tmp_path / "whole", seeds=[0], algorithms=["magrpo"])
     record = ComparisonRecord(
-        digest="",
         version="",
         algorithms=("magrpo",),
         runs=(ComparisonEntry(run="magrpo-s0", algorithm="magrpo", seed=0),),

@@ -26,8 +26,8 @@ from colearn.comparison.plan import Plan, make_plan
 from colearn.config import Config, EvaluationSettings, load_config
 from colearn.errors import CheckpointError, ColearnError, ConfigError
 from colearn.record import ComparisonFolder
-from colearn.record.meter import Status
 from colearn.record.place import held_folder
+from colearn.record.tail import Status
 from colearn.report import write_report
 from colearn.report.source import read_source
 

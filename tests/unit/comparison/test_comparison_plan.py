@@ -7,9 +7,10 @@ import pytest
 from fabricated_config import comparison_config as config
 from fabricated_config import register
 
+from colearn.comparison.claim import check_claim, claim
 from colearn.comparison.plan import config_of, make_plan
 from colearn.config import load_config
-from colearn.errors import ConfigError
+from colearn.errors import CheckpointError, ConfigError
 from colearn.record import RunRecord
 
 
@@ -190,25 +191,37 @@ def test_seeds_must_differ():
         make_plan(config(seeds=(1, 1)))
 
 
-def test_digest_ignores_how_and_how_often_it_is_run():
-    digest = make_plan(config()).digests
-    assert make_plan(config(seeds=(0, 1, 2), workers=1)).digests == digest
-    assert make_plan(config(collm_cc={}, magrpo={"train.epochs": 2})).digests != digest
+def continues(first, second, folder):
+    claim(make_plan(first), folder, None)
+    try:
+        check_claim(make_plan(second), folder)
+    except CheckpointError as error:
+        assert "first difference: " in str(error)
+        return False
+    return True
 
 
-def test_more_steps_are_another_comparison_where_rates_fall_over_them():
-    digests = {
-        (schedule, steps): make_plan(
-            config(
-                collm_cc={"models.*.schedule": schedule, "train.environment_steps": steps},
-                magrpo={},
-            )
-        ).digests
-        for schedule in ("constant", "linear")
+def test_how_and_how_often_it_is_run_may_change(tmp_path):
+    assert continues(config(), config(seeds=(0, 1, 2), workers=1), tmp_path)
+    assert not continues(config(), config(collm_cc={}, magrpo={"train.epochs": 2}), tmp_path)
+
+
+def test_another_algorithm_does_not_join_with_other_settings_for_all(tmp_path):
+    first, second = config(seeds=(0,), magrpo={}), config(seeds=(0,), collm_cc={})
+    assert continues(first, second, tmp_path)
+    train = second.train.model_copy(update={"epochs": 3})
+    assert not continues(first, second.model_copy(update={"train": train}), tmp_path)
+
+
+@pytest.mark.parametrize(("schedule", "extended"), [("constant", True), ("linear", False)])
+def test_more_steps_are_another_comparison_where_rates_fall_over_them(schedule, extended, tmp_path):
+    first, second = (
+        config(
+            collm_cc={"models.*.schedule": schedule, "train.environment_steps": steps}, magrpo={}
+        )
         for steps in (8, 16)
-    }
-    assert digests["constant", 8] == digests["constant", 16]
-    assert digests["linear", 8] != digests["linear", 16]
+    )
+    assert continues(first, second, tmp_path) is extended
 
 
 def test_the_config_of_a_label_is_that_of_its_run():

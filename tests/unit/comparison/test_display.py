@@ -14,7 +14,7 @@ GOALS = {"a-s0": Goal(400, metric="solved"), "<b>": Goal(400)}
 CELL = """
 from rich.console import Console
 from colearn.comparison.progress import Goal, watch
-from colearn.record.meter import Status
+from colearn.record.tail import Status
 
 goals = {"a-s0": Goal(400, metric="solved"), "<b>": Goal(400)}
 with watch(Console(), goals) as shown:

@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from colearn.comparison.progress import Bars, Goal, Lines, RemainingTime
-from colearn.record.meter import Status
+from colearn.record.tail import Status
 
 
 class Clock:

@@ -113,7 +113,7 @@ def test_a_card_counts_equal_evaluations_as_one_seed(tmp_path):
         ComparisonEntry(run=name, algorithm="untrained", seed=seed)
         for seed, name in enumerate(names)
     )
-    made = {"digest": "", "digests": {}, "version": colearn.__version__, "command": None}
+    made = {"version": colearn.__version__, "command": None}
     ComparisonFolder(tmp_path).write(ComparisonRecord(**made, algorithms=("untrained",), runs=runs))
     run = RunFolder(tmp_path / "runs" / names[0])
     scores = read_scores(SimpleNamespace(folder=run, progress=SimpleNamespace(iteration=0)), None)

@@ -45,9 +45,7 @@ def write(folder: Path, runs: dict[str, dict[str, Any] | str]) -> None:
         for name in runs
     ]
     labels = tuple(dict.fromkeys(entry.algorithm for entry in entries))
-    planned = ComparisonRecord(
-        digest="", version=colearn.__version__, algorithms=labels, runs=tuple(entries)
-    )
+    planned = ComparisonRecord(version=colearn.__version__, algorithms=labels, runs=tuple(entries))
     ComparisonFolder(folder / "walls").write(planned)
     for name, metrics in runs.items():
         path = folder / "walls" / "runs" / name

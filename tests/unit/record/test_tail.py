@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from colearn.record.meter import Meter
-from colearn.record.tail import MetricsTail, NotesTail
+from colearn.record.tail import MetricsTail, NotesTail, Status
 from colearn.text.notes import note
 
 
@@ -60,30 +59,43 @@ def test_the_headline_metric_is_the_one_that_is_followed(tmp_path: Path) -> None
     assert tail.status.evaluation == 0.25
 
 
-def test_the_training_return_is_a_mean_over_updates_not_the_evaluation() -> None:
-    meter = Meter()
-    meter.evaluated(0, 0, {"return": 9.0})
-    meter.updated(8, 1, 100, 1.0, {"return": 1.0})
-    meter.updated(16, 2, 200, 2.0, {"return": 2.0})
-    assert (meter.status.training_return, meter.status.evaluation) == (1.5, 9.0)
+def followed(path: Path, *lines: str) -> Status:
+    path.write_text("".join(lines))
+    tail = MetricsTail(path)
+    tail.advance()
+    return tail.status
 
 
-def test_only_the_latest_twenty_updates_count() -> None:
-    meter = Meter()
-    for number in range(25):
-        # the first five cost 1 s for 10 tokens, later ones 1 s for 100
-        tokens = 10 * min(number + 1, 5) + 100 * max(0, number - 4)
-        meter.updated(number, number, tokens, number + 1.0, {"return": float(number)})
-    assert meter.status.training_return == sum(range(5, 25)) / 20
-    assert meter.status.tokens_per_second == 100.0
+def update(steps: int, tokens: int, seconds: float, value: float | None) -> str:
+    costs = {"generated_tokens": tokens, "wall_seconds": seconds}
+    return line("update", steps, metrics={"return": value}, **costs)
 
 
-def test_an_update_without_a_finite_return_leaves_the_mean() -> None:
-    meter = Meter()
-    meter.updated(8, 1, 100, 2.0, {"return": 1.0})
-    meter.updated(16, 2, 200, 4.0, {"return": None})
-    assert meter.status.training_return == 1.0
-    assert meter.status.tokens_per_second == 50.0
+def test_the_training_return_is_a_mean_over_updates_not_the_evaluation(tmp_path: Path) -> None:
+    status = followed(
+        tmp_path / "metrics.jsonl",
+        line("evaluation", 0, metrics={"return": 9.0}),
+        update(8, 100, 1.0, 1.0),
+        update(16, 200, 2.0, 2.0),
+    )
+    assert (status.training_return, status.evaluation) == (1.5, 9.0)
+
+
+def test_only_the_latest_twenty_updates_count(tmp_path: Path) -> None:
+    # the first five cost 1 s for 10 tokens, later ones 1 s for 100
+    tokens = (10 * min(number + 1, 5) + 100 * max(0, number - 4) for number in range(25))
+    updates = (update(n, made, n + 1.0, float(n)) for n, made in enumerate(tokens))
+    status = followed(tmp_path / "metrics.jsonl", *updates)
+    assert status.training_return == sum(range(5, 25)) / 20
+    assert status.tokens_per_second == 100.0
+
+
+def test_an_update_without_a_finite_return_leaves_the_mean(tmp_path: Path) -> None:
+    status = followed(
+        tmp_path / "metrics.jsonl", update(8, 100, 2.0, 1.0), update(16, 200, 4.0, None)
+    )
+    assert status.training_return == 1.0
+    assert status.tokens_per_second == 50.0
 
 
 def test_notes_of_a_log_are_read_once_and_nothing_else_is(tmp_path: Path) -> None:
