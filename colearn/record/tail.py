@@ -97,8 +97,8 @@ class MetricsTail:
         return Status(
             environment_steps=latest.environment_steps,
             iteration=latest.iteration,
-            evaluation=evaluation and evaluation.metrics[self._metric],
-            evaluated_at=evaluation and evaluation.environment_steps,
+            evaluation=None if evaluation is None else evaluation.metrics[self._metric],
+            evaluated_at=None if evaluation is None else evaluation.environment_steps,
             training_return=sum(returns) / len(returns) if returns else None,
             tokens_per_second=self._tokens_per_second(),
         )
