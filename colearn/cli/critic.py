@@ -13,8 +13,8 @@ from colearn.errors import ConfigError
 from .options import Out, Sets
 
 if TYPE_CHECKING:
-    from colearn.models.critic_folder import TurnWorth
     from colearn.value_model.ceiling import Ceiling
+    from colearn.value_model.explained_variance import TurnWorth
 
 app = typer.Typer(name="critic", help="Critics that are trained apart from a run.")
 

@@ -13,20 +13,18 @@ from colearn.contract import FrozenCopy, Learner, ModelHost, NetworkKey, Player
 from colearn.critic.stream import text_ids
 from colearn.errors import ConfigError, MissingExtra
 from colearn.learn.minibatch import UpdateSchedule
-from colearn.models.critic_folder import CriticManifest
 from colearn.models.folders import base_folders, with_folders
 from colearn.models.load import Tokenizers, resolve_device
 from colearn.models.sources import Sources, sources_of
 from colearn.text.masking import check_unmasked
-from colearn.value_model.given import given_critics, with_given_critic
+from colearn.value_model.critics import Critics
+from colearn.value_model.given import GivenCritics, with_given_critic
 from colearn.value_model.item_means import ItemMeans
 
 from .evaluation.checked import check_evaluation
 from .evaluation.exact import ExactEvaluator
 from .evaluation.queried import QueriedEvaluator
 from .update.actors import Actors
-from .update.critics import Critics
-from .update.given_critics import GivenCritics
 from .update.updater import Updater
 
 
@@ -70,7 +68,7 @@ def assemble(config: Config) -> Assembly:
     check_unmasked(config.model_dump(mode="json"))
     resolved = resolve(with_given_critic(config), auto=resolve_device("auto").type)
     check_evaluation(resolved)
-    manifests = given_critics(resolved)
+    given = GivenCritics.of(resolved)
     folders = base_folders(resolved, resolved.networks)
     run = with_folders(resolved, folders)
     tokenizers = Tokenizers()
@@ -82,7 +80,7 @@ def assemble(config: Config) -> Assembly:
             run=resolved,
             players=players,
             host=host,
-            updater=_updater(run, host, tokenizers, manifests) if run.algorithm.learns else None,
+            updater=_updater(run, host, tokenizers, given) if run.algorithm.learns else None,
             exact=_exact(run, host, players) if run.config.evaluation.exact else None,
             sources=sources_of(resolved, folders),
             copies=_state_copies(resolved, host),
@@ -154,7 +152,7 @@ def _updater(
     run: ResolvedRun,
     host: ModelHost,
     tokenizers: Tokenizers,
-    manifests: Mapping[str, CriticManifest],
+    given: GivenCritics | None,
 ) -> Updater:
     config, parts = run.config, run.parts
     learners = {key.model: learner for key, learner in host.learners.items() if key.kind == "actor"}
@@ -195,15 +193,9 @@ def _updater(
             for name in run.with_own_schedule
         },
         critic_alone=0 if config.critic is None else config.critic.warmup_iterations,
-        given=_given(config, manifests),
+        given=given,
         critic_schedule=_critic_schedule(run),
-        item_means=ItemMeans(
-            {
-                key: means
-                for manifest in manifests.values()
-                for key, means in manifest.item_means.items()
-            }
-        ),
+        item_means=ItemMeans({} if given is None else given.item_means),
         item_baseline=config.critic is not None and config.critic.item_baseline,
     )
 
@@ -217,13 +209,6 @@ def _critic_schedule(run: ResolvedRun) -> UpdateSchedule | None:
     return UpdateSchedule(
         critic.epochs or train.epochs, critic.minibatch or train.minibatch, train.minibatch_unit
     )
-
-
-def _given(config: Config, manifests: Mapping[str, CriticManifest]) -> GivenCritics | None:
-    if not manifests or config.critic is None:
-        return None
-    scales = {name: (manifest.centre, manifest.deviation) for name, manifest in manifests.items()}
-    return GivenCritics(scales, config.critic.frozen)
 
 
 def _check_words(config: Config, tokenizers: Tokenizers) -> None:

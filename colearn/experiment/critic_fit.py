@@ -17,33 +17,25 @@ from colearn.contract.algorithm import ValueLoss
 from colearn.contract.packing import with_marks
 from colearn.contract.rows import Row
 from colearn.contract.seeding import derive_rng
+from colearn.critic.stream import text_ids
 from colearn.errors import ConfigError
 from colearn.learn.constructor import constructor
 from colearn.learn.minibatch import minibatches
+from colearn.learn.reader import ModelRows
 from colearn.models.build_networks import TeamBuilder
-from colearn.models.critic_folder import (
-    CriticManifest,
-    TurnWorth,
-    head_numbers,
-    save_critic,
-)
 from colearn.models.folders import base_folders, with_folders
-from colearn.models.load import load_tokenizer, read_config, resolve_device
+from colearn.models.load import load_tokenizer, resolve_device
 from colearn.models.network import Network
-from colearn.models.saved_folder import save_tokenizer
 from colearn.record import RunFolder, open_run
 from colearn.record.folder import TREES
 from colearn.record.recorded_tree import tree_of
 from colearn.statistics.scored import mean_scored
 from colearn.types import Tree
 from colearn.value_model.ceiling import Ceiling, ceilings, item_mean_worth
-from colearn.value_model.explained_variance import Pair, pairs, worth_by_turn
+from colearn.value_model.critic_folder import CriticManifest, write_critic
+from colearn.value_model.critics import Critics
+from colearn.value_model.explained_variance import Pair, TurnWorth, pairs, worth_by_turn
 from colearn.value_model.given import critic_joint_actions, with_given_critic
-from colearn.value_model.keep import described
-from colearn.value_model.loaded import tokenizer_of
-
-from .update.critics import Critics
-from .update.reader import ModelRows
 
 Report = Callable[[int, tuple[TurnWorth, ...]], None]
 """Called after every epoch with the epoch's number and the critic's explained variance on held-out
@@ -187,23 +179,14 @@ def fit_critic(
 
 def write_fitted(fitted: Fitted, key: NetworkKey, folder: Path) -> CriticManifest:
     """Write one fitted value model into an empty folder."""
-    run, network = fitted.run, fitted.networks[key]
-    critic = run.config.critic
-    assert critic is not None and network.head is not None
-    path = base_folders(run, [key])[run.path(key)]
-    tokenizer = load_tokenizer(path, field="critic.path")
-    manifest = CriticManifest(
-        **described(run, key),
-        max_length=critic.longest_stream(read_config(path, "critic.path")),
+    return write_critic(
+        fitted.run,
+        key,
+        fitted.networks[key],
+        folder,
         joint_actions=fitted.joint_actions,
-        dtype=critic.dtype,
         explained=fitted.metrics[key],
-        **head_numbers(network.head),
     )
-    save_critic(network, folder, dtype=manifest.dtype, base=None, pad=tokenizer.pad_token_id)
-    save_tokenizer(tokenizer, folder)
-    manifest.write(folder)
-    return manifest
 
 
 def _trees(folder: RunFolder, agents: Sequence[str]) -> list[Any]:
@@ -244,7 +227,8 @@ def _critics(run: ResolvedRun, networks: Mapping[NetworkKey, Network]) -> Critic
         key: construct(str(key), network, settings, token_budget=budget)
         for key, network in networks.items()
     }
-    return Critics.of(run, learners, tokenizer_of(settings.path, "critic.path"))
+    tokenizer = load_tokenizer(settings.path, field="critic.path")
+    return Critics.of(run, learners, text_ids(tokenizer))
 
 
 def _train(

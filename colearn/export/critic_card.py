@@ -9,8 +9,9 @@ from typing import Any
 import yaml
 
 import colearn
-from colearn.models.critic_folder import CriticManifest, TurnWorth
 from colearn.text.masking import masked_settings
+from colearn.value_model.critic_folder import CriticManifest
+from colearn.value_model.explained_variance import TurnWorth
 from colearn.value_model.item_means import PRIORS
 
 from .card import json_cell, training_section

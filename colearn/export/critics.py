@@ -41,9 +41,8 @@ def export_critics(
     raised before `to` is changed.
     """
     from colearn.experiment.study.held_out import held_out_episodes
-    from colearn.models.critic_folder import CRITIC
+    from colearn.value_model.critic_folder import CRITIC, keep_critic
     from colearn.value_model.given import critic_joint_actions, with_given_critic
-    from colearn.value_model.keep import keep_critic
     from colearn.value_model.loaded import load_critic
 
     from .critic_card import critic_card
@@ -110,7 +109,7 @@ def write_fit(fitted: Fitted, out: str | Path, *, overwrite: bool = False) -> di
     Errors: ConfigError, before anything is written, for a folder that exists or cannot be written.
     """
     from colearn.experiment.critic_fit import write_fitted
-    from colearn.models.critic_folder import CRITIC
+    from colearn.value_model.critic_folder import CRITIC
 
     from .critic_card import critic_card
 

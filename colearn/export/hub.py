@@ -80,7 +80,7 @@ def push_critics(
     """
     from huggingface_hub import HfApi
 
-    from colearn.models.critic_folder import read_critic
+    from colearn.value_model.critic_folder import read_critic
 
     _check_bases({m: read_critic(folder, m).base for m, folder in folders.items()}, namespace)
     at = {model: f"{namespace}/{name}-critic-{model}" for model in folders}

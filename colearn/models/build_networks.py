@@ -17,7 +17,6 @@ from colearn.contract import NetworkKey
 from colearn.errors import ConfigError
 
 from .base import Base
-from .critic_folder import load_head
 from .load import load_base, resolve_device
 from .network import Network, ValueHead
 from .recomputation import checkpointed_layers
@@ -53,7 +52,7 @@ class TeamBuilder:
             _add_head(network)
             if isinstance(settings, CriticSettings) and settings.from_ is not None:
                 assert network.head is not None, "just added"
-                load_head(Path(self.run.path(key)), network.head, "critic.from")
+                network.head.load(Path(self.run.path(key)), "critic.from")
             return network
         if key.kind == "actor":
             return self._network(key, settings, trained=key in self.run.learners)

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from statistics import pstdev
 
 import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from colearn.contract.rows import Outputs, RowBatch
+from colearn.errors import ConfigError, reason_of
 
 from .base import Base
 from .logits import chosen_logprobs
 
+HEAD = "value_head.safetensors"
+"""A value head's file in the folder of a saved critic."""
 _LEAST_SPREAD = 1e-3
 """Minimum standard deviation used for rescaling, in units of the task's reward."""
 Scores = tuple[Tensor, Tensor]
@@ -171,3 +177,17 @@ class ValueHead(nn.Module):
     def shift(self, by: float) -> None:
         """Add a constant to all values."""
         self.scale[0] += by
+
+    def load(self, folder: Path, field: str) -> None:
+        """Read the value head of a saved critic.
+
+        Errors: ConfigError naming `field` for a damaged file or a different width.
+        """
+        path = folder / HEAD
+        try:
+            self.load_state_dict(load_file(path))
+        except (OSError, SafetensorError, RuntimeError) as error:
+            raise ConfigError(
+                f"{field}: {path}: {reason_of(error)}; export it again with: colearn export RUN "
+                "--critics --to DIR"
+            ) from None

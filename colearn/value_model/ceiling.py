@@ -10,9 +10,8 @@ from math import isnan
 import numpy as np
 
 from colearn.contract import Episodes
-from colearn.models.critic_folder import TurnWorth
 
-from .explained_variance import Pair, worth_by_turn
+from .explained_variance import Pair, TurnWorth, worth_by_turn
 
 PRIOR = 2.0
 """Number of pseudo-returns, equal to the turn's mean, that are added to an item's own returns."""

@@ -7,15 +7,30 @@ from math import isnan
 from typing import NamedTuple
 
 import numpy as np
+from pydantic import BaseModel, ConfigDict
 
 from colearn.contract import AgentValues, CounterfactualValues, Episodes
 from colearn.contract.checked_task import item_name
-from colearn.models.critic_folder import TurnWorth
 from colearn.statistics.scored import mean_scored
 
 ROUNDING = 1e-9
 """Threshold on the standard deviation of returns, relative to the largest absolute return. Returns
 with a smaller deviation count as equal, so that there is no variance to explain."""
+
+
+class TurnWorth(BaseModel):
+    """Explained variance of a critic at one turn, on held-out episodes."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    turn: int
+    values: int
+    """Number of values that were compared with a return."""
+    explained_variance: float | None
+    """Explained variance 1 - Var(G - V) / Var(G), which does not depend on a constant bias of V;
+    None if all returns are equal."""
+    r2: float | None
+    """1 - mean (G - V)^2 / Var(G)."""
 
 
 class Pair(NamedTuple):

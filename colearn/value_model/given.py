@@ -1,29 +1,43 @@
-"""Finds the critics named by `critic.from` (an earlier run or a folder) and checks that these
-critics fit the run."""
+"""Critics of another run: finds the critics named by `critic.from` (a run or a folder), checks that
+they fit the run, and shifts their values to the run's first returns."""
 
 from __future__ import annotations
 
 import hashlib
 import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from filelock import FileLock
 
 from colearn.config import Config, ResolvedRun, resolve
-from colearn.contract import NetworkKey
+from colearn.contract import AgentValues, Episodes, NetworkKey
 from colearn.errors import ConfigError
 from colearn.files.cache import cache_place
-from colearn.models.critic_folder import CriticManifest, is_critic, named_part, read_critic
 from colearn.record import open_run
 from colearn.record.checksums import damages, write_checksums
 from colearn.record.folder import CONFIG
 from colearn.text.notes import note
 
-from .keep import described, keep_critic
-from .loaded import critic_folder, note_without_shares
+from .critic_folder import (
+    CriticManifest,
+    critic_folder,
+    described,
+    is_critic,
+    keep_critic,
+    read_critic,
+)
+from .critics import Critics
+from .explained_variance import Pair, pairs
 
 _FIELD = "critic.from"
+FOREIGN = 20.0
+"""Maximum ratio between the standard deviations of new and old returns, and also the maximum
+distance between the means of new and old returns in standard deviations. If the ratio or the
+distance exceeds this limit, the new returns are assumed to be on another scale."""
 
 
 def with_given_critic(config: Config) -> Config:
@@ -68,25 +82,81 @@ def _has_means(path: Path) -> bool:
     return have_means == {True}
 
 
-def given_critics(run: ResolvedRun) -> dict[str, CriticManifest]:
-    """Return the manifest of every value model in `critic.from`, keyed by name. The result is empty
-    without `critic.from`.
+@dataclass(frozen=True, slots=True)
+class GivenCritics:
+    """Value models that were trained in another run. They may be frozen at first, and their values
+    are shifted to the first returns: if a critic was trained on the returns of one team, its values
+    for another team with a higher or lower mean return are wrong by a constant."""
 
-    Errors: ConfigError, one line, for a critic that does not fit the run.
-    """
-    critic = run.config.critic
-    if critic is None or critic.from_ is None:
-        return {}
-    manifests = {}
-    for key in run.learners:
-        if key.kind == "critic":
-            folder = Path(run.path(key))
-            manifests[key.model] = manifest = read_critic(folder, _FIELD)
-            for damage in damages(folder):
-                raise ConfigError(f"{_FIELD}: {damage}; copy or export the critic again")
-            _check_fit(run, key, manifest, str(folder), foreign=critic.foreign)
-            note_without_shares(manifest, f"{_FIELD}: {folder}")
-    return manifests
+    manifests: Mapping[str, CriticManifest]
+    """The manifest of every value model, by name."""
+    frozen: float = 0.0
+    """Fraction of the training budget during which the value models are frozen."""
+
+    @classmethod
+    def of(cls, run: ResolvedRun) -> GivenCritics | None:
+        """The value models in `critic.from`; None without `critic.from`.
+
+        Errors: ConfigError, one line, for a critic that does not fit the run.
+        """
+        critic = run.config.critic
+        if critic is None or critic.from_ is None:
+            return None
+        manifests = {}
+        for key in run.learners:
+            if key.kind == "critic":
+                folder = Path(run.path(key))
+                manifests[key.model] = manifest = read_critic(folder, _FIELD)
+                for damage in damages(folder):
+                    raise ConfigError(f"{_FIELD}: {damage}; copy or export the critic again")
+                _check_fit(run, key, manifest, str(folder), foreign=critic.foreign)
+        return cls(manifests, critic.frozen)
+
+    @property
+    def item_means(self) -> dict[str, tuple[float, float]]:
+        """The mean returns by item and turn of all value models (`ItemMeans.state`)."""
+        return {k: sums for one in self.manifests.values() for k, sums in one.item_means.items()}
+
+    def still(self, done: float) -> bool:
+        """Whether the value models are still frozen once the fraction `done` of the budget is
+        used."""
+        return done < self.frozen
+
+    def recentre(
+        self, critics: Critics, episodes: Episodes, values: Mapping[int, AgentValues]
+    ) -> None:
+        """Shift the values of every value model by the mean of (return - value) over all of the
+        model's readers. `values` are the values by tree.
+
+        Errors: ConfigError, one line, for returns on another scale (`FOREIGN`).
+        """
+        by_model: dict[str, list[Pair]] = {}
+        for reader, agents in critics.critic.readers(episodes[0].agents).items():
+            own_values = [
+                {a: v for a, v in by_agent.items() if a in agents} for by_agent in values.values()
+            ]
+            name = critics.value_model(reader)
+            assert name is not None, "every reader of a run has a value model"
+            model_pairs = by_model.setdefault(name, [])
+            model_pairs += pairs(episodes, own_values, of_state=critics.critic.of_state)
+        for name, model_pairs in by_model.items():
+            if model_pairs:
+                _check_scale(name, self.manifests[name], [pair.actual for pair in model_pairs])
+                by = float(np.mean([pair.actual - pair.value for pair in model_pairs]))
+                critics.learners[name].shift(by)
+
+
+def _check_scale(name: str, manifest: CriticManifest, returns: Sequence[float]) -> None:
+    centre, deviation = manifest.centre, manifest.deviation
+    mean, spread = float(np.mean(returns)), float(np.std(returns))
+    far = abs(mean - centre) > FOREIGN * max(spread, deviation)
+    wide = spread > FOREIGN * deviation or 0 < spread < deviation / FOREIGN
+    if far or wide:
+        raise ConfigError(
+            f"critic.from: {name} was trained on returns of {centre:.3g} +- {deviation:.3g}, and "
+            f"those of this run are {mean:.3g} +- {spread:.3g}; give one of this scale, or fit one "
+            "with: colearn critic fit"
+        )
 
 
 def _check_fit(
@@ -97,13 +167,11 @@ def _check_fit(
             f"{_FIELD}: {folder} is an adapter; export the critic without --adapter, which merges "
             "it into its base"
         )
-    run_manifest = CriticManifest(**described(run, key), **_UNSAID)
+    expected_of = described(run, key)
     fields = ["critic", "reads", "discount", "credit"]
     fields += [] if foreign else ["task", "agents", "readers", "horizon"]
     for name in fields:
-        value, expected = getattr(manifest, name), getattr(run_manifest, name)
-        if name == "reads":  # settings that are newer than the manifest have their defaults
-            value = named_part(manifest.part)[1]
+        value, expected = getattr(manifest, name), expected_of[name]
         if value != expected:
             remedy = (
                 "give one with: colearn critic fit"
@@ -127,14 +195,6 @@ _WORDS = {
     "readers": "the readers",
     "horizon": "a horizon of",
 }
-_UNSAID: dict[str, Any] = {
-    "centre": 0.0,
-    "deviation": 1.0,
-    "bias": 0.0,
-    "max_length": 1,
-    "joint_actions": 0,
-}
-"""Placeholder values for the manifest fields that a config does not determine."""
 
 
 def _text_of(value: Any) -> str:
@@ -184,5 +244,6 @@ def critic_joint_actions(run: ResolvedRun, own_actions: int) -> int:
     the number within the run, which does not count if the critics were frozen. The number for the
     critics in `critic.from` is added."""
     critic = run.config.critic
-    inherited = max((m.joint_actions for m in given_critics(run).values()), default=0)
+    given = GivenCritics.of(run)
+    inherited = max((m.joint_actions for m in given.manifests.values()), default=0) if given else 0
     return inherited + (own_actions if critic is None or critic.frozen < 1.0 else 0)

@@ -128,13 +128,6 @@ class ItemMeans:
             for tree in trees
         ]
 
-    @property
-    def lacks_shares(self) -> bool:
-        """Whether there are means, but no sums for the factors c. The state was then saved before
-        these sums existed, and every c is 0."""
-        suffix = f"{_BETWEEN}{_BETWEEN}{_SQUARE}"
-        return bool(self.state) and not any(key.endswith(suffix) for key in self.state)
-
     def _share(self, of_turn: str) -> float:
         product, square = (
             self.state.get(f"{of_turn}{_BETWEEN}{_BETWEEN}{name}", (0.0, 0.0))[0]

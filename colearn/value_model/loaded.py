@@ -11,20 +11,21 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 
 from colearn.config import LoRASettings
-from colearn.contract import AgentValues, Critic, Episodes, Tokenize, Values
+from colearn.contract import AgentValues, Critic, Episodes
+from colearn.contract.rows import Outputs, Row
 from colearn.critic.stream import text_ids
 from colearn.errors import ConfigError, reason_of
 from colearn.learn.score import evaluate
 from colearn.models.adapter_folder import WEIGHTS, adapter_config, base_of
 from colearn.models.base import Base
-from colearn.models.critic_folder import CriticManifest, TurnWorth, load_head, read_critic
 from colearn.models.load import load_base, load_tokenizer, resolve_device
 from colearn.models.network import Network, ValueHead
-from colearn.text.notes import note
 from colearn.types import Tree
 
-from .explained_variance import pairs, worth_by_turn
-from .item_means import ItemMeans, baselined, scaled
+from .critic_folder import CriticManifest, critic_folder, read_critic
+from .critics import Critics
+from .explained_variance import TurnWorth, pairs, worth_by_turn
+from .item_means import ItemMeans
 from .transcript_tree import transcript_tree
 
 _ADAPTER = "critic"
@@ -38,9 +39,14 @@ class LoadedCritic:
     score any team on the same task."""
 
     manifest: CriticManifest
-    critic: Critic
     network: Network
-    tokenize: Tokenize
+    critics: Critics
+    """Reads the network."""
+
+    @property
+    def critic(self) -> Critic:
+        """The critic part, which builds the network's input."""
+        return self.critics.critic
 
     def score(self, episode: Mapping[str, Any]) -> dict[str, list[float | None]]:
         """Return the values, by agent and turn, of an episode in the format of episodes.jsonl.
@@ -58,7 +64,12 @@ class LoadedCritic:
         tree = transcript_tree(episode, self.manifest.agents)
         (by_agent,) = self.values([tree])
         turns = slice(0, -1) if self.critic.of_state else slice(1, None)
-        return {agent: list(series[turns]) for agent, series in by_agent.items()}
+        unread = (None,) * len(tree.nodes)
+        return {
+            agent: list(by_agent.get(agent, unread)[turns])
+            for agents in self.manifest.readers.values()
+            for agent in agents
+        }
 
     def worth(self, episodes: Episodes) -> tuple[TurnWorth, ...]:
         """Return the explained variance of these episodes' returns at each turn."""
@@ -70,25 +81,18 @@ class LoadedCritic:
 
         Errors: ConfigError if a token sequence is longer than the critic's limit.
         """
-        limit = self.manifest.max_length
-        item_means = ItemMeans(self.manifest.item_means)
-        offsets = (
-            [item_means.of_tree(self.critic, tree) for tree in trees] if item_means.state else []
-        )
-        by_tree: list[dict[str, Values]] = []
-        for number, tree in enumerate(trees):
-            by_agent: dict[str, Values] = {}
-            for reader in self.manifest.readers:
-                row = self.critic.row(tree, reader, self.tokenize, limit=limit)
-                if offsets:
-                    agents = self.critic.readers(tree.agents)[reader]
-                    row = baselined(row, self.critic, tree, agents, offsets[number])
-                (outputs,) = evaluate(self.network, [row], token_budget=_TOKENS)
-                by_agent |= self.critic.values(tree, reader, row, outputs.values.tolist())
-            by_tree.append(by_agent)
-        if not offsets:
-            return list(by_tree)
-        return scaled(self.critic, trees, by_tree, offsets, item_means.shares(self.critic, trees))
+        means = ItemMeans(self.manifest.item_means) if self.manifest.item_means else None
+        return self.critics.values(trees, item_means=means)
+
+
+class _Evaluated:
+    """Forward passes of a network that is not trained."""
+
+    def __init__(self, network: Network) -> None:
+        self.network = network
+
+    def evaluate(self, rows: Sequence[Row]) -> list[Outputs]:
+        return evaluate(self.network, rows, token_budget=_TOKENS)
 
 
 def load_critic(folder: str | Path, *, device: str = "auto") -> LoadedCritic:
@@ -99,7 +103,6 @@ def load_critic(folder: str | Path, *, device: str = "auto") -> LoadedCritic:
     """
     path = critic_folder(str(folder))
     manifest = read_critic(path, str(folder))
-    note_without_shares(manifest, str(folder))
     part = manifest.part
     place = resolve_device(device, "device")
     base = load_base(
@@ -113,49 +116,20 @@ def load_critic(folder: str | Path, *, device: str = "auto") -> LoadedCritic:
     if manifest.base is not None:
         _adapt(base, path, str(folder))
     head = ValueHead(base.config.hidden_size).to(place)
-    load_head(path, head, str(folder))
+    head.load(path, str(folder))
+    network = Network(base, None if manifest.base is None else _ADAPTER, head)
+    learners: dict[str, Any] = {manifest.value_model: _Evaluated(network)}
     return LoadedCritic(
         manifest=manifest,
-        critic=part,
-        network=Network(base, None if manifest.base is None else _ADAPTER, head),
-        tokenize=tokenizer_of(str(path), str(folder)),
+        network=network,
+        critics=Critics(
+            critic=part,
+            learners=learners,
+            tokenize=text_ids(load_tokenizer(str(path), field=str(folder))),
+            max_length=manifest.max_length,
+            value_model=dict.fromkeys(manifest.readers, manifest.value_model).get,
+        ),
     )
-
-
-def note_without_shares(manifest: CriticManifest, field: str) -> None:
-    """Tell the user, in one line that begins with `field`, if a critic with item means was exported
-    without the shares of its network."""
-    if ItemMeans(manifest.item_means).lacks_shares:
-        note(
-            f"{field}: this critic has means by item without the network's share, as exported by "
-            "an earlier version; its values are the means alone, until a run that it is given to "
-            "has fitted the share"
-        )
-
-
-def tokenizer_of(path: str, field: str) -> Tokenize:
-    """Return `text_ids` of the tokenizer of the model in a folder. Errors: ConfigError naming
-    `field`."""
-    return text_ids(load_tokenizer(path, field=field))
-
-
-def critic_folder(name: str) -> Path:
-    """Return the folder of a critic; a critic on the hub is downloaded first.
-
-    Errors: ConfigError if there is no such folder or repository.
-    """
-    path = Path(name)
-    if path.is_dir() or name.startswith((".", "/", "~")) or name.count("/") != 1:
-        return path
-    from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import HTTPError  # type: ignore[attr-defined]
-
-    try:
-        return Path(snapshot_download(name))
-    except (HTTPError, OSError, ValueError) as error:
-        raise ConfigError(
-            f"{name}: neither a folder here nor a repository of the hub ({reason_of(error)})"
-        ) from None
 
 
 def _adapt(base: Base, folder: Path, field: str) -> None:

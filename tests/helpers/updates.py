@@ -22,13 +22,13 @@ from colearn.contract import (
     ValueLoss,
 )
 from colearn.experiment.update.actors import Actors
-from colearn.experiment.update.critics import Critics
-from colearn.experiment.update.reader import Fitted, rows_of
 from colearn.experiment.update.updater import Updater
 from colearn.learn.local_learner import LocalLearner
 from colearn.learn.minibatch import UpdateSchedule
+from colearn.learn.reader import Fitted, rows_of
 from colearn.models.base import Base
 from colearn.models.network import Network, ValueHead
+from colearn.value_model.critics import Critics
 
 
 def new_updater(

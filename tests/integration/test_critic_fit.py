@@ -19,9 +19,10 @@ from colearn.errors import ConfigError
 from colearn.experiment.critic_fit import FitSettings, fit_config, fit_critic
 from colearn.experiment.loop import Experiment
 from colearn.export import write_fit
-from colearn.models.critic_folder import HEAD, read_critic
+from colearn.models.network import HEAD
 from colearn.record import RunFolder
 from colearn.record.recorded_tree import tree_of
+from colearn.value_model.critic_folder import read_critic
 
 LORA = {"rank": 4, "alpha": 32.0}
 

@@ -27,10 +27,10 @@ from colearn.experiment.checkpoint_manager import load_learners
 from colearn.experiment.loop import Experiment
 from colearn.experiment.study.held_out import held_out_episodes
 from colearn.export import export_critics, verify
-from colearn.models.critic_folder import read_critic
 from colearn.record import RunFolder
 from colearn.record.transcript import transcript
 from colearn.types import Tree
+from colearn.value_model.critic_folder import read_critic
 
 LORA = {"rank": 4, "alpha": 32.0}
 SUMS = ("product", "square")
@@ -213,24 +213,6 @@ def test_a_critic_with_means_by_item_is_kept_with_them(model: str, tmp_path: Pat
         assert by_agent["ada"][:-1] == pytest.approx(expected, abs=1e-5)
         assert min(map(abs, means)) > 1e-3
         assert max(share * abs(v) for share, v in zip(shares, network["ada"], strict=False)) > 1e-3
-
-
-@pytest.mark.parametrize("kept_shares", [True, False])
-def test_a_critic_with_means_and_no_share_of_its_network_is_one_line(
-    kept_shares: bool, model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """As critics were exported before the share."""
-    run = train(tmp_path / "run", model, critic={"path": model, "baseline": "item"})
-    folder = export_critics(run, tmp_path / "out")["team"]
-    if not kept_shares:
-        manifest = read_critic(folder, "team")
-        means = {k: v for k, v in manifest.item_means.items() if not k.endswith(SUMS)}
-        manifest.model_copy(update={"item_means": means}).write(folder)
-    capsys.readouterr()
-    colearn.load_critic(folder, device="cpu")
-    told = [line for line in capsys.readouterr().err.splitlines() if "share" in line]
-    expected = f"note: {folder}: this critic has means by item without the network's share"
-    assert [line.startswith(expected) for line in told] == ([] if kept_shares else [True])
 
 
 def test_the_card_says_what_it_explains_of_held_out_returns(run: Path, kept: Path) -> None:

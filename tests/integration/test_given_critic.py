@@ -19,9 +19,10 @@ from colearn.errors import ConfigError
 from colearn.experiment.assemble import assemble
 from colearn.experiment.loop import Experiment
 from colearn.export import export_critics
-from colearn.models.critic_folder import HEAD, read_critic
+from colearn.models.network import HEAD
 from colearn.record import RunFolder, read_run
 from colearn.record.checksums import write_checksums
+from colearn.value_model.critic_folder import read_critic
 from colearn.value_model.explained_variance import pairs
 
 TEAM = NetworkKey("critic", "team")
@@ -234,17 +235,6 @@ def test_a_critic_of_another_task_or_team_is_one_line_or_foreign(
     with pytest.raises(ConfigError, match=told):
         assemble(load_config(given(model, copy)))
     assemble(load_config(given(model, copy, critic={"foreign": True})))
-
-
-def test_settings_that_are_newer_than_a_kept_critic_have_their_defaults(
-    model: str, kept: Path, tmp_path: Path
-) -> None:
-    copy = shutil.copytree(kept, tmp_path / "copy")
-    manifest = json.loads((copy / "critic.json").read_text())
-    del manifest["reads"]["privileged_info"]
-    (copy / "critic.json").write_text(json.dumps(manifest))
-    write_checksums(copy)
-    assemble(load_config(given(model, copy)))
 
 
 def test_a_damaged_critic_is_one_line(model: str, kept: Path, tmp_path: Path) -> None:

@@ -23,11 +23,12 @@ from colearn.contract import ValueLoss
 from colearn.critic.counterfactual import Counterfactual
 from colearn.critic.tokenwise import Tokenwise
 from colearn.experiment.update import objective
-from colearn.experiment.update.critics import Critics
 from colearn.experiment.update.updater import Updater
 from colearn.learn.local_learner import LocalLearner
 from colearn.models.network import Network
 from colearn.types import Tree
+from colearn.value_model import critics as value_models
+from colearn.value_model.critics import Critics
 from colearn.value_model.item_means import ItemMeans
 
 PLAIN: dict[str, Any] = {"advantage": GAE(), "value_loss": ValueLoss()}
@@ -169,7 +170,8 @@ def test_with_item_means_every_epoch_has_values_with_the_share_of_earlier_iterat
     assert critics is not None
     episodes = updater.parts.credited(trees)
     usual = ItemMeans().offsets(critics.critic, episodes)
-    read = critics.values(trees, baselines=usual)
+    rows = critics.rows(trees, baselines=usual)
+    read = critics.read(trees, rows, range(len(trees)))
     first, second = advantages_of(updater, "ben", trees)
     assert first == second
     for number, tree in enumerate(trees):
@@ -232,13 +234,13 @@ def test_a_clipped_value_is_held_to_that_of_its_own_state_at_rollout(
     )
     assert updater.critic is not None
     before = [[v for v in one["ada"] if v is not None] for one in updater.critic.values(trees)]
-    real, calls = objective.value_loss, []
+    real, calls = value_models.value_loss, []
 
     def noted(values: Any, targets: Any, olds: Any, *rest: Any) -> Any:
         calls.append((values.tolist(), olds.tolist()))
         return real(values, targets, olds, *rest)
 
-    monkeypatch.setattr(objective, "value_loss", noted)
+    monkeypatch.setattr(value_models, "value_loss", noted)
     updater.update(trees, 0)
     first, _, third, _ = calls
     assert first[0] == pytest.approx(first[1], abs=1e-5), "nothing has moved yet"

@@ -28,7 +28,7 @@ FAULTS = {
         'ValueHead(width).to("cuda:0")',
     ),
     "targets stay on the CPU": (
-        "colearn.experiment.update.objective",
+        "colearn.value_model.critics",
         "outputs.values.new_tensor(targets)",
         '__import__("torch").tensor(targets)',
     ),

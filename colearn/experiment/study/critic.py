@@ -20,9 +20,9 @@ from colearn.report.critic_worth import TurnSummary, gradient_noise, judged, tur
 from colearn.rollout.shapes import KaryTree, Parallel
 from colearn.types import Tree
 from colearn.value_model.ceiling import ceilings
+from colearn.value_model.critic_folder import keep_critic
 from colearn.value_model.given import with_given_critic
 from colearn.value_model.item_means import ItemMeans
-from colearn.value_model.keep import keep_critic
 from colearn.value_model.loaded import LoadedCritic, load_critic
 
 from .held_out import held_out_episodes

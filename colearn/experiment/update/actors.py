@@ -8,9 +8,8 @@ from typing import Any, ClassVar, Literal
 
 from colearn.agents import AgentSpec
 from colearn.learn.packed_rows import actor_rows
+from colearn.learn.reader import Reader, Rows, Trees
 from colearn.types import Tree
-
-from .reader import Reader, Rows, Trees
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

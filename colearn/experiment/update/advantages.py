@@ -16,9 +16,8 @@ from colearn.contract import (
     TokenAdvantages,
 )
 from colearn.contract.rows import Row
+from colearn.learn.reader import Rows
 from colearn.types import Tree
-
-from .reader import Rows
 
 ModelOf = Callable[[Tree[Any], str], str | None]
 """The trained model that plays an agent's seat, if any."""

@@ -12,11 +12,10 @@ from itertools import chain, combinations
 import numpy as np
 
 from colearn.contract import Advantages, AgentValues, AnswerGroup, Episodes, NetworkKey, Parts
+from colearn.learn.reader import Steps
 from colearn.value_model.explained_variance import action_worth, explained_variance, pairs
 from colearn.value_model.item_means import Offsets
 from colearn.workflow.qa import f1
-
-from .reader import Steps
 
 _ZERO = 1e-8
 """Largest magnitude of an advantage that counts as 0: means of equal returns are rounded."""

@@ -1,26 +1,17 @@
-"""The objectives of learners, as picklable objects. That of an actor is the policy loss, plus the
-value loss if the actor has a value head; that of a value model is the value loss."""
+"""The objective of an actor, as a picklable object: the policy loss, plus the value loss of a value
+head on the actor."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from math import isnan
-from typing import Any
 
 from torch import Tensor
 
-from colearn.contract import Advantage, Critic, PolicyBatch, PolicyLoss, ValueLoss
+from colearn.contract import PolicyBatch, PolicyLoss, ValueLoss
 from colearn.contract.rows import Outputs, Row, RowBatch
 from colearn.loss.value import value_loss
-from colearn.types import Tree
-
-
-def without_states(episode: Tree[Any]) -> Tree[None]:
-    """Returns an episode without the task's objects. An update does not read these objects, which
-    may not be picklable, so a learner in another process might be unable to receive them."""
-    nodes = tuple(replace(node, state=None) for node in episode.nodes)
-    return replace(episode, item=None, nodes=nodes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,43 +84,3 @@ class ActorObjective:
             loss = loss + extra
             metrics |= value_metrics
         return loss, metrics
-
-
-@dataclass(frozen=True, slots=True)
-class CriticObjective:
-    """The value loss of a single value model on a single minibatch.
-
-    Rows have targets if the critic was read before the update. Otherwise the targets are computed
-    from the detached values of this forward pass (Eq. 3, 5), so that one pass both reads and trains
-    the model.
-    """
-
-    settings: ValueLoss
-    total: int
-    """Number of scored values in the minibatch."""
-    critic: Critic
-    advantage: Advantage
-    episodes: Mapping[int, Tree[None]] | None = None
-    """The minibatch's episodes by tree number; None if the rows already contain targets."""
-
-    def __call__(self, outputs: Outputs, batch: RowBatch) -> tuple[Tensor, dict[str, float]]:
-        old_values = batch.per_action("old_values")
-        return value_loss(
-            outputs.values,
-            self._targets(outputs, batch),
-            old_values if len(old_values) else None,
-            self.settings,
-            self.total,
-        )
-
-    def _targets(self, outputs: Outputs, batch: RowBatch) -> Tensor:
-        if self.episodes is None:
-            return batch.per_action("targets")
-        by_row = outputs.values.detach().cpu().split([len(row.marks) for row in batch.rows])
-        targets: list[float] = []
-        for row, numbers in zip(batch.rows, by_row, strict=True):
-            episode = self.episodes[row.tree]
-            values = self.critic.values(episode, row.reader, row, numbers.tolist())
-            (by_agent,) = self.advantage.targets([episode], [values])
-            targets += self.critic.numbers(episode, row.reader, row, by_agent)
-        return outputs.values.new_tensor(targets)

@@ -9,9 +9,8 @@ from typing import Any
 from colearn.advantage.gae import GAE
 from colearn.contract import AgentValues, Episodes, Parts
 from colearn.types import Tree
-from colearn.value_model.item_means import ItemMeans, scaled
-
-from .critics import Critics, Learns, anybody
+from colearn.value_model.critics import Critics, Learns, anybody
+from colearn.value_model.item_means import ItemMeans
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,15 +33,8 @@ class Surprise:
     """The means that are part of the values; None if values come only from the network."""
 
     def __call__(self, trees: Sequence[Tree[Any]]) -> list[Mapping[tuple[int, ...], float]]:
-        return surprises(self.parts.credited(trees), self._values(trees))
-
-    def _values(self, trees: Sequence[Tree[Any]]) -> list[AgentValues]:
-        if self.item_means is None:
-            return self.critics.values(trees, self.learns)
-        critic = self.critics.critic
-        means = [self.item_means.of_tree(critic, tree) for tree in trees]
-        values = self.critics.values(trees, self.learns, baselines=means)
-        return scaled(critic, trees, values, means, self.item_means.shares(critic, trees))
+        values = self.critics.values(trees, self.learns, self.item_means)
+        return surprises(self.parts.credited(trees), values)
 
 
 def surprises(

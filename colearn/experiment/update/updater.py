@@ -19,20 +19,20 @@ from colearn.contract.host import Together, one_by_one
 from colearn.contract.part_errors import calling_part
 from colearn.contract.rows import Outputs, Row
 from colearn.learn.minibatch import UpdateSchedule
+from colearn.learn.reader import Reader, Rows, Steps, Trees
 from colearn.record.fields import CriticLine
 from colearn.text.notes import note_once
 from colearn.types import Tree
+from colearn.value_model.critics import Critics, without_states
+from colearn.value_model.given import GivenCritics
 from colearn.value_model.item_means import ItemMeans, Offsets, Shares, scaled
 
 from .actors import Actors
 from .advantages import equal_groups, with_advantages
 from .critic_line import critic_line
-from .critics import Critics
-from .given_critics import GivenCritics
 from .metrics import Kept, update_metrics
-from .objective import ActorObjective, without_states
+from .objective import ActorObjective
 from .random_rewards import rewards_are_random
-from .reader import Reader, Rows, Steps, Trees
 from .surprise import Surprise
 from .value_scale import head_returns
 
@@ -217,7 +217,7 @@ class Updater:
         settings = work.parts.value_loss
         if self.given is not None and self.critic is not None and first:
             self.changing()
-            self.given.recentre(self.critic, work.trees, list(self._read(work).values()))
+            self.given.recentre(self.critic, work.trees, self._read(work))
         elif settings.rescale and not still:
             for learner, earned in head_returns(
                 self._heads, self.actors.learns, work.trees, work.baselines

@@ -5,10 +5,9 @@ from __future__ import annotations
 from math import isnan
 
 from colearn.contract import Episodes, Learner
+from colearn.learn.reader import Reader
+from colearn.value_model.critics import Learns
 from colearn.value_model.item_means import Offsets
-
-from .critics import Learns
-from .reader import Reader
 
 
 def head_returns(

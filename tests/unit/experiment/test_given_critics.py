@@ -11,7 +11,7 @@ from trees import chain
 
 from colearn.critic.centralized import Centralized
 from colearn.errors import ConfigError
-from colearn.experiment.update.given_critics import GivenCritics
+from colearn.value_model.given import GivenCritics
 
 
 def shift(mean: float, spread: float) -> float:
@@ -23,8 +23,9 @@ def shift(mean: float, spread: float) -> float:
     episodes = credited(
         [chain([mean - spread], agents=("a",)), chain([mean + spread], agents=("a",))]
     )
-    given = GivenCritics({"team": (0.0, 1.0)}, frozen=0.0)
-    given.recentre(critics, episodes, [{"a": (3.0, None)}] * 2)
+    manifest: Any = SimpleNamespace(centre=0.0, deviation=1.0)
+    values = {number: {"a": (3.0, None)} for number in range(2)}
+    GivenCritics({"team": manifest}).recentre(critics, episodes, values)
     (shifted,) = shifts
     return shifted
 

@@ -12,14 +12,11 @@ from colearn.advantage.gae import GAE
 from colearn.contract import ValueLoss
 from colearn.contract.rows import ActionTokens, Mark, Outputs, Piece, Row, RowBatch
 from colearn.critic.centralized import TEAM, Centralized
-from colearn.experiment.update.objective import (
-    ActorObjective,
-    CriticObjective,
-    without_states,
-)
+from colearn.experiment.update.objective import ActorObjective
 from colearn.learn.batch import make_batch
 from colearn.loss.policy_gradient import PolicyGradient
 from colearn.types import Action, Node, Observation, Tree
+from colearn.value_model.critics import CriticObjective, without_states
 
 TEXT = "a text"
 

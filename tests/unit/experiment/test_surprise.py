@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import torch
 from trees import chain, tree
 
 from colearn.advantage.gae import GAE
 from colearn.contract import Parts
+from colearn.contract.rows import Row
 from colearn.credit.shared_reward import SharedReward
 from colearn.critic.centralized import Centralized
 from colearn.experiment.update.surprise import Surprise, surprises
 from colearn.loss.policy_gradient import PolicyGradient
 from colearn.rollout.forked_chain import ForkedChain
+from colearn.value_model.critics import Critics
 from colearn.value_model.item_means import ItemMeans
 from tests.helpers.credited import credited
 
@@ -45,31 +50,20 @@ def test_an_unscored_joint_action_has_no_surprise() -> None:
     assert surprises(episodes, [{"ada": (2.0, 4.0, None)}]) == [{(): 3.0}]
 
 
-class Network:
+class Residual:
     """A network that adds a residual of 100 to every baseline."""
 
-    critic = Centralized()
-
-    def __init__(self) -> None:
-        self.baselines: Any = None
-
-    def values(self, trees: Any, learns: Any, *, baselines: Any = None) -> list[Any]:
-        self.baselines = baselines
+    def evaluate(self, rows: Sequence[Row]) -> list[Any]:
         return [
-            {
-                agent: tuple(
-                    None
-                    if node.terminal
-                    else 100.0 + (baselines[number][agent][node.turn] if baselines else 0.0)
-                    for node in one.nodes
-                )
-                for agent in one.agents
-            }
-            for number, one in enumerate(trees)
+            SimpleNamespace(
+                values=torch.tensor([100.0] * len(row.marks))
+                + torch.tensor(row.baselines or [0.0] * len(row.marks))
+            )
+            for row in rows
         ]
 
 
-def surprise(network: Network, item_means: ItemMeans | None) -> Surprise:
+def surprise(item_means: ItemMeans | None) -> Surprise:
     parts = Parts(
         rollout=ForkedChain(),
         credit=SharedReward(),
@@ -77,15 +71,14 @@ def surprise(network: Network, item_means: ItemMeans | None) -> Surprise:
         loss=PolicyGradient(),
         critic=Centralized(),
     )
-    critics: Any = network
+    learners: Any = {"team": Residual()}
+    critics = Critics(critic=Centralized(), learners=learners, tokenize=str.encode, max_length=4096)
     return Surprise(parts=parts, critics=critics, item_means=item_means)
 
 
 def test_a_network_alone_is_read_as_it_is() -> None:
     """3 + 100 - 100 = 3; 1 - 100 = -99."""
-    network = Network()
-    assert surprise(network, None)([chain([3.0, 1.0])]) == [{(): 3.0, (0,): 99.0}]
-    assert network.baselines is None
+    assert surprise(None)([chain([3.0, 1.0])]) == [{(): 3.0, (0,): 99.0}]
 
 
 def test_item_means_of_earlier_iterations_are_part_of_the_values() -> None:
@@ -93,7 +86,5 @@ def test_item_means_of_earlier_iterations_are_part_of_the_values() -> None:
     nothing yet has no share. 3 + 2 - 5 = 0; 1 - 2 = -1."""
     means, earlier = ItemMeans(), [chain([3.0, 1.0]), chain([3.0, 3.0])]
     means.offsets(Centralized(), credited(earlier))
-    network = Network()
-    (found,) = surprise(network, means)([chain([3.0, 1.0])])
-    assert network.baselines == [{agent: {0: 5.0, 1: 2.0, 2: 0.0} for agent in ("alice", "bob")}]
+    (found,) = surprise(means)([chain([3.0, 1.0])])
     assert found == {(): pytest.approx(0.0), (0,): pytest.approx(1.0)}

@@ -17,11 +17,11 @@ from colearn.agents import AgentSpec
 from colearn.algorithms.collm_cc import CoLLMCC
 from colearn.algorithms.magrpo import MAGRPO
 from colearn.contract.algorithm import ValueLoss
-from colearn.experiment.update.given_critics import GivenCritics
 from colearn.experiment.update.updater import Updater
 from colearn.learn.minibatch import UpdateSchedule
 from colearn.loss.policy_gradient import PolicyGradient
 from colearn.types import Tree
+from colearn.value_model.given import GivenCritics
 from colearn.value_model.item_means import ItemMeans
 
 PLAIN: dict[str, Any] = {"advantage": GAE(), "loss": PolicyGradient(), "value_loss": ValueLoss()}
@@ -139,7 +139,8 @@ def test_a_frozen_critic_is_centred_on_the_first_returns_alone_and_trained_after
 ):
     """G = 3 and 5 against values of 1: shifted by 3. The scale of its returns is 1 +- 1."""
     events: list[str] = []
-    given = GivenCritics({"team": (1.0, 1.0)}, frozen=0.5)
+    manifest: Any = SimpleNamespace(centre=1.0, deviation=1.0)
+    given = GivenCritics({"team": manifest}, frozen=0.5)
     updater = team_of(CoLLMCC(**PLAIN), events, given=given)
     told = []
     for iteration, done in enumerate((0.0, 0.25, 0.5, 0.75)):

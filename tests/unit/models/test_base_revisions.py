@@ -26,7 +26,6 @@ from colearn.estimate.architecture import Architectures
 from colearn.export import AgentManifest
 from colearn.models.adapter_folder import bottom
 from colearn.models.base import Base
-from colearn.models.critic_folder import CriticManifest, save_critic
 from colearn.models.digests import file_digests
 from colearn.models.load import check_model
 from colearn.models.merging import merged_folder
@@ -35,6 +34,7 @@ from colearn.record.checksums import write_checksums
 from colearn.serve.agent import ServedAgent
 from colearn.serve.vllm import vllm_command
 from colearn.tasks.rewards.reward_model import RewardModel
+from colearn.value_model.critic_folder import CriticManifest, save_critic
 from colearn.value_model.loaded import load_critic
 
 FIELD = "models.ada.path"

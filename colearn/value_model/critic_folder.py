@@ -1,49 +1,39 @@
 """Reads and writes the folder of a saved critic: weights as a one-label classifier, the value head,
-and critic.json."""
+and critic.json, the manifest."""
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import torch
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from torch import nn
 
-from colearn.config import Named
+from colearn.config import Named, ResolvedRun
 from colearn.config.parts import build_part, part_name
-from colearn.contract import Critic
+from colearn.contract import Critic, NetworkKey
 from colearn.errors import ConfigError, reason_of
+from colearn.learn.checkpoint_network import checkpoint_network
+from colearn.models.folders import base_folders
+from colearn.models.load import DTYPES, load_tokenizer, read_config
+from colearn.models.merging import merged
+from colearn.models.network import HEAD, Network
+from colearn.models.saved_folder import save_model, save_tokenizer
+from colearn.record.checkpoints import Checkpoint
 from colearn.text.masking import masked_settings
 
-from .load import DTYPES
-from .merging import merged
-from .network import Network, ValueHead
-from .saved_folder import save_model
+from .explained_variance import TurnWorth
+from .item_means import ItemMeans
 
-CRITIC, HEAD = "critic.json", "value_head.safetensors"
+CRITIC = "critic.json"
+Dtype = Literal["float32", "bfloat16", "float16"]
 
 _AGAIN = "export it again with: colearn export RUN --critics --to DIR"
-
-
-class TurnWorth(BaseModel):
-    """Explained variance of a critic at one turn, on held-out episodes."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    turn: int
-    values: int
-    """Number of values that were compared with a return."""
-    explained_variance: float | None
-    """Explained variance 1 - Var(G - V) / Var(G), which does not depend on a constant bias of V;
-    None if all returns are equal."""
-    r2: float | None
-    """1 - mean (G - V)^2 / Var(G)."""
 
 
 class CriticManifest(BaseModel):
@@ -87,7 +77,7 @@ class CriticManifest(BaseModel):
     """Maximum length of the critic's input in tokens."""
     joint_actions: int = Field(ge=0)
     """Number of joint actions that the critic was trained on."""
-    dtype: Literal["float32", "bfloat16", "float16"] = "float32"
+    dtype: Dtype = "float32"
     weights: Literal["merged", "adapter"] = "merged"
     base: str | None = None
     """Path or hub name of the base model, if `weights` is an adapter."""
@@ -104,18 +94,6 @@ class CriticManifest(BaseModel):
 
     def write(self, folder: Path) -> None:
         (folder / CRITIC).write_text(self.model_dump_json(indent=1) + "\n", encoding="utf-8")
-
-
-def named_part(part: object) -> tuple[str, dict[str, Any]]:
-    """Return the name and all settings of a component in a config."""
-    name = part_name(part)
-    assert name is not None, "every part has a name"
-    settings = {
-        field.name: getattr(part, field.name)
-        for field in fields(part)  # type: ignore[arg-type] # every part is a dataclass
-        if field.init
-    }
-    return name, settings
 
 
 def is_critic(path: str | Path) -> bool:
@@ -140,15 +118,139 @@ def read_critic(folder: Path, field: str) -> CriticManifest:
         raise ConfigError(f"{field}: {path}: {location}: {first['msg']}; {_AGAIN}") from None
 
 
-def head_numbers(head: ValueHead) -> dict[str, Any]:
-    """The fields of a manifest that come from the value head."""
-    centre, deviation, observations = head.scale.tolist()
+def critic_folder(name: str) -> Path:
+    """Return the folder of a critic; a critic on the hub is downloaded first.
+
+    Errors: ConfigError if there is no such folder or repository.
+    """
+    path = Path(name)
+    if path.is_dir() or name.startswith((".", "/", "~")) or name.count("/") != 1:
+        return path
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HTTPError  # type: ignore[attr-defined]
+
+    try:
+        return Path(snapshot_download(name))
+    except (HTTPError, OSError, ValueError) as error:
+        raise ConfigError(
+            f"{name}: neither a folder here nor a repository of the hub ({reason_of(error)})"
+        ) from None
+
+
+def keep_critic(
+    run: ResolvedRun,
+    key: NetworkKey,
+    checkpoint: Checkpoint,
+    folder: Path,
+    *,
+    joint_actions: int,
+    adapter: bool = False,
+    dtype: Dtype | None = None,
+) -> CriticManifest:
+    """Write the value model `key` of a run's checkpoint into an empty folder.
+
+    run: must be resolved from a config that `with_given_critic` has processed. The other arguments
+    are those of `write_critic`. Errors: as for `checkpoint_network` and `write_critic`.
+    """
+    settings = run.config.critic
+    assert settings is not None, "a run with a value model has its settings"
+    # an adapter is merged into weights that are not quantised
+    path = base_folders(run, [key])[run.path(key)]
+    changed: dict[str, Any] = {"path": path, "device": "cpu", "devices": {}, "quantization": None}
+    config = run.config.model_copy(update={"critic": settings.model_copy(update=changed)})
+    return write_critic(
+        run,
+        key,
+        checkpoint_network(replace(run, config=config), key, checkpoint.path),
+        folder,
+        joint_actions=joint_actions,
+        item_means=ItemMeans(checkpoint.progress.item_means if settings.item_baseline else {}),
+        adapter=adapter,
+        dtype=dtype,
+    )
+
+
+def write_critic(
+    run: ResolvedRun,
+    key: NetworkKey,
+    network: Network,
+    folder: Path,
+    *,
+    joint_actions: int,
+    item_means: ItemMeans | None = None,
+    explained: tuple[TurnWorth, ...] = (),
+    adapter: bool = False,
+    dtype: Dtype | None = None,
+) -> CriticManifest:
+    """Write weights, tokenizer and manifest of a value model into an empty folder. `network` cannot
+    be used afterwards.
+
+    joint_actions: number of joint actions that the critic was trained on. adapter: whether to write
+    the adapter alone. Errors: as for `save_critic`.
+    """
+    settings = run.config.critic
+    assert settings is not None and network.head is not None, "a run with a value model has both"
+    path = base_folders(run, [key])[run.path(key)]
+    tokenizer = load_tokenizer(path, field="critic.path")
+    base = _reference(path) if adapter else None
+    description = described(run, key)
+    centre, deviation, observations = network.head.scale.tolist()
+    manifest = CriticManifest(
+        **description,
+        centre=centre,
+        deviation=deviation,
+        observations=int(observations),
+        bias=network.head.linear.bias.item(),
+        item_means=(item_means or ItemMeans()).of_readers(description["readers"]),
+        max_length=settings.longest_stream(read_config(path, "critic.path")),
+        joint_actions=joint_actions,
+        dtype=dtype or settings.dtype,
+        weights="adapter" if adapter else "merged",
+        base=base,
+        explained=explained,
+    )
+    save_critic(network, folder, dtype=manifest.dtype, base=base, pad=tokenizer.pad_token_id)
+    save_tokenizer(tokenizer, folder)
+    manifest.write(folder)
+    return manifest
+
+
+def described(run: ResolvedRun, key: NetworkKey) -> dict[str, Any]:
+    """Return the manifest fields that a config determines: the critic's input, agents and predicted
+    returns."""
+    config, critic = run.config, run.parts.critic
+    assert critic is not None, "a run with a value model has a critic"
+    name, reads = _named(critic)
+    credit, credited = _named(run.parts.credit)
+    task = config.task.settings
+    if config.wrapper is not None:
+        task = {**task, "wrapper": config.wrapper.plain()}
+    readers = critic.readers(run.agents)
     return {
-        "centre": centre,
-        "deviation": deviation,
-        "observations": int(observations),
-        "bias": head.linear.bias.item(),
+        "value_model": key.model,
+        "critic": name,
+        "reads": reads,
+        "agents": tuple(run.agents),
+        "readers": {r: tuple(a) for r, a in readers.items() if run.value_models[r] == key.model},
+        "horizon": run.task.horizon,
+        "task": config.task.name,
+        "task_settings": task,
+        "algorithm": config.algorithm.name,
+        "credit": {"name": credit, **credited} if credited else credit,
+        "discount": run.parts.discount,
     }
+
+
+def _named(part: object) -> tuple[str, dict[str, Any]]:
+    """Return the name and all settings of a component in a config."""
+    name = part_name(part)
+    assert name is not None, "every part has a name"
+    settings = {
+        field.name: getattr(part, field.name)
+        for field in fields(part)  # type: ignore[arg-type] # every part is a dataclass
+        if field.init
+    }
+    return name, settings
 
 
 def save_critic(
@@ -181,18 +283,6 @@ def save_critic(
     model.score = nn.Linear(score.shape[1], 1, bias=False)
     model.score.weight = nn.Parameter(score)
     save_model(model.to(DTYPES[dtype]), folder)
-
-
-def load_head(folder: Path, head: ValueHead, field: str) -> None:
-    """Copy the value head of a saved critic into `head`.
-
-    Errors: ConfigError naming `field` for a damaged file or a different width.
-    """
-    path = folder / HEAD
-    try:
-        head.load_state_dict(load_file(path))
-    except (OSError, SafetensorError, RuntimeError) as error:
-        raise ConfigError(f"{field}: {path}: {reason_of(error)}; {_AGAIN}") from None
 
 
 def _classifier(config: Any) -> Any:
@@ -234,3 +324,8 @@ def _save_adapter(network: Network, folder: Path, base: str, score: torch.Tensor
         folder / "adapter_model.safetensors",
         metadata={"format": "pt"},
     )
+
+
+def _reference(path: str) -> str:
+    """Return the reference to an adapter's base model: a hub name, or a folder's absolute path."""
+    return str(Path(path).resolve()) if Path(path).is_dir() else path

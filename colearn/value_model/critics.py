@@ -1,4 +1,4 @@
-"""Value models that are separate from the actors, and the rows that they read."""
+"""Value models that are separate from the actors: the rows that they read, and their objective."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isnan
 from typing import Any, ClassVar, Literal
+
+from torch import Tensor
 
 from colearn.config import ResolvedRun
 from colearn.contract import (
@@ -18,13 +20,13 @@ from colearn.contract import (
     ValueLoss,
 )
 from colearn.contract.part_errors import calling_part
-from colearn.contract.rows import Row
+from colearn.contract.rows import Outputs, Row, RowBatch
+from colearn.learn.reader import Reader, Rows, Trees
+from colearn.loss.value import value_loss
 from colearn.models.load import read_config
 from colearn.types import Tree
-from colearn.value_model.item_means import Offsets, baselined
 
-from .objective import CriticObjective
-from .reader import Reader, Rows, Trees
+from .item_means import ItemMeans, Offsets, baselined, scaled
 
 Learns = Callable[[Tree[Any], str], bool]
 """Whether a trained model plays an agent's seat in a tree."""
@@ -45,8 +47,8 @@ class Critics(Reader):
     critic: Critic
     tokenize: Tokenize
     max_length: int
-    value_model: Callable[[str], str] = str
-    """Maps a reader to its value model."""
+    value_model: Callable[[str], str | None] = str
+    """Maps a reader to its value model; None: the reader's values are not read."""
 
     @classmethod
     def of(
@@ -65,7 +67,7 @@ class Critics(Reader):
             value_model=run.value_models.__getitem__,
         )
 
-    def model_of(self, tree: Tree[Any], reader: str) -> str:
+    def model_of(self, tree: Tree[Any], reader: str) -> str | None:
         return self.value_model(reader)
 
     def rows(
@@ -84,24 +86,31 @@ class Critics(Reader):
         rows: Rows = {model: {} for model in self.learners}
         for number, tree in enumerate(trees):
             for reader, agents in self.critic.readers(tree.agents).items():
+                model = self.value_model(reader)
                 trained = tuple(agent for agent in agents if learns(tree, agent))
-                if trained:
+                if trained and model is not None:
                     with calling_part("algorithm.critic", self.critic):
                         row = make(tree, reader, self.tokenize, limit=self.max_length)
                     if row.marks:
                         row = replace(row, tree=number, reader=reader, agents=trained)
                         if baselines is not None:
                             row = baselined(row, self.critic, tree, trained, baselines[number])
-                        rows[self.value_model(reader)].setdefault(number, []).append(row)
+                        rows[model].setdefault(number, []).append(row)
         return rows
 
     def values(
-        self, trees: Trees, learns: Learns = anybody, baselines: Offsets | None = None
+        self, trees: Trees, learns: Learns = anybody, item_means: ItemMeans | None = None
     ) -> list[AgentValues]:
-        """Computes the values of every tree with the current weights, without gradient. The
-        arguments are those of `rows`."""
-        rows = self.rows(trees, learns, baselines, training=False)
-        return list(self.read(trees, rows, range(len(trees))).values())
+        """Computes the values of every tree with the current weights, without gradient.
+        `item_means` are the means of earlier iterations, if they are part of the values."""
+        means = None
+        if item_means is not None:
+            means = [item_means.of_tree(self.critic, tree) for tree in trees]
+        rows = self.rows(trees, learns, means, training=False)
+        values = list(self.read(trees, rows, range(len(trees))).values())
+        if item_means is None or means is None:
+            return values
+        return scaled(self.critic, trees, values, means, item_means.shares(self.critic, trees))
 
     def objective(
         self,
@@ -142,3 +151,50 @@ def _has_unscored(episode: Tree[Any]) -> bool:
     return any(node.truncated for node in episode.nodes) or any(
         isnan(reward) for rewards in episode.rewards for reward in rewards.values()
     )
+
+
+def without_states(episode: Tree[Any]) -> Tree[None]:
+    """Returns an episode without the task's objects. An update does not read these objects, which
+    may not be picklable, so a learner in another process might be unable to receive them."""
+    nodes = tuple(replace(node, state=None) for node in episode.nodes)
+    return replace(episode, item=None, nodes=nodes)
+
+
+@dataclass(frozen=True, slots=True)
+class CriticObjective:
+    """The value loss of a single value model on a single minibatch.
+
+    Rows have targets if the critic was read before the update. Otherwise the targets are computed
+    from the detached values of this forward pass (Eq. 3, 5), so that one pass both reads and trains
+    the model.
+    """
+
+    settings: ValueLoss
+    total: int
+    """Number of scored values in the minibatch."""
+    critic: Critic
+    advantage: Advantage
+    episodes: Mapping[int, Tree[None]] | None = None
+    """The minibatch's episodes by tree number; None if the rows already contain targets."""
+
+    def __call__(self, outputs: Outputs, batch: RowBatch) -> tuple[Tensor, dict[str, float]]:
+        old_values = batch.per_action("old_values")
+        return value_loss(
+            outputs.values,
+            self._targets(outputs, batch),
+            old_values if len(old_values) else None,
+            self.settings,
+            self.total,
+        )
+
+    def _targets(self, outputs: Outputs, batch: RowBatch) -> Tensor:
+        if self.episodes is None:
+            return batch.per_action("targets")
+        by_row = outputs.values.detach().cpu().split([len(row.marks) for row in batch.rows])
+        targets: list[float] = []
+        for row, numbers in zip(batch.rows, by_row, strict=True):
+            episode = self.episodes[row.tree]
+            values = self.critic.values(episode, row.reader, row, numbers.tolist())
+            (by_agent,) = self.advantage.targets([episode], [values])
+            targets += self.critic.numbers(episode, row.reader, row, by_agent)
+        return outputs.values.new_tensor(targets)
