@@ -162,7 +162,7 @@ def _rows(path: Path, golds: Set[str]) -> list[dict[str, Any]]:
             raise ConfigError(f"{location} has other keys than the first; use the same keys in all")
         for name in golds & row.keys():
             gold = row[name] if isinstance(row[name], list) else [row[name]]
-            if not gold or not all(isinstance(text, str) for text in gold):
+            if not gold or not all(isinstance(text, str) and text.strip() for text in gold):
                 raise ConfigError(
                     f"{location}: '{name}' is not a gold answer; write a text or a list of texts"
                 )

@@ -101,6 +101,11 @@ def _question(row: Any, location: str) -> Question:
         case {"question": str(text), "answers": [_, *_] as answers}:
             titles = row.get("titles", [])
             if isinstance(titles, list) and all(isinstance(t, str) for t in (*answers, *titles)):
+                if not all(map(str.strip, answers)):
+                    raise ConfigError(
+                        f"task.data: {location} has an empty answer, which no agent can give; "
+                        "remove it"
+                    )
                 return Question(text, tuple(answers), tuple(titles))
     raise ConfigError(
         f'task.data: {location} is no question; write {{"question": "...", "answers": ["..."]}}, '

@@ -60,7 +60,7 @@ class _Sent(BaseModel):
         if not isinstance(sent, dict):
             return sent
         known = cls.model_fields
-        return {k: v for k, v in sent.items() if k in known or v not in (None, [], {})}
+        return {k: v for k, v in sent.items() if k in known or v not in (None, "", [], {})}
 
 
 class _Part(_Sent):

@@ -200,13 +200,23 @@ def test_json_may_be_as_deep_as_it_is_said():
         read_json("[" * 65 + "]" * 65)
 
 
-@pytest.mark.parametrize("gold", [7, [], [7], None, {"a": "b"}])
+@pytest.mark.parametrize("gold", [7, [], [7], None, {"a": "b"}, "", [" "], ["a", ""]])
 def test_a_gold_answer_of_a_declared_graph_is_text(tmp_path, gold):
     (tmp_path / "graph.yaml").write_text(GRAPH)
     rows = tmp_path / "rows.jsonl"
     rows.write_text(json.dumps({"q": gold}))
     told = complaint(DeclaredWorkflow, str(tmp_path / "graph.yaml"))
     assert told.startswith(f"task.graph: items: line 1 of {rows}: 'q' is not a gold answer")
+
+
+@pytest.mark.parametrize("answers", [[""], ["a", " \n"]])
+def test_a_gold_answer_that_no_agent_can_give_is_named(tmp_path, answers):
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text(json.dumps({"question": "q", "answers": answers}))
+    told = complaint(ParallelRetrieval, data=str(rows), corpus=str(tmp_path))
+    assert told == (
+        f"task.data: line 1 of {rows} has an empty answer, which no agent can give; remove it"
+    )
 
 
 ROWS = {

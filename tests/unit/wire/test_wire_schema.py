@@ -155,7 +155,7 @@ def test_a_field_of_another_servers_answer_is_refused_by_its_name_unless_it_is_e
 ) -> None:
     answer = {"role": "assistant", "content": "so"}
     plain = request(messages=[answer, USER])
-    for nothing in (None, [], {}):
+    for nothing in (None, "", [], {}):
         assert request(messages=[{**answer, field: nothing}, USER]) == plain
     refusal = refused(messages=[USER, {**answer, field: "SECRET"}, USER])
     assert refusal.message == f"'messages.1.{field}' is unknown to this server; leave it out"
